@@ -1,0 +1,1 @@
+"""One module per reproduced paper: its experiments, figures, tables and claims."""

@@ -1,0 +1,1 @@
+"""Real-time divisible loads on one cluster (papers M and I)."""

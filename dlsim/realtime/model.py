@@ -1,0 +1,268 @@
+"""The words of real-time divisible loads: cluster, policy, reading.
+
+Source: paper M (mcdf), X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible
+Load Scheduling for Cluster Computing", UNL-CSE 2005-0014.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import pandas as pd
+
+from dlsim.errors import InputError
+
+#: A user's own order: one static key per task, smallest first, ties by table order.
+Order = str | Callable[[pd.DataFrame], Any]
+
+ORDERS = ("fifo", "edf", "dc")
+NODES = ("min", "all")
+PARTITIONS = ("opr",)
+
+
+def choose(what: str, value: object, options: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known options.
+
+    Parameters
+    ----------
+    what : str
+        Name of the field, for the message.
+    value : object
+        What was asked for.
+    options : tuple of str
+        What is known.
+
+    Raises
+    ------
+    InputError
+        If `value` is not among `options`.
+    """
+    if value not in options:
+        raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    r"""A head node that sends to N equal nodes, one after another (paper M, section 3).
+
+    Parameters
+    ----------
+    nodes : int
+        Number of processing nodes N.
+    cms, cps : float
+        Time to transmit and to compute one unit of data (:math:`C_{ms}, C_{ps}`).
+    st, sc : float
+        Set-up time of a transmission and of a computation (ST, SC).
+
+    Raises
+    ------
+    InputError
+        For nodes < 1, a negative or non-finite cost, or cms = cps = 0.
+    """
+
+    nodes: int = 16
+    cms: float = 1.0
+    cps: float = 100.0
+    st: float = 0.0
+    sc: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a cluster."""
+        if isinstance(self.nodes, bool) or int(self.nodes) != self.nodes or self.nodes < 1:
+            raise InputError(f"nodes must be a whole number of at least 1, got {self.nodes!r}")
+        for name in ("cms", "cps", "st", "sc"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"{name} must be a finite time of at least 0, got {value!r}")
+        if self.cms + self.cps <= 0:
+            raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an algorithm decides, as data.
+
+    Parameters
+    ----------
+    order : {"fifo", "edf", "dc"} or callable
+        Who is served first: arrival, absolute deadline, decreasing cost derivative; or
+        a function of the task table that returns one static key per task, smallest first.
+    nodes : {"min", "all"}
+        The fewest nodes that meet the deadline, or all of them.
+    partition : {"opr"}
+        How a load is split: the optimal partitioning rule.
+    rounds : int
+        Instalments per node; 1 in paper M.
+    admission : bool
+        Whether a task that would break a deadline is refused.
+    overtake : bool
+        Whether a task that fits now may pass one that does not.
+
+    Raises
+    ------
+    InputError
+        For an unknown option, or ``nodes="min"`` without admission control.
+    """
+
+    order: Order
+    nodes: str
+    partition: str = "opr"
+    rounds: int = 1
+    admission: bool = True
+    overtake: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no engine can run."""
+        if not callable(self.order):
+            choose("order", self.order, ORDERS)
+        choose("nodes", self.nodes, NODES)
+        choose("partition", self.partition, PARTITIONS)
+        if self.rounds != 1:
+            raise InputError(
+                f"rounds must be 1 for partition {self.partition!r}, got {self.rounds!r}"
+            )
+        if not self.admission and self.nodes == "min":
+            raise InputError(
+                "nodes='min' needs a deadline that can be met; without admission control "
+                "use nodes='all'"
+            )
+        if self.order == "dc" and self.nodes == "all":
+            raise InputError("order='dc' ranks by the fewest nodes n_min; use nodes='min'")
+
+
+#: The papers' algorithms by the names of their legends.
+POLICIES: dict[str, Policy] = {
+    "MCDF": Policy("dc", "min", overtake=True),
+    "FIFOMN": Policy("fifo", "min", overtake=True),
+    "EDFMN": Policy("edf", "min", overtake=True),
+    "FIFOAN": Policy("fifo", "all"),
+    "EDFAN": Policy("edf", "all"),
+    "FIFOANNA": Policy("fifo", "all", admission=False),
+    "EDFANNA": Policy("edf", "all", admission=False),
+}
+
+#: Every switch of `Reading` with its options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "an_nodes": ("all", "best"),
+    "mn_order": ("skip", "strict"),
+    "mn_count": ("at_start", "frozen"),
+    "dc_at_N": ("formula", "inf"),
+    "order_when": ("each_tk", "once"),
+    "link": ("per_task", "shared"),
+    "batch_order": ("index", "policy"),
+    "batch_commit": ("replan", "commit"),
+    "same_time": ("dispatch", "test"),
+    "late": ("run", "drop"),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the ambiguous sentences of paper M are understood; every default is named.
+
+    Parameters
+    ----------
+    an_nodes : {"all", "best"}
+        All-nodes policies use E(N) even where shares turn negative, or E(min(N, N*)).
+    mn_order : {"skip", "strict"}
+        Whether a task that does not fit may be passed by the next one (section 5, l.13).
+    mn_count : {"at_start", "frozen"}
+        n_min at the start instant t_k, or once at arrival.
+    dc_at_N : {"formula", "inf"}
+        Cost derivative where n_min = N: W(N+1) - W(N), or infinite.
+    order_when : {"each_tk", "once"}
+        Sort at every t_k (l.12), or once per test.
+    link : {"per_task", "shared"}
+        The head node's link is serial within a task, or across all tasks.
+    batch_order : {"index", "policy"}
+        Order in which tasks of one arrival instant are tested.
+    batch_commit : {"replan", "commit"}
+        Dispatch after the whole batch, or after each admitted member.
+    same_time : {"dispatch", "test"}
+        What comes first when a planned start and an arrival coincide.
+    late : {"run", "drop"}
+        Without admission control: late tasks still run, or are dropped at their turn.
+
+    Raises
+    ------
+    InputError
+        For a value that is not an option of its switch.
+    """
+
+    an_nodes: str = "all"
+    mn_order: str = "skip"
+    mn_count: str = "at_start"
+    dc_at_N: str = "formula"
+    order_when: str = "each_tk"
+    link: str = "per_task"
+    batch_order: str = "index"
+    batch_commit: str = "replan"
+    same_time: str = "dispatch"
+    late: str = "run"
+
+    def __post_init__(self) -> None:
+        """Refuse a value that no switch knows."""
+        for field in fields(self):
+            choose(field.name, getattr(self, field.name), SWITCHES[field.name])
+
+    @classmethod
+    def of(cls, switches: Mapping[str, str]) -> Self:
+        """Build a reading from a mapping, refusing unknown switches by name.
+
+        Parameters
+        ----------
+        switches : mapping of str to str
+            The fields that differ from the default.
+
+        Returns
+        -------
+        Reading
+            The reading.
+
+        Raises
+        ------
+        InputError
+            For a switch or a value that is not known.
+        """
+        for name in switches:
+            choose("reading switch", name, tuple(SWITCHES))
+        return cls(**switches)
+
+    def changes(self) -> dict[str, str]:
+        """Return the switches that differ from the default.
+
+        Returns
+        -------
+        dict of str to str
+            Empty for the default reading.
+        """
+        return {k: v for k, v in asdict(self).items() if v != SWITCHES[k][0]}
+
+
+def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
+    """Look a policy up by its legend name, or take one as given.
+
+    Parameters
+    ----------
+    policy : str or Policy
+        A key of `POLICIES`, or a policy of one's own.
+
+    Returns
+    -------
+    name : str
+        The legend name, or a short description of an unnamed policy.
+    policy : Policy
+        The row of the table.
+
+    Raises
+    ------
+    InputError
+        For an unknown name; the message lists the known ones.
+    """
+    if isinstance(policy, Policy):
+        known = [name for name, row in POLICIES.items() if row == policy]
+        order = getattr(policy.order, "__name__", policy.order)
+        return (known[0] if known else f"{order}-{policy.nodes}"), policy
+    choose("policy", policy, tuple(POLICIES))
+    return policy, POLICIES[policy]

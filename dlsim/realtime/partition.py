@@ -1,0 +1,436 @@
+r"""How a divisible load is split so that all its nodes finish together (OPR).
+
+With :math:`\beta = C_{ps}/(C_{ms}+C_{ps})` and :math:`G_n = 1 + \beta + \dots +
+\beta^{n-1}` the execution time of paper M, eq. (4.13), is affine in the data size,
+
+.. math:: \mathcal{E}(\sigma, n) = f_n + u_n \sigma, \qquad
+          u_n = \frac{C_{ms}+C_{ps}}{G_n}, \qquad
+          f_n = ST + SC + ST\,\frac{G_1 + \dots + G_{n-1}}{G_n},
+
+which is (4.12) without its cancellation. All n shares are positive iff
+:math:`\sigma > \ell_n`, and the largest such n, written N*, is the fastest.
+A `Table` holds u, f and l for n = 0..N+1; every engine reads E(n) from it.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+from dlsim.kernel import kernel, latest_finish
+from dlsim.realtime.model import Cluster
+
+Floats = NDArray[np.float64]
+
+
+class Table(NamedTuple):
+    """Coefficients of the execution time, one entry per number of nodes 0..N+1.
+
+    Attributes
+    ----------
+    unit : ndarray of float, shape (N + 2,)
+        Time per unit of data, u_n (entry 0 is unused).
+    fixed : ndarray of float, shape (N + 2,)
+        Time that does not depend on the data, f_n.
+    least : ndarray of float, shape (N + 2,)
+        Data size above which all n shares are positive; non-decreasing.
+    """
+
+    unit: Floats
+    fixed: Floats
+    least: Floats
+
+
+@kernel
+def growth_sums(cms, cps, growth):  # type: ignore[no-untyped-def]
+    r"""Fill :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` by a recursion of + * / only.
+
+    Valid at cms = 0 and cps = 0, on floats, Fractions and symbols; written with
+    x = 1 - beta, which does not round beta near 1 (paper M, between 4.4 and 4.5).
+
+    Parameters
+    ----------
+    cms, cps : float
+        Time to transmit and to compute one unit.
+    growth : ndarray, shape (n + 1,)
+        Output; entry 0 becomes 0.
+    """
+    x = cms / (cms + cps)
+    growth[0] = 0 * x
+    for n in range(1, len(growth)):
+        growth[n] = growth[n - 1] + (1 - x * growth[n - 1])
+
+
+@kernel
+def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):  # type: ignore[no-untyped-def]
+    r"""Fill u_n, f_n and l_n from G_n (paper M, eqs. 4.7-4.12, without cancellation).
+
+    :math:`\ell_n = \frac{ST}{C_{ms}+C_{ps}} \sum_{i<n} \sum_{j \le i} \beta^{-j}` is
+    the size at which the n-th share is 0.
+
+    Parameters
+    ----------
+    growth : ndarray, shape (n + 1,)
+        G_0..G_n.
+    cms, cps, st, sc : float
+        Costs of the cluster.
+    unit, fixed, least : ndarray, shape (n + 1,)
+        Output.
+    """
+    w = cms + cps
+    total, power, inner, bracket = 0 * w, 1 + 0 * w, 0 * w, 0 * w
+    unit[0] = fixed[0] = least[0] = 0 * w
+    for n in range(1, len(growth)):
+        unit[n] = w / growth[n]
+        fixed[n] = st + sc + st * total / growth[n]
+        total = total + growth[n]
+        least[n] = st * bracket / w
+        power = power * w / cps
+        inner = inner + power
+        bracket = bracket + inner
+
+
+@functools.lru_cache(maxsize=256)
+def table_of(cluster: Cluster) -> Table:
+    """Tabulate the execution time of a cluster for every number of nodes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    Table
+        Read-only arrays for n = 0..N+1 (the cost derivative at N needs N + 1).
+    """
+    size = cluster.nodes + 2
+    cms, cps, n = float(cluster.cms), float(cluster.cps), np.arange(size)
+    unit, fixed, least = np.zeros(size), np.zeros(size), np.zeros(size)
+    if cms > 0 and cps > 0:
+        # closed form: 1 ulp where the recursion loses n/4 (paper M, alpha_1)
+        growth = -np.expm1(-n * np.log1p(cms / cps)) * ((cms + cps) / cms)
+    else:
+        growth = np.zeros(size)
+        growth_sums(cms, cps, growth)
+    if cluster.st > 0 and cps > 0:
+        with np.errstate(over="ignore"):
+            cost_coefficients(growth, cms, cps, cluster.st, cluster.sc, unit, fixed, least)
+    else:
+        unit[1:] = (cms + cps) / growth[1:]
+        fixed[1:] = cluster.st + cluster.sc
+        if cps == 0:  # one node computes for free: a second only adds a set-up
+            fixed[1:] += cluster.st * (n[1:] - 1)
+            least[2:] = np.inf
+    for array in (unit, fixed, least):
+        array.flags.writeable = False
+    return Table(unit, fixed, least)
+
+
+@kernel
+def duration(sigma, n, unit, fixed):  # type: ignore[no-untyped-def]
+    """Return E(sigma, n), the execution time on n nodes (paper M, 4.13).
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n : int
+        Number of nodes.
+    unit, fixed : ndarray
+        Coefficients of a `Table`.
+
+    Returns
+    -------
+    float
+        Execution time.
+    """
+    return fixed[n] + sigma * unit[n]
+
+
+@kernel
+def fastest(sigma, least, nodes):  # type: ignore[no-untyped-def]
+    """Return N*, the largest n <= nodes whose shares are all positive.
+
+    Parameters
+    ----------
+    sigma : float
+        Data size, positive.
+    least : ndarray
+        Thresholds of a `Table`, non-decreasing.
+    nodes : int
+        Number of nodes N.
+
+    Returns
+    -------
+    int
+        The n at which E is smallest.
+    """
+    if sigma > least[nodes]:
+        return nodes
+    low, high = 1, nodes  # sigma > least[low], not sigma > least[high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sigma > least[middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def fewest(start, limit, sigma, low, top, unit, fixed):  # type: ignore[no-untyped-def]
+    """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
+
+    Gallops from `low`, because n_min never falls as time goes on; E decreases on
+    1..N*, so the first n that fits is found by bisection.
+
+    Parameters
+    ----------
+    start, limit : float
+        Start time and latest admissible finish, ``latest_finish(due)``.
+    sigma : float
+        Data size.
+    low, top : int
+        A number of nodes known not to exceed n_min, and N*.
+    unit, fixed : ndarray
+        Coefficients of a `Table`.
+
+    Returns
+    -------
+    int
+        n_min, or 0 where no number of nodes meets the deadline.
+    """
+    if start + (fixed[low] + sigma * unit[low]) <= limit:
+        return low
+    if not start + (fixed[top] + sigma * unit[top]) <= limit:
+        return 0
+    step, high = 1, low + 1
+    while high < top and not start + (fixed[high] + sigma * unit[high]) <= limit:
+        low = high
+        step *= 2
+        high = min(top, high + step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if start + (fixed[middle] + sigma * unit[middle]) <= limit:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@kernel
+def cost_derivative(sigma, n, nodes, infinite_at_top, unit, fixed):  # type: ignore[no-untyped-def]
+    """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5).
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n, nodes : int
+        The task's n_min and the size N of the cluster.
+    infinite_at_top : bool
+        Whether DC is infinite at n = N (switch ``dc_at_N``).
+    unit, fixed : ndarray
+        Coefficients of a `Table`.
+
+    Returns
+    -------
+    float
+        The forward difference of the cost.
+    """
+    if infinite_at_top and n == nodes:
+        return np.inf
+    more = (n + 1) * (fixed[n + 1] + sigma * unit[n + 1])
+    return more - n * (fixed[n] + sigma * unit[n])
+
+
+def _checked(sigma: float, n: int, cluster: Cluster) -> None:
+    if not (np.isfinite(sigma) and sigma > 0):
+        raise InputError(f"sigma must be a finite size above 0, got {sigma!r}")
+    if not (int(n) == n and 1 <= n <= cluster.nodes):
+        raise InputError(f"n must be a whole number in 1..{cluster.nodes}, got {n!r}")
+
+
+def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
+    r"""Execution time of a divisible load on n equal nodes that finish together.
+
+    .. math:: \mathcal{E} = ST + SC + \sigma (C_{ms} + C_{ps})\,\mathcal{B}(n)
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n : int
+        Number of nodes, 1..N.
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    float
+        E(sigma, n). For n > N* it is the value of the formula, not of a schedule.
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive or an n outside 1..N.
+
+    References
+    ----------
+    Paper M, eqs. (4.12), (4.13).
+
+    Examples
+    --------
+    >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
+    499.29
+    """
+    _checked(sigma, n, cluster)
+    table = table_of(cluster)
+    return float(duration(float(sigma), int(n), table.unit, table.fixed))
+
+
+def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
+    r"""Load shares of the optimal partitioning rule, in order of transmission.
+
+    .. math:: \alpha_1 = \mathcal{B}(n), \qquad \alpha_{j+1} = \beta \alpha_j - \phi,
+              \qquad \phi = \frac{ST}{\sigma (C_{ms} + C_{ps})}
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n : int
+        Number of nodes, 1..N.
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Shares that sum to 1; some are negative where n > N* (no schedule).
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive or an n outside 1..N.
+
+    References
+    ----------
+    Paper M, eqs. (4.5), (4.11), (4.12).
+    """
+    _checked(sigma, n, cluster)
+    w = cluster.cms + cluster.cps
+    beta, phi = cluster.cps / w, cluster.st / (sigma * w)
+    alpha = np.empty(n)
+    alpha[0] = (execution_time(sigma, n, cluster) - cluster.st - cluster.sc) / (sigma * w)
+    for j in range(1, n):
+        alpha[j] = beta * alpha[j - 1] - phi
+    return alpha
+
+
+def fastest_nodes(sigma: float, cluster: Cluster) -> int:
+    """Number of nodes min(N, N*) on which a load finishes first.
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    int
+        N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive.
+    """
+    _checked(sigma, 1, cluster)
+    return int(fastest(float(sigma), table_of(cluster).least, cluster.nodes))
+
+
+def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0.0) -> int:
+    """Fewest nodes n_min with which a load started now meets its deadline.
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    budget : float
+        Absolute deadline minus start.
+    cluster : Cluster
+        Nodes and costs.
+    start : float
+        Absolute start; the tolerance of `dlsim.kernel` is relative to absolute times.
+
+    Returns
+    -------
+    int
+        n_min, or 0 where no number of nodes of this cluster meets the deadline: a
+        normal answer, which paper M leaves out (gamma <= 0; too short a budget).
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive.
+
+    References
+    ----------
+    Paper M, n_min after (4.6) and the constraint (4.13).
+    """
+    _checked(sigma, 1, cluster)
+    table, sigma = table_of(cluster), float(sigma)
+    top = fastest(sigma, table.least, cluster.nodes)
+    limit = latest_finish(float(start + budget))
+    return int(fewest(float(start), limit, sigma, 1, top, table.unit, table.fixed))
+
+
+def total_cost(sigma: float, n: int, cluster: Cluster) -> float:
+    """Cost W(n) = n E(n): node time that a load occupies (paper M, section 5).
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n : int
+        Number of nodes, 1..N.
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    float
+        Node time.
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive or an n outside 1..N.
+    """
+    return n * execution_time(sigma, n, cluster)
+
+
+def least_times(sigma: Any, cluster: Cluster) -> Floats:
+    """Minimum execution times E(min(N, N*)) of many loads at once.
+
+    Parameters
+    ----------
+    sigma : array_like of float
+        Data sizes, positive.
+    cluster : Cluster
+        Nodes and costs.
+
+    Returns
+    -------
+    ndarray of float
+        One time per size (paper M, footnote 1).
+    """
+    table, sizes = table_of(cluster), np.asarray(sigma, dtype=float)
+    top = np.searchsorted(table.least[2 : cluster.nodes + 1], sizes, side="left") + 1
+    return np.asarray(table.fixed[top] + sizes * table.unit[top])

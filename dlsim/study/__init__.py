@@ -1,0 +1,1 @@
+"""Study machinery that knows no paper: sweeps, statistics, claims, notebooks, report."""
