@@ -1,0 +1,442 @@
+"""A derivation: steps that were each checked when they were written down.
+
+A step is an identity, the sign of an expression (by a certificate: an identical form
+whose every part has a stated sign), an induction, an exact computation, a refutation,
+or plain prose. Prose makes the whole derivation *argued*; nothing else is trusted.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import sympy as sp
+
+from dlsim.theory.zero import ProofError, Undecided, is_zero
+
+
+class Step(NamedTuple):
+    """One line of a derivation.
+
+    Attributes
+    ----------
+    kind : {"assumption", "identity", "sign", "induction", "exact", "refutation", "prose"}
+        How it was checked.
+    tex : str
+        The formula, in LaTeX without dollars; may be empty.
+    why : str
+        The reason, in words.
+    """
+
+    kind: str
+    tex: str
+    why: str
+
+
+class Fact(NamedTuple):
+    """An expression whose sign is known: assumed, or shown by an earlier step."""
+
+    expr: Any
+    strict: bool
+
+
+def tex(expr: Any) -> str:
+    """Return an expression as LaTeX.
+
+    Parameters
+    ----------
+    expr : sympy expression or str
+        A string is taken as LaTeX already.
+
+    Returns
+    -------
+    str
+        LaTeX without dollars.
+    """
+    return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
+
+
+def _matches(a: Any, b: Any) -> bool:
+    if a == b:
+        return True
+    if a.free_symbols != b.free_symbols:
+        return False
+    try:
+        return is_zero(a - b)
+    except Undecided:
+        return False
+
+
+class Derivation:
+    """Checked steps from assumptions to a claim; every method adds one step or raises.
+
+    Attributes
+    ----------
+    steps : list of Step
+        What was shown so far.
+    facts : list of Fact
+        Expressions of known sign, quantified over the symbols in them.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.facts: list[Fact] = []
+
+    @property
+    def outcome(self) -> str:
+        """Return what the steps amount to: argued, refuted or shown."""
+        kinds = {step.kind for step in self.steps}
+        if "prose" in kinds:
+            return "argued"
+        return "refuted" if "refutation" in kinds else "shown"
+
+    def _add(self, kind: str, formula: str, why: str) -> None:
+        self.steps.append(Step(kind, formula, why))
+
+    def assume(self, expr: Any, why: str = "", strict: bool = True) -> None:
+        """Write down an assumption: `expr` is positive (or, not strict, >= 0).
+
+        Parameters
+        ----------
+        expr : sympy expression
+            What is assumed to be positive.
+        why : str
+            Where it comes from.
+        strict : bool
+            Whether 0 is excluded.
+        """
+        self.facts.append(Fact(sp.sympify(expr), strict))
+        self._add("assumption", f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0", why)
+
+    def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
+        """Show an identity.
+
+        Parameters
+        ----------
+        left, right : sympy expression
+            Both sides.
+        why : str
+            The reason.
+        show : str
+            LaTeX of the left side where the expression itself is unwieldy.
+
+        Returns
+        -------
+        sympy expression
+            The right side.
+
+        Raises
+        ------
+        ProofError
+            If the sides differ, or it cannot be decided.
+        """
+        right = sp.sympify(right)
+        if not is_zero(sp.sympify(left) - right):
+            raise ProofError(f"{why}: {left} is not identical to {right}")
+        self._add("identity", f"{show or tex(left)} = {tex(right)}", why)
+        return right
+
+    def differ(self, left: Any, right: Any, why: str) -> None:
+        """Show that two expressions are not identical (an exact point tells them apart).
+
+        Parameters
+        ----------
+        left, right : sympy expression
+            Both sides.
+        why : str
+            The reason.
+
+        Raises
+        ------
+        ProofError
+            If they are identical, or it cannot be decided.
+        """
+        if is_zero(sp.sympify(left) - right):
+            raise ProofError(f"{why}: {left} is identical to {right}")
+        self._add("refutation", f"{tex(left)} \\ne {tex(right)}", why)
+
+    def correct(self, printed: Any, true: Any, why: str) -> None:
+        """Show that a printed form is not the true one, which the other steps establish.
+
+        Parameters
+        ----------
+        printed, true : sympy expression
+            What the paper has, and what it should have.
+        why : str
+            The reason.
+
+        Raises
+        ------
+        ProofError
+            If they are identical, or it cannot be decided.
+        """
+        self.differ(printed, true, why)
+        self.steps[-1] = self.steps[-1]._replace(kind="exact")
+
+    def _certificate(self, form: Any, given: Mapping[Any, Any], why: str) -> tuple[Any, bool]:
+        """Return the form in plain terms and whether it is > 0 rather than >= 0."""
+        form = sp.sympify(form)
+        for letter, expr in given.items():
+            known = [f for f in self.facts if _matches(f.expr, sp.sympify(expr))]
+            if not any(f.strict or not letter.is_positive for f in known):
+                raise ProofError(f"{why}: the sign of {expr} is not known yet")
+        if not (form.is_positive or form.is_nonnegative):
+            raise ProofError(f"{why}: {form} is not made of positive parts")
+        return form.subs(list(given.items())), bool(form.is_positive)
+
+    def positive(
+        self,
+        expr: Any,
+        form: Any,
+        why: str,
+        given: Mapping[Any, Any] | None = None,
+        show: str = "",
+    ) -> Any:
+        """Show a sign by certificate: an identical form whose every part has a sign.
+
+        Parameters
+        ----------
+        expr : sympy expression
+            What is to be positive (non-negative where the form may be 0).
+        form : sympy expression
+            Sums, products and quotients of symbols with a sign.
+        why : str
+            The reason.
+        given : mapping of Symbol to expression, optional
+            Letters of the form that stand for facts: expressions of known sign.
+        show : str
+            LaTeX of the expression.
+
+        Returns
+        -------
+        sympy expression
+            `expr`, now a fact.
+
+        Raises
+        ------
+        ProofError
+            If the form is not identical, or a part has no known sign.
+        """
+        expr, (plain, strict) = sp.sympify(expr), self._certificate(form, given or {}, why)
+        if not is_zero(expr - plain):
+            raise ProofError(f"{why}: {expr} is not identical to {plain}")
+        self.facts.append(Fact(expr, strict))
+        sign = ">" if strict else r"\ge"
+        left = show or tex(expr)
+        middle = "" if left == tex(plain) else f" = {tex(plain)}"
+        self._add("sign", f"{left}{middle} {sign} 0", why)
+        return expr
+
+    def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
+        """Use a fact at another point: counts stay positive integers, reals positive.
+
+        Parameters
+        ----------
+        fact : sympy expression
+            A fact, true for every value of its symbols.
+        point : mapping of Symbol to expression
+            What to put in their place.
+        why : str
+            The reason; empty leaves no line.
+
+        Returns
+        -------
+        sympy expression
+            The fact at that point.
+
+        Raises
+        ------
+        ProofError
+            If it is no fact, or the point lies outside the range of a symbol.
+        """
+        known = [f for f in self.facts if _matches(f.expr, sp.sympify(fact))]
+        if not known:
+            raise ProofError(f"{fact} has no known sign: show it first")
+        for symbol, value in point.items():
+            value = sp.sympify(value)
+            if (symbol.is_integer and not value.is_integer) or not (
+                value.is_positive or (symbol.is_nonnegative and not symbol.is_positive
+                                      and value.is_nonnegative)
+            ):  # fmt: skip
+                raise ProofError(f"{value} is outside the range of {symbol}")
+        expr = sp.sympify(fact).subs(dict(point), simultaneous=True)
+        self.facts.append(Fact(expr, any(f.strict for f in known)))
+        if why:
+            self._add("sign", f"{tex(expr)} {'>' if self.facts[-1].strict else chr(92)+'ge'} 0", why)
+        return expr
+
+    def induct(
+        self, total: Any, term: Any, n: Any, why: str, start: int = 1, show: str = ""
+    ) -> Any:
+        r"""Show a closed form of a sum by induction.
+
+        Parameters
+        ----------
+        total : sympy expression
+            Closed form S(n).
+        term : sympy expression
+            The n-th term a(n).
+        n : Symbol
+            A positive integer.
+        why : str
+            The reason.
+        start : int
+            The sum runs from `start`; an empty sum (start - 1) must be 0.
+        show : str
+            LaTeX of the sum.
+
+        Returns
+        -------
+        sympy expression
+            `total`.
+
+        Raises
+        ------
+        ProofError
+            Unless S(start) = a(start) and S(n + 1) - S(n) = a(n + 1).
+        """
+        total, term = sp.sympify(total), sp.sympify(term)
+        if not is_zero(total.subs(n, start) - term.subs(n, start)):
+            raise ProofError(f"{why}: the sum is wrong at {n} = {start}")
+        if not is_zero(total.subs(n, n + 1) - total - term.subs(n, n + 1)):
+            raise ProofError(f"{why}: the sum does not grow by its next term {term}")
+        left = show or rf"\sum_{{{n}={start}}}^{{{n}}} {tex(term)}"
+        self._add("induction", f"{left} = {tex(total)}", why)
+        return total
+
+    def grows(
+        self,
+        expr: Any,
+        n: Any,
+        base: Any,
+        step: Any,
+        why: str,
+        given: Mapping[Any, Any] | None = None,
+        factor: Any = 0,
+    ) -> Any:
+        """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - factor E(n).
+
+        Parameters
+        ----------
+        expr : sympy expression
+            E(n).
+        n : Symbol
+            A positive integer.
+        base, step : sympy expression
+            Certificates of E(1) and of E(n + 1) - (1 + factor) E(n).
+        why : str
+            The reason.
+        given : mapping, optional
+            As in `positive`.
+        factor : sympy expression
+            A non-negative multiple of E(n) in the step beyond E(n) itself.
+
+        Returns
+        -------
+        sympy expression
+            `expr`, now a fact.
+
+        Raises
+        ------
+        ProofError
+            If a certificate fails.
+        """
+        expr, given = sp.sympify(expr), given or {}
+        plain, first = self._certificate(base, given, why)
+        rest, _ = self._certificate(step, given, why)
+        if not sp.sympify(factor).is_nonnegative:
+            raise ProofError(f"{why}: the factor {factor} has no sign")
+        if not is_zero(expr.subs(n, 1) - plain):
+            raise ProofError(f"{why}: the value at {n} = 1 is not {plain}")
+        if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
+            raise ProofError(f"{why}: the step is not {rest}")
+        self.facts.append(Fact(expr, first))
+        self._add("induction", f"{tex(expr)} {'>' if first else chr(92) + 'ge'} 0", why)
+        return expr
+
+    def climbs(
+        self, expr: Any, u: Any, slope: Any, why: str, given: Mapping[Any, Any] | None = None
+    ) -> Any:
+        """Show E(u) > 0 for all u > 0: E(0) = 0 and E' > 0 (mean value theorem).
+
+        Parameters
+        ----------
+        expr : sympy expression
+            E(u), differentiable, continuous at 0.
+        u : Symbol
+            A positive real number.
+        slope : sympy expression
+            Certificate of the derivative's sign.
+        why : str
+            The reason.
+        given : mapping, optional
+            As in `positive`.
+
+        Returns
+        -------
+        sympy expression
+            `expr`, now a fact.
+
+        Raises
+        ------
+        ProofError
+            If E(0) is not 0, or the derivative is not certified.
+        """
+        expr = sp.sympify(expr)
+        plain, strict = self._certificate(slope, given or {}, why)
+        if not is_zero(expr.subs(u, 0)):
+            raise ProofError(f"{why}: the value at {u} = 0 is not 0")
+        if not is_zero(sp.diff(expr, u) - plain):
+            raise ProofError(f"{why}: the derivative is not {plain}")
+        self.facts.append(Fact(expr, strict))
+        self._add("sign", f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0", why)
+        return expr
+
+    def exact(self, condition: Any, formula: str, why: str) -> None:
+        """Show a fact about given numbers: exact arithmetic, or a finite enumeration.
+
+        Parameters
+        ----------
+        condition : bool or sympy Boolean
+            What was computed; anything but true fails.
+        formula : str
+            The fact in LaTeX.
+        why : str
+            The reason.
+
+        Raises
+        ------
+        ProofError
+            If it is not true.
+        """
+        if not (condition is True or condition == sp.true):
+            raise ProofError(f"{why}: {formula} does not hold")
+        self._add("exact", formula, why)
+
+    def refute(self, condition: Any, formula: str, why: str) -> None:
+        """Show a counterexample to the printed claim.
+
+        Parameters
+        ----------
+        condition : bool or sympy Boolean
+            What was computed exactly.
+        formula : str
+            The counterexample in LaTeX.
+        why : str
+            What it refutes.
+
+        Raises
+        ------
+        ProofError
+            If it does not hold.
+        """
+        self.exact(condition, formula, why)
+        self.steps[-1] = self.steps[-1]._replace(kind="refutation")
+
+    def argue(self, text: str) -> None:
+        """Add a step in prose; the derivation is then *argued* and names its gap.
+
+        Parameters
+        ----------
+        text : str
+            The argument.
+        """
+        self._add("prose", "", text)

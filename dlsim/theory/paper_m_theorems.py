@@ -1,0 +1,550 @@
+"""Paper M, section 5: monotonicity, cost, and the theorem on integers behind them."""
+
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import sympy as sp
+
+from dlsim.theory.book import statement
+from dlsim.theory.derivation import Derivation
+from dlsim.theory.words import (
+    GIVEN,
+    SC,
+    ST,
+    B,
+    Cms,
+    Cps,
+    G,
+    L,
+    b,
+    i,
+    j,
+    k,
+    n,
+    p,
+    phi,
+    positive,
+    powers_below_one,
+    q,
+    r,
+    s,
+    share,
+    sigma,
+    u,
+    w,
+    y,
+)
+
+#: A real number of nodes, for the derivatives.
+real = positive("n")
+_REAL = GIVEN + r"; here $n \ge 1$ real, $\beta = e^{-L}$"
+
+
+def _smooth(d: Derivation) -> None:
+    r"""Assume 0 < beta < 1 and show 1 - e^{-nL} > 0 for real n."""
+    d.assume(1 - sp.exp(-L), r"$\beta = e^{-L} < 1$")
+    d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$ for $u > 0$: its slope is $e^{-u}$")
+    d.at(1 - sp.exp(-u), {u: real * L})
+
+
+@statement(
+    "5.1",
+    "M Theorem 5.1",
+    r"Without set-up, $\mathcal{E}' = \frac{\beta^n\ln\beta}{(1-\beta^n)^2}(1-\beta)\sigma "
+    r"(C_{ms}+C_{ps}) < 0$, and $\mathcal{E}(n+1) < \mathcal{E}(n)$",
+    {"sign of the log": {"log": L}, "no square": {"power": 1}},
+    given=_REAL,
+    errata=(35,),
+)
+def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
+    _smooth(d)
+    x = sp.exp(-L * real)
+    E = (1 - sp.exp(-L)) / (1 - x) * sigma * w
+    printed = x * log / (1 - x) ** power * (1 - sp.exp(-L)) * sigma * w
+    slope = d.equal(sp.diff(E, real), printed, "differentiated", r"\mathcal{E}'(n)")
+    given = {p: 1 - sp.exp(-L), q: 1 - x}
+    d.positive(-slope, x * L * p * sigma * w / q**power, r"$\mathcal{E}$ decreases", given)
+    powers_below_one(d, n + 1)
+    fall = (1 - b) / (1 - b**n) - (1 - b) / (1 - b ** (n + 1))
+    parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
+    d.positive(fall, p**2 * b**n / (q * r), "and from integer to integer", parts)
+
+
+@statement(
+    "5.2a",
+    "M Theorem 5.2, E'",
+    r"With set-up, $\mathcal{E}' = \sigma w\,\frac{C_3 - C_1\beta^n - C_2 n\beta^n}"
+    r"{(1-\beta^n)^2}$, $C_1 = \phi-(1-\beta)\ln\beta$, $C_2 = -\phi\ln\beta$, $C_3=\phi$",
+    {"C_1 + ": {"c1": phi - (1 - sp.exp(-L)) * L}, "C_3 = 0": {"c3": 0}},
+    given=_REAL,
+)
+def _(d: Derivation, c1: Any = phi + (1 - sp.exp(-L)) * L, c3: Any = phi) -> None:
+    x = sp.exp(-L * real)
+    slope = sp.diff(B(real).subs(b, sp.exp(-L)), real)
+    d.equal(
+        slope,
+        (c3 - c1 * x - phi * L * real * x) / (1 - x) ** 2,
+        r"(4.12) differentiated, $\ln\beta = -L$",
+        r"\mathcal{B}'(n)",
+    )
+    d.equal(sp.simplify(-1 / -L), 1 / L, r"with $C_4 = \ln C_3/\ln\beta$, $C_5 = -1/\ln\beta$")
+
+
+@statement(
+    "5.2b",
+    "M Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
+    r"REFUTED: $(e^k-C_1)/C_2 = C_4-k$, hence $e^k = C_6 - C_7 k$, $C_6=C_2C_4$; it is "
+    r"$e^k = (C_1+C_2C_4) + \phi k$",
+    {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}},
+    status="refuted",
+    given=r"$C_2 = \phi L$, $C_5 = 1/L$, $\phi, L > 0$",
+    errata=(6, 7),
+)
+def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
+    C1, C4, kk = sp.symbols("C_1 C_4 k", real=True)
+    f = positive("phi")
+    C2, C5 = f * L, 1 / L
+    nodes = C4 + C5 * kk
+    true = (C1 if c1 is None else c1) + C2 * C4 + sign * f * kk
+    d.equal(C1 + C2 * nodes, true, r"$e^k = C_1 + C_2 n$ with $n = C_4 + C_5 k$", "e^k")
+    d.differ(C2 * C4 - f * kk, true, "the printed right side is another function of $k$")
+    c, ln2 = sp.Rational(1, 100), sp.log(2)
+
+    def slope(nodes: int) -> Any:
+        return c - (c + ln2 / 2 + c * ln2 * nodes) / 2**nodes
+
+    d.exact(
+        slope(5) < 0 and slope(6) > 0,
+        r"\mathcal{B}'(5) < 0 < \mathcal{B}'(6)",
+        r"$\beta=1/2$, $\phi=1/100$: the minimum lies between 5 and 6 nodes",
+    )
+    d.exact(
+        sp.log(c + ln2 / 2 + c * ln2) > -2 and -c * sp.log(c) + 2 * c < c + ln2 / 2 + c * ln2,
+        r"n \ge 1 \Rightarrow e^k = C_1 + C_2 n > C_6 + 2\phi \ge C_6 - \phi k",
+        r"there, $k > -2$ for every $n \ge 1$: the printed equation has no root $n \ge 1$",
+    )
+
+
+@statement(
+    "disc",
+    "M Theorem 5.2, for integers (beyond the paper)",
+    r"$\mathcal{B}(n)-\mathcal{B}(n+1) = \alpha^{(n+1)}_{n+1}\,(1-\beta)/(1-\beta^n)$: one "
+    r"more node helps iff its share would be positive",
+    {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}},
+    given=GIVEN + r"; $\alpha^{(n)}_j$: the $j$-th of $n$ shares",
+    errata=(8,),
+)
+def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> None:
+    powers_below_one(d)
+    last = share(count, B(count))
+    d.equal(B(n) - B(n + 1), last * factor, "(4.12) and the share below (4.11)")
+    parts = {p: 1 - b, q: 1 - b**n}
+    d.positive(factor, p / q, "the factor is positive: both sides have one sign", parts)
+
+
+@statement(
+    "last",
+    "M 4.2, range of the shares (missing condition)",
+    r"$\alpha^{(n)}_n > 0$ iff $\phi\,(\beta^{1-n}-1-(n-1)(1-\beta)) < (1-\beta)^2$; the "
+    r"bracket grows without bound in $n$",
+    {"n for n-1": {"lag": 0}, "first power": {"power": 1}},
+    given=GIVEN,
+    errata=(4,),
+    status="corrected",
+)
+def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
+    powers_below_one(d)
+
+    def bracket(count: Any) -> Any:
+        return b ** (lag - count) - 1 - (count - lag) * (1 - b)
+
+    d.equal(
+        share(n, B(n)) * (1 - b**n) * (1 - b) / b ** (n - 1),
+        (1 - b) ** power - phi * bracket(n),
+        r"the factor $(1-\beta^n)(1-\beta)/\beta^{n-1}$ is positive",
+        r"\alpha^{(n)}_n \cdot (1-\beta^n)(1-\beta)/\beta^{n-1}",
+    )
+    d.equal(bracket(1), 0, "one node always has a positive share", r"\text{bracket}(1)")
+    parts = {p: 1 - b, q: 1 - b**n}
+    step = bracket(n + 1) - bracket(n)
+    d.positive(step, p * q / b**n, "the bracket increases", parts, r"\text{bracket}(n+1)-\text{bracket}(n)")
+    d.grows(
+        step - (1 - b) ** 2 / b,
+        n,
+        0,
+        p**2 / b ** (n + 1),
+        r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound",
+        {p: 1 - b},
+    )
+
+
+@statement(
+    "N*",
+    "M 6.3, ST = 5, 10, 15, 20 (N = 10, Cms = Cps = 10, sigma = 100)",
+    r"The paper's own clusters cannot use all 10 nodes: $N^* = 7, 6, 6, 5$; the formula "
+    r"$\mathcal{E}(10)$ overstates the best by 0.8, 2.3, 4.0, 5.8 %",
+    {"N* = 10": {"best": (10, 10, 10, 10)}, "other sizes": {"size": 600}},
+    status="corrected",
+    given=r"exact arithmetic",
+    errata=(4,),
+)
+def _(d: Derivation, best: tuple[int, ...] = (7, 6, 6, 5), size: int = 100) -> None:
+    half, excess = Fraction(1, 2), (8, 23, 40, 58)
+    for setup, nodes, tenths, least in zip(
+        (5, 10, 15, 20), best, excess, (507, 1014, 1520, 2027), strict=True
+    ):
+        c = Fraction(setup, size * 20)
+        value = [B(sp.Integer(m)).subs({b: half, phi: c}) for m in range(1, 11)]
+        shares = [share(m, value[m - 1]).subs({b: half, phi: c}) for m in range(1, 11)]
+        d.exact(
+            max(m for m in range(1, 11) if shares[m - 1] > 0) == nodes
+            and min(range(1, 11), key=lambda m: value[m - 1]) == nodes,
+            rf"N^* = {nodes}",
+            f"ST = {setup}: the last n with a positive n-th share is the fastest",
+        )
+        times = [2 * setup + size * 20 * v for v in value]
+        ratio = times[9] / times[nodes - 1] - 1
+        d.exact(
+            shares[9] < 0 and round(1000 * ratio) == tenths,
+            rf"\alpha_{{10}} = {tex_fraction(shares[9])} < 0,\ "
+            rf"\mathcal{{E}}(10)/\mathcal{{E}}({nodes}) - 1 = {float(100 * ratio):.1f}\,\%",
+            "with all 10 nodes the formula is no schedule",
+        )
+        bracket = 2**9 - 1 - Fraction(9, 2)
+        bound = Fraction(setup, 20) * bracket * 4
+        d.exact(
+            least - 1 < bound <= least,
+            rf"\sigma > {float(bound):.1f}",
+            "10 nodes need at least this size",
+        )
+
+
+def tex_fraction(number: Any) -> str:
+    """Return an exact number to three significant digits, for display only.
+
+    Parameters
+    ----------
+    number : sympy Rational
+        The number.
+
+    Returns
+    -------
+    str
+        Decimal text.
+    """
+    return f"{float(number):.3g}"
+
+
+@statement(
+    "ajmono",
+    "M 4.2, order of the shares",
+    r"$\alpha_j-\alpha_{j+1} = (1-\beta)\alpha_j+\phi$: shares decrease while positive, so "
+    r"$\alpha_n > 0$ implies all $\alpha_j > 0$",
+    {"sign of phi": {"sign": -1}},
+    given=GIVEN,
+)
+def _(d: Derivation, sign: int = 1) -> None:
+    d.assume(1 - b, r"$0 < \beta < 1$")
+    now = positive("a_j")
+    after = b * now - sign * phi
+    d.positive(now - after, p * now + phi, r"from $\alpha_j > 0$", {p: 1 - b}, r"\alpha_j-\alpha_{j+1}")
+    later = positive("a_{j+1}")
+    back = sp.solve(b * sp.Symbol("x") - sign * phi - later, sp.Symbol("x"))[0]
+    d.positive(back, (later + phi) / b, r"and backwards, from $\alpha_{j+1} > 0$", show=r"\alpha_j")
+
+
+@statement(
+    "5.2ST",
+    "M Theorem 5.2 and section 2 (monotonicity)",
+    r"$ST = 0$ with any $SC$: $\mathcal{E}$ strictly decreases in $n$. $ST > 0$: it "
+    r"decreases up to $N^*$ and not beyond, and $N^*$ is finite",
+    {"ST matters not": {"setup": phi}, "other numbers": {"sc": 6}},
+    status="corrected",
+    given=GIVEN,
+    errata=(8, 35, 36),
+)
+def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
+    powers_below_one(d, n + 1)
+    fall = (SC + sigma * w * B(n, setup)) - (SC + sigma * w * B(n + 1, setup))
+    parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
+    form = sigma * w * p**2 * b**n / (q * r)
+    d.positive(fall, form, r"$\phi = 0$: SC is the same for all $n$", parts, r"\mathcal{E}(n)-\mathcal{E}(n+1)")
+    times = [sc + 10 * 2 * B(sp.Integer(m), 0).subs(b, sp.Rational(1, 2)) for m in range(1, 5)]
+    d.exact(
+        times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)],
+        r"\mathcal{E} = 25,\ \tfrac{55}{3},\ \tfrac{115}{7},\ \tfrac{47}{3}",
+        r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$, $n = 1..4$",
+    )
+    last = share(n + 1, B(n + 1))
+    d.equal(
+        B(n) - B(n + 1),
+        last * (1 - b) / (1 - b**n),
+        r"$ST > 0$: the share $\alpha^{(n+1)}_{n+1}$ decides, and it is $\le 0$ from some $n$ on "
+        r"(statement last)",
+    )
+
+
+@statement(
+    "L5.1",
+    "M Lemma 5.1",
+    r"$(k+1)\frac{1-\beta}{1-\beta^{k+1}} > k\frac{1-\beta}{1-\beta^k}$",
+    {"k-1 for k": {"power": k + 1}, "reversed": {"sign": -1}},
+    given=GIVEN,
+)
+def _(d: Derivation, power: Any = k, sign: int = 1) -> None:
+    lemma_one(d, power, sign)
+
+
+def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
+    """Show Lemma 5.1 in a derivation.
+
+    Parameters
+    ----------
+    d : Derivation
+        Where the steps go.
+    power : sympy expression
+        Exponent in the first step; k.
+    sign : int
+        1, or -1 for the reversed claim.
+
+    Returns
+    -------
+    sympy expression
+        The difference of its two sides, now a fact.
+    """
+    powers_below_one(d)
+    powers, parts = {n: k}, {p: 1 - b}
+    d.at(1 - b**n, powers)
+    d.at(1 - b**n, {n: k + 1})
+    gap = d.grows(
+        G(k) - k * b**power,
+        k,
+        p,
+        (k + 1) * b**k * p,
+        r"$1+\beta+\dots+\beta^{k-1} > k\beta^k$, by induction",
+        parts,
+    )
+    difference = (k + 1) / G(k + 1) - k / G(k)
+    all_parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1), s: gap}
+    form = s * p**2 / (q * r)
+    why = r"$(G_k - k\beta^k)/(G_k G_{k+1})$"
+    return d.positive(sign * difference, form, why, all_parts, r"(k+1)/G_{k+1} - k/G_k")
+
+
+@statement(
+    "L5.2",
+    "M Lemma 5.2, (5.14), (5.15)",
+    r"$(k+1)\bigl(\frac{(k+1)\phi}{1-\beta^{k+1}}-\frac{\phi}{1-\beta}\bigr) > "
+    r"k\bigl(\frac{k\phi}{1-\beta^k}-\frac{\phi}{1-\beta}\bigr)$ for $\phi > 0$: strict, "
+    r"the paper has $\ge$",
+    {"equality": {"slack": 0}, "k for k+1": {"shift": 0}},
+    status="corrected",
+    given=GIVEN,
+    errata=(10,),
+)
+def _(d: Derivation, slack: int = 1, shift: int = 1) -> None:
+    first = lemma_one(d)
+    lemma_two(d, first, slack, shift)
+
+
+def lemma_two(d: Derivation, first: Any, slack: int = 1, shift: int = 1) -> Any:
+    """Show Lemma 5.2 in a derivation that has Lemma 5.1.
+
+    Parameters
+    ----------
+    d : Derivation
+        Where the steps go.
+    first : sympy expression
+        The fact of Lemma 5.1.
+    slack, shift : int
+        1; mutants change them.
+
+    Returns
+    -------
+    sympy expression
+        The difference of the two sides of (5.14), now a fact.
+    """
+    excess = d.grows(
+        k + 1 - G(k + 1),
+        k,
+        p,
+        r,
+        r"$k+1 > 1+\beta+\dots+\beta^k$, by induction",
+        {p: 1 - b, r: 1 - b ** (k + 1)},
+    )
+    ratio = (k + 1) / G(k + 1) - 1
+    parts = {p: 1 - b, r: 1 - b ** (k + 1), s: excess}
+    d.positive(ratio, s * p / r, "(5.15)", parts)
+    difference = (k + shift) * ((k + 1) / G(k + 1) - 1) - k * (k / G(k) - 1)
+    form = k * q + slack * r
+    why = r"(5.14): $k$ times Lemma 5.1 plus (5.15); times $\phi/(1-\beta)$ it is the lemma"
+    return d.positive(difference, form, why, {q: first, r: ratio}, r"(5.14)")
+
+
+@statement(
+    "5.3",
+    "M Theorem 5.3, (5.16)",
+    r"$W(k+1) > W(k)$ for every $k \ge 1$, $W(n) = n\,\mathcal{E}(n)$",
+    {"E for W": {"weight": 1}, "no set-up of sends": {"setup": 0}},
+    given=GIVEN,
+)
+def _(d: Derivation, weight: Any = None, setup: Any = phi) -> None:
+    first = lemma_one(d)
+    second = lemma_two(d, first)
+
+    def cost(nodes: Any) -> Any:
+        times = nodes if weight is None else weight
+        return times * (phi * sigma * w + SC + sigma * w * B(nodes, setup))
+
+    form = phi * sigma * w + SC + sigma * w * (q + phi * r / p)
+    why = r"$ST+SC$, Lemma 5.1 and $\phi/(1-\beta)$ times Lemma 5.2, with $ST = \phi\sigma w$"
+    d.positive(cost(k + 1) - cost(k), form, why, {p: 1 - b, q: first, r: second}, "W(k+1) - W(k)")
+
+
+@statement(
+    "5.3r",
+    "M Theorem 5.3, for real n (beyond the paper)",
+    r"$W'(n) > 0$ for real $n \ge 1$",
+    {"slope of n/E": {"weight": 0}, "wrong start": {"start": 2}},
+    given=_REAL,
+)
+def _(d: Derivation, weight: int = 1, start: int = 1) -> None:
+    _smooth(d)
+    d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
+    d.climbs(sp.exp(u) - 1 - u, u, p, r"$e^u > 1 + u$", {p: sp.exp(u) - 1})
+    at = {u: real * L}
+    rest = d.at(sp.exp(u) - 1 - u, at)
+    d.at(sp.exp(u) - 1, at)
+    h = real**weight / (1 - sp.exp(-L * real))
+    parts = {q: 1 - sp.exp(-L * real), r: sp.exp(L * real) - 1, s: rest}
+    slope = d.positive(sp.diff(h, real), s / (q * r), r"$h(n) = n/(1-\beta^n)$ increases", parts, "h'(n)")
+    d.equal(h.subs(real, 1), start / (1 - sp.exp(-L)), r"its value at $n = 1$", "h(1)")
+    above = h - 1 / (1 - sp.exp(-L))
+    d.assume(above, r"$h(n) \ge h(1)$ for $n \ge 1$, because $h$ increases", strict=False)
+    W = real * (phi * sigma * w + SC) + sigma * w * (
+        (1 - sp.exp(-L)) * h + phi * (real * h - real / (1 - sp.exp(-L)))
+    )
+    d.equal(W, (real * (phi * sigma * w + SC + sigma * w * B(real))).subs(b, sp.exp(-L)), "the cost", "W(n)")
+    all_parts = {p: 1 - sp.exp(-L), q: slope, y: above}
+    form = phi * sigma * w + SC + sigma * w * (p * q + phi * (y + real * q))
+    d.positive(sp.diff(W, real), form, "part by part", all_parts, "W'(n)")
+
+
+def _plan(order: tuple[int, ...], size: list[int], due: list[int]) -> Fraction | None:
+    """Return the cost of paper M's test (lines 5-26) on two unit nodes, order fixed."""
+
+    def time(task: int, nodes: int) -> Fraction:
+        return Fraction(2 * size[task]) if nodes == 1 else Fraction(4 * size[task], 3)
+
+    free, waiting, cost = [Fraction(0)] * 2, list(order), Fraction(0)
+    for _ in range(9):
+        now = min(free) if cost else Fraction(0)
+        for task in list(waiting):
+            fits = [m for m in (1, 2) if now + time(task, m) <= due[task]]
+            if not fits:
+                return None
+            idle = [node for node in (0, 1) if free[node] <= now]
+            if len(idle) >= fits[0]:
+                waiting.remove(task)
+                cost += fits[0] * time(task, fits[0])
+                for node in idle[: fits[0]]:
+                    free[node] = now + time(task, fits[0])
+        if not waiting:
+            return cost
+        later = [f for f in free if f > now]
+        free = [max(f, min(later)) for f in free]
+    return None
+
+
+@statement(
+    "5.sum",
+    "M section 5, the two rules",
+    r"REFUTED: serving in decreasing order of $DC$ minimises the total cost",
+    {"other deadline": {"due": (17, 32, 32)}, "DC order is best": {"best": 32}},
+    status="refuted",
+    given=r"$N=2$, $C_{ms}=C_{ps}=1$, at time 0: $(\sigma, D) = (3,17), (6,32), (6,19)$",
+    errata=(34,),
+)
+def _(d: Derivation, due: tuple[int, ...] = (17, 32, 19), best: int = 30) -> None:
+    size = [3, 6, 6]
+    costs = {order: _plan(order, size, list(due)) for order in permutations(range(3))}
+    found = [c for c in costs.values() if c is not None]
+    # n_min = 1 for all at time 0: DC = 2 (4/3 sigma) - 2 sigma = 2 sigma / 3
+    by_dc = tuple(sorted(range(3), key=lambda task: -Fraction(2 * size[task], 3)))
+    d.exact(
+        [Fraction(2 * x, 3) for x in size] == [2, 4, 4] and by_dc == (1, 2, 0),
+        "DC = 2, 4, 4",
+        r"$n^{min} = 1$ for each at time 0 and $DC = \frac{8}{3}\sigma - 2\sigma$: "
+        "MCDF's order is 2, 3, 1",
+    )
+    d.refute(
+        costs[by_dc] == 32 and costs[(0, 1, 2)] == best == min(found),
+        r"\text{cost}(2,3,1) = 32 > 30 = \text{cost}(1,2,3)",
+        "all six orders enumerated in exact arithmetic; the first costs 32, another one 30",
+    )
+
+
+@statement(
+    "OPR",
+    "M section 4, the optimal partitioning rule",
+    r"Any split over $n$ nodes free at one time, sent in any gaps, ends at "
+    r"$\mathcal{E}(n)$ or later; it ends then only if all nodes finish together",
+    {"equal weights": {"ratio": 1}, "weights reversed": {"ratio": 1 / b}},
+    given=GIVEN + r"; weights $y_j = \beta^{n-j}(1-\beta)/(1-\beta^n)$",
+)
+def _(d: Derivation, ratio: Any = b) -> None:
+    powers_below_one(d)
+    weight = ratio ** (n - j) * (1 - b) / (1 - b**n)
+    tail = (1 - b ** (n - j + 1)) / (1 - b**n)
+    parts = {p: 1 - b, q: 1 - b**n}
+    d.positive(weight, p * b ** (n - j) / q, "each weight is positive", parts, "y_j")
+    d.equal(tail.subs(j, n), weight.subs(j, n), r"$Y_j = y_j + \dots + y_n$: the last")
+    d.equal(tail - tail.subs(j, j + 1), weight, "and one before", "Y_j - Y_{j+1}")
+    d.equal(tail.subs(j, 1), 1, "the weights sum to 1", "Y_1")
+    before, now, upto = sp.symbols("A_{j-1} a_j Y_{j+1}")
+    own = sp.Symbol("y_j")
+    d.equal(
+        now * (upto + own) - (before + now) * upto + before * (upto + own),
+        own * (before + now),
+        r"summation by parts: $\sum_j y_j A_j = \sum_j a_j Y_j$, by induction on $j$",
+    )
+    d.equal(
+        sigma * (Cms * tail + Cps * weight),
+        sigma * Cms / (1 - b**n),
+        r"in $\sum_j y_j T_j$ every share has the same coefficient, "
+        r"$T_j = j\,ST + SC + \sigma(C_{ms}A_j + C_{ps}a_j)$",
+        r"\sigma(C_{ms}Y_j + C_{ps}y_j)",
+    )
+    sums = d.induct(i - b * G(i), 1 - b**i, i, r"$\sum_j j y_j = \sum_i Y_i$: its numerator")
+    setups = phi * sigma * w * sums.subs(i, n) / (1 - b**n)
+    d.equal(
+        setups + SC + sigma * Cms / (1 - b**n),
+        phi * sigma * w + SC + sigma * w * B(n),
+        r"so the weighted mean of the finishing times is $\mathcal{E}(n)$ for every split: the "
+        r"latest is no earlier, and equal only if all are (late sends only raise them)",
+        r"\sum_j y_j T_j",
+    )
+
+
+@statement(
+    "M.n+1",
+    "M section 5 (the derivative of W) and 6.1 (batches)",
+    r"$DC = W(n+1)-W(n)$ is a forward difference, not $W'(n)$; 1 to 10 tasks per arrival "
+    r"make the offered load $5.5\,L$",
+    {"batch of one": {"most": 1}, "they agree": {"nodes": sp.Rational(3, 2)}},
+    status="corrected",
+    given=GIVEN,
+    errata=(11, 12),
+)
+def _(d: Derivation, most: int = 10, nodes: Any = n) -> None:
+    E_ = sp.Symbol("\\bar{E}", positive=True)
+    load = sp.Symbol("L", positive=True)
+    mean = sp.Rational(sum(range(1, most + 1)), most)
+    d.equal(mean * E_ / (E_ / load), sp.Rational(11, 2) * load, r"mean batch over mean interval $\bar{E}/L$")
+    growth = nodes**2
+    d.correct(
+        sp.diff(growth, n),
+        growth.subs(n, n + 1) - growth,
+        r"already for a cost like $n^2$ the derivative is not the difference",
+    )

@@ -1,0 +1,131 @@
+r"""The letters of the derivations, with the signs that SymPy may use.
+
+The cost of a unit is written as :math:`w = C_{ms} + C_{ps}`, so that
+:math:`C_{ms} = (1-\beta) w` and :math:`C_{ps} = \beta w`; statement 4.5 shows that this
+is the paper's beta. Where n is real, :math:`\beta = e^{-L}`.
+"""
+
+from typing import Any
+
+import sympy as sp
+
+
+def positive(names: str) -> Any:
+    """Return positive real symbols.
+
+    Parameters
+    ----------
+    names : str
+        As for `sympy.symbols`.
+
+    Returns
+    -------
+    Symbol or tuple of Symbol
+        The symbols.
+    """
+    return sp.symbols(names, positive=True)
+
+
+def counts(names: str) -> Any:
+    """Return symbols for positive integers.
+
+    Parameters
+    ----------
+    names : str
+        As for `sympy.symbols`.
+
+    Returns
+    -------
+    Symbol or tuple of Symbol
+        The symbols.
+    """
+    return sp.symbols(names, integer=True, positive=True)
+
+
+b, w, sigma, tau, chi, Delta = positive("beta w sigma tau chi Delta")
+L, u, t = positive("L u t")
+ST, SC, phi = sp.symbols("ST SC phi", nonnegative=True)
+n, j, k, m, i = counts("n j k m i")
+#: Letters of certificates: p, q, r, s are positive, y and z non-negative.
+p, q, r, s = positive("p q r s")
+y, z = sp.symbols("y z", nonnegative=True)
+
+Cms, Cps = (1 - b) * w, b * w
+#: Real numbers of any sign.
+a1, a2, e, R = sp.symbols("alpha_1 alpha_2 e R", real=True)
+
+
+def G(count: Any) -> Any:
+    r"""Return :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` in closed form.
+
+    Parameters
+    ----------
+    count : sympy expression
+        n.
+
+    Returns
+    -------
+    sympy expression
+        :math:`(1-\beta^n)/(1-\beta)`.
+    """
+    return (1 - b**count) / (1 - b)
+
+
+def B(count: Any, setup: Any = phi) -> Any:
+    r"""Return :math:`\mathcal{B}(n)` as printed in (4.12).
+
+    Parameters
+    ----------
+    count : sympy expression
+        n.
+    setup : sympy expression
+        phi.
+
+    Returns
+    -------
+    sympy expression
+        The first share.
+    """
+    return (1 - b) / (1 - b**count) + count * setup / (1 - b**count) - setup / (1 - b)
+
+
+def share(index: Any, first: Any, setup: Any = phi) -> Any:
+    r"""Return the j-th share as printed below (4.11).
+
+    Parameters
+    ----------
+    index : sympy expression
+        j.
+    first : sympy expression
+        alpha_1.
+    setup : sympy expression
+        phi.
+
+    Returns
+    -------
+    sympy expression
+        :math:`\alpha_1 \beta^{j-1} - \phi (1-\beta^{j-1})/(1-\beta)`.
+    """
+    return first * b ** (index - 1) - setup * (1 - b ** (index - 1)) / (1 - b)
+
+
+def powers_below_one(d: Any, *exponents: Any) -> None:
+    r"""Give a derivation :math:`0<\beta<1` and :math:`1-\beta^n>0`, by induction.
+
+    Parameters
+    ----------
+    d : Derivation
+        Where the facts go.
+    *exponents : sympy expression
+        Further exponents at which the fact is needed.
+    """
+    d.assume(1 - b, r"$0 < \beta < 1$, because $C_{ms} > 0$")
+    d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
+    for exponent in exponents:
+        d.at(1 - b**n, {n: exponent})
+
+
+GIVEN = (
+    r"$\sigma, w = C_{ms}+C_{ps} > 0$, $0 < \beta < 1$, $ST, SC, \phi \ge 0$; "
+    r"$n, j, k$ positive integers; $G_n = 1 + \beta + \dots + \beta^{n-1}$"
+)

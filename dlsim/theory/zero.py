@@ -1,0 +1,138 @@
+"""A strict test for "this expression is identically zero": no number decides it.
+
+An expression is brought to a rational function of independent generators (symbols,
+powers with symbolic exponents, exponentials, opaque functions and sums), which
+`sympy.cancel` decides. "Not zero" needs a witness: an exact point, in rational numbers,
+at which the expression has a value that is not zero. Where neither is found the answer
+is an `Undecided` error, never a guess.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from dlsim.errors import DlsimError
+
+
+class ProofError(DlsimError, AssertionError):
+    """A step that does not hold: the message names the step and what was found."""
+
+
+class Undecided(ProofError):
+    """A step that could be neither shown nor refuted."""
+
+
+#: Rational points at which a witness of "not zero" is looked for.
+_POINTS = (Fraction(2, 7), Fraction(5, 3), Fraction(11, 13))
+_COUNTS = (5, 3, 4)
+
+
+def _split(term: Any) -> tuple[Any, Any]:
+    """Write an exponent's term as integer coefficient times the rest."""
+    coefficient, rest = term.as_coeff_Mul()
+    if coefficient.is_Integer:
+        return coefficient, rest
+    return sp.S.One, term
+
+
+def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
+    """Replace every transcendental piece by a generator, exponents added up apart."""
+    if expr.is_Atom:
+        return expr
+    if isinstance(expr, (sp.Sum, sp.Indexed, sp.core.function.AppliedUndef)):
+        return names.setdefault(expr, sp.Dummy())
+    if isinstance(expr, sp.exp) or (expr.is_Pow and not expr.exp.is_Integer):
+        base, power = expr.as_base_exp()
+        inner, result = _rational_form(base, names), sp.S.One
+        for term in sp.Add.make_args(sp.expand(power)):
+            if term.is_Integer:
+                result *= inner**term
+                continue
+            count, rest = _split(term)
+            result *= names.setdefault(base**rest, sp.Dummy()) ** count
+        return result
+    if expr.is_Add or expr.is_Mul or expr.is_Pow:
+        return expr.func(*(_rational_form(arg, names) for arg in expr.args))
+    return names.setdefault(expr, sp.Dummy())
+
+
+def _is_power_of_e(factor: Any) -> bool:
+    """Tell whether a factor is rational, e, or e to a rational power."""
+    if isinstance(factor, sp.exp):
+        return bool(factor.args[0].is_Rational)
+    return bool(factor.is_Rational) or factor == sp.E
+
+
+def _constant_is_nonzero(value: Any) -> bool:
+    """Tell whether a sum of rational multiples of powers of e is certainly not 0.
+
+    Distinct rational powers of e are linearly independent over the rationals
+    (Lindemann-Weierstrass), so such a sum vanishes only if it has no terms.
+    """
+    value = sp.expand(value)
+    if value == 0:
+        return False
+    for term in sp.Add.make_args(value):
+        if not all(_is_power_of_e(factor) for factor in sp.Mul.make_args(term)):
+            return False
+    return True
+
+
+def _points(symbols: list[Any]) -> Iterator[dict[Any, Any]]:
+    for shift in range(len(_POINTS)):
+        yield {
+            s: sp.Integer(_COUNTS[(i + shift) % 3] + i)
+            if s.is_integer
+            else sp.Rational(_POINTS[(i + shift) % 3] / (i // 3 + 1))
+            for i, s in enumerate(symbols)
+        }
+
+
+def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
+    """Find an exact point at which a numerator is certainly not zero."""
+    opaque = {g: e for e, g in names.items() if not (e.is_Pow or isinstance(e, sp.exp))}
+    back = {g: e for e, g in names.items() if g not in opaque}
+    whole = numerator.xreplace(back)
+    symbols = sorted(whole.free_symbols, key=lambda s: (s.name, s.sort_key()))
+    for point in _points(symbols):
+        if _constant_is_nonzero(whole.subs(point)):
+            return point
+    return None
+
+
+def is_zero(expr: Any) -> bool:
+    """Tell whether an expression is identically zero.
+
+    Parameters
+    ----------
+    expr : sympy expression
+        Rational in its symbols, in powers with symbolic exponents and exponentials.
+
+    Returns
+    -------
+    bool
+        True: it reduces to 0. False: an exact point gives a value that is not 0.
+
+    Raises
+    ------
+    Undecided
+        If it does not reduce to 0 and no exact witness of the contrary is found.
+
+    Examples
+    --------
+    >>> b, n = sp.Symbol("b", positive=True), sp.Symbol("n", integer=True, positive=True)
+    >>> is_zero((1 - b ** (n + 1)) - (1 - b**n) - b**n * (1 - b))
+    True
+    >>> is_zero(b ** (n + 1) - b**n)
+    False
+    """
+    names: dict[Any, Any] = {}
+    form = _rational_form(sp.expand_power_exp(sp.sympify(expr)), names)
+    numerator = sp.fraction(sp.cancel(sp.together(form)))[0]
+    if numerator == 0:
+        return True
+    if _witness(numerator, names) is None:
+        raise Undecided(f"cannot decide whether {expr} is zero: write it in simpler terms")
+    return False
