@@ -54,6 +54,10 @@ def tex(expr: Any) -> str:
     return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
 
 
+def _signed(expr: Any, strict: bool) -> str:
+    return f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0"
+
+
 def _matches(a: Any, b: Any) -> bool:
     if a == b:
         return True
@@ -104,7 +108,7 @@ class Derivation:
             Whether 0 is excluded.
         """
         self.facts.append(Fact(sp.sympify(expr), strict))
-        self._add("assumption", f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0", why)
+        self._add("assumption", _signed(expr, strict), why)
 
     def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
         """Show an identity.
@@ -260,7 +264,7 @@ class Derivation:
         expr = sp.sympify(fact).subs(dict(point), simultaneous=True)
         self.facts.append(Fact(expr, any(f.strict for f in known)))
         if why:
-            self._add("sign", f"{tex(expr)} {'>' if self.facts[-1].strict else chr(92)+'ge'} 0", why)
+            self._add("sign", _signed(expr, self.facts[-1].strict), why)
         return expr
 
     def induct(
@@ -349,7 +353,7 @@ class Derivation:
         if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
         self.facts.append(Fact(expr, first))
-        self._add("induction", f"{tex(expr)} {'>' if first else chr(92) + 'ge'} 0", why)
+        self._add("induction", _signed(expr, first), why)
         return expr
 
     def climbs(
@@ -357,12 +361,14 @@ class Derivation:
     ) -> Any:
         """Show E(u) > 0 for all u > 0: E(0) = 0 and E' > 0 (mean value theorem).
 
+        A `u` that may be 0 gives E >= 0.
+
         Parameters
         ----------
         expr : sympy expression
             E(u), differentiable, continuous at 0.
         u : Symbol
-            A positive real number.
+            A positive (or non-negative) real number.
         slope : sympy expression
             Certificate of the derivative's sign.
         why : str
@@ -386,8 +392,9 @@ class Derivation:
             raise ProofError(f"{why}: the value at {u} = 0 is not 0")
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
+        strict = strict and bool(u.is_positive)
         self.facts.append(Fact(expr, strict))
-        self._add("sign", f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0", why)
+        self._add("sign", _signed(expr, strict), why)
         return expr
 
     def exact(self, condition: Any, formula: str, why: str) -> None:
