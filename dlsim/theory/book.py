@@ -97,7 +97,10 @@ class Statement:
             raise type(error)(f"{self.key}: {error}") from None
         if derivation.outcome != STATUSES[self.status]:
             raise ProofError(f"{self.key} is {self.status}, its steps are {derivation.outcome}")
-        return Proven(self, tuple(derivation.steps))
+        for key in derivation.cited:
+            if _BOOK[key].status not in ("proved", "corrected"):
+                raise ProofError(f"{self.key} uses {key}, which is {_BOOK[key].status}")
+        return Proven(self, tuple(derivation.steps), tuple(derivation.cited))
 
     def _repr_html_(self) -> str:
         """Render as one row of the table of statements."""
@@ -106,6 +109,7 @@ class Statement:
 
 _HEADINGS = {
     "assumption": "given",
+    "lemma": "lemma",
     "identity": "identity",
     "sign": "sign",
     "induction": "induction",
@@ -125,10 +129,13 @@ class Proven:
         What was to be shown.
     steps : tuple of Step
         Each was checked when it was added.
+    cited : tuple of str
+        Keys of the statements that the steps use.
     """
 
     statement: Statement
     steps: tuple[Step, ...]
+    cited: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -18,7 +18,7 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    kind : {"assumption", "identity", "sign", "induction", "exact", "refutation", "prose"}
+    kind : {"assumption", "lemma", "identity", "sign", "induction", "exact", "refutation", "prose"}
         How it was checked.
     tex : str
         The formula, in LaTeX without dollars; may be empty.
@@ -78,11 +78,14 @@ class Derivation:
         What was shown so far.
     facts : list of Fact
         Expressions of known sign, quantified over the symbols in them.
+    cited : list of str
+        Keys of other statements that a step uses.
     """
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.facts: list[Fact] = []
+        self.cited: list[str] = []
 
     @property
     def outcome(self) -> str:
@@ -175,16 +178,16 @@ class Derivation:
         self.differ(printed, true, why)
         self.steps[-1] = self.steps[-1]._replace(kind="exact")
 
-    def _certificate(self, form: Any, given: Mapping[Any, Any], why: str) -> tuple[Any, bool]:
-        """Return the form in plain terms and whether it is > 0 rather than >= 0."""
+    def _certificate(self, form: Any, given: Mapping[Any, Any], why: str, strict: bool) -> Any:
+        """Return the form in plain terms, once each letter stands for a fact."""
         form = sp.sympify(form)
         for letter, expr in given.items():
             known = [f for f in self.facts if _matches(f.expr, sp.sympify(expr))]
             if not any(f.strict or not letter.is_positive for f in known):
                 raise ProofError(f"{why}: the sign of {expr} is not known yet")
-        if not (form.is_positive or form.is_nonnegative):
+        if not (form.is_positive or (form.is_nonnegative and not strict)):
             raise ProofError(f"{why}: {form} is not made of positive parts")
-        return form.subs(list(given.items())), bool(form.is_positive)
+        return form.subs(list(given.items()))
 
     def positive(
         self,
@@ -194,12 +197,12 @@ class Derivation:
         given: Mapping[Any, Any] | None = None,
         show: str = "",
     ) -> Any:
-        """Show a sign by certificate: an identical form whose every part has a sign.
+        """Show expr > 0 by certificate: an identical form whose every part has a sign.
 
         Parameters
         ----------
         expr : sympy expression
-            What is to be positive (non-negative where the form may be 0).
+            What is to be positive.
         form : sympy expression
             Sums, products and quotients of symbols with a sign.
         why : str
@@ -219,14 +222,112 @@ class Derivation:
         ProofError
             If the form is not identical, or a part has no known sign.
         """
-        expr, (plain, strict) = sp.sympify(expr), self._certificate(form, given or {}, why)
+        return self._sign(expr, form, why, given, show, strict=True)
+
+    def nonnegative(
+        self,
+        expr: Any,
+        form: Any,
+        why: str,
+        given: Mapping[Any, Any] | None = None,
+        show: str = "",
+    ) -> Any:
+        """Show expr >= 0 by certificate; parameters, result and errors as in `positive`.
+
+        Parameters
+        ----------
+        expr, form, why, given, show
+            As in `positive`.
+
+        Returns
+        -------
+        sympy expression
+            `expr`, now a fact.
+        """
+        return self._sign(expr, form, why, given, show, strict=False)
+
+    def _sign(
+        self, expr: Any, form: Any, why: str, given: Any, show: str, strict: bool
+    ) -> Any:
+        expr, plain = sp.sympify(expr), self._certificate(form, given or {}, why, strict)
         if not is_zero(expr - plain):
             raise ProofError(f"{why}: {expr} is not identical to {plain}")
-        self.facts.append(Fact(expr, strict))
-        sign = ">" if strict else r"\ge"
         left = show or tex(expr)
         middle = "" if left == tex(plain) else f" = {tex(plain)}"
-        self._add("sign", f"{left}{middle} {sign} 0", why)
+        self.facts.append(Fact(expr, strict))
+        self._add("sign", _signed(left + middle, strict), why)
+        return expr
+
+    def lemma(self, key: str, why: str, expr: Any = None, strict: bool = True) -> Any:
+        """Use another statement of the book; `Statement.prove` checks that it is one.
+
+        Parameters
+        ----------
+        key : str
+            Its key.
+        why : str
+            What it says here.
+        expr : sympy expression, optional
+            An expression whose sign it gives.
+        strict : bool
+            Whether it excludes 0.
+
+        Returns
+        -------
+        sympy expression or None
+            `expr`, now a fact.
+        """
+        if expr is not None:
+            self.facts.append(Fact(sp.sympify(expr), strict))
+        formula = "" if expr is None else _signed(expr, strict)
+        self._add("lemma", formula, f"{why} [{key}]")
+        self.cited.append(key)
+        return expr
+
+    def inherits(
+        self,
+        expr: Any,
+        base: Any,
+        step: Any,
+        form: Any,
+        why: str,
+        given: Mapping[Any, Any] | None = None,
+        strict: bool = False,
+    ) -> Any:
+        """Show that a sequence stays >= 0: its first value, and each one from the last.
+
+        Parameters
+        ----------
+        expr : sympy expression
+            The quantity at the end.
+        base : sympy expression
+            Its first value.
+        step : sympy expression
+            The next value, in terms of a non-negative symbol for the present one.
+        form : sympy expression
+            Certificate of `step`.
+        why : str
+            The reason.
+        given : mapping, optional
+            As in `positive`.
+        strict : bool
+            Whether every value after the first is > 0.
+
+        Returns
+        -------
+        sympy expression
+            `expr`, now a fact.
+
+        Raises
+        ------
+        ProofError
+            If the first value has no sign, or the step fails.
+        """
+        if not sp.sympify(base).is_nonnegative:
+            raise ProofError(f"{why}: the first value {base} has no sign")
+        self._sign(step, form, why, given, "", strict)
+        self.facts.append(Fact(sp.sympify(expr), strict))
+        self._add("induction", _signed(expr, strict), f"by induction from the first value, {base}")
         return expr
 
     def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
@@ -315,6 +416,7 @@ class Derivation:
         why: str,
         given: Mapping[Any, Any] | None = None,
         factor: Any = 0,
+        strict: bool = True,
     ) -> Any:
         """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - factor E(n).
 
@@ -332,6 +434,8 @@ class Derivation:
             As in `positive`.
         factor : sympy expression
             A non-negative multiple of E(n) in the step beyond E(n) itself.
+        strict : bool
+            Whether > 0 is claimed rather than >= 0.
 
         Returns
         -------
@@ -344,16 +448,16 @@ class Derivation:
             If a certificate fails.
         """
         expr, given = sp.sympify(expr), given or {}
-        plain, first = self._certificate(base, given, why)
-        rest, _ = self._certificate(step, given, why)
+        plain = self._certificate(base, given, why, strict)
+        rest = self._certificate(step, given, why, strict=False)
         if not sp.sympify(factor).is_nonnegative:
             raise ProofError(f"{why}: the factor {factor} has no sign")
         if not is_zero(expr.subs(n, 1) - plain):
             raise ProofError(f"{why}: the value at {n} = 1 is not {plain}")
         if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
-        self.facts.append(Fact(expr, first))
-        self._add("induction", _signed(expr, first), why)
+        self.facts.append(Fact(expr, strict))
+        self._add("induction", _signed(expr, strict), why)
         return expr
 
     def climbs(
@@ -387,12 +491,12 @@ class Derivation:
             If E(0) is not 0, or the derivative is not certified.
         """
         expr = sp.sympify(expr)
-        plain, strict = self._certificate(slope, given or {}, why)
+        strict = bool(u.is_positive)
+        plain = self._certificate(slope, given or {}, why, strict)
         if not is_zero(expr.subs(u, 0)):
             raise ProofError(f"{why}: the value at {u} = 0 is not 0")
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
-        strict = strict and bool(u.is_positive)
         self.facts.append(Fact(expr, strict))
         self._add("sign", _signed(expr, strict), why)
         return expr

@@ -184,6 +184,7 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
         p**2 / b ** (n + 1),
         r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound",
         {p: 1 - b},
+        strict=False,
     )
 
 
@@ -288,9 +289,9 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     d.equal(
         B(n) - B(n + 1),
         last * (1 - b) / (1 - b**n),
-        r"$ST > 0$: the share $\alpha^{(n+1)}_{n+1}$ decides, and it is $\le 0$ from some $n$ on "
-        r"(statement last)",
+        r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides",
     )
+    d.lemma("last", r"it is positive up to $N^*$ and not beyond, for every $\phi > 0$")
 
 
 @statement(

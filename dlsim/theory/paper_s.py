@@ -1,0 +1,396 @@
+"""Paper S's reduction, and small corrections to papers S and B.
+
+Graphs are lists of edges over vertices 1..n. `dlsim.steady.reduction` solves the
+instance as a mixed program; here its rows are derived and enumerated without a solver.
+"""
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import combinations, product
+from math import ceil
+from typing import Any
+
+import sympy as sp
+
+from dlsim.theory.book import statement
+from dlsim.theory.derivation import Derivation
+from dlsim.theory.words import n, positive, y, z
+
+Edges = tuple[tuple[int, int], ...]
+
+
+def graphs(vertices: int) -> Iterator[Edges]:
+    """Yield every labelled graph on vertices 1..n.
+
+    Parameters
+    ----------
+    vertices : int
+        n.
+
+    Yields
+    ------
+    tuple of tuple of int
+        Its edges.
+    """
+    pairs = list(combinations(range(1, vertices + 1), 2))
+    for chosen in product((False, True), repeat=len(pairs)):
+        yield tuple(pair for pair, take in zip(pairs, chosen, strict=True) if take)
+
+
+def route(vertex: int, edges: Edges, shift: int = 1) -> list[tuple[Any, Any]]:
+    """Return the links from cluster 0 to a cluster, by the routers they join.
+
+    Parameters
+    ----------
+    vertex : int
+        i.
+    edges : tuple
+        The graph.
+    shift : int
+        1: the j-th own link enters the j-th common link; 0: the indices as printed.
+
+    Returns
+    -------
+    list of tuple
+        (from, to) pairs in the order of (7); shared links run from (k, "a") to (k, "b").
+    """
+    common = [k for k, edge in enumerate(edges) if vertex in edge]
+    if not common:
+        return [("C", f"C{vertex}")]
+    own: dict[int, tuple[Any, Any]] = {1: ("C", (common[0], "a"))}
+    for index in range(1, len(common)):
+        own[index + shift] = ((common[index - 1], "b"), (common[index], "a"))
+    own[len(common) + 1] = ((common[-1], "b"), f"C{vertex}")
+    links: list[tuple[Any, Any]] = []
+    for index, k in enumerate(common, start=1):
+        links += [own.get(index, ("?", "?")), ((k, "a"), (k, "b"))]
+    return [*links, own[len(common) + 1]]
+
+
+def is_path(links: list[tuple[Any, Any]], vertex: int) -> bool:
+    """Tell whether links lead from cluster 0 to a cluster without a break."""
+    joined = all(a[1] == c[0] for a, c in zip(links, links[1:], strict=False))
+    return joined and links[0][0] == "C" and links[-1][1] == f"C{vertex}"
+
+
+def independence_number(vertices: int, edges: Iterable[tuple[int, int]]) -> int:
+    """Return the size of a largest set of vertices without an edge, by enumeration.
+
+    Parameters
+    ----------
+    vertices : int
+        n.
+    edges : iterable of tuple of int
+        The graph.
+
+    Returns
+    -------
+    int
+        The independence number.
+    """
+    taken = [set(edge) for edge in edges]
+    sizes = range(vertices, -1, -1)
+    everyone = range(1, vertices + 1)
+    return next(
+        size
+        for size in sizes
+        if any(not any(e <= set(c) for e in taken) for c in combinations(everyone, size))
+    )
+
+
+def best_connections(vertices: int, edges: Edges) -> int:
+    """Return the most connections from cluster 0 that no link refuses (max-connect 1)."""
+    links = {v: {(v, link) if link[0] == "C" else link for link in route(v, edges)} for v in
+             range(1, vertices + 1)}  # fmt: skip
+    return max(
+        sum(beta)
+        for beta in product((0, 1), repeat=vertices)
+        if all(
+            not links[i] & links[j]
+            for i, j in combinations(links, 2)
+            if beta[i - 1] and beta[j - 1]
+        )
+    )
+
+
+def _coincidences(names: int) -> Iterator[tuple[int, ...]]:
+    """Yield every pattern of equalities among a number of names."""
+    for pattern in product(range(names), repeat=names):
+        if all(value <= max(pattern[:at], default=-1) + 1 for at, value in enumerate(pattern)):
+            yield pattern
+
+
+@statement(
+    "S.L1",
+    "S Lemma 1, Theorem 1 and the appendix",
+    r"Routes to $C^i$ and $C^j$ share a link iff $(V_i,V_j)$ is an edge; the optimum of the "
+    r"instance is the independence number (indices as in errata 24 to 27)",
+    {"indices as printed": {"shift": 0}, "two connections a link": {"cap": 2}},
+    status="corrected",
+    given="any finite graph without loops; links with bw = max-connect = 1",
+    errata=(24, 25, 26, 27),
+)
+def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
+    for size in (1, 2, 3, 4):
+        every = list(graphs(size))
+        d.exact(
+            all(is_path(route(v, g, shift), v) for g in every for v in range(1, size + 1)),
+            rf"L_{{0,i}}: C^0 \to C^i,\ n = {size}",
+            f"every route of all {len(every)} graphs is a path (an empty one is a direct link)",
+        )
+    path = ((1, 2), (2, 3))
+    d.exact(
+        not is_path(route(2, path, 0), 2) and ("?", "?") not in route(2, path, 1),
+        r"l^i_1 = (C^0, Q^a_{k_1}) \ne (Q^b_{k_1}, Q^a_{k_2}) = l^i_1",
+        "printed, $l_1$ is defined twice and $l_2$ not at all: no path already for 3 vertices",
+    )
+    shared = [
+        (u in (a, c)) and (v in (a, c))
+        for a, c, u, v in _coincidences(4)
+        if a != c and u != v
+    ]
+    edge = [{a, c} == {u, v} for a, c, u, v in _coincidences(4) if a != c and u != v]
+    d.exact(
+        shared == edge and True in edge and False in edge,
+        r"k \in Route(u)\cap Route(v) \iff e_k = \{u,v\}",
+        "for any graph: all coincidences of the four names a, b (ends of e_k), u, v with "
+        r"$a \ne b$, $u \ne v$",
+    )
+    ends = sp.symbols("beta_u beta_v", nonnegative=True)
+    d.equal(
+        cap - sum(ends),
+        1 - ends[0] - ends[1],
+        r"so the row (3) of $l_k^{common}$, $e_k=(V_u,V_v)$, is $\beta_u+\beta_v \le 1$; "
+        r"an own link gives $\beta_i \le 1$: the integer program of independent sets",
+    )
+    work, slack = sp.symbols("alpha_i beta_i", nonnegative=True)
+    d.assume(slack - work, r"(4) with $\delta = g_{0,i} = 1$", strict=False)
+    d.nonnegative(
+        slack - work,
+        y,
+        r"hence $t = \sum\alpha_{0,i} \le \sum\beta_{0,i} \le$ the size of an independent set, "
+        r"as $s_0 = 0$ leaves nothing to $C^0$; only $t\pi_k \le \alpha_k$ with $\pi_k > 0$ binds",
+        {y: slack - work},
+    )
+    count = positive("|V'|")
+    d.nonnegative(
+        (count + z) - count,
+        z,
+        r"and $\alpha=\beta=1$ on an independent set $V'$ is valid: (1) and (2) at $C^i$ read "
+        r"$1 \le 1$, (2) at $C^0$ reads $|V'| \le n$",
+        show="n - |V'|",
+    )
+    for size in (1, 2, 3, 4):
+        every = list(graphs(size))
+        d.exact(
+            all(best_connections(size, g) == independence_number(size, g) for g in every),
+            rf"\max\sum\beta_{{0,i}} = \text{{independence number}},\ n = {size}",
+            f"all {len(every)} labelled graphs enumerated",
+        )
+
+
+@statement(
+    "S.period",
+    "S 2 and 3.2, the period",
+    r"In a period $C^k$ sends $\alpha_{k,l}T_p$ load units, which are $\alpha_{k,l}\delta_kT_p$ "
+    r"bytes; Equation 1, not 2, bounds its computing",
+    {"units are bytes": {"size": 2}},
+    status="corrected",
+    given=r"$\delta$: bytes per unit; $w$: work per unit; $s$: work per time",
+    errata=(20, 21, 22, 23),
+)
+def _(d: Derivation, size: int = 1) -> None:
+    byte, unit, work, time = positive("byte unit work time")
+    alpha, delta, cost, speed = unit / time, byte / unit, work / unit, work / time
+    d.equal(alpha * time * delta ** (size - 1), unit, r"dimension of $\alpha T_p$")
+    d.equal(alpha * delta * time, byte, r"dimension of $\alpha\delta T_p$, the terms of (2)")
+    d.correct(alpha * delta * time, unit, "the text calls it load units")
+    d.equal(alpha * cost / speed, 1, r"$\alpha w$ and $s$ of Equation 1 have one dimension")
+    d.correct(alpha * delta / speed, 1, r"the left side of Equation 2 and $s_k$ have not")
+
+
+@statement(
+    "S.G5",
+    "S heuristic G, step 5",
+    r"The printed local amount is 0 where no remote cluster can be reached, and G then never "
+    r"ends; otherwise it is at most the local benefit",
+    {"a reachable neighbour": {"gateway": 1}},
+    status="corrected",
+    given=r"$w = \delta = 1$, $s = (10, 0)$, gateway of the neighbour used up",
+    errata=(28,),
+)
+def _(d: Derivation, gateway: int = 0) -> None:
+    local, remote = Fraction(10), min(Fraction(20), Fraction(3), Fraction(gateway), Fraction(5))
+    d.exact(
+        local > remote and remote == 0,
+        r"\text{benefit}_k = 10,\ \text{alloc} = \max_{m\ne k}\min(\dots) = 0",
+        "the local cluster is selected and given nothing: the state repeats for ever",
+    )
+    best = sp.Symbol("benefit_m", nonnegative=True)
+    chosen = best + z
+    d.nonnegative(
+        chosen - best,
+        z,
+        r"local is chosen only if its benefit is maximal, so alloc, the largest remote "
+        r"benefit, is no larger",
+        show=r"\text{benefit}_k-\text{alloc}",
+    )
+
+
+@statement(
+    "S.LPRR",
+    "S heuristic LPRR",
+    r"With integer max-connect, rounding $\tilde\beta$ up is always feasible; with a real one "
+    r"it need not be, and steps 2 to 5 never end once the remaining $\tilde\beta$ are 0",
+    {"cap 2.5 is feasible": {"cap": Fraction(5, 2)}},
+    status="corrected",
+    given=r"$v$: connections fixed so far, an integer; $v+\tilde\beta \le$ cap",
+    errata=(29, 30),
+)
+def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
+    fixed = sp.Symbol("v", integer=True, nonnegative=True)
+    spare = sp.Symbol("k", integer=True, nonnegative=True)
+    part = sp.Symbol("x", nonnegative=True)
+    d.equal(
+        (fixed + spare) - fixed,
+        spare,
+        r"an integer cap leaves an integer $k = \text{cap}-v$ to $\tilde\beta$",
+    )
+    d.exact(
+        sp.ceiling(spare) == spare and sp.ceiling(spare - part) == spare + sp.ceiling(-part),
+        r"\lceil k-x\rceil = k+\lceil -x\rceil",
+        r"for integer $k$ and $\tilde\beta = k-x$, $x \ge 0$",
+    )
+    d.exact(
+        sp.ceiling(-part).is_nonpositive,
+        r"\lceil -x\rceil \le 0",
+        r"hence $\lceil\tilde\beta\rceil \le k$",
+    )
+    d.exact(
+        ceil(cap) <= cap,
+        r"\tilde\beta = \text{cap} = 3:\ \lceil 3\rceil \le 3",
+        "a link used to its limit",
+    )
+    d.exact(
+        ceil(Fraction(5, 2)) > Fraction(5, 2),
+        r"\tilde\beta = \text{cap} = 5/2:\ \lceil 5/2\rceil = 3 > 5/2",
+        "a real cap, as Table 2 draws it, must be floored first",
+    )
+    left = [Fraction(0), Fraction(0)]
+    d.exact(
+        not [value for value in left if value != 0],
+        r"\{\tilde\beta_{k,l} \ne 0\} = \emptyset",
+        "routes are left and none may be chosen: stop, and set the rest to 0",
+    )
+
+
+def fallbacks(limit: int, printed: bool) -> int:
+    """Return how often a request that is always late may fall back (paper B, eq. 7)."""
+    done = 0
+    while done <= limit if printed else done < limit:
+        done += 1
+    return done
+
+
+@statement(
+    "B.7",
+    "B (7)",
+    r"$N_{fallbacks} < N_{max}$: as printed, with $\le$, a limit of 0 still allows one",
+    {"as printed": {"printed": True}},
+    status="corrected",
+    given=r"a request that is late at every server",
+    errata=(31,),
+)
+def _(d: Derivation, printed: bool = False) -> None:
+    for limit in range(6):
+        d.exact(
+            fallbacks(limit, printed) == limit,
+            rf"N_{{max}} = {limit}",
+            f"{limit} fallbacks with the strict rule",
+        )
+    d.exact(fallbacks(0, True) == 1, "N_{max} = 0", "the printed rule allows one fallback")
+
+
+@statement(
+    "B.Gops",
+    "B 4.1 and Table 1",
+    r"At 300 Mops/s, 1.5 Gops take 5 seconds, not minutes; 5 minutes are 90 Gops, and 60 "
+    r"minutes are 1080 Gops",
+    {"5 minutes": {"least": Fraction(300)}},
+    status="corrected",
+    given="1 Gops = 1000 Mops",
+    errata=(32,),
+)
+def _(d: Derivation, least: Fraction = Fraction(5)) -> None:
+    rate = Fraction(300)
+    d.exact(Fraction(1500) / rate == least, r"1500/300 = 5\,\text{s}", "the printed lower end")
+    d.exact(90_000 / rate == 5 * 60, r"90\,000/300 = 300\,\text{s}", "what 5 minutes need")
+    d.exact(1_080_000 / rate == 60 * 60, r"1\,080\,000/300 = 3600\,\text{s}", "the upper end")
+
+
+def by_difference(times: tuple[int, ...], target: int) -> int:
+    """Return the server chosen by rule (4) of paper B, lowest index first."""
+    met = [i for i, time in enumerate(times) if target - time >= 0]
+    pool = met or range(len(times))
+    return min(pool, key=lambda i: abs(target - times[i]))
+
+
+def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) -> int:
+    """Return the slowest server that is in time, otherwise the fastest of all."""
+    met = [time for time in times if time <= target]
+    return times.index(max(met) if met else fallback(times))
+
+
+@statement(
+    "B.4",
+    "B (4)",
+    r"The rule of the smallest $Diff$ picks the slowest server with $T_S \le T_{target}$, "
+    r"otherwise the fastest (Greedy)",
+    {"slowest when none is in time": {"fallback": max}},
+    given=r"$T_{S_i}$: estimated time on server $i$; ties to the lowest index",
+    errata=(33,),
+)
+def _(d: Derivation, fallback: Any = min) -> None:
+    target, fast = sp.symbols("T_target T_S", real=True)
+    slow = fast + z
+    d.nonnegative((target - fast) - (target - slow), z, "in time, a slower server has the smaller Diff")
+    d.nonnegative(
+        (slow - target) - (fast - target),
+        z,
+        r"none in time: $|Diff| = T_S-T_{target}$ is smaller for the faster",
+    )
+    wider = sp.Symbol("T_target'", real=True)
+    d.nonnegative(
+        (target + y) - target,
+        y,
+        r"a larger Opt raises $T_{target}$, so servers in time stay in time: the chosen $T_S$ "
+        "does not fall",
+        show=f"{wider}-T_{{target}}",
+    )
+    cases = list(product(range(1, 5), repeat=4))
+    d.exact(
+        all(
+            by_difference(times, limit) == slowest_in_time(times, limit, fallback)
+            for times in cases
+            for limit in range(6)
+        ),
+        rf"{len(cases) * 6}\ \text{{cases}}",
+        "all times 1 to 4 on four servers, all targets 0 to 5",
+    )
+
+
+@statement(
+    "M.names",
+    "M 4 and I 4.3, notation",
+    r"A share of 1 is allowed ($n = 1$); $C_{ns}$ means $C_{ps}$; I's $\mathcal{E}$ is a "
+    r"completion instant, M's a duration: they differ by the start",
+    {"a duration": {"start": 0}},
+    status="corrected",
+    given=r"release $r$, $n$ equal nodes",
+    errata=(5, 9, 17),
+)
+def _(d: Derivation, start: Any = 1) -> None:
+    release, work = positive("r w")
+    instant = (n * release + work) / n
+    d.equal(instant, start * release + work / n, r"I (3) with equal releases $r$", "e")
+    d.correct(instant, work / n, "the duration from $r$ on is another number")
