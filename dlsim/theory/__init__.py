@@ -1,3 +1,30 @@
-"""SymPy statements about the papers: proved, corrected, refuted or argued."""
+"""SymPy statements about the papers: proved, corrected, refuted or argued.
 
-from dlsim.theory import paper_m
+`statements` lists them, `prove` runs the proofs of a key or a prefix and returns every
+checked step, `errata` tells what the papers misprint, `report` is the same as a table of
+text. The formulas are derived anew here; no engine is imported.
+"""
+
+from dlsim.theory.book import Listing, Proven, Statement
+from dlsim.theory.derivation import Derivation, Step
+from dlsim.theory.errata import Errata, Erratum, errata
+from dlsim.theory.run import main, prove, report, statements
+from dlsim.theory.zero import ProofError, Undecided, is_zero
+
+__all__ = [
+    "Derivation",
+    "Errata",
+    "Erratum",
+    "Listing",
+    "ProofError",
+    "Proven",
+    "Statement",
+    "Step",
+    "Undecided",
+    "errata",
+    "is_zero",
+    "main",
+    "prove",
+    "report",
+    "statements",
+]

@@ -299,3 +299,37 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     d.nonnegative(served - first, gap + wait1, why + "its place", show="s_a - r_a")
     why = r"and it the later place: exchanging the two leaves every send where it was, so "
     d.nonnegative(then - (first + gap), wait1 + z, why + "release order is best", show="s_b-(r_a+g)")
+
+
+@statement(
+    "opt.att",
+    "beyond the papers: the optimum is attained",
+    r"Filling every node up to one instant $e > r_n$, in release order, carries a load that "
+    r"rises continuously with $e$: for the right $e$ it is $\sigma$, and its own cut into runs "
+    r"attains the bound of opt.blk",
+    {"falling load": {"sign": -1}},
+    status="argued",
+    given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; $\sigma$ so large that $e > r_n$",
+)
+def _(d: Derivation, sign: int = 1) -> None:
+    room = positive("e-s_i")
+    beta = chi / (tau + chi)
+    d.positive(
+        room - room / (tau + chi) * tau,
+        beta * room,
+        r"where the link decides, room is left for the next node",
+        show="e-s_{i+1}",
+    )
+    end, late = sp.symbols("e r_{i+1}", real=True)
+    d.assume(end - late, r"and where the release decides, because $e > r_n$")
+    head = sp.Symbol("r_h", real=True)
+    powers_below_one(d)
+    slope = sp.diff((end - head) * (1 - b**m) / tau, end)
+    d.at(1 - b**n, {n: m})
+    d.positive(sign * slope, p / tau, r"each run's load rises with $e$", {p: 1 - b**m})
+    d.lemma("opt.blk", r"a schedule attains the bound of the cut that its own runs make")
+    d.argue(
+        "Start times are maxima of continuous functions of e, so the load carried is continuous "
+        "and increasing, from its value at r_n to infinity, and takes the value sigma once. Gap: "
+        "continuity across changes of the cut and the intermediate value theorem are used in words."
+    )

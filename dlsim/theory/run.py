@@ -1,0 +1,143 @@
+"""The verbs of the theory: list the statements, prove them, print the table."""
+
+import importlib
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from dlsim.errors import InputError
+from dlsim.theory.book import STATUSES, Listing, Statement, matching
+from dlsim.theory.zero import ProofError
+
+#: Where the statements are, in reading order; importing a room enters its proofs.
+ROOMS = (
+    "paper_m",
+    "paper_m_theorems",
+    "closed_forms",
+    "paper_i",
+    "remodel",
+    "multi_round",
+    "paper_s",
+)
+for _room in ROOMS:
+    importlib.import_module(f"dlsim.theory.{_room}")
+
+
+def statements(keys: str | Iterable[str] = ()) -> Listing:
+    """Return the statements, without running their proofs.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes; none means all.
+
+    Returns
+    -------
+    Listing of Statement
+        Renders as a table.
+
+    Raises
+    ------
+    InputError
+        For a key that matches nothing.
+
+    Examples
+    --------
+    >>> [s.status for s in statements("5.2")]
+    ['proved', 'refuted', 'corrected', 'corrected']
+    """
+    return matching(keys)
+
+
+def prove(keys: str | Iterable[str] = ()) -> Listing:
+    """Run the proofs of every statement that a key or prefix matches.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes such as ``"5.1"``, ``"4."`` or ``"U"``; none means all.
+
+    Returns
+    -------
+    Listing of Proven
+        Each with its checked steps; renders line by line in a notebook.
+
+    Raises
+    ------
+    InputError
+        For a key that matches nothing.
+    ProofError
+        If a step fails, or could not be decided.
+
+    Examples
+    --------
+    >>> prove("5.1").statuses
+    {'5.1': 'proved'}
+    """
+    return Listing(statement.prove() for statement in matching(keys))
+
+
+def _line(statement: Statement, width: int) -> tuple[str, str]:
+    """Prove one statement: its outcome and its line of the table."""
+    began = time.perf_counter()
+    try:
+        proven, word = statement.prove(), statement.status
+        detail = f"{len(proven.steps):3d} steps"
+    except ProofError as error:
+        word, detail = "FAILED", str(error)
+    seconds = time.perf_counter() - began
+    return word, f"{statement.key:<{width}}  {word:<9}  {seconds:5.2f} s  {detail}  {statement.source}"
+
+
+def _table(keys: str | Iterable[str]) -> tuple[str, int]:
+    found = matching(keys)
+    width = max(len(s.key) for s in found)
+    words, lines = zip(*(_line(s, width) for s in found), strict=True)
+    count = Counter(words)
+    parts = [f"{count[word]} {word}" for word in (*STATUSES, "FAILED") if count[word]]
+    return "\n".join([*lines, f"{len(lines)} statements: {', '.join(parts)}"]), count["FAILED"]
+
+
+def report(keys: str | Iterable[str] = ()) -> str:
+    """Prove statements and return a table of text: key, status, seconds, steps, source.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes; none means all.
+
+    Returns
+    -------
+    str
+        One line per statement and a count; a proof that fails is a line, not an error.
+
+    Raises
+    ------
+    InputError
+        For a key that matches nothing.
+    """
+    return _table(keys)[0]
+
+
+def main(keys: str | Iterable[str] = ()) -> int:
+    """Print the table of `report`; the command line's ``dlsim prove [KEY]``.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes; none means all.
+
+    Returns
+    -------
+    int
+        Exit status: 0 if every proof stands (a refuted claim is a finding, not a
+        failure), 1 if one fails, 2 for an unknown key.
+    """
+    try:
+        text, failed = _table(keys)
+    except InputError as error:
+        print(f"dlsim prove: {error}", file=sys.stderr)
+        return 2
+    print(text)
+    return int(failed > 0)
