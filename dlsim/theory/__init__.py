@@ -9,7 +9,7 @@ from dlsim.theory.book import Listing, Proven, Statement
 from dlsim.theory.derivation import Derivation, Step
 from dlsim.theory.errata import Errata, Erratum, errata
 from dlsim.theory.run import main, prove, report, statements
-from dlsim.theory.zero import ProofError, Undecided, is_zero
+from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 __all__ = [
     "Derivation",
@@ -20,7 +20,7 @@ __all__ = [
     "Proven",
     "Statement",
     "Step",
-    "Undecided",
+    "UndecidedError",
     "errata",
     "is_zero",
     "main",

@@ -151,7 +151,12 @@ class Proven:
         """Render claim, assumptions and steps; a notebook typesets the formulas."""
         s = self.statement
         rows = [
-            (str(i), _HEADINGS[step.kind], f"$\\displaystyle {step.tex}$" * bool(step.tex), step.why)
+            (
+                str(i),
+                _HEADINGS[step.kind],
+                f"$\\displaystyle {step.tex}$" * bool(step.tex),
+                step.why,
+            )
             for i, step in enumerate(self.steps, start=1)
         ]
         head = (

@@ -117,9 +117,13 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     root = h / f + W / L
     decay = -sign * f / (kap * L) * -W * sp.exp(W)
     put = kap * decay * sp.exp(-W) + root * f
-    d.equal(put, h, r"put in, with $e^{-hL/\phi} = -\phi We^W/(\kappa L)$", r"\kappa\beta^n + n\phi")
+    d.equal(
+        put, h, r"put in, with $e^{-hL/\phi} = -\phi We^W/(\kappa L)$", r"\kappa\beta^n + n\phi"
+    )
     d.positive((y - 1) - (-1 - t), y + t, r"$W_{-1} < -1 \le W_0$: branch $-1$ is lower")
-    values = [B(sp.Rational(m, 4), sp.Rational(1, 100)).subs(b, sp.Rational(1, 2)) for m in (20, 21, 24)]
+    values = [
+        B(sp.Rational(m, 4), sp.Rational(1, 100)).subs(b, sp.Rational(1, 2)) for m in (20, 21, 24)
+    ]
     budget = (values[1] + min(values[0], values[2])) / 2 + part
     d.exact(
         bool(values[1] < budget < min(values[0], values[2])),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from dlsim.theory.zero import ProofError, Undecided, is_zero
+from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 
 class Step(NamedTuple):
@@ -65,7 +65,7 @@ def _matches(a: Any, b: Any) -> bool:
         return False
     try:
         return is_zero(a - b)
-    except Undecided:
+    except UndecidedError:
         return False
 
 
@@ -246,9 +246,7 @@ class Derivation:
         """
         return self._sign(expr, form, why, given, show, strict=False)
 
-    def _sign(
-        self, expr: Any, form: Any, why: str, given: Any, show: str, strict: bool
-    ) -> Any:
+    def _sign(self, expr: Any, form: Any, why: str, given: Any, show: str, strict: bool) -> Any:
         expr, plain = sp.sympify(expr), self._certificate(form, given or {}, why, strict)
         if not is_zero(expr - plain):
             raise ProofError(f"{why}: {expr} is not identical to {plain}")

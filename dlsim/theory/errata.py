@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table with one row per line)
 """What the papers misprint, what they leave out, and what follows for the engines."""
 
 from typing import NamedTuple

@@ -78,7 +78,12 @@ def _(d: Derivation, rounds: Any = M, count: Any = M) -> None:
 
 
 def simulate(
-    nodes: int, chunks: list[Fraction], st: Fraction, sc: Fraction, send: Fraction, compute: Fraction
+    nodes: int,
+    chunks: list[Fraction],
+    st: Fraction,
+    sc: Fraction,
+    send: Fraction,
+    compute: Fraction,
 ) -> Fraction:
     """Return when the last chunk is computed: one link, rounds in order, exact.
 
@@ -105,7 +110,13 @@ def simulate(
 
 
 def chunks_of(
-    size: Fraction, nodes: int, rounds: int, st: Fraction, sc: Fraction, send: Fraction, compute: Fraction
+    size: Fraction,
+    nodes: int,
+    rounds: int,
+    st: Fraction,
+    sc: Fraction,
+    send: Fraction,
+    compute: Fraction,
 ) -> list[Fraction]:
     """Return the chunks of the closed form, exactly.
 
@@ -241,7 +252,9 @@ def _(d: Derivation, swap: bool = False) -> None:
         ratio = sp.exp(sign * rate)
         c_inf = sp.limit(sigma / N * (1 - ratio) / (1 - sp.exp(sign * rate * many)), many, sp.oo)
         wanted = 0 if sign > 0 else sigma / N * (1 - ratio)
-        d.equal(c_inf, wanted, rf"$\theta = e^{{{'' if sign > 0 else '-'}a}} {name} 1$", r"\lim c_0")
+        d.equal(
+            c_inf, wanted, rf"$\theta = e^{{{'' if sign > 0 else '-'}a}} {name} 1$", r"\lim c_0"
+        )
         makespan = N * tau * c_inf + (ratio * N * tau) * sigma / N
         end = limit.subs(chi, ratio * N * tau)
         if swap:

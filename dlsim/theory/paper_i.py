@@ -7,7 +7,8 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import R, b, chi, i, n, p, positive, q, sigma, tau, y, z
+from dlsim.theory.words import R, chi, i, n, p, positive, sigma, tau, y, z
+import itertools
 
 r1, rn, ri = sp.symbols("r_1 r_n r_i", real=True)
 work = sigma * (tau + chi)
@@ -40,7 +41,7 @@ def equal_finish(release: list[Fraction], size: Any, send: Any, compute: Any) ->
 
 def constraint_one(release: list[Fraction], size: Any, send: Any) -> bool:
     """Tell whether consecutive releases are at least sigma tau apart (Constraint 1)."""
-    pairs = zip(release, release[1:], strict=False)
+    pairs = itertools.pairwise(release)
     return all(after - before >= Fraction(size) * Fraction(send) for before, after in pairs)
 
 
@@ -274,4 +275,6 @@ def _(d: Derivation, load: Any = lambda rate, E: rate * E, printed: int = 1359) 
     d.correct(E / chi, rate * E, r"the printed $\mathcal{E}/\chi$ does not depend on $\lambda$")
     base = Fraction(100, 101)
     value = Fraction(200) / (1 - base**16) / 100
-    d.exact(round(100 * value) == printed, r"\mathcal{E}/\chi = 13.59", "N=16, tau=1, chi=100, size 200")
+    d.exact(
+        round(100 * value) == printed, r"\mathcal{E}/\chi = 13.59", "N=16, tau=1, chi=100, size 200"
+    )

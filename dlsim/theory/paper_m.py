@@ -150,10 +150,21 @@ def _(d: Derivation, floor: Any = sigma * Cms) -> None:
     E = sigma * Cms / (1 - b**n)
     given = {p: 1 - b, q: 1 - b**n}
     excess = sigma * p * w * b**n / q
-    d.positive(E - floor, excess, r"above $\sigma C_{ms}$ for every $n$", given, r"\mathcal{E}-\sigma C_{ms}")
+    d.positive(
+        E - floor,
+        excess,
+        r"above $\sigma C_{ms}$ for every $n$",
+        given,
+        r"\mathcal{E}-\sigma C_{ms}",
+    )
     real = sp.Symbol("n", positive=True)
     limit = sp.limit(sigma * (1 - sp.exp(-L)) * w / (1 - sp.exp(-L * real)), real, sp.oo)
-    d.equal(limit, floor.subs(b, sp.exp(-L)), r"and no higher bound holds", r"\lim_{n\to\infty}\mathcal{E}")
+    d.equal(
+        limit,
+        floor.subs(b, sp.exp(-L)),
+        r"and no higher bound holds",
+        r"\lim_{n\to\infty}\mathcal{E}",
+    )
     d.exact(
         (1 - sp.Rational(3, 2) / 1) < 0,
         r"\gamma = 1 - \tfrac{3/2}{1} = -\tfrac12",

@@ -11,7 +11,6 @@ from dlsim.theory.derivation import Derivation
 from dlsim.theory.words import (
     GIVEN,
     SC,
-    ST,
     B,
     Cms,
     Cps,
@@ -39,6 +38,7 @@ from dlsim.theory.words import (
 
 #: A real number of nodes, for the derivatives.
 real = positive("n")
+_C1 = phi + (1 - sp.exp(-L)) * L
 _REAL = GIVEN + r"; here $n \ge 1$ real, $\beta = e^{-L}$"
 
 
@@ -80,7 +80,7 @@ def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
     {"C_1 + ": {"c1": phi - (1 - sp.exp(-L)) * L}, "C_3 = 0": {"c3": 0}},
     given=_REAL,
 )
-def _(d: Derivation, c1: Any = phi + (1 - sp.exp(-L)) * L, c3: Any = phi) -> None:
+def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
     x = sp.exp(-L * real)
     slope = sp.diff(B(real).subs(b, sp.exp(-L)), real)
     d.equal(
@@ -176,7 +176,9 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     d.equal(bracket(1), 0, "one node always has a positive share", r"\text{bracket}(1)")
     parts = {p: 1 - b, q: 1 - b**n}
     step = bracket(n + 1) - bracket(n)
-    d.positive(step, p * q / b**n, "the bracket increases", parts, r"\text{bracket}(n+1)-\text{bracket}(n)")
+    d.positive(
+        step, p * q / b**n, "the bracket increases", parts, r"\text{bracket}(n+1)-\text{bracket}(n)"
+    )
     d.grows(
         step - (1 - b) ** 2 / b,
         n,
@@ -257,7 +259,9 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.assume(1 - b, r"$0 < \beta < 1$")
     now = positive("a_j")
     after = b * now - sign * phi
-    d.positive(now - after, p * now + phi, r"from $\alpha_j > 0$", {p: 1 - b}, r"\alpha_j-\alpha_{j+1}")
+    d.positive(
+        now - after, p * now + phi, r"from $\alpha_j > 0$", {p: 1 - b}, r"\alpha_j-\alpha_{j+1}"
+    )
     later = positive("a_{j+1}")
     back = sp.solve(b * sp.Symbol("x") - sign * phi - later, sp.Symbol("x"))[0]
     d.positive(back, (later + phi) / b, r"and backwards, from $\alpha_{j+1} > 0$", show=r"\alpha_j")
@@ -278,7 +282,13 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     fall = (SC + sigma * w * B(n, setup)) - (SC + sigma * w * B(n + 1, setup))
     parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
     form = sigma * w * p**2 * b**n / (q * r)
-    d.positive(fall, form, r"$\phi = 0$: SC is the same for all $n$", parts, r"\mathcal{E}(n)-\mathcal{E}(n+1)")
+    d.positive(
+        fall,
+        form,
+        r"$\phi = 0$: SC is the same for all $n$",
+        parts,
+        r"\mathcal{E}(n)-\mathcal{E}(n+1)",
+    )
     times = [sc + 10 * 2 * B(sp.Integer(m), 0).subs(b, sp.Rational(1, 2)) for m in range(1, 5)]
     d.exact(
         times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)],

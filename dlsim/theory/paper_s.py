@@ -6,7 +6,7 @@ instance as a mixed program; here its rows are derived and enumerated without a 
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, product, pairwise
 from math import ceil
 from typing import Any
 
@@ -69,7 +69,7 @@ def route(vertex: int, edges: Edges, shift: int = 1) -> list[tuple[Any, Any]]:
 
 def is_path(links: list[tuple[Any, Any]], vertex: int) -> bool:
     """Tell whether links lead from cluster 0 to a cluster without a break."""
-    joined = all(a[1] == c[0] for a, c in zip(links, links[1:], strict=False))
+    joined = all(a[1] == c[0] for a, c in pairwise(links))
     return joined and links[0][0] == "C" and links[-1][1] == f"C{vertex}"
 
 
@@ -145,9 +145,7 @@ def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
         "printed, $l_1$ is defined twice and $l_2$ not at all: no path already for 3 vertices",
     )
     shared = [
-        (u in (a, c)) and (v in (a, c))
-        for a, c, u, v in _coincidences(4)
-        if a != c and u != v
+        (u in (a, c)) and (v in (a, c)) for a, c, u, v in _coincidences(4) if a != c and u != v
     ]
     edge = [{a, c} == {u, v} for a, c, u, v in _coincidences(4) if a != c and u != v]
     d.exact(
@@ -353,7 +351,9 @@ def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) ->
 def _(d: Derivation, fallback: Any = min) -> None:
     target, fast = sp.symbols("T_target T_S", real=True)
     slow = fast + z
-    d.nonnegative((target - fast) - (target - slow), z, "in time, a slower server has the smaller Diff")
+    d.nonnegative(
+        (target - fast) - (target - slow), z, "in time, a slower server has the smaller Diff"
+    )
     d.nonnegative(
         (slow - target) - (fast - target),
         z,

@@ -22,8 +22,6 @@ from dlsim.theory.words import (
     positive,
     powers_below_one,
     q,
-    r,
-    s,
     sigma,
     tau,
     y,
@@ -267,7 +265,12 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     beta = chi / (tau + chi)
     end, start, head = sp.symbols("e s_i r_h", real=True)
     chunk = (end - start) / (tau + chi)
-    d.equal(end - (start + chunk * send), beta * (end - start), "the next node starts when its send can", "e-s_{i+1}")
+    d.equal(
+        end - (start + chunk * send),
+        beta * (end - start),
+        "the next node starts when its send can",
+        "e-s_{i+1}",
+    )
     carried = (end - head) * (1 - b**i) / tau
     term = (end - head) * b ** (i - 1) * (1 - b) / tau
     d.equal(
@@ -298,7 +301,9 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     why = r"a node free at $r_a+g$ was served before one free at $r_a$: the earlier one may take "
     d.nonnegative(served - first, gap + wait1, why + "its place", show="s_a - r_a")
     why = r"and it the later place: exchanging the two leaves every send where it was, so "
-    d.nonnegative(then - (first + gap), wait1 + z, why + "release order is best", show="s_b-(r_a+g)")
+    d.nonnegative(
+        then - (first + gap), wait1 + z, why + "release order is best", show="s_b-(r_a+g)"
+    )
 
 
 @statement(

@@ -87,7 +87,10 @@ def _line(statement: Statement, width: int) -> tuple[str, str]:
     except ProofError as error:
         word, detail = "FAILED", str(error)
     seconds = time.perf_counter() - began
-    return word, f"{statement.key:<{width}}  {word:<9}  {seconds:5.2f} s  {detail}  {statement.source}"
+    return (
+        word,
+        f"{statement.key:<{width}}  {word:<9}  {seconds:5.2f} s  {detail}  {statement.source}",
+    )
 
 
 def _table(keys: str | Iterable[str]) -> tuple[str, int]:

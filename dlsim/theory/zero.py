@@ -4,7 +4,7 @@ An expression is brought to a rational function of independent generators (symbo
 powers with symbolic exponents, exponentials, opaque functions and sums), which
 `sympy.cancel` decides. "Not zero" needs a witness: an exact point, in rational numbers,
 at which the expression has a value that is not zero. Where neither is found the answer
-is an `Undecided` error, never a guess.
+is an `UndecidedError` error, never a guess.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class ProofError(DlsimError, AssertionError):
     """A step that does not hold: the message names the step and what was found."""
 
 
-class Undecided(ProofError):
+class UndecidedError(ProofError):
     """A step that could be neither shown nor refuted."""
 
 
@@ -117,7 +117,7 @@ def is_zero(expr: Any) -> bool:
 
     Raises
     ------
-    Undecided
+    UndecidedError
         If it does not reduce to 0 and no exact witness of the contrary is found.
 
     Examples
@@ -134,5 +134,5 @@ def is_zero(expr: Any) -> bool:
     if numerator == 0:
         return True
     if _witness(numerator, names) is None:
-        raise Undecided(f"cannot decide whether {expr} is zero: write it in simpler terms")
+        raise UndecidedError(f"cannot decide whether {expr} is zero: write it in simpler terms")
     return False
