@@ -6,9 +6,10 @@ text. The formulas are derived anew here; no engine is imported.
 """
 
 from dlsim.theory.book import Listing, Proven, Statement
-from dlsim.theory.derivation import Derivation, Step
+from dlsim.theory.derivation import Derivation
 from dlsim.theory.errata import Errata, Erratum, errata
 from dlsim.theory.run import main, prove, report, statements
+from dlsim.theory.steps import Step
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 __all__ = [

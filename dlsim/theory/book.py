@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dlsim.errors import InputError
-from dlsim.theory.derivation import Derivation, Step
+from dlsim.theory.derivation import Derivation
+from dlsim.theory.steps import Step
 from dlsim.theory.zero import ProofError
 
 #: What a statement can turn out to be, with the outcome its derivation must have.

@@ -6,67 +6,12 @@ or plain prose. Prose makes the whole derivation *argued*; nothing else is trust
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.zero import ProofError, UndecidedError, is_zero
-
-
-class Step(NamedTuple):
-    """One line of a derivation.
-
-    Attributes
-    ----------
-    kind : {"assumption", "lemma", "identity", "sign", "induction", "exact", "refutation", "prose"}
-        How it was checked.
-    tex : str
-        The formula, in LaTeX without dollars; may be empty.
-    why : str
-        The reason, in words.
-    """
-
-    kind: str
-    tex: str
-    why: str
-
-
-class Fact(NamedTuple):
-    """An expression whose sign is known: assumed, or shown by an earlier step."""
-
-    expr: Any
-    strict: bool
-
-
-def tex(expr: Any) -> str:
-    """Return an expression as LaTeX.
-
-    Parameters
-    ----------
-    expr : sympy expression or str
-        A string is taken as LaTeX already.
-
-    Returns
-    -------
-    str
-        LaTeX without dollars.
-    """
-    return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
-
-
-def _signed(expr: Any, strict: bool) -> str:
-    return f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0"
-
-
-def _matches(a: Any, b: Any) -> bool:
-    if a == b:
-        return True
-    if a.free_symbols != b.free_symbols:
-        return False
-    try:
-        return is_zero(a - b)
-    except UndecidedError:
-        return False
+from dlsim.theory.steps import Fact, Step, matches, signed, tex
+from dlsim.theory.zero import ProofError, is_zero
 
 
 class Derivation:
@@ -111,7 +56,7 @@ class Derivation:
             Whether 0 is excluded.
         """
         self.facts.append(Fact(sp.sympify(expr), strict))
-        self._add("assumption", _signed(expr, strict), why)
+        self._add("assumption", signed(expr, strict), why)
 
     def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
         """Show an identity.
@@ -182,7 +127,7 @@ class Derivation:
         """Return the form in plain terms, once each letter stands for a fact."""
         form = sp.sympify(form)
         for letter, expr in given.items():
-            known = [f for f in self.facts if _matches(f.expr, sp.sympify(expr))]
+            known = [f for f in self.facts if matches(f.expr, sp.sympify(expr))]
             if not any(f.strict or not letter.is_positive for f in known):
                 raise ProofError(f"{why}: the sign of {expr} is not known yet")
         if not (form.is_positive or (form.is_nonnegative and not strict)):
@@ -253,7 +198,7 @@ class Derivation:
         left = show or tex(expr)
         middle = "" if left == tex(plain) else f" = {tex(plain)}"
         self.facts.append(Fact(expr, strict))
-        self._add("sign", _signed(left + middle, strict), why)
+        self._add("sign", signed(left + middle, strict), why)
         return expr
 
     def lemma(self, key: str, why: str, expr: Any = None, strict: bool = True) -> Any:
@@ -277,7 +222,7 @@ class Derivation:
         """
         if expr is not None:
             self.facts.append(Fact(sp.sympify(expr), strict))
-        formula = "" if expr is None else _signed(expr, strict)
+        formula = "" if expr is None else signed(expr, strict)
         self._add("lemma", formula, f"{why} [{key}]")
         self.cited.append(key)
         return expr
@@ -325,7 +270,7 @@ class Derivation:
             raise ProofError(f"{why}: the first value {base} has no sign")
         self._sign(step, form, why, given, "", strict)
         self.facts.append(Fact(sp.sympify(expr), strict))
-        self._add("induction", _signed(expr, strict), f"by induction from the first value, {base}")
+        self._add("induction", signed(expr, strict), f"by induction from the first value, {base}")
         return expr
 
     def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
@@ -350,7 +295,7 @@ class Derivation:
         ProofError
             If it is no fact, or the point lies outside the range of a symbol.
         """
-        known = [f for f in self.facts if _matches(f.expr, sp.sympify(fact))]
+        known = [f for f in self.facts if matches(f.expr, sp.sympify(fact))]
         if not known:
             raise ProofError(f"{fact} has no known sign: show it first")
         for symbol, value in point.items():
@@ -363,7 +308,7 @@ class Derivation:
         expr = sp.sympify(fact).subs(dict(point), simultaneous=True)
         self.facts.append(Fact(expr, any(f.strict for f in known)))
         if why:
-            self._add("sign", _signed(expr, self.facts[-1].strict), why)
+            self._add("sign", signed(expr, self.facts[-1].strict), why)
         return expr
 
     def induct(
@@ -455,7 +400,7 @@ class Derivation:
         if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
         self.facts.append(Fact(expr, strict))
-        self._add("induction", _signed(expr, strict), why)
+        self._add("induction", signed(expr, strict), why)
         return expr
 
     def climbs(
@@ -496,7 +441,7 @@ class Derivation:
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
         self.facts.append(Fact(expr, strict))
-        self._add("sign", _signed(expr, strict), why)
+        self._add("sign", signed(expr, strict), why)
         return expr
 
     def exact(self, condition: Any, formula: str, why: str) -> None:

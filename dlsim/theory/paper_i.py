@@ -1,5 +1,6 @@
 """Paper I: equal finish from unequal release times, its constraints, and their gaps."""
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -8,7 +9,6 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.words import R, chi, i, n, p, positive, sigma, tau, y, z
-import itertools
 
 r1, rn, ri = sp.symbols("r_1 r_n r_i", real=True)
 work = sigma * (tau + chi)

@@ -1,7 +1,5 @@
-"""Paper M, section 5: monotonicity, cost, and the theorem on integers behind them."""
+"""Paper M, theorems 5.1 to 5.3 and their lemmas, and the theorem on integers behind them."""
 
-from fractions import Fraction
-from itertools import permutations
 from typing import Any
 
 import sympy as sp
@@ -12,13 +10,9 @@ from dlsim.theory.words import (
     GIVEN,
     SC,
     B,
-    Cms,
-    Cps,
     G,
     L,
     b,
-    i,
-    j,
     k,
     n,
     p,
@@ -188,63 +182,6 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
         {p: 1 - b},
         strict=False,
     )
-
-
-@statement(
-    "N*",
-    "M 6.3, ST = 5, 10, 15, 20 (N = 10, Cms = Cps = 10, sigma = 100)",
-    r"The paper's own clusters cannot use all 10 nodes: $N^* = 7, 6, 6, 5$; the formula "
-    r"$\mathcal{E}(10)$ overstates the best by 0.8, 2.3, 4.0, 5.8 %",
-    {"N* = 10": {"best": (10, 10, 10, 10)}, "other sizes": {"size": 600}},
-    status="corrected",
-    given=r"exact arithmetic",
-    errata=(4,),
-)
-def _(d: Derivation, best: tuple[int, ...] = (7, 6, 6, 5), size: int = 100) -> None:
-    half, excess = Fraction(1, 2), (8, 23, 40, 58)
-    for setup, nodes, tenths, least in zip(
-        (5, 10, 15, 20), best, excess, (507, 1014, 1520, 2027), strict=True
-    ):
-        c = Fraction(setup, size * 20)
-        value = [B(sp.Integer(m)).subs({b: half, phi: c}) for m in range(1, 11)]
-        shares = [share(m, value[m - 1]).subs({b: half, phi: c}) for m in range(1, 11)]
-        d.exact(
-            max(m for m in range(1, 11) if shares[m - 1] > 0) == nodes
-            and min(range(1, 11), key=lambda m: value[m - 1]) == nodes,
-            rf"N^* = {nodes}",
-            f"ST = {setup}: the last n with a positive n-th share is the fastest",
-        )
-        times = [2 * setup + size * 20 * v for v in value]
-        ratio = times[9] / times[nodes - 1] - 1
-        d.exact(
-            shares[9] < 0 and round(1000 * ratio) == tenths,
-            rf"\alpha_{{10}} = {tex_fraction(shares[9])} < 0,\ "
-            rf"\mathcal{{E}}(10)/\mathcal{{E}}({nodes}) - 1 = {float(100 * ratio):.1f}\,\%",
-            "with all 10 nodes the formula is no schedule",
-        )
-        bracket = 2**9 - 1 - Fraction(9, 2)
-        bound = Fraction(setup, 20) * bracket * 4
-        d.exact(
-            least - 1 <= bound < least,
-            rf"\alpha_{{10}} > 0 \iff \sigma > {float(bound):.1f}",
-            f"so 10 nodes need a whole size of at least {least}",
-        )
-
-
-def tex_fraction(number: Any) -> str:
-    """Return an exact number to three significant digits, for display only.
-
-    Parameters
-    ----------
-    number : sympy Rational
-        The number.
-
-    Returns
-    -------
-    str
-        Decimal text.
-    """
-    return f"{float(number):.3g}"
 
 
 @statement(
@@ -448,122 +385,3 @@ def _(d: Derivation, weight: int = 1, start: int = 1) -> None:
     given = {p: 1 - one, q: slope.subs(real, x), z: above}
     form = phi * sigma * w + SC + sigma * w * (p * q + phi * (z + x * q))
     d.positive(sp.diff(W, real).subs(real, x), form, "part by part", given, "W'(n)")
-
-
-def _plan(order: tuple[int, ...], size: list[int], due: list[int]) -> Fraction | None:
-    """Return the cost of paper M's test (lines 5-26) on two unit nodes, order fixed."""
-
-    def time(task: int, nodes: int) -> Fraction:
-        return Fraction(2 * size[task]) if nodes == 1 else Fraction(4 * size[task], 3)
-
-    free, waiting, cost = [Fraction(0)] * 2, list(order), Fraction(0)
-    for _ in range(9):
-        now = min(free) if cost else Fraction(0)
-        for task in list(waiting):
-            fits = [m for m in (1, 2) if now + time(task, m) <= due[task]]
-            if not fits:
-                return None
-            idle = [node for node in (0, 1) if free[node] <= now]
-            if len(idle) >= fits[0]:
-                waiting.remove(task)
-                cost += fits[0] * time(task, fits[0])
-                for node in idle[: fits[0]]:
-                    free[node] = now + time(task, fits[0])
-        if not waiting:
-            return cost
-        later = [f for f in free if f > now]
-        free = [max(f, min(later)) for f in free]
-    return None
-
-
-@statement(
-    "5.sum",
-    "M section 5, the two rules",
-    r"REFUTED: serving in decreasing order of $DC$ minimises the total cost",
-    {"loose deadlines": {"due": (32, 32, 32)}, "DC order is best": {"best": 32}},
-    status="refuted",
-    given=r"$N=2$, $C_{ms}=C_{ps}=1$, at time 0: $(\sigma, D) = (3,17), (6,32), (6,19)$",
-    errata=(34,),
-)
-def _(d: Derivation, due: tuple[int, ...] = (17, 32, 19), best: int = 30) -> None:
-    size = [3, 6, 6]
-    costs = {order: _plan(order, size, list(due)) for order in permutations(range(3))}
-    found = [c for c in costs.values() if c is not None]
-    # n_min = 1 for all at time 0: DC = 2 (4/3 sigma) - 2 sigma = 2 sigma / 3
-    by_dc = tuple(sorted(range(3), key=lambda task: -Fraction(2 * size[task], 3)))
-    d.exact(
-        [Fraction(2 * x, 3) for x in size] == [2, 4, 4] and by_dc == (1, 2, 0),
-        "DC = 2, 4, 4",
-        r"$n^{min} = 1$ for each at time 0 and $DC = \frac{8}{3}\sigma - 2\sigma$: "
-        "MCDF's order is 2, 3, 1",
-    )
-    d.refute(
-        costs[by_dc] == 32 and costs[(0, 1, 2)] == best == min(found),
-        r"\text{cost}(2,3,1) = 32 > 30 = \text{cost}(1,2,3)",
-        "all six orders enumerated in exact arithmetic; the first costs 32, another one 30",
-    )
-
-
-@statement(
-    "OPR",
-    "M section 4, the optimal partitioning rule",
-    r"Any split over $n$ nodes free at one time, sent in any gaps, ends at "
-    r"$\mathcal{E}(n)$ or later; it ends then only if all nodes finish together",
-    {"equal weights": {"ratio": 1}, "weights reversed": {"ratio": 1 / b}},
-    given=GIVEN + r"; weights $y_j = \beta^{n-j}(1-\beta)/(1-\beta^n)$",
-)
-def _(d: Derivation, ratio: Any = b) -> None:
-    powers_below_one(d)
-    weight = ratio ** (n - j) * (1 - b) / (1 - b**n)
-    tail = (1 - b ** (n - j + 1)) / (1 - b**n)
-    parts = {p: 1 - b, q: 1 - b**n}
-    d.positive(weight, p * b ** (n - j) / q, "each weight is positive", parts, "y_j")
-    d.equal(tail.subs(j, n), weight.subs(j, n), r"$Y_j = y_j + \dots + y_n$: the last")
-    d.equal(tail - tail.subs(j, j + 1), weight, "and one before", "Y_j - Y_{j+1}")
-    d.equal(tail.subs(j, 1), 1, "the weights sum to 1", "Y_1")
-    before, now, upto = sp.symbols("A_{j-1} a_j Y_{j+1}")
-    own = sp.Symbol("y_j")
-    d.equal(
-        now * (upto + own) - (before + now) * upto + before * (upto + own),
-        own * (before + now),
-        r"summation by parts: $\sum_j y_j A_j = \sum_j a_j Y_j$, by induction on $j$",
-    )
-    d.equal(
-        sigma * (Cms * tail + Cps * weight),
-        sigma * Cms / (1 - b**n),
-        r"in $\sum_j y_j T_j$ every share has the same coefficient, "
-        r"$T_j = j\,ST + SC + \sigma(C_{ms}A_j + C_{ps}a_j)$",
-        r"\sigma(C_{ms}Y_j + C_{ps}y_j)",
-    )
-    sums = d.induct(i - b * G(i), 1 - b**i, i, r"$\sum_j j y_j = \sum_i Y_i$: its numerator")
-    setups = phi * sigma * w * sums.subs(i, n) / (1 - b**n)
-    d.equal(
-        setups + SC + sigma * Cms / (1 - b**n),
-        phi * sigma * w + SC + sigma * w * B(n),
-        r"so the weighted mean of the finishing times is $\mathcal{E}(n)$ for every split: the "
-        r"latest is no earlier, and equal only if all are (late sends only raise them)",
-        r"\sum_j y_j T_j",
-    )
-
-
-@statement(
-    "M.n+1",
-    "M section 5 (the derivative of W) and 6.1 (batches)",
-    r"$DC = W(n+1)-W(n)$ is a forward difference, not $W'(n)$; 1 to 10 tasks per arrival "
-    r"make the offered load $5.5\,L$",
-    {"batch of one": {"most": 1}, "they agree for a cost linear in n": {"E": 1}},
-    status="corrected",
-    given=GIVEN,
-    errata=(11, 12),
-)
-def _(d: Derivation, most: int = 10, E: Any = None) -> None:
-    least, load = sp.Symbol(r"\bar{\mathcal{E}}", positive=True), sp.Symbol("L", positive=True)
-    mean = sp.Rational(sum(range(1, most + 1)), most)
-    why = r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval"
-    d.equal(mean * least / (least / load), sp.Rational(11, 2) * load, why)
-    cost = real * (B(real, 0).subs(b, sp.exp(-L)) if E is None else E)
-    d.correct(
-        sp.diff(cost, real),
-        cost.subs(real, real + 1) - cost,
-        r"the derivative of $W$ is not the difference that $DC_i$ is defined as",
-    )

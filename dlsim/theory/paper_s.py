@@ -6,7 +6,7 @@ instance as a mixed program; here its rows are derived and enumerated without a 
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import combinations, product, pairwise
+from itertools import combinations, pairwise, product
 from math import ceil
 from typing import Any
 

@@ -14,6 +14,7 @@ from dlsim.theory.zero import ProofError
 ROOMS = (
     "paper_m",
     "paper_m_theorems",
+    "paper_m_rules",
     "closed_forms",
     "paper_i",
     "remodel",
