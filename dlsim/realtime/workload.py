@@ -11,6 +11,7 @@ Source: paper M, section 6.1; what it leaves open is a switch of `SWITCHES`.
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -205,6 +206,13 @@ def _frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.RangeIndex(len(arrival), name="task"))
 
 
+def _signed(tasks: pd.DataFrame, source: files.StrPath, **known: Any) -> pd.DataFrame:
+    """Say in the attrs where tasks come from."""
+    tasks.attrs.update(dict.fromkeys(("load", "realised_load", "horizon", "seed")))
+    tasks.attrs.update({"source": os.fspath(source), "reading": {}, **known})
+    return tasks
+
+
 def _mean_interval(
     cluster: Cluster, load: float, horizon: float, mean: float, switches: Mapping[str, str]
 ) -> float:
@@ -298,15 +306,9 @@ def mcdf(
     arrival = points if batch == "single" else np.repeat(points, counts)
     sigma = _sizes(streams["sizes"], len(arrival), mean, size)
     tasks = _frame(arrival, sigma, _deadlines(streams["deadlines"], sigma, drawn, deadline))
-    tasks.attrs = {
-        "source": "paper M, section 6.1",
-        "load": load,
-        "realised_load": realised_load(tasks, cluster, horizon),
-        "horizon": horizon,
-        "seed": _plain(seed),
-        "reading": switches,
-    }
-    return tasks
+    real = realised_load(tasks, cluster, horizon)
+    known = {"load": load, "realised_load": real, "horizon": horizon, "seed": _plain(seed)}
+    return _signed(tasks, "paper M, section 6.1", reading=switches, **known)
 
 
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
@@ -336,7 +338,7 @@ def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> floa
     Paper M, section 6.1, first sentence.
     """
     _positive(horizon=horizon)
-    return float(least_times(tasks["sigma"], cluster).sum() / horizon)
+    return float(least_times(tasks["sigma"], cluster).sum()) / float(horizon)
 
 
 def from_csv(path: files.StrPath) -> pd.DataFrame:
@@ -365,17 +367,11 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     tasks = files.read_csv(path, wanted, {"task": "text"}, ascending="arrival", unique="task")
     if tasks.empty:
         raise InputError(f"{os.fspath(path)}: holds no task; give one line per task")
-    if "task" in tasks:
-        tasks = tasks.set_index("task")
-        if all(str(name).isdecimal() and len(str(name)) < 16 for name in tasks.index):
-            tasks.index = tasks.index.astype(np.int64)
-    else:
-        tasks.index = pd.RangeIndex(len(tasks), name="task")
+    ids = tasks.pop("task") if "task" in tasks else range(len(tasks))
+    whole = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
+    tasks.index = pd.Index(ids, dtype=np.int64 if whole else object, name="task")
     tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
-    tasks.attrs = {"source": os.fspath(path), "horizon": float(tasks["arrival"].iloc[-1])}
-    tasks.attrs |= {"load": None, "realised_load": None, "seed": None}
-    tasks.attrs |= {"reading": {}, "skipped": {}}
-    return tasks
+    return _signed(tasks, path, horizon=float(tasks["arrival"].iloc[-1]), skipped={})
 
 
 def _why_skipped(jobs: pd.DataFrame, processors: pd.Series, tasks: pd.DataFrame) -> pd.Series:
@@ -467,7 +463,8 @@ def from_swf(
     (paper I). The rest is this suite's.
     """
     unit = cluster.cps if work_per_unit is None else work_per_unit
-    _positive(work_per_unit=unit, dc_ratio=dc_ratio, time_scale=time_scale)
+    rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
+    _positive(**rule)
     if max_jobs is not None and not (isinstance(max_jobs, int) and max_jobs >= 1):
         raise InputError(f"max_jobs must be a whole number of at least 1, got {max_jobs!r}")
     jobs, _, notes = files.read_swf(path, limit)
@@ -488,15 +485,14 @@ def from_swf(
     tasks["arrival"] -= tasks["arrival"].iloc[0]
     tasks.index = _job_index(jobs["job"][tasks.index], notes)
     horizon = float(tasks["arrival"].iloc[-1])
-    reading = {"work_per_unit": float(unit), "dc_ratio": float(dc_ratio)}
-    tasks.attrs = {
-        "source": os.fspath(path),
-        "load": None,
-        "realised_load": realised_load(tasks, cluster, horizon) if horizon > 0 else None,
-        "horizon": horizon,
-        "seed": _plain(seed),
-        "reading": reading | {"time_scale": float(time_scale), "max_jobs": max_jobs},
-        "skipped": {str(k): int(n) for k, n in why[why != ""].value_counts().items()},
-        "notes": notes,
-    }
-    return tasks
+    lasts = horizon > 1 / MOST_VALUE
+    return _signed(
+        tasks,
+        path,
+        realised_load=realised_load(tasks, cluster, horizon) if lasts else None,
+        horizon=horizon,
+        seed=_plain(seed),
+        reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
+        skipped={str(k): int(n) for k, n in why[why != ""].value_counts().items()},
+        notes=notes,
+    )
