@@ -267,7 +267,7 @@ def test_broken_csv_is_refused_by_file_line_and_field(tmp_path, data, message):
         read_tasks(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("text", ["1.0", "1_0", "x", "9" * 30, "9" * 5000, ""])
+@pytest.mark.parametrize("text", ["1.0", "1_0", "x", str(2**53 + 1), "9" * 30, "9" * 5000, ""])
 def test_broken_whole_number(tmp_path, text):
     (tmp_path / "t.csv").write_text(f"n\n{text or '  '}\n")
     with pytest.raises(InputError, match=r"t\.csv, line 2, field n: must be a whole number"):

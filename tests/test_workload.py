@@ -501,6 +501,7 @@ def test_skipped_jobs_are_counted_by_reason(tmp_path):
         job(6, -1, 10, 4),
         job(7, 8, 10, 4, status=2),
         job(7, 8, 10, 4, status=3),
+        job(7, 8, 10, 4, status=4),
         job(8, 9, 1e300, 1e300),
         job(9, 9, 1e-300, 1e-300),
         job(10, 9, 10, 4, status=5),  # cancelled after it had run
@@ -512,7 +513,7 @@ def test_skipped_jobs_are_counted_by_reason(tmp_path):
         "run time not above 0": 2,
         "no processors": 2,
         "no submit time": 1,
-        "part of a job (status 2, 3 or 4)": 2,
+        "part of a job (status 2, 3 or 4)": 3,
         "value out of range": 3,
     }
     few = workload.from_swf(log(tmp_path, *lines), NODES, max_jobs=1)
