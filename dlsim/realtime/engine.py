@@ -143,10 +143,10 @@ class Schedule:
         """
         if task not in self.tasks.index:
             raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
-        if self.tasks.loc[task, "admitted"]:
+        row = int(np.flatnonzero(self.tasks.index == task)[0])
+        if self.tasks["admitted"].iloc[row]:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
-        row = self.tasks.index.get_loc(task)
-        run = _run(self.given, self.cluster, self.policy, self.reading, self.negotiate, int(row))
+        run = _run(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
         if np.isnan(run.offer):
             return None
         n, sigma = int(run.nodes[row]), float(run.sigma[row])
@@ -155,7 +155,7 @@ class Schedule:
 
 
 def _ratio(which: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
-    return float(weight[which].sum() / weight.sum()) if len(weight) else 0.0
+    return float(weight[which].sum() / weight.sum()) if len(weight) else np.nan
 
 
 class _Run(NamedTuple):
@@ -203,7 +203,7 @@ def checked_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
             raise InputError(f"column {name} must hold numbers: {error}") from None
         good = np.isfinite(column) & ((column >= 0) if name == "arrival" else (column > 0))
         if not good.all():
-            task = table.index[int(np.argmin(good.to_numpy()))]
+            task = table.index[int(np.argmin(np.asarray(good)))]
             least = "at least 0" if name == "arrival" else "above 0"
             raise InputError(
                 f"{name} of task {task!r} must be finite and {least}, got {column[task]!r}"

@@ -211,7 +211,7 @@ def _steps(table: pd.DataFrame) -> pd.DataFrame:
         for a, b in pairwise(costs)
     }
     steps = pd.concat(parts, axis=1)
-    steps.columns = [f"{policy} {step}" for step, policy in steps.columns]
+    steps.columns = steps.columns.map(lambda pair: f"{pair[1]} {pair[0]}")
     return steps
 
 
@@ -286,12 +286,17 @@ def sensitivity(e: Evidence, policies: Sequence[str] = ("MCDF",)) -> pd.DataFram
     """
     table = wide(e.ratios, ["mode", "value", "load"])[list(policies)]
     loads = table.index.unique("load")
-    return table.xs(loads.max(), level="load") - table.xs(loads.min(), level="load")
+    return pd.DataFrame(table.xs(loads.max(), level="load") - table.xs(loads.min(), level="load"))
+
+
+def _at(table: pd.DataFrame, **level: object) -> pd.DataFrame:
+    [(name, value)] = level.items()
+    return pd.DataFrame(table.xs(value, level=name))
 
 
 def _by_mode(table: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
     modes = table.index.unique("mode")
-    parts = [points(table.xs(m, level="mode").add_prefix(f"{m} "), labels) for m in modes]
+    parts = [points(_at(table, mode=m).add_prefix(f"{m} "), labels) for m in modes]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -407,7 +412,7 @@ def more_stable(e: Evidence) -> pd.DataFrame:
     table = ranges(e)
     more = table[list(RIVALS)].sub(table["MCDF"], axis=0)
     parts = [
-        points(more.xs(axis, level="axis").add_suffix(f" over {axis}"), [])
+        points(_at(more, axis=axis).add_suffix(f" over {axis}"), [])
         for axis in table.index.unique("axis")
     ]
     return pd.concat(parts, ignore_index=True)

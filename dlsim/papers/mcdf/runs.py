@@ -13,7 +13,7 @@ import pandas as pd
 
 from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
 from dlsim.realtime.engine import Schedule
-from dlsim.realtime.partition import fastest_nodes, least_times
+from dlsim.realtime.partition import least_times, table_of
 
 #: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
@@ -56,20 +56,21 @@ def tasks_and_reading(
         The switches of the engine.
     """
     reading, drawn = workload.split_reading(switches)
-    tasks = workload.mcdf(cluster, load, horizon, seed, **drawn, **law)
+    options: dict[str, Any] = {**drawn, **law}
+    tasks = workload.mcdf(cluster, load, horizon, seed, **options)
     return tasks, Reading.of(reading)
 
 
 def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
     ratio = s.reject_ratio if s.policy.admission else s.miss_ratio
-    delay = (s.tasks["start"] - s.tasks["arrival"]).to_numpy()
+    delay = s.tasks["start"] - s.tasks["arrival"]
     quarter = max(1, len(delay) // 4)
-    grown = np.nan if s.policy.admission else delay[-quarter:].mean() - delay[:quarter].mean()
+    grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
     return {
         "policy": s.name,
         "ratio": ratio,
         "work_ratio": s.work_reject_ratio if s.policy.admission else np.nan,
-        "delay_growth": grown,
+        "delay_growth": np.nan if s.policy.admission else grown,
         "realised_load": tasks.attrs["realised_load"],
         "tasks": len(tasks),
     }
@@ -110,8 +111,8 @@ def compare(
     if seed.spawn_key[-1:] == (0,) and load == CHECKED_LOAD:
         for s in runs:
             s.check()
-    fewer = np.mean([fastest_nodes(size, cluster) < nodes for size in tasks["sigma"][:500]])
-    return [{**_row(s, tasks), "fewer": float(fewer)} for s in runs]
+    fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
+    return [{**_row(s, tasks), "fewer": fewer} for s in runs]
 
 
 def at_ratio(
@@ -331,7 +332,8 @@ def newcomers(
         plans = _costs(_pool(queue, load, spread, cluster, key), cluster)
         if len(plans) < 2 or plans["cost"].max() <= plans["cost"].min() * (1 + 1e-9):
             continue
-        cheap.append(bool(plans.loc[plans["cost"].idxmin(), "newcomer"]))
-        dear.append(bool(plans.loc[plans["cost"].idxmax(), "newcomer"]))
+        by_cost = plans.sort_values("cost", kind="stable")["newcomer"].to_numpy(dtype=bool)
+        cheap.append(by_cost[0])
+        dear.append(by_cost[-1])
     shares = (float(np.mean(x)) if x else np.nan for x in (cheap, dear))
     return [dict(zip(("cheap", "dear"), shares, strict=True)) | {"pools": len(cheap)}]

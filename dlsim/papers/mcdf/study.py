@@ -3,13 +3,11 @@
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import project_root
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
 from dlsim.realtime import SWITCHES
@@ -129,8 +127,7 @@ class Study:
     @functools.cached_property
     def results(self) -> Results:
         """Where tables, figures and verdicts are written."""
-        default = (project_root() or Path.cwd()) / "results" / KEY
-        return Results(Path(self.out) if self.out else default)
+        return Results(self.out, KEY)
 
     def _sweep(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
         return sweep(
