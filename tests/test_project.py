@@ -242,7 +242,7 @@ class TestNotebook:
         lines, seen = source.splitlines(), {}
         for node in ast.parse(source).body:
             assert isinstance(node, ast.AnnAssign), ast.unparse(node)
-            assert re.search(r"#\s*\w", lines[node.end_lineno - 1][node.end_col_offset :]), lines[
+            assert re.search(r"#\s*\S", lines[node.end_lineno - 1][node.end_col_offset :]), lines[
                 node.end_lineno - 1
             ]
             seen[node.target.id] = (ast.unparse(node.annotation), ast.literal_eval(node.value))
