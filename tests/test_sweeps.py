@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.delenv("DLSIM_PROGRESS", raising=False)
     yield tmp_path / "cache"
     workers.close()
+    for process in relatives(tmp_path / "cache"):
+        process.kill()
 
 
 @pytest.fixture
@@ -350,14 +353,13 @@ def start(marks, **more):
 
 
 def relatives(cache):
-    """Return the processes that work for this cache, other than this one."""
+    """Return the processes that work for this cache in a session other than this one."""
     found = []
     for process in psutil.process_iter():
-        try:
-            if process.environ().get("DLSIM_CACHE") == str(cache) and process.pid != os.getpid():
+        with suppress(psutil.Error, OSError):
+            ours = process.environ().get("DLSIM_CACHE") == str(cache)
+            if ours and os.getsid(process.pid) != os.getsid(0):
                 found.append(process)
-        except psutil.Error:
-            continue
     return found
 
 
@@ -385,7 +387,7 @@ def test_kill_the_parent_at_random_moments_and_resume(marks, cache):
         wait_for(cache, chance.randrange(160 * kill // kills, 160 * (kill + 1) // kills), process)
         time.sleep(chance.random() / 20)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.communicate(timeout=15)
         assert_all_gone(cache)
         assert kept.items() <= {path: path.stat().st_mtime_ns for path in files(cache)}.items()
         kept = {path: path.stat().st_mtime_ns for path in files(cache)}
