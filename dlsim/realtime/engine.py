@@ -15,6 +15,8 @@ from dlsim.realtime.chunks import has_positive_shares, lay_out
 from dlsim.realtime.model import Cluster, Policy, Reading, policy_named
 from dlsim.realtime.partition import table_of, total_cost
 
+Floats = NDArray[np.float64]
+
 REQUIRED = ("arrival", "sigma", "deadline")
 
 
@@ -64,7 +66,7 @@ class Schedule:
     name: str
     reading: Reading
     negotiate: float = 0.0
-    given: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    given: "_Given | None" = field(default=None, repr=False)
 
     @functools.cached_property
     def chunks(self) -> pd.DataFrame:
@@ -146,10 +148,11 @@ class Schedule:
         row = int(np.flatnonzero(self.tasks.index == task)[0])
         if self.tasks["admitted"].iloc[row]:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
+        assert self.given is not None
         run = _run(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
         if np.isnan(run.offer):
             return None
-        n, sigma = int(run.nodes[row]), float(run.sigma[row])
+        n, sigma = int(run.nodes[row]), float(self.given.sigma[row])
         cost = total_cost(sigma, n, self.cluster)
         return Offer(run.offer, n, cost, float(run.start[row]), float(run.end[row]))
 
@@ -158,35 +161,40 @@ def _ratio(which: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
     return float(weight[which].sum() / weight.sum()) if len(weight) else np.nan
 
 
+class _Given(NamedTuple):
+    arrival: Floats
+    sigma: Floats
+    deadline: Floats
+    key: Floats
+
+
 class _Run(NamedTuple):
-    sigma: NDArray[np.float64]
-    deadline: NDArray[np.float64]
+    deadline: Floats
     admitted: NDArray[np.bool_]
     nodes: NDArray[np.int64]
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    start: Floats
+    end: Floats
     offer: float
 
 
-def checked_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return the task table as float columns, or refuse it.
+def _column(tasks: pd.DataFrame, name: str) -> Floats:
+    """Return a column as finite floats in range, or name the first offender."""
+    try:
+        values = tasks[name].to_numpy(dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"column {name} must hold numbers: {error}") from None
+    good = np.isfinite(values) & ((values >= 0) if name == "arrival" else (values > 0))
+    if not good.all():
+        row = int(np.argmin(good))
+        least = "at least 0" if name == "arrival" else "above 0"
+        raise InputError(
+            f"{name} of task {tasks.index[row]!r} must be finite and {least}, got {values[row]}"
+        )
+    return values
 
-    Parameters
-    ----------
-    tasks : DataFrame
-        arrival, sigma, deadline; the index names the tasks.
 
-    Returns
-    -------
-    DataFrame
-        The three columns (others kept) as float64.
-
-    Raises
-    ------
-    InputError
-        For a missing column, a value that is not a positive finite number, unsorted
-        arrivals or repeated task ids; the message names the first offender.
-    """
+def _checked(tasks: pd.DataFrame, policy: Policy) -> _Given:
+    """Return the columns that are simulated, or refuse the table."""
     missing = [name for name in REQUIRED if name not in tasks.columns]
     if missing:
         raise InputError(
@@ -195,33 +203,21 @@ def checked_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     if not tasks.index.is_unique:
         twice = tasks.index[tasks.index.duplicated()][0]
         raise InputError(f"task id {twice!r} appears twice; give every task its own index label")
-    table = tasks.copy()
-    for name in REQUIRED:
-        try:
-            table[name] = column = table[name].astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"column {name} must hold numbers: {error}") from None
-        good = np.isfinite(column) & ((column >= 0) if name == "arrival" else (column > 0))
-        if not good.all():
-            task = table.index[int(np.argmin(np.asarray(good)))]
-            least = "at least 0" if name == "arrival" else "above 0"
-            raise InputError(
-                f"{name} of task {task!r} must be finite and {least}, got {column[task]!r}"
-            )
-    steps = np.diff(table["arrival"].to_numpy())
-    if (steps < 0).any():
-        task = table.index[int(np.argmax(steps < 0)) + 1]
+    arrival, sigma, deadline = (_column(tasks, name) for name in REQUIRED)
+    back = np.diff(arrival) < 0
+    if back.any():
+        task = tasks.index[int(np.argmax(back)) + 1]
         raise InputError(
             f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
             "use tasks.sort_values('arrival', kind='stable')"
         )
-    return table
+    return _Given(arrival, sigma, deadline, _keys(tasks, policy))
 
 
-def _keys(tasks: pd.DataFrame, policy: Policy) -> NDArray[np.float64]:
+def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     if not callable(policy.order):
         return np.arange(len(tasks), dtype=np.float64)
-    keys = np.asarray(policy.order(tasks), dtype=np.float64)
+    keys = np.array(policy.order(tasks), dtype=np.float64)
     if keys.shape != (len(tasks),) or np.isnan(keys).any():
         name = getattr(policy.order, "__name__", "order")
         raise InputError(
@@ -253,30 +249,23 @@ def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float)
 
 
 def _run(
-    tasks: pd.DataFrame, cluster: Cluster, policy: Policy, reading: Reading,
+    given: _Given, cluster: Cluster, policy: Policy, reading: Reading,
     negotiate: float, probe: int = -1,
 ) -> _Run:  # fmt: skip
-    m = len(tasks)
-    arrival, sigma, deadline = (tasks[name].to_numpy(copy=True) for name in REQUIRED)
-    table = table_of(cluster)
+    m, deadline, table = len(given.arrival), given.deadline.copy(), table_of(cluster)
     rules = _rules(cluster, policy, reading, negotiate)
-    columns = np.zeros(m, planner.TASK).view(np.recarray)
-    columns.arrival, columns.sigma, columns.due = arrival, sigma, arrival + deadline
-    columns.key = _keys(tasks, policy)
-    out = (
-        np.ones(m, dtype=bool),
-        np.zeros(m, dtype=np.int64),
-        np.full(m, np.nan),
-        np.full(m, np.nan),
-    )
-    given = np.nan
+    q = np.zeros(m, planner.TASK).view(np.recarray)
+    q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
+    admitted, nodes = np.ones(m, dtype=bool), np.zeros(m, dtype=np.int64)
+    start, end, offer = np.full(m, np.nan), np.full(m, np.nan), np.nan
     if policy.admission:
-        state = planner.fresh_state(m, rules.nodes)
-        given = planner.run(columns, rules, state, probe, deadline, *out, *table)
+        state, out = planner.fresh_state(m, rules.nodes), (admitted, nodes, start, end)
+        offer = planner.run(q, rules, state, probe, deadline, *out, *table)
     else:
         waiting = np.zeros(m, planner.BLOCK).view(np.recarray)
-        planner.run_all_admitted(columns, rules, waiting, reading.late == "drop", *out[1:], *table)
-    return _Run(sigma, deadline, *out, given)
+        drop = reading.late == "drop"
+        planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, *table)
+    return _Run(deadline, admitted, nodes, start, end, offer)
 
 
 def simulate(
@@ -333,12 +322,14 @@ def simulate(
     if not (negotiate == 0 or (np.isfinite(negotiate) and negotiate >= 1)):
         raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
     name, policy = policy_named(policy)
-    given = checked_tasks(tasks)
+    given = _checked(tasks, policy)
     run = _run(given, cluster, policy, reading, negotiate)
-    missed = np.zeros(len(given), dtype=bool)
-    planner.mark_missed(given["arrival"].to_numpy() + run.deadline, run.end, run.admitted, missed)
-    table = given.assign(
-        deadline=run.deadline, admitted=run.admitted, start=run.start, nodes=run.nodes,
-        estimate=run.end, completion=run.end, missed=missed,
-    )  # fmt: skip
+    missed = np.zeros(len(tasks), dtype=bool)
+    planner.mark_missed(given.arrival + run.deadline, run.end, run.admitted, missed)
+    columns = {
+        "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
+        "admitted": run.admitted, "start": run.start, "nodes": run.nodes, "estimate": run.end,
+        "completion": run.end, "missed": missed,
+    }  # fmt: skip
+    table = pd.DataFrame(columns, index=tasks.index)
     return Schedule(table, cluster, policy, name, reading, float(negotiate), given)

@@ -33,19 +33,28 @@ class Scale(NamedTuple):
     ----------
     horizon : float
         Simulated time units per run.
+    ratio_horizon : float
+        The same for Figure 10: where sending is dear, tasks are few.
     runs : int
         Replicates.
     pools : int
         Random queues per replicate, for claims 15 and 16.
+    reading_loads : tuple of float
+        Loads at which other readings are judged; none = all of the study's.
     """
 
     horizon: float
+    ratio_horizon: float
     runs: int
     pools: int
+    reading_loads: tuple[float, ...] = ()
 
 
 #: ``paper`` is the size that section 6.1 states: 1,000,000 time units, ten runs.
-SCALES = {"quick": Scale(100_000.0, 5, 40), "paper": Scale(1_000_000.0, 10, 200)}
+SCALES = {
+    "quick": Scale(100_000.0, 400_000.0, 5, 40, (0.1, 0.4, 0.7, 1.0)),
+    "paper": Scale(1_000_000.0, 1_000_000.0, 10, 200),
+}
 
 
 def alternatives() -> list[dict[str, str]]:
@@ -134,37 +143,17 @@ class Study:
             function, grid, self.size.runs, self.seed, jobs=self.jobs, fixed=fixed, label=label
         )
 
-    def _fixed(self, switches: Mapping[str, str], horizon: float = 0.0) -> dict[str, Any]:
+    def _fixed(self, switches: Mapping[str, str] | None, horizon: float = 0.0) -> dict[str, Any]:
         return {
             "nodes": self.nodes,
             "horizon": horizon or self.size.horizon,
-            "switches": dict(switches),
+            "switches": self.switches if switches is None else dict(switches),
         }
 
-    def main(self, switches: Mapping[str, str] | None = None) -> pd.DataFrame:
-        """Run Figures 4 to 9: every policy at every load and set-up cost.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-
-        Returns
-        -------
-        DataFrame
-            load setup replicate policy ratio work_ratio delay_growth realised_load tasks fewer.
-        """
-        fixed = self._fixed(self.switches if switches is None else switches)
-        grid = {"load": self.loads, "setup": self.setups}
-        return self._sweep(
-            runs.compare, grid, _label("Figures 4-9", switches),
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps, **fixed,
-        )  # fmt: skip
-
-    def by_ratio(
+    def main(
         self, switches: Mapping[str, str] | None = None, loads: Sequence[float] = ()
     ) -> pd.DataFrame:
-        """Run Figure 10: every policy at every ratio Cms/Cps.
+        """Run Figures 4 to 9: every policy at every load and set-up cost.
 
         Parameters
         ----------
@@ -176,9 +165,38 @@ class Study:
         Returns
         -------
         DataFrame
+            load setup replicate policy ratio work_ratio delay_growth realised_load tasks fewer.
+        """
+        grid = {"load": loads or self.loads, "setup": self.setups}
+        return self._sweep(
+            runs.compare, grid, _label("Figures 4-9", switches),
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
+            **self._fixed(switches),
+        )  # fmt: skip
+
+    def by_ratio(
+        self,
+        switches: Mapping[str, str] | None = None,
+        loads: Sequence[float] = (),
+        horizon: float = 0.0,
+    ) -> pd.DataFrame:
+        """Run Figure 10: every policy at every ratio Cms/Cps.
+
+        Parameters
+        ----------
+        switches : mapping, optional
+            A reading other than the study's own.
+        loads : sequence of float
+            Loads other than the study's own.
+        horizon : float
+            Simulated time other than the scale's.
+
+        Returns
+        -------
+        DataFrame
             mode value load replicate policy ratio ...
         """
-        fixed = self._fixed(self.switches if switches is None else switches)
+        fixed = self._fixed(switches, horizon or self.size.ratio_horizon)
         grid = {"mode": MODES, "value": self.ratios, "load": loads or self.loads}
         label = _label("Figure 10", switches)
         return self._sweep(runs.at_ratio, grid, label, policies=WITH_ADMISSION, **fixed)
@@ -194,7 +212,7 @@ class Study:
         return self._sweep(
             runs.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload",
             policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
-            **self._fixed(self.switches),
+            **self._fixed(None),
         )  # fmt: skip
 
     def negotiation(self) -> pd.DataFrame:
@@ -207,7 +225,7 @@ class Study:
         """
         return self._sweep(
             runs.negotiated, {"load": [0.1, 0.5, 1.0], "factor": FACTORS}, "negotiation",
-            policies=WITH_ADMISSION, cms=self.cms, cps=self.cps, **self._fixed(self.switches),
+            policies=WITH_ADMISSION, cms=self.cms, cps=self.cps, **self._fixed(None),
         )  # fmt: skip
 
     @functools.cached_property
@@ -215,7 +233,7 @@ class Study:
         """Everything that the claims are measured on."""
         pools = {"pools": self.size.pools, "spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
         parameters = ["base", *runs.BASE]
-        fixed = self._fixed(self.switches, self.size.horizon / 2)
+        fixed = self._fixed(None, self.size.horizon / 2)
         return claims.Evidence(
             main=self.main(),
             ratios=self.by_ratio(),
@@ -253,10 +271,12 @@ class Study:
         Rows are the claims whose evidence depends on a reading; columns are readings.
         """
         rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
-        ends = (min(self.loads), max(self.loads))
+        ends, loads = (min(self.loads), max(self.loads)), self.size.reading_loads
         columns = {}
         for switches in alternatives():
-            evidence = claims.Evidence(self.main(switches), self.by_ratio(switches, ends))
+            evidence = claims.Evidence(
+                self.main(switches, loads), self.by_ratio(switches, ends, self.size.horizon)
+            )
             name = ", ".join(f"{k}={v}" for k, v in switches.items()) or "default"
             columns[name] = [
                 str(verdict_of(claim, getattr(claims, claim.measure)(evidence))) for claim in rows
