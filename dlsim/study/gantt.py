@@ -35,10 +35,10 @@ def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
         ~np.isfinite(times).all(axis=1) | (times[:, 1] < times[:, 0]) | (times[:, 2] < times[:, 3])
     )
     if bad.any():
-        row = frame[bad].iloc[0]
+        task, node = (frame[name][bad].iloc[0] for name in ("task", "node"))
         raise InputError(
-            f"chunk of task {row['task']} on node {row['node']}: times must be finite and in the "
-            f"order send_start, send_end, compute_end; got {[float(row[t]) for t in _TIMES]}; "
+            f"chunk of task {task} on node {node}: times must be finite and in the order "
+            f"send_start, send_end, compute_end; got {list(map(float, times[bad][0, :3]))}; "
             "a schedule with negative shares cannot be drawn"
         )
     return frame.reset_index(drop=True)
@@ -50,12 +50,12 @@ def _node_rows(chunks: pd.DataFrame, nodes: int | Sequence[Any] | None) -> list[
     if nodes is None:
         return sorted(used, key=lambda node: (isinstance(node, str), node))
     if isinstance(nodes, int):
-        first = int(nodes in used)
+        first = int(nodes in used and 0 not in used)
         nodes = range(first, nodes + first)
     rows = list(nodes)
     strangers = [node for node in used if node not in rows]
     if strangers:
-        raise InputError(f"chunks lie on node {strangers[0]!r}, which is not among the nodes drawn")
+        raise InputError(f"chunks lie on node {strangers[0]}, which is not among the nodes drawn")
     return rows
 
 
