@@ -104,7 +104,7 @@ def _span(low: float, high: float, unit: str) -> str:
 def _side(low: float, high: float, claim: Claim) -> str:
     """Say where an interval lies: beyond, other side or undecided."""
     least, greatest = claim.region
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if math.isnan(low) or math.isnan(high):
         return "undecided"
     if high < least or low > greatest:
         return "other side"
@@ -147,6 +147,8 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     if missing:
         raise InputError(f"claim {claim.id}: the points need a column {missing[0]}")
     frame = points.reset_index(drop=True)
+    numbers = ["estimate", "low", "high"]
+    frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
     crossed = frame[frame["low"] > frame["high"]]
     if len(crossed):
         raise InputError(
@@ -205,7 +207,7 @@ def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
     frame = _checked(points, claim)
-    if not np.isfinite(frame[["low", "high"]].astype(float)).all(axis=1).any():
+    if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more."
         return Verdict(claim, "cannot be checked", what)
     sides = _sides(frame, claim)
