@@ -66,6 +66,10 @@ def files(cache):
     return sorted(cache.rglob("cells/*/*.txt"))
 
 
+def times(cache):
+    return {path: path.stat().st_mtime_ns for path in files(cache)}
+
+
 def csv(frame):
     return frame.to_csv(index=False, lineterminator="\n")
 
@@ -325,26 +329,26 @@ def test_functions_without_a_name_run_here_and_uncached(cache, capsys):
 # ------------------------------------------------------------------- deaths, errors
 
 
-def environment(**more):
-    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+def environment():
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 SCRIPT = """
 import sys
-from dlsim.study.sweeps import sweep
+from dlsim.study import sweeps
 from tests.sweep_functions import marked
-frame = sweep(
-    marked, {"load": range(20)}, replicates=8, jobs=2, fixed={"marks": sys.argv[1], "wait": 0.02}
-)
+sweeps.START_SECONDS = 0
+grid, fixed = {"load": range(int(sys.argv[2]))}, {"marks": sys.argv[1], "wait": 0.02}
+frame = sweeps.sweep(marked, grid, replicates=8, jobs=2, fixed=fixed)
 sys.stdout.write(frame.to_csv(index=False, lineterminator="\\n"))
 """
 
 
-def start(marks, **more):
+def start(marks, loads=20):
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(marks)],
+        [sys.executable, "-c", SCRIPT, str(marks), str(loads)],
         cwd=ROOT,
-        env=environment(**more),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -376,26 +380,26 @@ def wait_for(cache, least, process):
 
 
 def test_kill_the_parent_at_random_moments_and_resume(marks, cache):
-    chance = random.Random(time.time_ns())
-    fixed = {"marks": str(marks), "wait": 0.0}
-    expected = sweep(functions.marked, {"load": range(20)}, replicates=8, fixed=fixed, cache=False)
+    chance, kills = random.Random(time.time_ns()), max(1, round(3 * SCALE))
+    grid, fixed = {"load": range(12 * kills)}, {"marks": str(marks)}
+    expected = sweep(functions.marked, grid, replicates=8, fixed=fixed, cache=False)
     for mark in marks.iterdir():
         mark.unlink()
-    kept, kills = {}, max(1, round(3 * SCALE))
-    for kill in range(kills):
-        process = start(marks)
-        wait_for(cache, chance.randrange(160 * kill // kills, 160 * (kill + 1) // kills), process)
+    kept = {}
+    for _kill in range(kills):
+        process = start(marks, 12 * kills)
+        wait_for(cache, len(kept) + chance.randrange(90), process)
         time.sleep(chance.random() / 20)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=15)
         assert_all_gone(cache)
-        assert kept.items() <= {path: path.stat().st_mtime_ns for path in files(cache)}.items()
-        kept = {path: path.stat().st_mtime_ns for path in files(cache)}
-    output, errors = start(marks).communicate(timeout=60)
+        assert kept.items() <= times(cache).items()
+        kept = times(cache)
+    output, errors = start(marks, 12 * kills).communicate(timeout=60 + kills)
     assert output == csv(expected), errors
     # What was finished has not been touched, and each kill cost what three processes held.
-    assert kept.items() <= {path: path.stat().st_mtime_ns for path in files(cache)}.items()
-    assert 160 <= len(list(marks.iterdir())) <= 160 + 3 * kills
+    assert kept.items() <= times(cache).items()
+    assert 96 * kills <= len(list(marks.iterdir())) <= 99 * kills
     assert_all_gone(cache)
 
 
@@ -451,10 +455,10 @@ def test_an_error_names_its_cell_and_the_others_stay(jobs, eager, cache):
     assert str(caught.value).startswith(text)
     assert "UntransportableError: 7 and 8" in str(caught.value)
     assert caught.value.__cause__ is not None
-    before = {path: path.stat().st_mtime_ns for path in files(cache)}
+    before = times(cache)
     assert len(before) >= (13 if jobs == 1 else 2)
     assert len(sweep(functions.fails, {"load": [0, 1, 2]}, replicates=4, jobs=1)) == 12
-    assert before.items() <= {path: path.stat().st_mtime_ns for path in files(cache)}.items()
+    assert before.items() <= times(cache).items()
 
 
 def test_an_error_on_an_executor_keeps_what_came_back(cache):
