@@ -254,15 +254,16 @@ def _run(
 ) -> _Run:  # fmt: skip
     m, deadline, table = len(given.arrival), given.deadline.copy(), table_of(cluster)
     rules = _rules(cluster, policy, reading, negotiate)
-    q = np.zeros(m, planner.TASK).view(np.recarray)
+    q = np.empty(m, planner.TASK).view(np.recarray)
     q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
     admitted, nodes = np.ones(m, dtype=bool), np.zeros(m, dtype=np.int64)
     start, end, offer = np.full(m, np.nan), np.full(m, np.nan), np.nan
     if policy.admission:
-        state, out = planner.fresh_state(m, rules.nodes), (admitted, nodes, start, end)
-        offer = planner.run(q, rules, state, probe, deadline, *out, *table)
+        state, members = planner.fresh_state(m, rules.nodes), np.empty(m, dtype=np.int64)
+        out = admitted, nodes, start, end
+        offer = planner.run(q, rules, state, members, probe, deadline, *out, *table)
     else:
-        waiting = np.zeros(m, planner.BLOCK).view(np.recarray)
+        waiting = np.empty(m, planner.BLOCK).view(np.recarray)
         drop = reading.late == "drop"
         planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, *table)
     return _Run(deadline, admitted, nodes, start, end, offer)

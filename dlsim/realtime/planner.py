@@ -126,9 +126,9 @@ def fresh_state(tasks: int, nodes: int) -> State:
     room = tasks + 2
 
     def empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
-        return np.zeros(shape, dtype).view(np.recarray)
+        return np.empty(shape, dtype).view(np.recarray)
 
-    head = empty(1, HEAD)
+    head = np.zeros(1, HEAD).view(np.recarray)
     head["idle"] = nodes
     return State(
         head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, TODO), empty(room, BLOCK)
@@ -420,7 +420,7 @@ def next_due(i, t, n, time, q, r, unit, fixed):  # type: ignore[no-untyped-def]
     return t + duration(q[i].sigma, n - 1, unit, fixed)
 
 
-@kernel
+@kernel(inline=True)
 def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
     """Walk the plan in force to the first instant at which newcomer x enters it.
 
@@ -488,7 +488,7 @@ def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
         t = next_instant(t, idle, link, block, size, r.shared, s)
 
 
-@kernel
+@kernel(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26).
 
@@ -558,7 +558,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixe
         t = next_instant(t, idle, link, block, size, r.shared, s)
 
 
-@kernel
+@kernel(inline=True)
 def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
     """Place all of todo one after another in rank order: `replan` without overtaking.
 
@@ -596,7 +596,7 @@ def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, un
     return True, later
 
 
-@kernel
+@kernel(inline=True)
 def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
     """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
 
@@ -659,7 +659,7 @@ def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
     return True, later
 
 
-@kernel
+@kernel(inline=True)
 def prepare(x, now, due, q, r, unit, fixed, least):  # type: ignore[no-untyped-def]
     """Set a newcomer's deadline and its count at the instant of its test.
 
@@ -690,7 +690,7 @@ def prepare(x, now, due, q, r, unit, fixed, least):  # type: ignore[no-untyped-d
     return q[x].low > 0
 
 
-@kernel
+@kernel(inline=True)
 def decide(x, now, due, q, r, s, unit, fixed, least):  # type: ignore[no-untyped-def]
     """Test newcomer x with a given deadline.
 
@@ -723,42 +723,32 @@ def decide(x, now, due, q, r, s, unit, fixed, least):  # type: ignore[no-untyped
 
 
 @kernel
-def offer(x, now, ceiling, q, r, s, unit, fixed, least):  # type: ignore[no-untyped-def]
-    """Admit x with the smallest deadline that is admissible, up to a ceiling.
-
-    The answer to a deadline changes only where some count n_min(t_k) changes or, in EDF
-    order, at another task's deadline; each test returns the next such deadline.
+def earliest(x, now, q, r, unit, fixed, least):  # type: ignore[no-untyped-def]
+    """Return the smallest absolute deadline that a task could meet if started at once.
 
     Parameters
     ----------
     x : int
-        Refused task.
-    now, ceiling : float
-        Instant of the test, largest absolute deadline to try.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, state.
+        Task.
+    now : float
+        Instant of its test.
+    q, r : recarray of TASK, Rules
+        Columns, switches.
     unit, fixed, least : ndarray
         Coefficients of a `Table`.
 
     Returns
     -------
     float
-        The relative deadline, or nan where none is admissible; the plan with x is then
-        in force.
+        ``now + E`` on the nodes the policy would use at most.
     """
-    prepare(x, now, now, q, r, unit, fixed, least)
-    due = now + (q[x].length if r.all_nodes else duration(q[x].sigma, q[x].top, unit, fixed))
-    while due <= ceiling and due < np.inf:
-        deadline = due - q[x].arrival
-        while q[x].arrival + deadline < due:  # so that arrival + deadline reproduces it
-            deadline = np.nextafter(deadline, np.inf)
-        ok, due = decide(x, now, q[x].arrival + deadline, q, r, s, unit, fixed, least)
-        if ok:
-            return deadline
-    return np.nan
+    n = fastest(q[x].sigma, least, r.nodes)
+    if r.all_nodes and not r.best:
+        n = r.nodes
+    return now + duration(q[x].sigma, n, unit, fixed)
 
 
-@kernel
+@kernel(inline=True)
 def dispatch(now, inclusive, q, r, s, nodes, start, end):  # type: ignore[no-untyped-def]
     """Start every planned task whose time has come; it cannot be moved any more (l.3-9).
 
@@ -798,7 +788,7 @@ def dispatch(now, inclusive, q, r, s, nodes, start, end):  # type: ignore[no-unt
         s.head[0].idle, s.head[0].block, _ = absorb(now, s.head[0].idle, s.head[0].block, 0, s)
 
 
-@kernel
+@kernel(inline=True)
 def batch_order(i, j, now, members, q, r, s, unit, fixed, least):  # type: ignore[no-untyped-def]
     """Write the order in which the tasks i..j-1 of one instant are tested.
 
@@ -828,13 +818,19 @@ def batch_order(i, j, now, members, q, r, s, unit, fixed, least):  # type: ignor
 
 
 @kernel
-def run(q, r, s, probe, deadline, admitted, nodes, start, end, unit, fixed, least):  # type: ignore[no-untyped-def]
+def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, unit, fixed, least):  # type: ignore[no-untyped-def]
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
+
+    Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
+    or, in EDF order, at another task's deadline, and each test returns the next such
+    deadline; so the first that is admitted is the smallest one.
 
     Parameters
     ----------
     q, r, s : recarray of TASK, Rules, State
         Columns, switches, fresh state.
+    members : ndarray of int, shape (m,)
+        Room for the order of a batch.
     probe : int
         Refused task at which to stop with an offer, or -1.
     deadline : ndarray of float, shape (m,)
@@ -850,24 +846,32 @@ def run(q, r, s, probe, deadline, admitted, nodes, start, end, unit, fixed, leas
         The offer to `probe`, nan if there is none.
     """
     size, i = len(q), 0
-    members = np.empty(size, dtype=np.int64)
     while i < size:
         now, j = q[i].arrival, i + 1
         while j < size and q[j].arrival == now:
             j += 1
         dispatch(now, not r.test_first, q, r, s, nodes, start, end)
         batch_order(i, j, now, members, q, r, s, unit, fixed, least)
-        for x in members[: j - i]:
+        for k in range(j - i):
+            x = members[k]
+            given, ceiling, bargains = deadline[x], now + r.negotiate * deadline[x], x == probe
+            if bargains:
+                given, ceiling = earliest(x, now, q, r, unit, fixed, least) - now, np.inf
+            while True:
+                admitted[x], due = decide(x, now, now + given, q, r, s, unit, fixed, least)
+                if admitted[x]:
+                    deadline[x] = given
+                    break
+                if not bargains and r.negotiate > 0:
+                    due, bargains = earliest(x, now, q, r, unit, fixed, least), True
+                if not bargains or not due <= ceiling or due == np.inf:
+                    break
+                given = due - now
+                while now + given < due:  # so that arrival + deadline reproduces it
+                    given = np.nextafter(given, np.inf)
             if x == probe:
-                given = offer(x, now, np.inf, q, r, s, unit, fixed, least)
                 dispatch(np.inf, True, q, r, s, nodes, start, end)
-                return given
-            admitted[x], _ = decide(x, now, now + deadline[x], q, r, s, unit, fixed, least)
-            if not admitted[x] and r.negotiate > 0:
-                ceiling = now + r.negotiate * deadline[x]
-                given = offer(x, now, ceiling, q, r, s, unit, fixed, least)
-                if given == given:
-                    deadline[x], admitted[x] = given, True
+                return given if admitted[x] else np.nan
             if r.commit:
                 dispatch(now, True, q, r, s, nodes, start, end)
         i = j
