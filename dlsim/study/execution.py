@@ -174,5 +174,6 @@ def run_notebook(
         what = f"{target}: cannot be written ({error.strerror}); choose another folder"
         raise InputError(what) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
     raise StudyError(f"{Path(path).name} failed: {problem}")

@@ -213,9 +213,17 @@ def main() -> None:
         sys.exit(130)
 
 
+def _hang_up(job: _Job) -> None:
+    """Close the pipe whose end tells the notebook's process that we are gone."""
+    if job.process and job.process.stdin:
+        with contextlib.suppress(BrokenPipeError):
+            job.process.stdin.close()
+
+
 def _result(job: _Job) -> NotebookResult:
     """Turn an ended process into a result, and stamp it if all went well."""
     assert job.process
+    _hang_up(job)
     seconds, code = time.time() - job.started, job.process.returncode
     if code == 0:
         _stamp(job, seconds)
@@ -306,6 +314,7 @@ def _run_wave(
     finally:
         _interrupt(running)
         for job in running + waiting:
+            _hang_up(job)
             job.variant("partial").unlink(missing_ok=True)
             seconds = time.time() - job.started if job.process else 0.0
             results[job.name] = NotebookResult(job.name, None, "interrupted", seconds)
@@ -368,6 +377,7 @@ def run_all(
             f"no notebook has a parameter {strangers[0]!r}; they have: {', '.join(sorted(known))}"
         )
     plan = [_plan(path, folder, common, extra) for path in paths]
+    _need_folder(folder / "notebooks")
     results: dict[str, NotebookResult] = {}
     for job in plan:
         seconds = None if force or _is_last(job) else _earlier(job)
@@ -376,6 +386,16 @@ def run_all(
     todo = [job for job in plan if job.name not in results]
     _run_waves(todo, count, results)
     return [results[job.name] for job in plan]
+
+
+def _need_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise InputError(f"{folder}: cannot be written to; choose another folder with --out")
 
 
 def _is_last(job: _Job) -> bool:
