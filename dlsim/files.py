@@ -115,7 +115,7 @@ def _unwritable(path: StrPath, error: Exception) -> DlsimError:
     return InputError(f"{what}; choose a folder that you may write to")
 
 
-def write_bytes(path: StrPath, data: bytes) -> None:
+def write_bytes(path: StrPath, data: bytes, sync: bool = True) -> None:
     """Write a file whole or not at all.
 
     The bytes go to a temporary name in the same folder, are synchronised to the disk
@@ -128,6 +128,9 @@ def write_bytes(path: StrPath, data: bytes) -> None:
         Where to.
     data : bytes
         The content.
+    sync : bool
+        Whether to wait for the disk. Without, a power failure may damage the file: only
+        for content that carries a checksum and can be computed anew.
 
     Raises
     ------
@@ -144,7 +147,8 @@ def write_bytes(path: StrPath, data: bytes) -> None:
             with open(temporary, "xb") as stream:
                 stream.write(data)
                 stream.flush()
-                os.fsync(stream.fileno())
+                if sync:
+                    os.fsync(stream.fileno())
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)

@@ -496,7 +496,7 @@ def test_a_full_disk_leaves_no_file(cache, monkeypatch):
     def full(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cells.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(StudyError, match="No space left on device"):
         sweep(functions.echo, {"load": [1]})
     assert [path for path in cache.rglob("*") if path.is_file()] == []

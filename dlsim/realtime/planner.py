@@ -325,6 +325,46 @@ def rank_of(i, n, q, r, unit, fixed):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def runs_on(i, n, q, r):  # type: ignore[no-untyped-def]
+    """Return how many nodes receive a chunk of a task that reserves n.
+
+    Parameters
+    ----------
+    i, n : int
+        Task and reserved nodes.
+    q, r : recarray of TASK, Rules
+        Columns, switches.
+
+    Returns
+    -------
+    int
+        n; min(N, N*) for all-nodes policies under ``an_nodes="best"``.
+    """
+    return q[i].top if r.all_nodes and r.best else n
+
+
+@kernel
+def sent_by(i, n, t, q, r):  # type: ignore[no-untyped-def]
+    """Return when the last send of a task ends, had it nothing to wait for.
+
+    Parameters
+    ----------
+    i, n : int
+        Task and reserved nodes.
+    t : float
+        Start.
+    q, r : recarray of TASK, Rules
+        Columns, costs of the link.
+
+    Returns
+    -------
+    float
+        start + sigma Cms + n ST.
+    """
+    return t + q[i].sigma * r.cms + runs_on(i, n, q, r) * r.st
+
+
+@kernel
 def place(i, n, t, length, rank, slot, q, r, s):  # type: ignore[no-untyped-def]
     """Write one placement into the new plan; return when its last send ends (l.15-20).
 
@@ -350,7 +390,7 @@ def place(i, n, t, length, rank, slot, q, r, s):  # type: ignore[no-untyped-def]
     """
     entry = s.plan[1, slot]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, n, t, t + length, rank
-    return t + q[i].sigma * r.cms + n * r.st
+    return sent_by(i, n, t, q, r)
 
 
 @kernel
@@ -481,8 +521,8 @@ def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
             idle -= nodes
             size = push(s.heap, size, s.plan[0, cursor].end, nodes)
             if r.shared:
-                send = q[s.plan[0, cursor].task].sigma * r.cms + nodes * r.st
-                link = max(link, s.plan[0, cursor].start + send)
+                entry = s.plan[0, cursor]
+                link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
                 blocked = link > t and not same_instant(link, t)
             cursor += 1
         t = next_instant(t, idle, link, block, size, r.shared, s)
@@ -777,12 +817,8 @@ def dispatch(now, inclusive, q, r, s, nodes, start, end):  # type: ignore[no-unt
             j -= 1
         s.blocks[j].time, s.blocks[j].nodes = s.plan[0, k].end, n
         s.head[0].stop += 1
-        s.head[0].link = max(s.head[0].link, t + q[i].sigma * r.cms + n * r.st)
-        nodes[i], start[i], end[i] = (
-            (q[i].top if r.best and r.all_nodes else n),
-            t,
-            s.plan[0, k].end,
-        )
+        s.head[0].link = max(s.head[0].link, sent_by(i, n, t, q, r))
+        nodes[i], start[i], end[i] = runs_on(i, n, q, r), t, s.plan[0, k].end
         s.head[0].first += 1
     if now < np.inf:
         s.head[0].idle, s.head[0].block, _ = absorb(now, s.head[0].idle, s.head[0].block, 0, s)
@@ -922,7 +958,8 @@ def run_all_admitted(q, r, waiting, drop, nodes, start, end, unit, fixed, least)
         if drop and not meets(finish, q[x].due):
             continue
         nodes[x], start[x], end[x] = n, now, finish
-        now = finish
+        # by the formula for n > N* the last send may end after the task
+        now = max(finish, now + q[x].sigma * r.cms + n * r.st) if r.shared else finish
 
 
 @kernel

@@ -11,8 +11,6 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import InputError, StudyError
+from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.files import write_bytes
 
 Point = dict[str, Any]
 Table = dict[str, list[Any]]
@@ -333,17 +332,11 @@ def keep(folder: Path, identity: str, text: str) -> None:
     StudyError
         Where the folder cannot be written to.
     """
-    temporary = folder / f".{secrets.token_hex(8)}.part"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_text(_sealed(identity, text), encoding="ascii", newline="\n")
-            os.replace(temporary, _path(folder, identity))
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
+        write_bytes(_path(folder, identity), _sealed(identity, text).encode("ascii"), sync=False)
+    except DlsimError as error:
         raise StudyError(
-            f"cannot keep finished cells in {folder} ({error.strerror}): free some space, name"
+            f"cannot keep finished cells in {folder} ({error}): free some space, name"
             " another folder in the environment variable DLSIM_CACHE, or pass cache=False"
         ) from error
 
