@@ -149,12 +149,25 @@ def test_same_is_judged_part_by_part():
 def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
     verdict = judge(points((0.02, 0.04), (0.01, 0.05), n=[10, 9]), claim(unit="points"))
     assert verdict.reason == "Of 2 points: 2 as claimed."
-    assert verdict.statistic == "3 to 3 points; weakest at point 1: 3 points [1, 5]; 9 runs"
+    assert verdict.statistic == "3 points; weakest at point 1: 3 points [1, 5]; 9 runs"
     one = judge(points((0.2, 0.4)), claim("dramatic", unit="%"))
     assert one.statistic == "30 % [20, 40]"
     assert one.reason == "Of 1 point: 1 as claimed."
     other = judge(points(BEYOND, UNDECIDED, OTHER), claim(unit="s"))
     assert "weakest at point 2: -0.15 s [-0.2, -0.1]" in other.statistic
+
+
+@pytest.mark.parametrize(
+    ("estimate", "unit", "text"),
+    [
+        (0.12345, "%", "12.35 %"), (1.0, "%", "100 %"), (-0.00001, "points", "0 points"),
+        (331800.4, "time units", "331,800 time units"), (0.00012345, "s", "0.0001234 s"),
+        (1.5e20, "", "1.5e+20"), (12.0, "", "12"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_for_people(estimate, unit, text):
+    said = judge(points((estimate, estimate)), claim(unit=unit)).statistic
+    assert said.startswith(f"{text} [")
 
 
 def test_points_are_checked():

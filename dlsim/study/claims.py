@@ -91,14 +91,18 @@ class Verdict:
 
 
 def _number(value: float, unit: str) -> str:
+    """Write a number without its unit: two decimals for shares, four digits otherwise."""
     if math.isnan(value):
         return "?"
-    text = f"{100 * value:.2f}" if unit in _HUNDREDTHS else f"{value:.4g}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if unit in _HUNDREDTHS:
+        text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _span(low: float, high: float, unit: str) -> str:
-    return f"{_number(low, unit)} to {_number(high, unit)} {unit}".strip()
+    ends = dict.fromkeys((_number(low, unit), _number(high, unit)))
+    return f"{' to '.join(ends)} {unit}".strip()
 
 
 def _side(low: float, high: float, claim: Claim) -> str:
