@@ -48,6 +48,22 @@ def cache_folder() -> Path:
     return Path(os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim"))
 
 
+def _kernel_folder() -> Path:
+    base = numba.config.CACHE_DIR
+    return (Path(base) if base else cache_folder()) / f"kernels-{source_digest()}"
+
+
+def is_compiled() -> bool:
+    """Tell whether this version's kernels were compiled before, at least in part.
+
+    Returns
+    -------
+    bool
+        False on the first use of a version, which takes some seconds longer.
+    """
+    return any(_kernel_folder().rglob("*.nbi"))
+
+
 def kernel(
     function: Callable[..., Any] | None = None, *, inline: bool = False
 ) -> Callable[..., Any]:
@@ -73,8 +89,7 @@ def kernel(
     if function is None:
         return functools.partial(kernel, inline=inline)
     before = numba.config.CACHE_DIR
-    base = Path(before) if before else cache_folder()
-    numba.config.CACHE_DIR = str(base / f"kernels-{source_digest()}")
+    numba.config.CACHE_DIR = str(_kernel_folder())
     options = {"error_model": "numpy", "_nrt": False, "inline": "always" if inline else "never"}
     try:
         return numba.njit(cache=True, **options)(function)

@@ -251,6 +251,8 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
     group.add_argument("--reading", nargs="+", default=[], metavar="NAME=VALUE",
                        help="switches, for instance link=shared; see dlsim list")  # fmt: skip
     group.add_argument("--out", metavar="DIR", help="write tables and a Gantt picture there")
+    group.add_argument("--chunks", action="store_true",
+                       help="write every chunk of every task too (may be large)")  # fmt: skip
     group = one.add_argument_group("the cluster (defaults: mcdf 10 10 10, else 16 1 100)")
     group.add_argument("--nodes", type=int, help="number of processing nodes")
     group.add_argument("--cms", type=float, help="time to transmit one unit of data")

@@ -1,6 +1,7 @@
 """What ``dlsim simulate`` does: tasks from anywhere, policies side by side."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ import pandas as pd
 
 from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
+from dlsim.kernel import is_compiled
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.engine import Schedule
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400
+#: Rows of the picture that are labelled and get their full height.
+MOST_ROWS = 40
 
 
 def cluster_of(args: argparse.Namespace) -> Cluster:
@@ -152,20 +156,21 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
     from dlsim.study.gantt import plot_gantt
 
     style.use()
-    parts = [s.chunks.head(DRAWN) for s in schedules if len(s.chunks)]
-    if not parts:
+    drawn = [s for s in schedules if len(s.chunks)]
+    if not drawn:
         return
+    parts = [s.chunks.head(DRAWN) for s in drawn]
     nodes = [sorted(part["node"].unique()) for part in parts]
-    heights = [1.2 + 0.22 * len(some) for some in nodes]
-    grid = {"height_ratios": heights}
+    heights = [1.2 + 0.22 * min(len(some), MOST_ROWS) for some in nodes]
     _, axes = plt.subplots(
-        len(parts), 1, figsize=(11, sum(heights)), squeeze=False, layout="constrained",
-        gridspec_kw=grid,
+        len(parts), 1, figsize=(11, sum(heights)), squeeze=False, sharex=True,
+        layout="constrained", gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
-    names = [s.name for s in schedules if len(s.chunks)]
-    for ax, part, some, name in zip(axes[:, 0], parts, nodes, names, strict=True):
+    for ax, part, some, s in zip(axes[:, 0], parts, nodes, drawn, strict=True):
         plot_gantt(part, some, ax=ax)
-        ax.set(title=name, xlim=(part["send_start"].min(), None))
+        ax.set(title=s.name, xlim=(part["send_start"].min(), None))
+        every = -(-len(some) // MOST_ROWS)
+        ax.set_yticks(ax.get_yticks()[::every], ax.get_yticklabels()[::every])
     picture = io.BytesIO()
     plt.savefig(picture, dpi=120, metadata={"Software": None})
     plt.close()
@@ -194,6 +199,10 @@ def main(args: argparse.Namespace) -> int:
         names.insert(0, args.policy)
     tasks = tasks_of(args, cluster, law)
     print(describe(tasks, cluster))
+    if not is_compiled():
+        print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
+    for name in names:  # also refuses an unknown policy before anything is simulated
+        simulate(tasks.head(1), cluster, name)
     schedules, rows = [], []
     for name in names:
         begun = time.perf_counter()
@@ -209,7 +218,8 @@ def main(args: argparse.Namespace) -> int:
         write_csv(folder / "summary.csv", table.drop(columns="seconds"))
         for s in schedules:
             write_csv(folder / f"{s.name}-tasks.csv", s.tasks)
-            write_csv(folder / f"{s.name}-chunks.csv", s.chunks)
+            if args.chunks:
+                write_csv(folder / f"{s.name}-chunks.csv", s.chunks)
         draw(schedules, folder)
-        print(f"tables and gantt.png are in {folder}")
+        print(f"summary.csv, tables of tasks and gantt.png are in {folder}")
     return 0

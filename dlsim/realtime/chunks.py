@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def fill_chunks(order, first, start, sigma, nodes, end, cms, cps, st, sc, free, ints, times):  # type: ignore[no-untyped-def]
+def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free, ints, times):  # type: ignore[no-untyped-def]
     r"""Fill one row per chunk, sends in sequence from the task's start.
 
     Shares by the recurrence of paper M, :math:`\alpha_{j+1} = \beta\alpha_j - \phi`.
@@ -26,8 +26,10 @@ def fill_chunks(order, first, start, sigma, nodes, end, cms, cps, st, sc, free, 
         Tasks by start, and the first row of each.
     start, sigma, nodes, end : ndarray, shape (m,)
         The schedule.
-    cms, cps, st, sc : float
-        Costs of the cluster.
+    costs : tuple of float
+        Cms, Cps, ST, SC.
+    unit, fixed : ndarray
+        Coefficients of a `Table`; a difference of absolute times would lose digits.
     free : ndarray of float, shape (N,)
         When each node becomes idle; updated.
     ints : ndarray of int, shape (rows, 2)
@@ -40,10 +42,12 @@ def fill_chunks(order, first, start, sigma, nodes, end, cms, cps, st, sc, free, 
     int
         -1, or the first task that found too few idle nodes.
     """
+    cms, cps, st, sc = costs
     w = cms + cps
     for task in order:
         row, stop, clock = first[task], first[task] + nodes[task], start[task]
-        alpha, phi = (end[task] - start[task] - st - sc) / (sigma[task] * w), st / (sigma[task] * w)
+        size, n = sigma[task], nodes[task]
+        alpha, phi = (fixed[n] - st - sc + size * unit[n]) / (size * w), st / (size * w)
         for node in range(len(free)):
             if row == stop:
                 break
@@ -52,8 +56,8 @@ def fill_chunks(order, first, start, sigma, nodes, end, cms, cps, st, sc, free, 
             free[node] = end[task]
             ints[row, 0], ints[row, 1] = task, node
             times[row, 0], times[row, 1] = alpha, clock
-            clock = clock + (st + alpha * sigma[task] * cms)
-            times[row, 2], times[row, 3] = clock, clock + (sc + alpha * sigma[task] * cps)
+            clock = clock + (st + alpha * size * cms)
+            times[row, 2], times[row, 3] = clock, clock + (sc + alpha * size * cps)
             alpha = alpha * (cps / w) - phi
             row += 1
         if row < stop:
@@ -91,18 +95,20 @@ def lay_out(tasks: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
     start, sigma, end = columns
     costs = (float(cluster.cms), float(cluster.cps), float(cluster.st), float(cluster.sc))
     free = np.full(cluster.nodes, -np.inf)
+    table = table_of(cluster)
     bad = fill_chunks(
-        np.arange(len(ran)), first, start, sigma, counts, end, *costs, free, ints, times
-    )
+        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.fixed,
+        free, ints, times,
+    )  # fmt: skip
     if bad >= 0:
         raise ScheduleError(
             f"task {ran.index[bad]!r} starts on {counts[bad]} nodes at {start[bad]!r}, "
             "when fewer are idle"
         )
-    table = pd.DataFrame(times, columns=["alpha", "send_start", "send_end", "compute_end"])
-    table.insert(0, "node", ints[:, 1])
-    table.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
-    return table
+    chunks = pd.DataFrame(times, columns=["alpha", "send_start", "send_end", "compute_end"])
+    chunks.insert(0, "node", ints[:, 1])
+    chunks.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
+    return chunks
 
 
 def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> "NDArray[np.bool_]":
