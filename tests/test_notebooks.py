@@ -30,7 +30,7 @@ from dlsim.study.notebooks import (
 
 PARAMETERS = """scale: str = "quick"  # quick or paper
 seed: int = 0
-runs: int = 0
+runs: int = 0  # 0 = what the scale says
 jobs: int = 0
 out: str = ""
 reading: dict = {}  # switches

@@ -153,7 +153,7 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
 
     from dlsim.files import write_bytes
     from dlsim.study import style
-    from dlsim.study.gantt import plot_gantt
+    from dlsim.study.gantt import plot_gantt, task_colors
 
     style.use()
     drawn = [s for s in schedules if len(s.chunks)]
@@ -161,13 +161,14 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
         return
     parts = [s.chunks.head(DRAWN) for s in drawn]
     nodes = [sorted(part["node"].unique()) for part in parts]
+    colors = task_colors([task for part in parts for task in part["task"]])
     heights = [1.2 + 0.22 * min(len(some), MOST_ROWS) for some in nodes]
     _, axes = plt.subplots(
         len(parts), 1, figsize=(11, sum(heights)), squeeze=False, sharex=True,
         layout="constrained", gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
     for ax, part, some, s in zip(axes[:, 0], parts, nodes, drawn, strict=True):
-        plot_gantt(part, some, ax=ax)
+        plot_gantt(part, some, colors=colors, ax=ax)
         ax.set(title=s.name, xlim=(part["send_start"].min(), None))
         every = -(-len(some) // MOST_ROWS)
         ax.set_yticks(ax.get_yticks()[::every], ax.get_yticklabels()[::every])

@@ -5,7 +5,7 @@ space is idle time. The head node's link is a row of its own, on top: under a re
 that lets several tasks send at once its bars lie in lanes one below the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,7 @@ def plot_gantt(
     link: bool = True,
     until: float | None = None,
     tasks: pd.DataFrame | None = None,
+    colors: Mapping[Any, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a schedule: one row per node, one colour per task, the link on top.
@@ -183,6 +184,8 @@ def plot_gantt(
         Where the time axis ends; after the last chunk otherwise.
     tasks : DataFrame, optional
         Columns arrival and deadline (relative), index = task id: marks the deadlines.
+    colors : mapping, optional
+        Colour of every task, as from `task_colors`, where several pictures share tasks.
     ax : Axes, optional
         Where to draw; a new figure of fitting height otherwise.
 
@@ -205,15 +208,15 @@ def plot_gantt(
     ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))
     frame = frame[frame["send_start"] < right]
     rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
-    colors = frame["task"].map(task_colors(list(frame["task"])))
+    inks = frame["task"].map(dict(colors or task_colors(list(frame["task"]))))
     if len(frame):
         sends, computes = (
             (frame[f"{what}_start"], frame[f"{what}_end"]) for what in ("send", "compute")
         )
-        _bars(ax, rows, *sends, list(colors), _HEIGHT, send=True)
-        _bars(ax, rows, *computes, list(colors), _HEIGHT, send=False)
+        _bars(ax, rows, *sends, list(inks), _HEIGHT, send=True)
+        _bars(ax, rows, *computes, list(inks), _HEIGHT, send=False)
         if link:
-            _link_row(ax, frame, colors)
+            _link_row(ax, frame, inks)
         _name_tasks(ax, frame, rows, right)
         _deadlines(ax, frame, rows, due, right)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]

@@ -6,13 +6,17 @@ know. So names, types and finiteness are checked here, before anything runs.
 
 import ast
 import contextlib
+import io
 import json
 import math
 import operator
 import os
+import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import nbformat
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath
@@ -65,19 +69,33 @@ def parameters_of(path: StrPath) -> dict[str, Parameter]:
     InputError
         For a file that is not a notebook.
     """
-    import papermill
-
+    # not papermill.inspect_notebook: it loses a parameter whose comment holds a "="
     try:
-        rows = papermill.inspect_notebook(plain_path(path))
+        book = nbformat.reads(Path(path).read_text(encoding="utf-8"), as_version=4)
+        cells = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
+        return _declared(str(cells[0].source)) if cells else {}
     except Exception as error:
         # whatever a parser of hostile JSON may raise
         raise InputError(f"{os.fspath(path)}: not a notebook that can be run ({error})") from error
+
+
+def _declared(source: str) -> dict[str, Parameter]:
+    """List the assignments of a cell with the comments on their lines."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    notes = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
     found = {}
-    for name, row in rows.items():
-        default, kind = _literal(str(row["default"])), row["inferred_type_name"]
-        if kind == "None":
-            kind = type(default).__name__
-        found[name] = Parameter(name, kind, default, row["help"])
+    for node in ast.parse(source).body:
+        target: ast.expr | None = node.target if isinstance(node, ast.AnnAssign) else None
+        if isinstance(node, ast.Assign):
+            target = node.targets[0]
+        if not isinstance(target, ast.Name) or not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        default = _literal(ast.unparse(node.value)) if node.value else None
+        kind = type(default).__name__
+        if isinstance(node, ast.AnnAssign):
+            kind = ast.unparse(node.annotation)
+        note = notes.get(node.end_lineno or node.lineno, "")
+        found[target.id] = Parameter(target.id, kind, default, note)
     return found
 
 

@@ -13,7 +13,7 @@ from dlsim.papers.mcdf.runs import WITH_ADMISSION
 from dlsim.papers.mcdf.study import KEY, Study
 from dlsim.realtime import Cluster, simulate
 from dlsim.study.claims import scorecard
-from dlsim.study.gantt import plot_gantt
+from dlsim.study.gantt import plot_gantt, task_colors
 from dlsim.study.stats import summary
 from dlsim.study.style import axes_of, policy_lines, verdict_heat
 
@@ -315,15 +315,17 @@ def fig_gantt(
         The first of them.
     """
     cluster = Cluster(study.nodes, study.cms, study.cps)
-    tasks, reading = runs.tasks_and_reading(cluster, 0.5, 9_000.0, study.seed, study.switches)
+    tasks, reading = runs.tasks_and_reading(cluster, 0.5, 12_000.0, study.seed, study.switches)
     if axes is None:
         size = (10, 3.6 * len(policies))
         axes = plt.subplots(len(policies), 1, figsize=size, sharex=True, layout="constrained")[1]
     schedules = [simulate(tasks, cluster, name, reading) for name in policies]
     until = max(s.tasks["completion"].max() for s in schedules)
+    colors = task_colors(list(tasks.index))
     for ax, s in zip(axes, schedules, strict=True):
         s.check()
-        plot_gantt(s.chunks, cluster.nodes, until=until, ax=ax)
+        plot_gantt(s.chunks, cluster.nodes, until=until, colors=colors, ax=ax)
+        ax.set_xlim(left=0.98 * tasks["arrival"].min())
         ax.set_title(f"{s.name}: {int(s.tasks['admitted'].sum())} of {len(tasks)} tasks admitted")
     table = pd.concat({s.name: s.chunks for s in schedules}, names=["policy"]).reset_index(0)
     return _keep(study, "gantt", axes[0], table)
