@@ -14,6 +14,7 @@ from dlsim.realtime.check import check_schedule
 from dlsim.realtime.chunks import has_positive_shares, lay_out
 from dlsim.realtime.model import Cluster, Policy, Reading, policy_named
 from dlsim.realtime.partition import table_of, total_cost
+from dlsim.realtime.state import BLOCK, TASK, Rules, fresh_state
 
 Floats = NDArray[np.float64]
 
@@ -227,8 +228,8 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     return keys
 
 
-def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float) -> planner.Rules:
-    return planner.Rules(
+def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float) -> Rules:
+    return Rules(
         nodes=int(cluster.nodes),
         cms=float(cluster.cms),
         st=float(cluster.st),
@@ -254,18 +255,18 @@ def _run(
 ) -> _Run:  # fmt: skip
     m, deadline, table = len(given.arrival), given.deadline.copy(), table_of(cluster)
     rules = _rules(cluster, policy, reading, negotiate)
-    q = np.empty(m, planner.TASK).view(np.recarray)
+    q = np.empty(m, TASK).view(np.recarray)
     q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
     admitted, nodes = np.ones(m, dtype=bool), np.zeros(m, dtype=np.int64)
     start, end, offer = np.full(m, np.nan), np.full(m, np.nan), np.nan
     if policy.admission:
-        state, members = planner.fresh_state(m, rules.nodes), np.empty(m, dtype=np.int64)
+        state, members = fresh_state(m, rules.nodes), np.empty(m, dtype=np.int64)
         out = admitted, nodes, start, end
-        offer = planner.run(q, rules, state, members, probe, deadline, *out, *table)
+        offer = planner.run(q, rules, state, members, probe, deadline, *out, table)
     else:
-        waiting = np.empty(m, planner.BLOCK).view(np.recarray)
+        waiting = np.empty(m, BLOCK).view(np.recarray)
         drop = reading.late == "drop"
-        planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, *table)
+        planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, table)
     return _Run(deadline, admitted, nodes, start, end, offer)
 
 

@@ -1,318 +1,33 @@
 """The compiled admission test and event loop of real-time divisible loads.
 
-One planner serves every policy with admission control. It rests on three facts, each
-checked against the plain twin in the tests:
+One planner serves every policy with admission control. It rests on two facts, each checked
+against the plain twin in the tests:
 
-* free nodes are counted, never listed: sorted (time, count) blocks of running tasks, so
-  that cost does not depend on the size of the cluster;
 * n_min never falls as time goes on, so a task's count is searched upwards from its last;
 * planning again without a newcomer gives the plan in force again (paper M's default
   reading). So the plan in force is followed up to the first instant at which the newcomer
   enters it, and only what comes later is planned anew. Where a reading breaks this fact
   (cost derivative with order_when=once or without overtaking), all is planned anew.
 
+Arguments have the same names everywhere: ``x`` newcomer, ``i`` task, ``n`` its node count and
+``time`` its duration, ``t`` decision instant, ``link`` when the link becomes free, ``idle`` nodes,
+``block`` next running block, ``size`` entries of the heap of planned completions, ``later``
+smallest later deadline of the newcomer at which an answer on the way could change; ``q`` the
+tasks (TASK), ``r`` the `Rules`, ``s`` the `State`, ``c`` the `Table` of E(n).
+
 Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite them.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, meets, same_instant
 from dlsim.realtime.partition import cost_derivative, duration, fastest, fewest
-
-# Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
-_GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
-
-
-class Rules(NamedTuple):
-    """A policy under a reading, as the planner's switches.
-
-    Attributes
-    ----------
-    nodes : int
-        N.
-    cms, st : float
-        Costs of a transmission, for the shared link.
-    edf, dc : bool
-        Rank by absolute deadline, by cost derivative; neither: by static keys.
-    strict, once, infinite_top : bool
-        No overtaking; sort once per test; DC infinite at n = N.
-    all_nodes, best, frozen : bool
-        Reserve all nodes; run on min(N, N*) of them; n_min at arrival for good.
-    shared : bool
-        One link across tasks.
-    by_policy, commit, test_first : bool
-        Readings of a batch and of coinciding instants.
-    negotiate : float
-        Accept offers up to this multiple of the deadline; 0 = no negotiation.
-    """
-
-    nodes: int
-    cms: float
-    st: float
-    edf: bool
-    dc: bool
-    strict: bool
-    once: bool
-    infinite_top: bool
-    all_nodes: bool
-    best: bool
-    frozen: bool
-    shared: bool
-    by_policy: bool
-    commit: bool
-    test_first: bool
-    negotiate: float
-
-
-#: What the planner knows per task: absolute times and sizes (`due` moves when an offer is
-#: accepted), static rank, latest finish that meets `due`, N*, and the node count at the
-#: first test with its duration (a lower bound of n_min; the count itself where it is fixed).
-TASK = np.dtype(
-    [(name, "f8") for name in ("arrival", "sigma", "due", "key", "limit", "length")]
-    + [("top", "i8"), ("low", "i8")]
-)
-#: Nodes that become idle at a time: a running block or a planned completion.
-BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
-#: A placed task; `rank` is what it was sorted by at its start.
-ENTRY = np.dtype([("task", "i8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8"), ("rank", "f8")])
-#: A task still to be placed, with its count and duration at the latest instant looked at.
-TODO = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
-#: Idle nodes; first and end of the running blocks; first and end of the plan in force;
-#: when the link becomes free.
-HEAD = np.dtype([(k, "i8") for k in ("idle", "block", "stop", "first", "last")] + [("link", "f8")])
-
-
-class State(NamedTuple):
-    """What the head node knows: running blocks, the plan in force, room to plan in.
-
-    Attributes
-    ----------
-    head : recarray of HEAD, shape (1,)
-        Counters.
-    blocks : recarray of BLOCK, shape (m + 2,)
-        Running blocks, sorted by time.
-    plan : recarray of ENTRY, shape (2, m + 2)
-        Row 0 is the plan in force, row 1 the one being made.
-    todo : recarray of TODO, shape (m + 2,)
-        Tasks still to be placed in this test.
-    heap : recarray of BLOCK, shape (m + 2,)
-        Planned completions, a binary heap.
-    """
-
-    head: np.recarray
-    blocks: np.recarray
-    plan: np.recarray
-    todo: np.recarray
-    heap: np.recarray
-
-
-def fresh_state(tasks: int, nodes: int) -> State:
-    """Return the state of an idle cluster with room for all tasks at once.
-
-    Parameters
-    ----------
-    tasks : int
-        Length of the task table.
-    nodes : int
-        N.
-
-    Returns
-    -------
-    State
-        All nodes idle, nothing planned.
-    """
-    room = tasks + 2
-
-    def empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
-        return np.empty(shape, dtype).view(np.recarray)
-
-    head = np.zeros(1, HEAD).view(np.recarray)
-    head["idle"] = nodes
-    return State(
-        head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, TODO), empty(room, BLOCK)
-    )
+from dlsim.realtime.state import absorb, fill_todo, next_instant, pop, push, sort_todo
 
 
 @kernel
-def fill_todo(k, task, nodes, time, rank, s):  # type: ignore[no-untyped-def]
-    """Write one task still to be placed.
-
-    Parameters
-    ----------
-    k, task, nodes : int
-        Position, task, its node count.
-    time, rank : float
-        Its duration and rank.
-    s : State
-        Row k of `todo` is written.
-    """
-    one = s.todo[k]
-    one.task, one.nodes, one.time, one.rank = task, nodes, time, rank
-
-
-@kernel
-def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
-    """Add (time, nodes) to a binary heap of `size` entries; return the new size.
-
-    Parameters
-    ----------
-    heap : recarray of BLOCK
-        Smallest time on top; equal times by `nodes`.
-    size : int
-        Entries in use.
-    time, nodes : float, int
-        What to add.
-
-    Returns
-    -------
-    int
-        ``size + 1``.
-    """
-    i = size
-    while i > 0:
-        above = heap[(i - 1) // 2]
-        if above.time < time or (above.time == time and above.nodes <= nodes):
-            break
-        heap[i] = above
-        i = (i - 1) // 2
-    heap[i].time, heap[i].nodes = time, nodes
-    return size + 1
-
-
-@kernel
-def pop(heap, size):  # type: ignore[no-untyped-def]
-    """Remove the top of a binary heap; return the new size.
-
-    Parameters
-    ----------
-    heap : recarray of BLOCK
-        Smallest time on top; equal times by `nodes`.
-    size : int
-        Entries in use, at least 1.
-
-    Returns
-    -------
-    int
-        ``size - 1``.
-    """
-    size -= 1
-    time, nodes, i = heap[size].time, heap[size].nodes, 0
-    while 2 * i + 1 < size:
-        k = 2 * i + 1
-        if k + 1 < size and (
-            heap[k + 1].time < heap[k].time
-            or (heap[k + 1].time == heap[k].time and heap[k + 1].nodes < heap[k].nodes)
-        ):
-            k += 1
-        if heap[k].time > time or (heap[k].time == time and heap[k].nodes >= nodes):
-            break
-        heap[i] = heap[k]
-        i = k
-    heap[i].time, heap[i].nodes = time, nodes
-    return size
-
-
-@kernel
-def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
-    """Count as idle what is free by t, of running blocks and planned completions.
-
-    Parameters
-    ----------
-    t : float
-        Decision instant.
-    idle, block, size : int
-        Idle nodes, next running block, size of the heap.
-    s : State
-        Blocks and heap.
-
-    Returns
-    -------
-    idle, block, size : int
-        The same, at t.
-    """
-    stop = s.head[0].stop
-    while block < stop and (s.blocks[block].time <= t or same_instant(s.blocks[block].time, t)):
-        idle += s.blocks[block].nodes
-        block += 1
-    while size > 0 and (s.heap[0].time <= t or same_instant(s.heap[0].time, t)):
-        idle += s.heap[0].nodes
-        size = pop(s.heap, size)
-    return idle, block, size
-
-
-@kernel
-def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-untyped-def]
-    """Return the next decision instant t_k after t, or inf (l.25 k++).
-
-    Parameters
-    ----------
-    t : float
-        Current instant.
-    idle : int
-        Nodes idle at t.
-    link : float
-        When the link becomes free.
-    block, size : int
-        Next running block, size of the heap.
-    shared : bool
-        Whether the link floors the instant.
-    s : State
-        Blocks and heap.
-
-    Returns
-    -------
-    float
-        A strictly later instant.
-    """
-    if shared and idle > 0 and link > t and not same_instant(link, t):
-        return link
-    free = s.blocks[block].time if block < s.head[0].stop else np.inf
-    if size > 0 and s.heap[0].time < free:
-        free = s.heap[0].time
-    return max(free, link) if shared else free
-
-
-@kernel
-def sort_todo(size, s):  # type: ignore[no-untyped-def]
-    """Order the tasks still to be placed by rank, ties by table order (l.12).
-
-    Parameters
-    ----------
-    size : int
-        Number of tasks.
-    s : State
-        The todo columns.
-    """
-    for gap in _GAPS:
-        for i in range(gap, size):
-            one = s.todo[i]
-            task, nodes, time, rank = one.task, one.nodes, one.time, one.rank
-            j = i
-            while j >= gap and (
-                s.todo[j - gap].rank > rank
-                or (s.todo[j - gap].rank == rank and s.todo[j - gap].task > task)
-            ):
-                s.todo[j] = s.todo[j - gap]
-                j -= gap
-            fill_todo(j, task, nodes, time, rank, s)
-
-
-@kernel
-def rank_of(i, n, q, r, unit, fixed):  # type: ignore[no-untyped-def]
+def rank_of(i, n, q, r, c):  # type: ignore[no-untyped-def]
     """Return the rank of a task that would run on n nodes, smallest first.
-
-    Parameters
-    ----------
-    i, n : int
-        Task and its count.
-    q : recarray of TASK
-        Task columns.
-    r : Rules
-        Order.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -320,20 +35,13 @@ def rank_of(i, n, q, r, unit, fixed):  # type: ignore[no-untyped-def]
         Minus DC, absolute deadline, or the static key.
     """
     if r.dc:
-        return -cost_derivative(q[i].sigma, n, r.nodes, r.infinite_top, unit, fixed)
+        return -cost_derivative(q[i].sigma, n, r.nodes, r.infinite_top, c.slope, c.rise)
     return q[i].due if r.edf else q[i].key
 
 
 @kernel
 def runs_on(i, n, q, r):  # type: ignore[no-untyped-def]
     """Return how many nodes receive a chunk of a task that reserves n.
-
-    Parameters
-    ----------
-    i, n : int
-        Task and reserved nodes.
-    q, r : recarray of TASK, Rules
-        Columns, switches.
 
     Returns
     -------
@@ -347,15 +55,6 @@ def runs_on(i, n, q, r):  # type: ignore[no-untyped-def]
 def sent_by(i, n, t, q, r):  # type: ignore[no-untyped-def]
     """Return when the last send of a task ends, had it nothing to wait for.
 
-    Parameters
-    ----------
-    i, n : int
-        Task and reserved nodes.
-    t : float
-        Start.
-    q, r : recarray of TASK, Rules
-        Columns, costs of the link.
-
     Returns
     -------
     float
@@ -368,21 +67,6 @@ def sent_by(i, n, t, q, r):  # type: ignore[no-untyped-def]
 def place(i, n, t, length, rank, slot, q, r, s):  # type: ignore[no-untyped-def]
     """Write one placement into the new plan; return when its last send ends (l.15-20).
 
-    Parameters
-    ----------
-    i, n : int
-        Task and node count.
-    t, length, rank : float
-        Start, execution time, rank at the start.
-    slot : int
-        Position in the new plan.
-    q : recarray of TASK
-        Task columns.
-    r : Rules
-        Link costs.
-    s : State
-        Row 1 of the plan is written.
-
     Returns
     -------
     float
@@ -394,23 +78,8 @@ def place(i, n, t, length, rank, slot, q, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_count(i, t, n, time, q, r, unit, fixed):  # type: ignore[no-untyped-def]
+def update_count(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
     """Return a task's count and duration if it started at t; count 0 if none (l.8-10).
-
-    Parameters
-    ----------
-    i : int
-        Task.
-    t : float
-        Decision instant.
-    n, time : int, float
-        Its count and duration at an earlier instant.
-    q : recarray of TASK
-        Task columns.
-    r : Rules
-        Whether the count is fixed.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -423,28 +92,13 @@ def update_count(i, t, n, time, q, r, unit, fixed):  # type: ignore[no-untyped-d
         return n, time
     if r.all_nodes or r.frozen:
         return 0, time
-    n = fewest(t, q[i].limit, q[i].sigma, n, q[i].top, unit, fixed)
-    return n, duration(q[i].sigma, n, unit, fixed)
+    n = fewest(t, q[i].limit, q[i].sigma, n, q[i].top, c.unit, c.fixed)
+    return n, duration(q[i].sigma, n, c.unit, c.fixed)
 
 
 @kernel
-def next_due(i, t, n, time, q, r, unit, fixed):  # type: ignore[no-untyped-def]
+def next_due(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
     """Return the smallest later deadline at which the count at t would change.
-
-    Parameters
-    ----------
-    i : int
-        Task.
-    t : float
-        Decision instant.
-    n, time : int, float
-        Its count (0 = infeasible) and fixed duration.
-    q : recarray of TASK
-        Task columns.
-    r : Rules
-        Whether the count is fixed.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -454,26 +108,15 @@ def next_due(i, t, n, time, q, r, unit, fixed):  # type: ignore[no-untyped-def]
     if n == 0:
         if r.all_nodes or r.frozen:
             return t + time
-        return t + duration(q[i].sigma, q[i].top, unit, fixed)
+        return t + duration(q[i].sigma, q[i].top, c.unit, c.fixed)
     if n == 1 or r.all_nodes or r.frozen:
         return np.inf
-    return t + duration(q[i].sigma, n - 1, unit, fixed)
+    return t + duration(q[i].sigma, n - 1, c.unit, c.fixed)
 
 
 @kernel(inline=True)
-def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
+def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
     """Walk the plan in force to the first instant at which newcomer x enters it.
-
-    Parameters
-    ----------
-    x : int
-        Newcomer.
-    now : float
-        Instant of the test.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, and the state, whose heap is written.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -495,11 +138,11 @@ def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
-        n, time = update_count(x, t, n, time, q, r, unit, fixed)
-        later = min(later, next_due(x, t, n, time, q, r, unit, fixed))
+        n, time = update_count(x, t, n, time, q, r, c)
+        later = min(later, next_due(x, t, n, time, q, r, c))
         if n == 0:
             return False, t, link, idle, block, size, cursor, later
-        rank, turn, blocked = rank_of(x, n, q, r, unit, fixed), True, False
+        rank, turn, blocked = rank_of(x, n, q, r, c), True, False
         while True:
             here = cursor < stop and (
                 s.plan[0, cursor].start <= t or same_instant(s.plan[0, cursor].start, t)
@@ -529,25 +172,8 @@ def follow(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
+def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):  # type: ignore[no-untyped-def]
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26).
-
-    Parameters
-    ----------
-    x : int
-        Newcomer, among the tasks of todo.
-    t, link : float
-        First decision instant; when the link becomes free.
-    idle, block, size : int
-        Nodes idle at t, next running block, size of the heap.
-    todo, slot : int
-        Number of tasks to place; first free slot of the new plan.
-    later : float
-        Smallest later deadline of x that would change an answer, so far.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, state.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -563,16 +189,16 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixe
         if waiting or smallest <= idle or t >= calm:
             for k in range(todo):
                 i = s.todo[k].task
-                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, unit, fixed)
+                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
                 if i == x:
-                    later = min(later, next_due(i, t, n, time, q, r, unit, fixed))
+                    later = min(later, next_due(i, t, n, time, q, r, c))
                 if n == 0:
                     return False, later
                 unsorted = unsorted or (r.dc and not r.once and n != s.todo[k].nodes)
                 s.todo[k].nodes, s.todo[k].time = n, time
             if unsorted:
                 for k in range(todo):
-                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, unit, fixed)
+                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
                 sort_todo(todo, s)
                 unsorted = False
             kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
@@ -599,16 +225,11 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixe
 
 
 @kernel(inline=True)
-def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
+def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):  # type: ignore[no-untyped-def]
     """Place all of todo one after another in rank order: `replan` without overtaking.
 
     Only the head of the line can start, so only its count is looked at; the newcomer is
     the head when this is called. Static ranks only.
-
-    Parameters
-    ----------
-    x, t, link, idle, block, size, todo, slot, later, q, r, s, unit, fixed
-        As in `replan`.
 
     Returns
     -------
@@ -621,9 +242,9 @@ def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, un
         i, n, time = s.todo[k].task, s.todo[k].nodes, s.todo[k].time
         while True:
             idle, block, size = absorb(t, idle, block, size, s)
-            n, time = update_count(i, t, n, time, q, r, unit, fixed)
+            n, time = update_count(i, t, n, time, q, r, c)
             if i == x:
-                later = min(later, next_due(i, t, n, time, q, r, unit, fixed))
+                later = min(later, next_due(i, t, n, time, q, r, c))
             if n == 0:
                 return False, later
             if n <= idle and not (r.shared and link > t and not same_instant(link, t)):
@@ -637,19 +258,8 @@ def replan_in_line(x, t, link, idle, block, size, todo, slot, later, q, r, s, un
 
 
 @kernel(inline=True)
-def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
+def admit(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
     """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
-
-    Parameters
-    ----------
-    x : int
-        Newcomer, prepared by `prepare`.
-    now : float
-        Instant of the test.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, state; untouched but for scratch columns on refusal.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -672,7 +282,7 @@ def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
         if idle == 0 or (r.shared and link > t):
             t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     else:
-        ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, unit, fixed)
+        ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
         if not ok:
             return False, later
     for k in range(first, cursor):
@@ -683,14 +293,12 @@ def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
         fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
     if r.strict and not r.dc:  # the newcomer leads what follows it in the plan
         for k in range(todo):
-            s.todo[k].rank = rank_of(s.todo[k].task, 0, q, r, unit, fixed)
+            s.todo[k].rank = rank_of(s.todo[k].task, 0, q, r, c)
         ok, later = replan_in_line(
-            x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, unit, fixed
+            x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, c
         )
     else:
-        ok, later = replan(
-            x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, unit, fixed
-        )
+        ok, later = replan(x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, c)
     if not ok:
         return False, later
     for k in range(s.head[0].last):
@@ -700,19 +308,8 @@ def admit(x, now, q, r, s, unit, fixed):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def prepare(x, now, due, q, r, unit, fixed, least):  # type: ignore[no-untyped-def]
+def prepare(x, now, due, q, r, c):  # type: ignore[no-untyped-def]
     """Set a newcomer's deadline and its count at the instant of its test.
-
-    Parameters
-    ----------
-    x : int
-        Newcomer.
-    now, due : float
-        Instant of the test, absolute deadline.
-    q, r : recarray of TASK, Rules
-        Columns (row x is written), switches.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -720,30 +317,19 @@ def prepare(x, now, due, q, r, unit, fixed, least):  # type: ignore[no-untyped-d
         Whether some count meets the deadline if started at once.
     """
     q[x].due, q[x].limit = due, latest_finish(due)
-    q[x].top = fastest(q[x].sigma, least, r.nodes)
+    q[x].top = fastest(q[x].sigma, c.least, r.nodes)
     if r.all_nodes:
         q[x].low = r.nodes
-        q[x].length = duration(q[x].sigma, q[x].top if r.best else r.nodes, unit, fixed)
+        q[x].length = duration(q[x].sigma, q[x].top if r.best else r.nodes, c.unit, c.fixed)
         return meets(now + q[x].length, due)
-    q[x].low = fewest(now, q[x].limit, q[x].sigma, 1, q[x].top, unit, fixed)
-    q[x].length = duration(q[x].sigma, max(1, q[x].low), unit, fixed)
+    q[x].low = fewest(now, q[x].limit, q[x].sigma, 1, q[x].top, c.unit, c.fixed)
+    q[x].length = duration(q[x].sigma, max(1, q[x].low), c.unit, c.fixed)
     return q[x].low > 0
 
 
 @kernel(inline=True)
-def decide(x, now, due, q, r, s, unit, fixed, least):  # type: ignore[no-untyped-def]
+def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
     """Test newcomer x with a given deadline.
-
-    Parameters
-    ----------
-    x : int
-        Newcomer.
-    now, due : float
-        Instant of the test, absolute deadline.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, state.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -752,57 +338,34 @@ def decide(x, now, due, q, r, s, unit, fixed, least):  # type: ignore[no-untyped
     later : float
         Smallest later deadline at which the answer could differ.
     """
-    if not prepare(x, now, due, q, r, unit, fixed, least):
+    if not prepare(x, now, due, q, r, c):
         if r.all_nodes:
             return False, now + q[x].length
-        return False, now + duration(q[x].sigma, q[x].top, unit, fixed)
-    ok, later = admit(x, now, q, r, s, unit, fixed)
+        return False, now + duration(q[x].sigma, q[x].top, c.unit, c.fixed)
+    ok, later = admit(x, now, q, r, s, c)
     if r.frozen and not r.all_nodes and q[x].low > 1:
-        later = min(later, now + duration(q[x].sigma, q[x].low - 1, unit, fixed))
+        later = min(later, now + duration(q[x].sigma, q[x].low - 1, c.unit, c.fixed))
     return ok, later
 
 
 @kernel
-def earliest(x, now, q, r, unit, fixed, least):  # type: ignore[no-untyped-def]
+def earliest(x, now, q, r, c):  # type: ignore[no-untyped-def]
     """Return the smallest absolute deadline that a task could meet if started at once.
-
-    Parameters
-    ----------
-    x : int
-        Task.
-    now : float
-        Instant of its test.
-    q, r : recarray of TASK, Rules
-        Columns, switches.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
     float
         ``now + E`` on the nodes the policy would use at most.
     """
-    n = fastest(q[x].sigma, least, r.nodes)
+    n = fastest(q[x].sigma, c.least, r.nodes)
     if r.all_nodes and not r.best:
         n = r.nodes
-    return now + duration(q[x].sigma, n, unit, fixed)
+    return now + duration(q[x].sigma, n, c.unit, c.fixed)
 
 
 @kernel(inline=True)
 def dispatch(now, inclusive, q, r, s, nodes, start, end):  # type: ignore[no-untyped-def]
-    """Start every planned task whose time has come; it cannot be moved any more (l.3-9).
-
-    Parameters
-    ----------
-    now : float
-        Current time.
-    inclusive : bool
-        Whether a start that coincides with `now` has come.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, state.
-    nodes, start, end : ndarray, shape (m,)
-        Output per task.
-    """
+    """Start every planned task whose time has come; it cannot be moved any more (l.3-9)."""
     while s.head[0].first < s.head[0].last:
         k = s.head[0].first
         i, t, n = s.plan[0, k].task, s.plan[0, k].start, s.plan[0, k].nodes
@@ -825,27 +388,13 @@ def dispatch(now, inclusive, q, r, s, nodes, start, end):  # type: ignore[no-unt
 
 
 @kernel(inline=True)
-def batch_order(i, j, now, members, q, r, s, unit, fixed, least):  # type: ignore[no-untyped-def]
-    """Write the order in which the tasks i..j-1 of one instant are tested.
-
-    Parameters
-    ----------
-    i, j : int
-        First and end of the batch.
-    now : float
-        Its instant.
-    members : ndarray of int
-        Output, the first j - i entries.
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches; the todo columns serve to sort.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
-    """
+def batch_order(i, j, now, members, q, r, s, c):  # type: ignore[no-untyped-def]
+    """Write the order in which the tasks i..j-1 of one instant are tested."""
     for k in range(i, j):
         fill_todo(k - i, k, 0, 0.0, 0.0, s)
         if r.by_policy:
-            feasible = prepare(k, now, q[k].due, q, r, unit, fixed, least)
-            rank = np.inf if r.dc and not feasible else rank_of(k, q[k].low, q, r, unit, fixed)
+            feasible = prepare(k, now, q[k].due, q, r, c)
+            rank = np.inf if r.dc and not feasible else rank_of(k, q[k].low, q, r, c)
             s.todo[k - i].rank = rank
     if r.by_policy:
         sort_todo(j - i, s)
@@ -854,27 +403,12 @@ def batch_order(i, j, now, members, q, r, s, unit, fixed, least):  # type: ignor
 
 
 @kernel
-def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, unit, fixed, least):  # type: ignore[no-untyped-def]
+def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, c):  # type: ignore[no-untyped-def]
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
     Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
     or, in EDF order, at another task's deadline, and each test returns the next such
     deadline; so the first that is admitted is the smallest one.
-
-    Parameters
-    ----------
-    q, r, s : recarray of TASK, Rules, State
-        Columns, switches, fresh state.
-    members : ndarray of int, shape (m,)
-        Room for the order of a batch.
-    probe : int
-        Refused task at which to stop with an offer, or -1.
-    deadline : ndarray of float, shape (m,)
-        Relative deadlines; an accepted offer replaces its entry.
-    admitted, nodes, start, end : ndarray, shape (m,)
-        Output per task.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
 
     Returns
     -------
@@ -887,19 +421,19 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, unit, fi
         while j < size and q[j].arrival == now:
             j += 1
         dispatch(now, not r.test_first, q, r, s, nodes, start, end)
-        batch_order(i, j, now, members, q, r, s, unit, fixed, least)
+        batch_order(i, j, now, members, q, r, s, c)
         for k in range(j - i):
             x = members[k]
             given, ceiling, bargains = deadline[x], now + r.negotiate * deadline[x], x == probe
             if bargains:
-                given, ceiling = earliest(x, now, q, r, unit, fixed, least) - now, np.inf
+                given, ceiling = earliest(x, now, q, r, c) - now, np.inf
             while True:
-                admitted[x], due = decide(x, now, now + given, q, r, s, unit, fixed, least)
+                admitted[x], due = decide(x, now, now + given, q, r, s, c)
                 if admitted[x]:
                     deadline[x] = given
                     break
                 if not bargains and r.negotiate > 0:
-                    due, bargains = earliest(x, now, q, r, unit, fixed, least), True
+                    due, bargains = earliest(x, now, q, r, c), True
                 if not bargains or not due <= ceiling or due == np.inf:
                     break
                 given = due - now
@@ -916,24 +450,11 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, unit, fi
 
 
 @kernel
-def run_all_admitted(q, r, waiting, drop, nodes, start, end, unit, fixed, least):  # type: ignore[no-untyped-def]
+def run_all_admitted(q, r, waiting, drop, nodes, start, end, c):  # type: ignore[no-untyped-def]
     """Simulate all-nodes policies without admission control (FIFOANNA, EDFANNA).
 
     The cluster is a single server: whenever it is free, the first in rank among those
     that have arrived starts, late or not.
-
-    Parameters
-    ----------
-    q, r : recarray of TASK, Rules
-        Columns, switches.
-    waiting : recarray of BLOCK, shape (m,)
-        Room for the queue, a heap of (rank, task).
-    drop : bool
-        Whether a task that is sure to be late at its turn is dropped.
-    nodes, start, end : ndarray, shape (m,)
-        Output per task; untouched where dropped.
-    unit, fixed, least : ndarray
-        Coefficients of a `Table`.
     """
     size = len(q)
     length, i, now = 0, 0, -np.inf
@@ -953,8 +474,8 @@ def run_all_admitted(q, r, waiting, drop, nodes, start, end, unit, fixed, least)
             i = stop
         x = waiting[0].nodes  # the second field breaks ties: here the table order
         length = pop(waiting, length)
-        n = fastest(q[x].sigma, least, r.nodes) if r.best else r.nodes
-        finish = now + duration(q[x].sigma, n, unit, fixed)
+        n = fastest(q[x].sigma, c.least, r.nodes) if r.best else r.nodes
+        finish = now + duration(q[x].sigma, n, c.unit, c.fixed)
         if drop and not meets(finish, q[x].due):
             continue
         nodes[x], start[x], end[x] = n, now, finish
@@ -964,14 +485,6 @@ def run_all_admitted(q, r, waiting, drop, nodes, start, end, unit, fixed, least)
 
 @kernel
 def mark_missed(due, end, admitted, missed):  # type: ignore[no-untyped-def]
-    """Mark the admitted tasks that did not finish by their deadline.
-
-    Parameters
-    ----------
-    due, end : ndarray of float, shape (m,)
-        Absolute deadlines; completions, nan where dropped.
-    admitted, missed : ndarray of bool, shape (m,)
-        Input and output.
-    """
+    """Mark the admitted tasks that did not finish by their deadline."""
     for i in range(len(due)):
         missed[i] = admitted[i] and not meets(end[i], due[i])
