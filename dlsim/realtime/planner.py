@@ -153,8 +153,9 @@ def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             )
             if turn and (ahead or not here):
                 turn = False
-                if ahead and r.edf:
-                    later = min(later, s.plan[0, cursor].rank)
+                if ahead and r.edf:  # a tie that x wins by its index ends just beyond it
+                    due = s.plan[0, cursor].rank
+                    later = min(later, due if due > rank else np.nextafter(due, np.inf))
                 head = ahead or cursor == stop
                 if (r.strict and head) or (not r.strict and not blocked and n <= idle):
                     return True, t, link, idle, block, size, cursor, later
