@@ -10,13 +10,14 @@ an error, one hidden in a widget included. Until then it is called
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath
+from dlsim.files import StrPath, write_bytes
 from dlsim.study.parameters import check_parameters, plain_path
 
 #: Environment variable that names the file in which a notebook's sweeps report.
@@ -120,6 +121,14 @@ def _told(progress: StrPath | None) -> Iterator[None]:
             del os.environ[PROGRESS_VARIABLE]
 
 
+def _bring_pictures(path: Path, target: Path) -> None:
+    """Copy the pictures that a notebook's text links to, so that the links still hold."""
+    for link in re.findall(r"]\((\.\./data/figures/[\w.-]+)\)", path.read_text(encoding="utf-8")):
+        source, copy = path.parent / link, target.parent / link
+        if source.is_file() and not copy.exists():
+            write_bytes(copy, source.read_bytes())
+
+
 def run_notebook(
     path: StrPath,
     out_path: StrPath,
@@ -166,6 +175,7 @@ def run_notebook(
         if problem is None:
             os.replace(partial, target)
             failed.unlink(missing_ok=True)
+            _bring_pictures(Path(path).absolute(), target)
             return target
         if partial.exists():
             os.replace(partial, failed)
