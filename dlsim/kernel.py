@@ -48,24 +48,51 @@ def cache_folder() -> Path:
     return Path(os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim"))
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def _kernel_folder() -> Path:
+    base = numba.config.CACHE_DIR
+    return (Path(base) if base else cache_folder()) / f"kernels-{source_digest()}"
+
+
+def is_compiled() -> bool:
+    """Tell whether this version's kernels were compiled before, at least in part.
+
+    Returns
+    -------
+    bool
+        False on the first use of a version, which takes some seconds longer.
+    """
+    return any(_kernel_folder().rglob("*.nbi"))
+
+
+def kernel(
+    function: Callable[..., Any] | None = None, *, inline: bool = False
+) -> Callable[..., Any]:
     """Compile a function of arrays and floats; the cache follows the sources.
+
+    Kernels neither allocate nor keep arrays, so numba's reference counting is off: it
+    costs several times what a short event loop does itself.
 
     Parameters
     ----------
     function : callable
         Plain Python over numbers and arrays, without globals that change.
+    inline : bool
+        Copy the body into its callers. Worth its compile time where a function has many
+        arguments, few callers and is called once per task.
 
     Returns
     -------
     callable
-        The numba dispatcher, or the function itself under ``NUMBA_DISABLE_JIT=1``.
+        The numba dispatcher, or the function itself under ``NUMBA_DISABLE_JIT=1``; a
+        decorator where only options are given.
     """
+    if function is None:
+        return functools.partial(kernel, inline=inline)
     before = numba.config.CACHE_DIR
-    base = Path(before) if before else cache_folder()
-    numba.config.CACHE_DIR = str(base / f"kernels-{source_digest()}")
+    numba.config.CACHE_DIR = str(_kernel_folder())
+    options = {"error_model": "numpy", "_nrt": False, "inline": "always" if inline else "never"}
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = before
 

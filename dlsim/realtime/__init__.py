@@ -1,1 +1,36 @@
-"""Real-time divisible loads on one cluster (papers M and I)."""
+"""Real-time divisible loads on one cluster (papers M and I).
+
+>>> from dlsim.realtime import Cluster, simulate, workload
+>>> cluster = Cluster(nodes=10, cms=10, cps=10)
+>>> tasks = workload.mcdf(cluster, load=0.5, horizon=100_000, seed=1)
+>>> s = simulate(tasks, cluster, "MCDF")
+>>> s.check()
+"""
+
+from dlsim.realtime import workload
+from dlsim.realtime.engine import Offer, Schedule, simulate
+from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading
+from dlsim.realtime.partition import (
+    execution_time,
+    fastest_nodes,
+    fewest_nodes,
+    shares,
+    total_cost,
+)
+
+__all__ = [
+    "POLICIES",
+    "SWITCHES",
+    "Cluster",
+    "Offer",
+    "Policy",
+    "Reading",
+    "Schedule",
+    "execution_time",
+    "fastest_nodes",
+    "fewest_nodes",
+    "shares",
+    "simulate",
+    "total_cost",
+    "workload",
+]

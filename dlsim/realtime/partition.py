@@ -36,11 +36,15 @@ class Table(NamedTuple):
         Time that does not depend on the data, f_n.
     least : ndarray of float, shape (N + 2,)
         Data size above which all n shares are positive; non-decreasing.
+    slope, rise : ndarray of float, shape (N + 2,)
+        The cost derivative is rise + slope * sigma (entries 1..N).
     """
 
     unit: Floats
     fixed: Floats
     least: Floats
+    slope: Floats
+    rise: Floats
 
 
 @kernel
@@ -92,6 +96,35 @@ def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):  # type: ig
         bracket = bracket + inner
 
 
+@kernel
+def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):  # type: ignore[no-untyped-def]
+    r"""Fill the coefficients of the cost derivative W(n + 1) - W(n) (paper M, Lemma 5.1).
+
+    .. math:: \frac{n+1}{G_{n+1}} - \frac{n}{G_n}
+              = \frac{C_{ms}}{C_{ms}+C_{ps}} \frac{1 + 2\beta + \dots + n\beta^{n-1}}{G_n G_{n+1}}
+
+    so that nothing cancels, and equal derivatives are equal numbers.
+
+    Parameters
+    ----------
+    growth : ndarray, shape (n + 2,)
+        G_0..G_{n+1}.
+    cms, cps, st, sc : float
+        Costs of the cluster.
+    slope, rise : ndarray, shape (n + 2,)
+        Output; entries 1..n.
+    """
+    w = cms + cps
+    total, power, weighted = 0 * w, 1 + 0 * w, 0 * w
+    for n in range(1, len(growth) - 1):
+        weighted = weighted + n * power
+        power = power * cps / w
+        slope[n] = cms * weighted / (growth[n] * growth[n + 1])
+        before = n * total / growth[n]
+        total = total + growth[n]
+        rise[n] = st + sc + st * ((n + 1) * total / growth[n + 1] - before)
+
+
 @functools.lru_cache(maxsize=256)
 def table_of(cluster: Cluster) -> Table:
     """Tabulate the execution time of a cluster for every number of nodes.
@@ -124,9 +157,12 @@ def table_of(cluster: Cluster) -> Table:
         if cps == 0:  # one node computes for free: a second only adds a set-up
             fixed[1:] += cluster.st * (n[1:] - 1)
             least[2:] = np.inf
-    for array in (unit, fixed, least):
+    slope, rise = np.zeros(size), np.zeros(size)
+    derivative_coefficients(growth, cms, cps, cluster.st, cluster.sc, slope, rise)
+    table = Table(unit, fixed, least, slope, rise)
+    for array in table:
         array.flags.writeable = False
-    return Table(unit, fixed, least)
+    return table
 
 
 @kernel
@@ -222,7 +258,7 @@ def fewest(start, limit, sigma, low, top, unit, fixed):  # type: ignore[no-untyp
 
 
 @kernel
-def cost_derivative(sigma, n, nodes, infinite_at_top, unit, fixed):  # type: ignore[no-untyped-def]
+def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ignore[no-untyped-def]
     """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5).
 
     Parameters
@@ -233,7 +269,7 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, unit, fixed):  # type: ign
         The task's n_min and the size N of the cluster.
     infinite_at_top : bool
         Whether DC is infinite at n = N (switch ``dc_at_N``).
-    unit, fixed : ndarray
+    slope, rise : ndarray
         Coefficients of a `Table`.
 
     Returns
@@ -243,8 +279,7 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, unit, fixed):  # type: ign
     """
     if infinite_at_top and n == nodes:
         return np.inf
-    more = (n + 1) * (fixed[n + 1] + sigma * unit[n + 1])
-    return more - n * (fixed[n] + sigma * unit[n])
+    return rise[n] + sigma * slope[n]
 
 
 def _checked(sigma: float, n: int, cluster: Cluster) -> None:

@@ -1,0 +1,31 @@
+"""Refuse a results folder that is not whole: report, run.json, notebooks, figures, tables."""
+
+import json
+import sys
+from pathlib import Path
+
+
+def faults(folder: Path) -> list[str]:
+    """Return what is wrong with a results folder, nothing if it is whole."""
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    report = (folder / "report.html").read_text("utf-8")
+    found = [f"problem: {problem}" for problem in record["problems"]]
+    found += [
+        f"run.json lists no {part}"
+        for part in ("notebooks", "claims", "figures")
+        if not record[part]
+    ]
+    for notebook in record["notebooks"]:
+        if notebook["status"] != "ok" or not (folder / notebook["path"]).is_file():
+            found.append(f"notebook {notebook['name']}: {notebook['status']} {notebook['error']}")
+    found += [f"figure {row['id']} was not drawn" for row in record["figures"] if not row["drawn"]]
+    if not list((folder / "data").glob("*.csv")):
+        found.append("no table in data/")
+    if not report.rstrip().endswith("</html>"):
+        found.append("report.html is cut short")
+    return found
+
+
+if __name__ == "__main__":
+    wrong = faults(Path(sys.argv[1]))
+    sys.exit("\n".join(wrong) if wrong else 0)

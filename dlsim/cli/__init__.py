@@ -1,0 +1,304 @@
+"""The command ``dlsim``: reproduce the papers, or simulate your own tasks."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dlsim import __version__
+from dlsim.cli.words import reading_of
+from dlsim.errors import DlsimError, InputError
+
+#: Where the main job leaves its results, and a rerun finds them.
+LATEST = "results/latest"
+
+EPILOG = """examples:
+  dlsim reproduce                          every paper, in minutes
+  dlsim reproduce mcdf --scale paper       one paper at the size it states
+  dlsim claims mcdf                        what it claims, and what we measured
+  dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
+"""
+
+
+def _notebooks(names: Sequence[str]) -> list[str]:
+    """Find the notebooks for papers, figures or notebooks by name; all of them for none."""
+    from dlsim.files import read_toml, shared_file, shared_folder
+
+    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
+    rows = read_toml(shared_file("data/figures.toml"))["figure"]
+    home = {row["id"]: row["notebook"] for row in rows}
+    papers = {row["paper"] for row in rows}
+    chosen = []
+    for name in names:
+        fits = [n for n in there if name in papers and n[3:] == name]
+        fits += [n for n in there if n in (name, home.get(name))]
+        if not fits:
+            known = [*(n[3:] for n in there), *(k for k, v in home.items() if v in there)]
+            raise InputError(f"nothing to reproduce is called {name!r}; known: {', '.join(known)}")
+        chosen += fits
+    return list(dict.fromkeys(chosen)) if names else there
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Run notebooks and write the report.
+
+    Parameters
+    ----------
+    args : Namespace
+        names, scale, out, jobs, seed, runs, reading, force.
+
+    Returns
+    -------
+    int
+        0; 1 if a notebook failed; 130 if interrupted.
+    """
+    from dlsim.study.notebooks import run_all
+    from dlsim.study.report import read_headline, write_report
+
+    begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
+    out = Path(args.out)
+    results = run_all(
+        names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
+        reading=reading, force=args.force,
+    )  # fmt: skip
+    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
+    write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
+    bad = [result for result in results if result.status != "ok"]
+    for result in bad:
+        print(f"{result.name} {result.status}: {result.error}", file=sys.stderr)
+    print(read_headline(out))
+    if any(result.status == "interrupted" for result in bad):
+        print("interrupted; the same command resumes", file=sys.stderr)
+        return 130
+    return 1 if bad else 0
+
+
+def list_everything(_: argparse.Namespace) -> int:
+    """Print what can be reproduced and which policies and switches there are.
+
+    Parameters
+    ----------
+    _ : Namespace
+        Not used: the command has no options.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    from dlsim.files import read_toml, shared_file, shared_folder
+    from dlsim.realtime.model import POLICIES, SWITCHES
+    from dlsim.realtime.workload import SWITCHES as LAWS
+
+    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
+    rows = read_toml(shared_file("data/figures.toml"))["figure"]
+    print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
+    for notebook in there:
+        print(f"\n{notebook}")
+        for row in (row for row in rows if row["notebook"] == notebook):
+            print(f"  {row['id']:<24}{row['printed']:<18}{row['title']} ({row['status']})")
+    waiting = [row["id"] for row in rows if row["notebook"] not in there]
+    print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
+    print(f"\npolicies: {', '.join(POLICIES)}")
+    print("readings (default first):")
+    for name, options in {**SWITCHES, **LAWS}.items():
+        print(f"  {name:<14}{' | '.join(options)}")
+    return 0
+
+
+def show_claims(args: argparse.Namespace) -> int:
+    """Print claims with what was measured and the verdict.
+
+    Parameters
+    ----------
+    args : Namespace
+        paper, results.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    import textwrap
+
+    import pandas as pd
+
+    from dlsim.files import shared_folder
+    from dlsim.study.claims import SYMBOLS, headline, load_claims
+
+    folder = Path(args.results) / "data" if args.results else shared_folder("data") / "reference"
+    papers = dict.fromkeys(claim.paper for claim in load_claims(args.paper))
+    words = []
+    for paper in papers:
+        path = folder / f"{paper}-claims.csv"
+        if not path.exists():
+            raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
+        for _, row in pd.read_csv(path, keep_default_na=False).iterrows():
+            words.append(str(row["verdict"]))
+            print(f"{SYMBOLS[words[-1]]} {row['id']} ({row['where']}) {words[-1]}")
+            printed = f"Printed: {row['printed']}. " if row["printed"] else ""
+            for text in (
+                row["claim"],
+                f"{printed}Measured: {row['measured'] or '-'}",
+                row["reason"],
+            ):
+                print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
+    where = args.results or "the reference results at paper scale"
+    print(f"\n{headline(words)} - from {where}, default reading unless stated there")
+    return 0
+
+
+def bench(args: argparse.Namespace) -> int:
+    """Print speed ratios against other engines on the same tasks.
+
+    Parameters
+    ----------
+    args : Namespace
+        tasks, seed.
+
+    Returns
+    -------
+    int
+        0; 2 where the peers are not installed.
+    """
+    from dlsim.files import project_root
+
+    root = project_root()
+    try:
+        if root is None:
+            raise ImportError("no checkout")
+        sys.path.insert(0, str(root))
+        from tests.benchmarks import realtime
+    except ImportError as error:
+        print(
+            f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
+            "pip install -e '.[test]'",
+            file=sys.stderr,
+        )
+        return 2
+    print(realtime.report(args.tasks, args.seed))
+    return 0
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    from dlsim.cli.simulate import main
+
+    return main(args)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the command line.
+
+    Returns
+    -------
+    ArgumentParser
+        With one sub-command per verb.
+    """
+    top = argparse.ArgumentParser(
+        prog="dlsim", description=__doc__, epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    top.add_argument("--version", action="version", version=f"dlsim {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="command")
+
+    def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        one = verbs.add_parser(name, help=text, description=text)
+        one.set_defaults(run=run)
+        return one
+
+    verb("list", list_everything, "what can be reproduced; policies and readings by name")
+
+    one = verb("reproduce", reproduce, "run the notebooks of the papers and write a report")
+    add = one.add_argument
+    add("names", nargs="*", help="papers, notebooks or figures (default: all); see dlsim list")
+    add("--scale", default="quick", choices=("quick", "paper"),
+        help="quick: figures in shape within minutes; paper: the papers' own sizes")  # fmt: skip
+    add("--out", default=LATEST, metavar="DIR", help=f"folder of results (default {LATEST})")
+    add("--jobs", type=int, default=0, help="processes at once (default: all cores)")
+    add("--seed", type=int, default=0, help="root of all randomness (default 0)")
+    add("--runs", type=int, default=0, help="runs per point (default: what the scale says)")
+    add("--reading", nargs="+", default=[], metavar="NAME=VALUE",
+        help="read the papers differently, for instance link=shared; see dlsim list")  # fmt: skip
+    add("--force", action="store_true", help="run notebooks again even if nothing changed")
+
+    one = verb("claims", show_claims, "what the papers claim, what we measured, and the verdict")
+    one.add_argument("paper", nargs="?", help="only this paper")
+    one.add_argument("--results", metavar="DIR", help="results of your own instead of ours")
+
+    one = verb("simulate", _simulate, "schedule your own tasks, a job log, or a paper's workload")
+    _add_simulate(one)
+
+    one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
+    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
+    one.add_argument("--seed", type=int, default=0, help="seed of the task list (default 0)")
+    return top
+
+
+def _add_simulate(one: argparse.ArgumentParser) -> None:
+    source = one.add_argument_group("tasks (one of)").add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--swf", metavar="FILE", help="a job log (Standard Workload Format, gzip too)"
+    )
+    source.add_argument("--csv", metavar="FILE", help="columns arrival, sigma, deadline")
+    source.add_argument("--paper", choices=("mcdf",), help="the random workload of a paper")
+    group = one.add_argument_group("what to do with them")
+    group.add_argument("--policy", default=None, help="one policy (default MCDF)")
+    group.add_argument("--compare", metavar="A,B,...", help="several policies on the same tasks")
+    group.add_argument("--negotiate", type=float, default=0.0, metavar="X",
+                       help="refused tasks accept up to X times their deadline")  # fmt: skip
+    group.add_argument("--reading", nargs="+", default=[], metavar="NAME=VALUE",
+                       help="switches, for instance link=shared; see dlsim list")  # fmt: skip
+    group.add_argument("--out", metavar="DIR", help="write tables and a Gantt picture there")
+    group.add_argument("--chunks", action="store_true",
+                       help="write every chunk of every task too (may be large)")  # fmt: skip
+    group = one.add_argument_group("the cluster (defaults: mcdf 10 10 10, else 16 1 100)")
+    group.add_argument("--nodes", type=int, help="number of processing nodes")
+    group.add_argument("--cms", type=float, help="time to transmit one unit of data")
+    group.add_argument("--cps", type=float, help="time to compute one unit of data")
+    group.add_argument("--st", type=float, default=0.0, help="set-up time of a transmission")
+    group.add_argument("--sc", type=float, default=0.0, help="set-up time of a computation")
+    group = one.add_argument_group("how a job becomes a task (--swf)")
+    group.add_argument("--work-per-unit", type=float, metavar="W",
+                       help="processor-seconds per unit of data (default: cps)")  # fmt: skip
+    group.add_argument("--dc-ratio", type=float, default=2.0, metavar="R",
+                       help="mean deadline over minimum execution time (default 2)")  # fmt: skip
+    group.add_argument("--time-scale", type=float, default=1.0, metavar="F",
+                       help="factor on the times between arrivals (default 1)")  # fmt: skip
+    group.add_argument("--max-jobs", type=int, metavar="K", help="only the first K usable jobs")
+    group = one.add_argument_group("a paper's workload (--paper)")
+    group.add_argument("--load", type=float, default=0.5, help="nominal system load (default 0.5)")
+    group.add_argument("--horizon", type=float, default=1_000_000.0,
+                       help="simulated time (default 1000000)")  # fmt: skip
+    one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Words after ``dlsim``; default: those of the process.
+
+    Returns
+    -------
+    int
+        0; 1 if something failed on the way; 2 for input that cannot be used; 130 if
+        interrupted.
+    """
+    args = parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except InputError as error:
+        print(f"dlsim: {error}", file=sys.stderr)
+        return 2
+    except DlsimError as error:
+        print(f"dlsim: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as stop:
+        print(f"\ndlsim: interrupted; {stop or 'the same command resumes'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0

@@ -1,0 +1,339 @@
+"""What paper M runs: one function per experiment, each a cell of a sweep.
+
+Every function draws one workload and runs all policies on it, so that policies are
+compared on the same tasks. Source: mcdf.txt, section 6.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
+from dlsim.realtime.engine import Schedule
+from dlsim.realtime.partition import least_times, table_of
+
+#: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
+WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
+WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
+
+#: At this load the first replicate's schedules are verified in every run.
+CHECKED_LOAD = 0.5
+
+Row = dict[str, Any]
+
+
+def tasks_and_reading(
+    cluster: Cluster,
+    load: float,
+    horizon: float,
+    seed: Any,
+    switches: Mapping[str, str],
+    **law: Any,
+) -> tuple[pd.DataFrame, Reading]:
+    """Draw a workload of section 6.1 under a mixed mapping of switches.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Nodes and costs.
+    load, horizon : float
+        Nominal system load, simulated time.
+    seed : int or SeedSequence
+        Root of the randomness.
+    switches : mapping of str to str
+        Switches of the engine and of the workload.
+    **law : Any
+        Further arguments of `workload.mcdf`.
+
+    Returns
+    -------
+    tasks : DataFrame
+        The workload.
+    reading : Reading
+        The switches of the engine.
+    """
+    reading, drawn = workload.split_reading(switches)
+    options: dict[str, Any] = {**drawn, **law}
+    tasks = workload.mcdf(cluster, load, horizon, seed, **options)
+    return tasks, Reading.of(reading)
+
+
+def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
+    ratio = s.reject_ratio if s.policy.admission else s.miss_ratio
+    delay = s.tasks["start"] - s.tasks["arrival"]
+    quarter = max(1, len(delay) // 4)
+    grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
+    return {
+        "policy": s.name,
+        "ratio": ratio,
+        "work_ratio": s.work_reject_ratio if s.policy.admission else np.nan,
+        "delay_growth": np.nan if s.policy.admission else grown,
+        "realised_load": tasks.attrs["realised_load"],
+        "tasks": len(tasks),
+    }
+
+
+def compare(
+    load: float, setup: float, *, policies: Sequence[str], without: Sequence[str], nodes: int,
+    cms: float, cps: float, horizon: float, switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run all policies on one workload (Figures 4 to 9).
+
+    Parameters
+    ----------
+    load, setup : float
+        Nominal load; ST = SC.
+    policies, without : sequence of str
+        Policies of every point; policies that join where setup = 0, as in Figure 5.
+    nodes, cms, cps : int, float, float
+        The cluster.
+    horizon : float
+        Simulated time.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Root of the randomness.
+
+    Returns
+    -------
+    list of dict
+        One row per policy: ratio (refused, or missed without admission control),
+        work_ratio, delay_growth, realised_load, tasks, and fewer, the share of tasks
+        whose fastest number of nodes is below N.
+    """
+    cluster = Cluster(nodes, cms, cps, setup, setup)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    names = [*policies, *(without if setup == 0 else ())]
+    runs = [simulate(tasks, cluster, name, reading) for name in names]
+    if seed.spawn_key[-1:] == (0,) and load == CHECKED_LOAD:
+        for s in runs:
+            s.check()
+    fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
+    return [{**_row(s, tasks), "fewer": fewer} for s in runs]
+
+
+def at_ratio(
+    mode: str, value: float, load: float, *, policies: Sequence[str], nodes: int,
+    horizon: float, switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run policies at one ratio of transmission to computation cost (Figure 10).
+
+    Parameters
+    ----------
+    mode : {"vary_cms", "vary_cps"}
+        Which of the two costs moves; the other one stays at 10.
+    value, load : float
+        Cms / Cps; nominal load.
+    policies, nodes, horizon, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        As `compare`, without fewer.
+    """
+    cms, cps = (10.0 * value, 10.0) if mode == "vary_cms" else (10.0, 10.0 / value)
+    cluster = Cluster(nodes, cms, cps)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    return [_row(simulate(tasks, cluster, name, reading), tasks) for name in policies]
+
+
+def negotiated(
+    load: float, factor: float, *, policies: Sequence[str], nodes: int, cms: float, cps: float,
+    horizon: float, switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run policies whose refused clients accept a later deadline (section 5).
+
+    Parameters
+    ----------
+    load : float
+        Nominal load.
+    factor : float
+        Clients accept up to this multiple of their deadline; 1 is none at all.
+    policies, nodes, cms, cps, horizon, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        One row per policy: ratio, and stretch, the mean deadline agreed on relative to
+        the one asked for, over the tasks that negotiated.
+    """
+    cluster = Cluster(nodes, cms, cps)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    rows = []
+    for name in policies:
+        s = simulate(tasks, cluster, name, reading, negotiate=factor if factor > 1 else 0.0)
+        stretch = (s.tasks["deadline"] / tasks["deadline"])[
+            s.tasks["deadline"] != tasks["deadline"]
+        ]
+        mean = float(stretch.mean()) if len(stretch) else 1.0
+        rows.append({"policy": name, "ratio": s.reject_ratio, "stretch": mean})
+    return rows
+
+
+#: One-at-a-time sensitivities: the parameters of the system and their base values.
+BASE = {"Cms": 10.0, "Cps": 10.0, "N": 10, "ST": 5.0, "SC": 5.0, "mean size": 100.0}
+
+
+def doubled(
+    parameter: str, load: float, *, policies: Sequence[str], horizon: float,
+    switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run policies with one parameter of `BASE` doubled (section 6.4).
+
+    Parameters
+    ----------
+    parameter : str
+        A key of `BASE`, or "base" for none.
+    load : float
+        Nominal load.
+    policies, horizon, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        One row per policy: ratio.
+    """
+    v = {name: value * (2 if name == parameter else 1) for name, value in BASE.items()}
+    cluster = Cluster(int(v["N"]), v["Cms"], v["Cps"], v["ST"], v["SC"])
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, mean=v["mean size"])
+    runs = (simulate(tasks, cluster, name, reading) for name in policies)
+    return [{"policy": s.name, "ratio": s.reject_ratio} for s in runs]
+
+
+def in_given_order(tasks: pd.DataFrame) -> pd.Series:
+    """Rank tasks by their column ``place``: an order for `Policy`.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        With a column place.
+
+    Returns
+    -------
+    Series
+        The places.
+    """
+    return tasks["place"]
+
+
+def _all_orders(pool: pd.DataFrame, gap: float) -> pd.DataFrame:
+    """Copy a pool once per order of its queue, `gap` apart; ``order`` numbers the copies."""
+    waiting = int((pool["arrival"] == 0).sum())
+    tail = range(waiting, len(pool))
+    orders = [[*order, *tail] for order in itertools.permutations(range(waiting))]
+    copies = pd.concat([pool] * len(orders), keys=range(len(orders)), names=["order", "task"])
+    copies["arrival"] += copies.index.get_level_values("order") * gap
+    copies["place"] = np.concatenate(orders)
+    return copies
+
+
+def _pool(size: int, load: float, spread: float, cluster: Cluster, seed: Any) -> pd.DataFrame:
+    """Draw a queue at time 0 and one newcomer after an exponential interval.
+
+    Deadlines reach from a task's minimum time to `spread` times what the whole queue takes
+    on all nodes one by one: under the paper's own, few queues of three can all be admitted
+    and have a choice of plans.
+    """
+    rng = np.random.default_rng(seed)
+    draws = 100.0 + 100.0 * rng.standard_normal(20 * (size + 1))
+    sigma = draws[draws > 0][: size + 1]
+    least = least_times(sigma, cluster)
+    deadline = least + (spread * least[:size].sum() - least).clip(0) * rng.random(size + 1)
+    later = rng.exponential(float(least.mean()) / load)
+    arrival = np.where(np.arange(size + 1) < size, 0.0, later)
+    return pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
+
+
+def order_costs(
+    queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float, seed: Any
+) -> list[Row]:
+    """Compare the cost of MCDF's order with all orders of random queues (section 5).
+
+    Parameters
+    ----------
+    queue : int
+        Tasks that wait at one instant on an idle cluster.
+    pools : int
+        Random queues to draw.
+    spread : float
+        Latest deadline in multiples of the time that serves the whole queue.
+    nodes, cms, cps : int, float, float
+        The cluster.
+    seed : SeedSequence
+        Root of the randomness.
+
+    Returns
+    -------
+    list of dict
+        One row: excess, mean relative excess of MCDF's total cost over the cheapest
+        order's; beaten, share of queues where some order is cheaper; pools, queues that
+        MCDF admits as a whole.
+    """
+    cluster, excess = Cluster(nodes, cms, cps), []
+    for child in range(pools):
+        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
+        pool = _pool(queue, 1.0, spread, cluster, key).iloc[:queue]
+        mine = simulate(pool, cluster, "MCDF")
+        if mine.reject_ratio > 0:
+            continue
+        cost = _costs(pool, cluster)["cost"]
+        more = mine.total_cost / cost.min() - 1
+        excess.append(more if more > 1e-9 else 0.0)  # equal but for the order of a sum
+    worse = np.array(excess) > 0
+    mean, beaten = (float(np.mean(x)) if len(excess) else np.nan for x in (excess, worse))
+    return [{"excess": mean, "beaten": beaten, "pools": len(excess)}]
+
+
+def _costs(pool: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
+    """Cost of every order that admits the whole queue, and whether the newcomer gets in."""
+    waiting = pool["arrival"] == 0
+    gap = float((pool["arrival"] + pool["deadline"]).max() + 1)
+    copies = _all_orders(pool, gap)
+    flat = copies.reset_index(drop=True)
+    s = simulate(flat, cluster, Policy(in_given_order, "min", overtake=True))
+    done = s.tasks.set_index(copies.index)
+    queue = done[np.tile(waiting.to_numpy(), len(copies) // len(pool))]
+    cost = ((queue["completion"] - queue["start"]) * queue["nodes"]).groupby(level="order").sum()
+    whole = queue["admitted"].groupby(level="order").all()
+    table = pd.DataFrame({"cost": cost[whole]})
+    if not waiting.all():
+        table["newcomer"] = done["admitted"].xs(len(pool) - 1, level="task")[whole]
+    return table
+
+
+def newcomers(
+    load: float, *, queue: int, pools: int, spread: float, nodes: int, cms: float,
+    cps: float, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Admit a newcomer behind the cheapest and behind the dearest plan of a queue.
+
+    Parameters
+    ----------
+    load : float
+        Sets the interval to the newcomer.
+    queue, pools, spread, nodes, cms, cps, seed
+        As for `order_costs`.
+
+    Returns
+    -------
+    list of dict
+        One row: cheap, dear, shares of newcomers admitted; pools, queues with at least
+        two plans of different cost.
+    """
+    cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
+    for child in range(pools):
+        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
+        plans = _costs(_pool(queue, load, spread, cluster, key), cluster)
+        if len(plans) < 2 or plans["cost"].max() <= plans["cost"].min() * (1 + 1e-9):
+            continue
+        by_cost = plans.sort_values("cost", kind="stable")["newcomer"].to_numpy(dtype=bool)
+        cheap.append(by_cost[0])
+        dear.append(by_cost[-1])
+    shares = (float(np.mean(x)) if x else np.nan for x in (cheap, dear))
+    return [dict(zip(("cheap", "dear"), shares, strict=True)) | {"pools": len(cheap)}]

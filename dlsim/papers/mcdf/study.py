@@ -1,0 +1,289 @@
+"""All experiments on paper M at one scale: each is run once, when first asked for."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.papers.mcdf import claims, runs
+from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
+from dlsim.realtime import SWITCHES
+from dlsim.realtime.workload import SWITCHES as WORKLOAD_SWITCHES
+from dlsim.realtime.workload import split_reading
+from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.report import Results
+from dlsim.study.sweeps import sweep
+
+KEY = "mcdf"
+LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
+OVERLOADS = (*LOADS, 1.5, 2.0, 3.0, 5.0)
+SETUPS = (0.0, 5.0, 10.0, 15.0, 20.0)
+RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
+FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+MODES = ("vary_cms", "vary_cps")
+
+
+class Scale(NamedTuple):
+    """How much is computed.
+
+    Attributes
+    ----------
+    horizon : float
+        Simulated time units per run.
+    ratio_horizon : float
+        The same for Figure 10: where sending is dear, tasks are few.
+    runs : int
+        Replicates.
+    pools : int
+        Random queues per replicate, for claims 15 and 16.
+    reading_loads : tuple of float
+        Loads at which other readings are judged; none = all of the study's.
+    """
+
+    horizon: float
+    ratio_horizon: float
+    runs: int
+    pools: int
+    reading_loads: tuple[float, ...] = ()
+
+
+#: ``paper`` is the size that section 6.1 states: 1,000,000 time units, ten runs.
+SCALES = {
+    "quick": Scale(100_000.0, 400_000.0, 5, 40, (0.1, 0.4, 0.7, 1.0)),
+    "paper": Scale(1_000_000.0, 1_000_000.0, 10, 200),
+}
+
+
+def alternatives() -> list[dict[str, str]]:
+    """List every reading that differs from the default in one switch.
+
+    Returns
+    -------
+    list of dict
+        The default (empty) first, then the switches of the engine, then the workload's.
+    """
+    tables = (SWITCHES, WORKLOAD_SWITCHES)
+    single = [{k: v} for table in tables for k, options in table.items() for v in options[1:]]
+    return [{}, *single]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Paper M's experiments under one set of parameters; results are kept once computed.
+
+    Parameters
+    ----------
+    scale : {"quick", "paper"}
+        Simulated time and number of runs.
+    seed : int
+        Root of all randomness.
+    runs : int
+        Number of runs; 0 = what the scale says.
+    jobs : int
+        Worker processes; 0 = all cores.
+    out : str
+        Where results go; "" = results/mcdf under the project, or under the current folder.
+    reading : mapping
+        Switches of the engine and the workload that differ from the default.
+    loads, setups, ratios : sequence of float
+        Axes of Figures 4 to 10.
+    policies : sequence of str
+        Policies with admission control; the claims need all five.
+    nodes, cms, cps : int, float, float
+        The cluster of section 6.1.
+
+    Raises
+    ------
+    InputError
+        For an unknown scale, switch or value, or a number out of range.
+    """
+
+    scale: str = "quick"
+    seed: int = 0
+    runs: int = 0
+    jobs: int = 0
+    out: str = ""
+    reading: Mapping[str, str] | None = None
+    loads: Sequence[float] = LOADS
+    setups: Sequence[float] = SETUPS
+    ratios: Sequence[float] = RATIOS
+    nodes: int = 10
+    cms: float = 10.0
+    cps: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuse unknown scales and readings before anything runs."""
+        if self.scale not in SCALES:
+            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
+        if self.runs < 0:
+            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        split_reading(self.switches)
+
+    @property
+    def switches(self) -> dict[str, str]:
+        """The reading as a plain mapping."""
+        return dict(self.reading or {})
+
+    @functools.cached_property
+    def size(self) -> Scale:
+        """The scale with a positive number of runs put in."""
+        size = SCALES[self.scale]
+        return size._replace(runs=self.runs or size.runs)
+
+    @functools.cached_property
+    def results(self) -> Results:
+        """Where tables, figures and verdicts are written."""
+        return Results(self.out, KEY)
+
+    def _sweep(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
+        return sweep(
+            function, grid, self.size.runs, self.seed, jobs=self.jobs, fixed=fixed, label=label
+        )
+
+    def _fixed(self, switches: Mapping[str, str] | None, horizon: float = 0.0) -> dict[str, Any]:
+        return {
+            "nodes": self.nodes,
+            "horizon": horizon or self.size.horizon,
+            "switches": self.switches if switches is None else dict(switches),
+        }
+
+    def main(
+        self, switches: Mapping[str, str] | None = None, loads: Sequence[float] = ()
+    ) -> pd.DataFrame:
+        """Run Figures 4 to 9: every policy at every load and set-up cost.
+
+        Parameters
+        ----------
+        switches : mapping, optional
+            A reading other than the study's own.
+        loads : sequence of float
+            Loads other than the study's own.
+
+        Returns
+        -------
+        DataFrame
+            load setup replicate policy ratio work_ratio delay_growth realised_load tasks fewer.
+        """
+        grid = {"load": loads or self.loads, "setup": self.setups}
+        return self._sweep(
+            runs.compare, grid, _label("Figures 4-9", switches),
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
+            **self._fixed(switches),
+        )  # fmt: skip
+
+    def by_ratio(
+        self,
+        switches: Mapping[str, str] | None = None,
+        loads: Sequence[float] = (),
+        horizon: float = 0.0,
+    ) -> pd.DataFrame:
+        """Run Figure 10: every policy at every ratio Cms/Cps.
+
+        Parameters
+        ----------
+        switches : mapping, optional
+            A reading other than the study's own.
+        loads : sequence of float
+            Loads other than the study's own.
+        horizon : float
+            Simulated time other than the scale's.
+
+        Returns
+        -------
+        DataFrame
+            mode value load replicate policy ratio ...
+        """
+        fixed = self._fixed(switches, horizon or self.size.ratio_horizon)
+        grid = {"mode": MODES, "value": self.ratios, "load": loads or self.loads}
+        label = _label("Figure 10", switches)
+        return self._sweep(runs.at_ratio, grid, label, policies=WITH_ADMISSION, **fixed)
+
+    def overload(self) -> pd.DataFrame:
+        """Run Figure 5 on a longer load axis, without set-up costs.
+
+        Returns
+        -------
+        DataFrame
+            As `main`.
+        """
+        return self._sweep(
+            runs.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload",
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
+            **self._fixed(None),
+        )  # fmt: skip
+
+    def negotiation(self) -> pd.DataFrame:
+        """Run negotiating clients at three loads.
+
+        Returns
+        -------
+        DataFrame
+            load factor replicate policy ratio stretch.
+        """
+        return self._sweep(
+            runs.negotiated, {"load": [0.1, 0.5, 1.0], "factor": FACTORS}, "negotiation",
+            policies=WITH_ADMISSION, cms=self.cms, cps=self.cps, **self._fixed(None),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def evidence(self) -> claims.Evidence:
+        """Everything that the claims are measured on."""
+        pools = {"pools": self.size.pools, "spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
+        parameters = ["base", *runs.BASE]
+        fixed = self._fixed(None, self.size.horizon / 2)
+        return claims.Evidence(
+            main=self.main(),
+            ratios=self.by_ratio(),
+            half=self._sweep(
+                runs.compare, {"load": self.loads, "setup": [0.0]}, "half the length",
+                policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
+                **fixed,
+            ),
+            orders=self._sweep(
+                runs.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **pools
+            ),
+            newcomers=self._sweep(
+                runs.newcomers, {"load": [0.1, 0.5, 1.0]}, "newcomers", queue=4, **pools
+            ),
+            doubled=self._sweep(
+                runs.doubled, {"parameter": parameters, "load": [0.1, 0.5, 1.0]}, "sensitivities",
+                policies=WITH_ADMISSION, horizon=self.size.horizon, switches=self.switches,
+            ),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on every claim under the study's own reading."""
+        return [
+            verdict_of(claim, getattr(claims, claim.measure)(self.evidence))
+            if claim.measure
+            else verdict_of(claim)
+            for claim in load_claims(KEY)
+        ]
+
+    @functools.cached_property
+    def by_reading(self) -> pd.DataFrame:
+        """Verdicts under every reading that differs from the default in one switch.
+
+        Rows are the claims whose evidence depends on a reading; columns are readings.
+        """
+        rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
+        ends, loads = (min(self.loads), max(self.loads)), self.size.reading_loads
+        columns = {}
+        for switches in alternatives():
+            evidence = claims.Evidence(
+                self.main(switches, loads), self.by_ratio(switches, ends, self.size.horizon)
+            )
+            name = ", ".join(f"{k}={v}" for k, v in switches.items()) or "default"
+            columns[name] = [
+                str(verdict_of(claim, getattr(claims, claim.measure)(evidence))) for claim in rows
+            ]
+        return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
+
+
+def _label(what: str, switches: Mapping[str, str] | None) -> str:
+    name = ", ".join(f"{k}={v}" for k, v in (switches or {}).items())
+    return f"{what}, {name}" if name else what

@@ -1,0 +1,337 @@
+"""Simulate real-time divisible loads on one cluster (papers M and I)."""
+
+import functools
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+from dlsim.realtime import planner
+from dlsim.realtime.check import check_schedule
+from dlsim.realtime.chunks import has_positive_shares, lay_out
+from dlsim.realtime.model import Cluster, Policy, Reading, policy_named
+from dlsim.realtime.partition import table_of, total_cost
+from dlsim.realtime.state import BLOCK, TASK, Rules, fresh_state
+
+Floats = NDArray[np.float64]
+
+REQUIRED = ("arrival", "sigma", "deadline")
+
+
+class Offer(NamedTuple):
+    """The deadline a refused task could have had (paper M, section 5: negotiation).
+
+    Attributes
+    ----------
+    deadline : float
+        Smallest relative deadline that is admissible in the state the task met.
+    nodes : int
+        Nodes it would run on.
+    cost : float
+        W(n) = n E(n) there.
+    start, completion : float
+        As planned at that instant.
+    """
+
+    deadline: float
+    nodes: int
+    cost: float
+    start: float
+    completion: float
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a policy did with every task; plain tables.
+
+    Attributes
+    ----------
+    tasks : DataFrame
+        arrival sigma deadline admitted start nodes estimate completion missed, indexed
+        as the input; NaN, 0 and False where a task was refused. With negotiation the
+        deadline is the one agreed on.
+    cluster : Cluster
+        Where it ran.
+    policy : Policy
+        Who decided, and `name`, its legend name.
+    reading : Reading
+        How the paper was understood.
+    """
+
+    tasks: pd.DataFrame
+    cluster: Cluster
+    policy: Policy
+    name: str
+    reading: Reading
+    negotiate: float = 0.0
+    given: "_Given | None" = field(default=None, repr=False)
+
+    @functools.cached_property
+    def chunks(self) -> pd.DataFrame:
+        """One row per task and node: task node alpha send_start send_end compute_end.
+
+        Returns
+        -------
+        DataFrame
+            In order of dispatch and transmission; nodes are numbered from 0 and any
+            idle one serves, here the lowest.
+        """
+        return lay_out(self.tasks, self.cluster)
+
+    @property
+    def reject_ratio(self) -> float:
+        """Refused tasks per arrived task (paper M, section 6)."""
+        return _ratio(~self.tasks["admitted"].to_numpy(), np.ones(len(self.tasks)))
+
+    @property
+    def work_reject_ratio(self) -> float:
+        """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
+        return _ratio(~self.tasks["admitted"].to_numpy(), self.tasks["sigma"].to_numpy())
+
+    @property
+    def miss_ratio(self) -> float:
+        """Tasks that missed their deadline per arrived task (paper M, section 6)."""
+        return _ratio(self.tasks["missed"].to_numpy(), np.ones(len(self.tasks)))
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
+        return bool(has_positive_shares(self.tasks, self.cluster).all())
+
+    @property
+    def total_cost(self) -> float:
+        """Node time of all tasks that ran, the sum of W(n)."""
+        span = self.tasks["completion"] - self.tasks["start"]
+        return float((span * self.tasks["nodes"]).sum())
+
+    def check(self, strict: bool = False) -> None:
+        """Verify the schedule from the model's definition alone.
+
+        Parameters
+        ----------
+        strict : bool
+            Also refuse non-positive shares, which ``an_nodes="all"`` lets through.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first violated rule.
+        """
+        check_schedule(self, strict=strict)
+
+    def offer(self, task: object) -> Offer | None:
+        """Find the smallest deadline with which a refused task would be admitted.
+
+        The run is repeated up to the test of that task, so the state is the one it met.
+        A static user order keeps its key.
+
+        Parameters
+        ----------
+        task : index label
+            A refused task.
+
+        Returns
+        -------
+        Offer or None
+            None where no deadline at all is admissible (a newcomer that fits at once
+            may take nodes that a waiting task cannot do without).
+
+        Raises
+        ------
+        InputError
+            For an unknown task or one that was admitted.
+        """
+        if task not in self.tasks.index:
+            raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
+        row = int(np.flatnonzero(self.tasks.index == task)[0])
+        if self.tasks["admitted"].iloc[row]:
+            raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
+        assert self.given is not None
+        run = _run(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
+        if np.isnan(run.offer):
+            return None
+        n, sigma = int(run.nodes[row]), float(self.given.sigma[row])
+        cost = total_cost(sigma, n, self.cluster)
+        return Offer(run.offer, n, cost, float(run.start[row]), float(run.end[row]))
+
+
+def _ratio(which: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
+    return float(weight[which].sum() / weight.sum()) if len(weight) else np.nan
+
+
+class _Given(NamedTuple):
+    arrival: Floats
+    sigma: Floats
+    deadline: Floats
+    key: Floats
+
+
+class _Run(NamedTuple):
+    deadline: Floats
+    admitted: NDArray[np.bool_]
+    nodes: NDArray[np.int64]
+    start: Floats
+    end: Floats
+    offer: float
+
+
+def _column(tasks: pd.DataFrame, name: str) -> Floats:
+    """Return a column as finite floats in range, or name the first offender."""
+    try:
+        values = tasks[name].to_numpy(dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"column {name} must hold numbers: {error}") from None
+    good = np.isfinite(values) & ((values >= 0) if name == "arrival" else (values > 0))
+    if not good.all():
+        row = int(np.argmin(good))
+        least = "at least 0" if name == "arrival" else "above 0"
+        raise InputError(
+            f"{name} of task {tasks.index[row]!r} must be finite and {least}, got {values[row]}"
+        )
+    return values
+
+
+def _checked(tasks: pd.DataFrame, policy: Policy) -> _Given:
+    """Return the columns that are simulated, or refuse the table."""
+    missing = [name for name in REQUIRED if name not in tasks.columns]
+    if missing:
+        raise InputError(
+            f"tasks need the columns {', '.join(REQUIRED)}; {', '.join(missing)} not found"
+        )
+    if not tasks.index.is_unique:
+        twice = tasks.index[tasks.index.duplicated()][0]
+        raise InputError(f"task id {twice!r} appears twice; give every task its own index label")
+    arrival, sigma, deadline = (_column(tasks, name) for name in REQUIRED)
+    back = np.diff(arrival) < 0
+    if back.any():
+        task = tasks.index[int(np.argmax(back)) + 1]
+        raise InputError(
+            f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
+            "use tasks.sort_values('arrival', kind='stable')"
+        )
+    return _Given(arrival, sigma, deadline, _keys(tasks, policy))
+
+
+def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
+    if not callable(policy.order):
+        return np.arange(len(tasks), dtype=np.float64)
+    keys = np.array(policy.order(tasks), dtype=np.float64)
+    if keys.shape != (len(tasks),) or np.isnan(keys).any():
+        name = getattr(policy.order, "__name__", "order")
+        raise InputError(
+            f"order function {name} must return one number per task, shape ({len(tasks)},) "
+            f"without NaN; got shape {keys.shape}"
+        )
+    return keys
+
+
+def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float) -> Rules:
+    return Rules(
+        nodes=int(cluster.nodes),
+        cms=float(cluster.cms),
+        st=float(cluster.st),
+        edf=policy.order == "edf",
+        dc=policy.order == "dc",
+        strict=not policy.overtake or reading.mn_order == "strict",
+        once=reading.order_when == "once",
+        infinite_top=reading.dc_at_N == "inf",
+        all_nodes=policy.nodes == "all",
+        best=reading.an_nodes == "best",
+        frozen=reading.mn_count == "frozen",
+        shared=reading.link == "shared",
+        by_policy=reading.batch_order == "policy",
+        commit=reading.batch_commit == "commit",
+        test_first=reading.same_time == "test",
+        negotiate=float(negotiate),
+    )
+
+
+def _run(
+    given: _Given, cluster: Cluster, policy: Policy, reading: Reading,
+    negotiate: float, probe: int = -1,
+) -> _Run:  # fmt: skip
+    m, deadline, table = len(given.arrival), given.deadline.copy(), table_of(cluster)
+    rules = _rules(cluster, policy, reading, negotiate)
+    q = np.empty(m, TASK).view(np.recarray)
+    q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
+    admitted, nodes = np.ones(m, dtype=bool), np.zeros(m, dtype=np.int64)
+    start, end, offer = np.full(m, np.nan), np.full(m, np.nan), np.nan
+    if policy.admission:
+        state, members = fresh_state(m, rules.nodes), np.empty(m, dtype=np.int64)
+        out = admitted, nodes, start, end
+        offer = planner.run(q, rules, state, members, probe, deadline, *out, table)
+    else:
+        waiting = np.empty(m, BLOCK).view(np.recarray)
+        drop = reading.late == "drop"
+        planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, table)
+    return _Run(deadline, admitted, nodes, start, end, offer)
+
+
+def simulate(
+    tasks: pd.DataFrame,
+    cluster: Cluster,
+    policy: str | Policy,
+    reading: Reading | None = None,
+    negotiate: float = 0.0,
+) -> Schedule:
+    """Schedule divisible tasks as they arrive, under one policy and one reading.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        Columns arrival, sigma, deadline (relative); index = task id. Sorted by arrival;
+        tasks with one arrival time are one batch.
+    cluster : Cluster
+        Nodes and costs.
+    policy : str or Policy
+        A name of `POLICIES` or a row of one's own.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+    negotiate : float
+        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
+        deadline if it is at most x times its own.
+
+    Returns
+    -------
+    Schedule
+        Tables of what was decided; `Schedule.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For tasks, a policy, a reading or a factor that cannot be used.
+
+    References
+    ----------
+    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals).
+
+    Examples
+    --------
+    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
+    ...                       "deadline": [10, 64, 16]})
+    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "MCDF")
+    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
+    [[True, 0.0, 2, 8.0], [False, nan, 0, nan], [True, 8.0, 2, 16.0]]
+    >>> s.offer(1).deadline
+    32.0
+    """
+    reading = Reading() if reading is None else reading
+    if not isinstance(reading, Reading):
+        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
+    if not (negotiate == 0 or (np.isfinite(negotiate) and negotiate >= 1)):
+        raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
+    name, policy = policy_named(policy)
+    given = _checked(tasks, policy)
+    run = _run(given, cluster, policy, reading, negotiate)
+    missed = np.zeros(len(tasks), dtype=bool)
+    planner.mark_missed(given.arrival + run.deadline, run.end, run.admitted, missed)
+    columns = {
+        "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
+        "admitted": run.admitted, "start": run.start, "nodes": run.nodes, "estimate": run.end,
+        "completion": run.end, "missed": missed,
+    }  # fmt: skip
+    table = pd.DataFrame(columns, index=tasks.index)
+    return Schedule(table, cluster, policy, name, reading, float(negotiate), given)

@@ -1,0 +1,230 @@
+"""What the head node knows while it plans, as arrays: queues, running blocks, instants.
+
+Free nodes are counted, never listed: sorted (time, count) blocks of running tasks, so that
+cost does not depend on the size of the cluster. In every kernel ``s`` is the `State`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dlsim.kernel import kernel, same_instant
+
+# Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
+_GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
+
+
+class Rules(NamedTuple):
+    """A policy under a reading, as the planner's switches.
+
+    Attributes
+    ----------
+    nodes : int
+        N.
+    cms, st : float
+        Costs of a transmission, for the shared link.
+    edf, dc : bool
+        Rank by absolute deadline, by cost derivative; neither: by static keys.
+    strict, once, infinite_top : bool
+        No overtaking; sort once per test; DC infinite at n = N.
+    all_nodes, best, frozen : bool
+        Reserve all nodes; run on min(N, N*) of them; n_min at arrival for good.
+    shared : bool
+        One link across tasks.
+    by_policy, commit, test_first : bool
+        Readings of a batch and of coinciding instants.
+    negotiate : float
+        Accept offers up to this multiple of the deadline; 0 = no negotiation.
+    """
+
+    nodes: int
+    cms: float
+    st: float
+    edf: bool
+    dc: bool
+    strict: bool
+    once: bool
+    infinite_top: bool
+    all_nodes: bool
+    best: bool
+    frozen: bool
+    shared: bool
+    by_policy: bool
+    commit: bool
+    test_first: bool
+    negotiate: float
+
+
+#: What the planner knows per task: absolute times and sizes (`due` moves when an offer is
+#: accepted), static rank, latest finish that meets `due`, N*, and the node count at the
+#: first test with its duration (a lower bound of n_min; the count itself where it is fixed).
+TASK = np.dtype(
+    [(name, "f8") for name in ("arrival", "sigma", "due", "key", "limit", "length")]
+    + [("top", "i8"), ("low", "i8")]
+)
+#: Nodes that become idle at a time: a running block or a planned completion.
+BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
+#: A placed task; `rank` is what it was sorted by at its start.
+ENTRY = np.dtype([("task", "i8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8"), ("rank", "f8")])
+#: A task still to be placed, with its count and duration at the latest instant looked at.
+TODO = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
+#: Idle nodes; first and end of the running blocks; first and end of the plan in force;
+#: when the link becomes free.
+HEAD = np.dtype([(k, "i8") for k in ("idle", "block", "stop", "first", "last")] + [("link", "f8")])
+
+
+class State(NamedTuple):
+    """What the head node knows: running blocks, the plan in force, room to plan in.
+
+    Attributes
+    ----------
+    head : recarray of HEAD, shape (1,)
+        Counters.
+    blocks : recarray of BLOCK, shape (m + 2,)
+        Running blocks, sorted by time.
+    plan : recarray of ENTRY, shape (2, m + 2)
+        Row 0 is the plan in force, row 1 the one being made.
+    todo : recarray of TODO, shape (m + 2,)
+        Tasks still to be placed in this test.
+    heap : recarray of BLOCK, shape (m + 2,)
+        Planned completions, a binary heap.
+    """
+
+    head: np.recarray
+    blocks: np.recarray
+    plan: np.recarray
+    todo: np.recarray
+    heap: np.recarray
+
+
+def fresh_state(tasks: int, nodes: int) -> State:
+    """Return the state of an idle cluster with room for all tasks at once.
+
+    Parameters
+    ----------
+    tasks : int
+        Length of the task table.
+    nodes : int
+        N.
+
+    Returns
+    -------
+    State
+        All nodes idle, nothing planned.
+    """
+    room = tasks + 2
+
+    def empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
+        return np.empty(shape, dtype).view(np.recarray)
+
+    head = np.zeros(1, HEAD).view(np.recarray)
+    head["idle"] = nodes
+    return State(
+        head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, TODO), empty(room, BLOCK)
+    )
+
+
+@kernel
+def fill_todo(k, task, nodes, time, rank, s):  # type: ignore[no-untyped-def]
+    """Write one task still to be placed."""
+    one = s.todo[k]
+    one.task, one.nodes, one.time, one.rank = task, nodes, time, rank
+
+
+@kernel
+def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
+    """Add (time, nodes) to a binary heap of `size` entries; return the new size.
+
+    Returns
+    -------
+    int
+        ``size + 1``.
+    """
+    i = size
+    while i > 0:
+        above = heap[(i - 1) // 2]
+        if above.time < time or (above.time == time and above.nodes <= nodes):
+            break
+        heap[i] = above
+        i = (i - 1) // 2
+    heap[i].time, heap[i].nodes = time, nodes
+    return size + 1
+
+
+@kernel
+def pop(heap, size):  # type: ignore[no-untyped-def]
+    """Remove the top of a binary heap; return the new size.
+
+    Returns
+    -------
+    int
+        ``size - 1``.
+    """
+    size -= 1
+    time, nodes, i = heap[size].time, heap[size].nodes, 0
+    while 2 * i + 1 < size:
+        k = 2 * i + 1
+        if k + 1 < size and (
+            heap[k + 1].time < heap[k].time
+            or (heap[k + 1].time == heap[k].time and heap[k + 1].nodes < heap[k].nodes)
+        ):
+            k += 1
+        if heap[k].time > time or (heap[k].time == time and heap[k].nodes >= nodes):
+            break
+        heap[i] = heap[k]
+        i = k
+    heap[i].time, heap[i].nodes = time, nodes
+    return size
+
+
+@kernel
+def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
+    """Count as idle what is free by t, of running blocks and planned completions.
+
+    Returns
+    -------
+    idle, block, size : int
+        The same, at t.
+    """
+    stop = s.head[0].stop
+    while block < stop and (s.blocks[block].time <= t or same_instant(s.blocks[block].time, t)):
+        idle += s.blocks[block].nodes
+        block += 1
+    while size > 0 and (s.heap[0].time <= t or same_instant(s.heap[0].time, t)):
+        idle += s.heap[0].nodes
+        size = pop(s.heap, size)
+    return idle, block, size
+
+
+@kernel
+def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-untyped-def]
+    """Return the next decision instant t_k after t, or inf (l.25 k++).
+
+    Returns
+    -------
+    float
+        A strictly later instant.
+    """
+    if shared and idle > 0 and link > t and not same_instant(link, t):
+        return link
+    free = s.blocks[block].time if block < s.head[0].stop else np.inf
+    if size > 0 and s.heap[0].time < free:
+        free = s.heap[0].time
+    return max(free, link) if shared else free
+
+
+@kernel
+def sort_todo(size, s):  # type: ignore[no-untyped-def]
+    """Order the tasks still to be placed by rank, ties by table order (l.12)."""
+    for gap in _GAPS:
+        for i in range(gap, size):
+            one = s.todo[i]
+            task, nodes, time, rank = one.task, one.nodes, one.time, one.rank
+            j = i
+            while j >= gap and (
+                s.todo[j - gap].rank > rank
+                or (s.todo[j - gap].rank == rank and s.todo[j - gap].task > task)
+            ):
+                s.todo[j] = s.todo[j - gap]
+                j -= gap
+            fill_todo(j, task, nodes, time, rank, s)

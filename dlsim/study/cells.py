@@ -1,0 +1,367 @@
+"""One cell of a sweep: its name, its random numbers, its result as text, its file.
+
+A cell is (function, point, replicate). Its file is named by a hash of everything that
+decides the result, and holds three lines: that name in full, the result, a checksum.
+Numbers are text that reads back exactly; nothing is ever unpickled from disk.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import importlib.util
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.files import write_bytes
+
+Point = dict[str, Any]
+Table = dict[str, list[Any]]
+
+
+class Cell(NamedTuple):
+    """One unit of work.
+
+    Attributes
+    ----------
+    point : dict
+        Values of the grid's parameters.
+    replicate : int
+        Number of the repetition, from 0.
+    spawn_key : tuple of int
+        Which random numbers it receives.
+    identity : str
+        Everything that decides the result, as one line of JSON; empty where the
+        function or a parameter has no name outside this process.
+    """
+
+    point: Point
+    replicate: int
+    spawn_key: tuple[int, ...]
+    identity: str
+
+
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as the number or text it holds, anything else unchanged.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    object
+        The same value without numpy's type.
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]:
+    """Return the points of a grid, in order.
+
+    Parameters
+    ----------
+    grid : mapping of str to list, or list of mapping
+        Values of each parameter (the last one varies fastest), or the points themselves.
+
+    Returns
+    -------
+    list of dict
+        One per point, all with the same parameters.
+
+    Raises
+    ------
+    InputError
+        For no point at all, a parameter without a list, or points that differ in kind.
+    """
+    if isinstance(grid, Mapping):
+        for name, values in grid.items():
+            if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
+                raise InputError(
+                    f"grid[{name!r}] must be a list of values, got {values!r}:"
+                    " write [value], or give a constant in fixed"
+                )
+        rows = [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
+    else:
+        rows = [dict(row) for row in grid]
+    if not rows:
+        raise InputError("the grid has no points: give every parameter at least one value")
+    for number, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise InputError(
+                f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
+                f" {sorted(rows[0])}: give all points the same ones"
+            )
+    return [{name: plain(value) for name, value in row.items()} for row in rows]
+
+
+def qualified(thing: Any) -> str:
+    """Return the name by which another process imports a function or class.
+
+    Parameters
+    ----------
+    thing : function or class
+        What shall be found again.
+
+    Returns
+    -------
+    str
+        ``module:name``, and outside dlsim, whose sources have their own digest, ``@`` and
+        a digest of the module's file.
+
+    Raises
+    ------
+    LookupError
+        If it was defined in a notebook or a script, inside a function, or is a lambda.
+    """
+    try:
+        module, name = thing.__module__, thing.__qualname__
+        found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+        spec = importlib.util.find_spec(module)
+        source = Path(spec.origin).read_bytes()  # type: ignore[union-attr, arg-type]
+    except (AttributeError, ImportError, OSError, TypeError, ValueError):
+        found = None
+    if found is not thing or module == "__main__":
+        raise LookupError(f"{thing!r} cannot be imported from an installed module")
+    if module.partition(".")[0] == "dlsim":
+        return f"{module}:{name}"
+    return f"{module}:{name}@{hashlib.sha256(source).hexdigest()[:16]}"
+
+
+def canonical(value: Any) -> Any:
+    """Return a parameter as JSON that is equal where the parameter is.
+
+    Parameters
+    ----------
+    value : object
+        A number, text, list, mapping, array, table, dataclass (a policy, a reading), or an
+        importable function or class.
+
+    Returns
+    -------
+    object
+        What `json` can write.
+
+    Raises
+    ------
+    LookupError
+        For anything else.
+    """
+    value = plain(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [canonical(item) for item in value]
+    if isinstance(value, Mapping):
+        pairs = [[canonical(key), canonical(item)] for key, item in value.items()]
+        return {"mapping": sorted(pairs, key=json.dumps)}
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return {"array": [value.shape, canonical(value.ravel().tolist())]}
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": [value.shape, value.dtype.str, content]}
+    if isinstance(value, pd.DataFrame | pd.Series):
+        frame = value.to_frame() if isinstance(value, pd.Series) else value
+        columns = [(None, frame.index), *frame.items()]
+        return {"table": [[canonical(name), canonical(c.to_numpy())] for name, c in columns]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        fields = {name: canonical(getattr(value, name)) for name in names}
+        return {"record": [qualified(type(value)), fields]}
+    return {"name": qualified(value)}
+
+
+def _line(value: Any) -> str:
+    return json.dumps(canonical(value), separators=(",", ":"), sort_keys=True)
+
+
+def _words(values: Point) -> list[int]:
+    """Return seed words that belong to these values wherever they stand in a grid."""
+    try:
+        digest = hashlib.sha256(_line(values).encode()).digest()
+    except LookupError as error:
+        raise InputError(f"independent: {error}; describe it by a number or a text") from error
+    return np.frombuffer(digest[:16], "<u4").tolist() if values else []
+
+
+def cells(
+    grid: Sequence[Point],
+    replicates: int,
+    seed: int,
+    independent: Sequence[str] = (),
+    key: Sequence[Any] | None = None,
+) -> list[Cell]:
+    """Return the cells in the order of the result.
+
+    Parameters
+    ----------
+    grid : list of dict
+        The points.
+    replicates : int
+        Number of cells per point.
+    seed : int
+        Root of the random numbers.
+    independent : sequence of str
+        Parameters whose values change the random numbers.
+    key : sequence, optional
+        What all cells have in common; without it the cells have no identity.
+
+    Returns
+    -------
+    list of Cell
+        Point by point, each with all its replicates.
+
+    Raises
+    ------
+    LookupError
+        If a parameter has no name outside this process.
+    InputError
+        If a parameter in `independent` has none.
+    """
+    result = []
+    for point in grid:
+        words = _words({name: point[name] for name in independent})
+        head = "" if key is None else _line([*key, point])[:-1]
+        for replicate in range(replicates):
+            spawn_key = (replicate, *words)
+            identity = f"{head},{json.dumps([seed, *spawn_key])}]" if head else ""
+            result.append(Cell(point, replicate, spawn_key, identity))
+    return result
+
+
+def encode(result: Any, taken: set[str]) -> str:
+    """Return what a function returned as one line of JSON, column by column.
+
+    Parameters
+    ----------
+    result : dict, list of dict or DataFrame
+        One row, or several; numbers and text.
+    taken : set of str
+        Names that the columns must not have.
+
+    Returns
+    -------
+    str
+        ASCII without line breaks; every float reads back exactly, NaN and infinities too.
+
+    Raises
+    ------
+    StudyError
+        For any other result or value, or a taken name.
+    """
+    if isinstance(result, pd.DataFrame):
+        table = {str(name): column.tolist() for name, column in result.items()}
+    else:
+        rows = [result] if isinstance(result, Mapping) else result
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            raise StudyError(
+                "the function of a sweep must return a dict, a list of dicts or a DataFrame,"
+                f" got {type(result).__name__}"
+            )
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = {str(name): [row.get(name) for row in rows] for name in names}
+    if clash := taken & table.keys():
+        raise StudyError(f"the result has columns {sorted(clash)} that the grid has too: rename")
+    for name, values in table.items():
+        table[name] = [plain(value) for value in values]
+        for value in table[name]:
+            if value is not None and not isinstance(value, bool | int | float | str):
+                raise StudyError(f"column {name!r} must hold numbers or text, got {value!r}")
+    return json.dumps(table, separators=(",", ":"))
+
+
+def frame(done: Sequence[Cell], tables: Sequence[Table]) -> pd.DataFrame:
+    """Return the tidy frame of a sweep.
+
+    Parameters
+    ----------
+    done : list of Cell
+        The cells, in order.
+    tables : list of dict of str to list
+        The columns each of them returned.
+
+    Returns
+    -------
+    DataFrame
+        Grid columns, ``replicate``, result columns; empty where a cell lacks a column.
+    """
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    columns: Table = {name: [] for name in (*done[0].point, "replicate", *names)}
+    for cell, table in zip(done, tables, strict=True):
+        rows = len(next(iter(table.values()), ()))
+        for name, value in (*cell.point.items(), ("replicate", cell.replicate)):
+            columns[name].extend([value] * rows)
+        for name in names:
+            columns[name].extend(table.get(name, [None] * rows))
+    return pd.DataFrame(columns)
+
+
+def _path(folder: Path, identity: str) -> Path:
+    return folder / f"{hashlib.sha256(identity.encode()).hexdigest()}.txt"
+
+
+def _sealed(identity: str, text: str) -> str:
+    body = f"{identity}\n{text}\n"
+    return f"{body}{hashlib.sha256(body.encode()).hexdigest()}\n"
+
+
+def keep(folder: Path, identity: str, text: str) -> None:
+    """Write a finished cell whole or not at all.
+
+    The file is not synchronised to the disk, which would take longer than most cells: what
+    a power failure damages fails its checksum and is computed anew.
+
+    Parameters
+    ----------
+    folder : Path
+        Where cells are kept; made if missing.
+    identity : str
+        The cell's.
+    text : str
+        Its result, one line.
+
+    Raises
+    ------
+    StudyError
+        Where the folder cannot be written to.
+    """
+    try:
+        write_bytes(_path(folder, identity), _sealed(identity, text).encode("ascii"), sync=False)
+    except DlsimError as error:
+        raise StudyError(
+            f"cannot keep finished cells in {folder} ({error}): free some space, name"
+            " another folder in the environment variable DLSIM_CACHE, or pass cache=False"
+        ) from error
+
+
+def load(folder: Path, identity: str) -> Table | None:
+    """Return what a finished cell returned.
+
+    Parameters
+    ----------
+    folder : Path
+        Where cells are kept.
+    identity : str
+        The cell's.
+
+    Returns
+    -------
+    dict of str to list, or None
+        Its columns; None where the file is missing or damaged.
+    """
+    try:
+        content = _path(folder, identity).read_bytes().decode("ascii")
+    except (OSError, ValueError):
+        return None
+    lines = content.split("\n")
+    if len(lines) != 4 or content != _sealed(identity, lines[1]):
+        return None
+    table: Table = json.loads(lines[1])
+    return table

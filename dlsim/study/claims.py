@@ -1,0 +1,347 @@
+r"""The one rule that turns numbers into the verdict on a claim.
+
+The direction of a claim gives a region of the number line (`dlsim.study.claimlist`).
+Every point of its grid is *beyond* (its 95 % interval lies wholly in the region), *on
+the other side* (wholly outside) or *undecided*. Where the region comes from numbers that
+the paper prints (about, between), an interval that meets it is enough. The verdict is
+*holds* if all points are beyond, *holds in part* if some are and none is on the other
+side, and *differs* otherwise. A theorem takes the status of its statement.
+"""
+
+import importlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.study.claimlist import MARGINS, PRINTED, Claim, load_claims
+
+__all__ = [
+    "MARGINS",
+    "SYMBOLS",
+    "Claim",
+    "Verdict",
+    "headline",
+    "judge",
+    "load_claims",
+    "scorecard",
+    "theorem_status",
+    "verdict_of",
+]
+
+#: The four verdicts and their symbols, best first.
+SYMBOLS = {"holds": "✓", "holds in part": "◐", "differs": "✗", "cannot be checked": "–"}
+
+#: Units of shares, which are kept as fractions.
+_HUNDREDTHS = ("%", "points")
+
+#: What the status of a statement of `dlsim.theory` means for a claim.
+STATUS = {
+    "proved": "holds",
+    "corrected": "holds in part",
+    "argued": "holds in part",
+    "refuted": "differs",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        Which one.
+    word : str
+        A key of `SYMBOLS`.
+    reason : str
+        One sentence.
+    statistic : str
+        What was measured, with its interval; "" where nothing was.
+
+    Raises
+    ------
+    InputError
+        For a word that is not a verdict.
+    """
+
+    claim: Claim
+    word: str
+    reason: str
+    statistic: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a fifth verdict."""
+        if self.word not in SYMBOLS:
+            raise InputError(f"a verdict is one of {', '.join(SYMBOLS)}; got {self.word!r}")
+
+    def __str__(self) -> str:
+        """Return the word."""
+        return self.word
+
+    @property
+    def symbol(self) -> str:
+        """The verdict as one sign, for where colour is not enough."""
+        return SYMBOLS[self.word]
+
+
+def _number(value: float, unit: str) -> str:
+    """Write a number without its unit: two decimals for shares, four digits otherwise."""
+    if math.isnan(value):
+        return "?"
+    if unit in _HUNDREDTHS:
+        text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _span(low: float, high: float, unit: str) -> str:
+    ends = dict.fromkeys((_number(low, unit), _number(high, unit)))
+    return f"{' to '.join(ends)} {unit}".strip()
+
+
+def _side(low: float, high: float, claim: Claim) -> str:
+    """Say where an interval lies: beyond, other side or undecided."""
+    least, greatest = claim.region
+    if math.isnan(low) or math.isnan(high):
+        return "undecided"
+    if high < least or low > greatest:
+        return "other side"
+    if claim.direction in PRINTED:
+        return "beyond"
+    inside = least < low and high < greatest
+    if claim.direction == "close":
+        inside = least <= low and high <= greatest
+    return "beyond" if inside else "undecided"
+
+
+def _range(points: pd.DataFrame) -> "pd.Series[Any]":
+    """Turn one part of a grid into one point, the range of its estimates.
+
+    The range is at least the widest gap between two intervals, 0 if all overlap, and
+    at most the distance from the lowest to the highest end. One point has no range.
+    """
+    low, high = points["low"], points["high"]
+    spread = points["estimate"].max(skipna=False) - points["estimate"].min(skipna=False)
+    gap = max(0.0, low.max(skipna=False) - high.min(skipna=False))
+    row = {"point": points["part"].iloc[0], "estimate": spread, "low": gap}
+    row["high"] = high.max(skipna=False) - low.min(skipna=False)
+    if len(points) < 2:
+        row |= dict.fromkeys(("estimate", "low", "high"), math.nan)
+    return pd.Series(row)
+
+
+def _sides(points: pd.DataFrame, claim: Claim) -> list[str]:
+    if claim.direction != "same":
+        return [
+            _side(low, high, claim) for low, high in zip(points["low"], points["high"], strict=True)
+        ]
+    sides = np.where(points["low"] > claim.margin, "other side", "undecided")
+    return list(np.where(points["estimate"] <= claim.margin, "beyond", sides))
+
+
+def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
+    wanted = ("point", "estimate", "low", "high")
+    missing = [name for name in wanted if name not in points.columns]
+    if missing:
+        raise InputError(f"claim {claim.id}: the points need a column {missing[0]}")
+    frame = points.reset_index(drop=True)
+    numbers = ["estimate", "low", "high"]
+    frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
+    crossed = frame[frame["low"] > frame["high"]]
+    if len(crossed):
+        raise InputError(
+            f"claim {claim.id}: low must not exceed high, as at {crossed['point'].iloc[0]}"
+        )
+    if "part" not in frame:
+        frame["part"] = "the grid"
+    if claim.direction != "same":
+        return frame
+    return pd.DataFrame([_range(part) for _, part in frame.groupby("part", sort=False)])
+
+
+def _weakest(points: pd.DataFrame, sides: list[str], claim: Claim) -> int:
+    """Return the position of the point that speaks most against the claim."""
+    least, greatest = claim.region
+    low, high = points["low"].to_numpy(float), points["high"].to_numpy(float)
+    slack = np.fmin(low - least, greatest - high)
+    rank = np.array([("other side", "undecided", "beyond").index(side) for side in sides])
+    return int(np.lexsort((slack, rank))[0])
+
+
+def _said(points: pd.DataFrame, sides: list[str], claim: Claim, runs: object) -> str:
+    """Describe the estimates: their extent, and the point that fits least."""
+    unit, row = claim.unit, points.iloc[_weakest(points, sides, claim)]
+    text = f"{_number(row['estimate'], unit)} {unit}".strip()
+    text += f" [{_number(row['low'], unit)}, {_number(row['high'], unit)}]"
+    if len(points) > 1:
+        span = _span(points["estimate"].min(), points["estimate"].max(), unit)
+        text = f"{span}; weakest at {row['point']}: {text}"
+    return f"{text}; {runs} runs" if runs is not None else text
+
+
+def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
+    """Judge a measured claim by the one rule (see the module).
+
+    Parameters
+    ----------
+    points : DataFrame
+        One row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high``
+        (95 % interval; NaN where it is unknown, which leaves the point undecided).
+        Optional: ``part``, which splits the grid of a "same" claim into ranges of
+        their own, and ``n``, the number of replicates.
+    claim : Claim
+        What is claimed.
+
+    Returns
+    -------
+    Verdict
+        With the count of points on each side, and the point that fits least.
+
+    Raises
+    ------
+    InputError
+        For a missing column or an interval whose ends are crossed.
+    """
+    if points.empty:
+        return Verdict(claim, "cannot be checked", "No point of the grid was run.")
+    frame = _checked(points, claim)
+    if frame[["low", "high"]].isna().any(axis=1).all():
+        what = "No point has an interval: give it two runs or more."
+        return Verdict(claim, "cannot be checked", what)
+    sides = _sides(frame, claim)
+    count = Counter(sides)
+    if count["beyond"] == len(sides):
+        word = "holds"
+    elif count["beyond"] and not count["other side"]:
+        word = "holds in part"
+    else:
+        word = "differs"
+    runs = int(points["n"].min()) if "n" in points else None
+    names = {"beyond": "as claimed", "undecided": "undecided", "other side": "on the other side"}
+    counts = ", ".join(f"{count[side]} {name}" for side, name in names.items() if count[side])
+    reason = f"Of {len(sides)} point{'s' * (len(sides) > 1)}: {counts}."
+    return Verdict(claim, word, reason, _said(frame, sides, claim, runs))
+
+
+def theorem_status(key: str) -> tuple[str, str]:
+    """Look up what `dlsim.theory` says about a statement.
+
+    Parameters
+    ----------
+    key : str
+        Key of the statement, such as ``"5.1"``.
+
+    Returns
+    -------
+    word : str
+        Proved = holds, corrected or argued = holds in part, refuted = differs;
+        "cannot be checked" where the theory module does not hold the statement.
+    reason : str
+        One sentence, which names the gap where the statement has one.
+    """
+    try:
+        known = importlib.import_module("dlsim.theory").statements()
+    except (ModuleNotFoundError, AttributeError):
+        known = []
+    rows = known.values() if isinstance(known, Mapping) else known
+    found = [row for row in rows if row.key == key]
+    if not found:
+        return "cannot be checked", f"The theory module does not hold statement {key} yet."
+    gap = getattr(found[0], "gap", "")
+    return STATUS[found[0].status], f"Statement {key} is {found[0].status}{': ' * bool(gap)}{gap}."
+
+
+def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
+    """Judge any claim: a theorem by its statement, the others by their numbers.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is claimed.
+    points : DataFrame, optional
+        As for `judge`; None where nothing was measured.
+
+    Returns
+    -------
+    Verdict
+        A theorem whose statement is not held is judged by its numbers, if any.
+    """
+    if claim.kind == "theorem":
+        word, reason = theorem_status(claim.statement)
+        if points is None or word != "cannot be checked":
+            return Verdict(claim, word, reason)
+    if points is None:
+        return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
+    return judge(points, claim)
+
+
+def _printed(claim: Claim) -> str:
+    numbers = " to ".join(_number(number, claim.unit) for number in claim.printed)
+    return f"{numbers} {claim.unit}".strip() if numbers else ""
+
+
+def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Tabulate verdicts, one row per claim.
+
+    Parameters
+    ----------
+    verdicts : iterable of Verdict
+        In the order of the rows.
+
+    Returns
+    -------
+    DataFrame
+        Columns id, paper, where, whose, claim, printed, measured, verdict, reason,
+        figure; all text.
+    """
+    rows = [
+        {
+            "id": v.claim.id,
+            "paper": v.claim.paper,
+            "where": v.claim.where,
+            "whose": v.claim.whose,
+            "claim": v.claim.text,
+            "printed": _printed(v.claim),
+            "measured": v.statistic,
+            "verdict": v.word,
+            "reason": v.reason,
+            "figure": v.claim.figure,
+        }
+        for v in verdicts
+    ]
+    columns = "id paper where whose claim printed measured verdict reason figure".split()
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def headline(verdicts: Iterable[object]) -> str:
+    """Count verdicts in one line.
+
+    Parameters
+    ----------
+    verdicts : iterable of Verdict or str
+        Verdicts, or their words.
+
+    Returns
+    -------
+    str
+        The one line that opens the report and closes the terminal.
+
+    Examples
+    --------
+    >>> headline(["holds", "holds", "differs"])
+    '3 claims: 2 hold, 0 in part, 1 differs, 0 cannot be checked'
+    """
+    words = [str(verdict) for verdict in verdicts]
+    count = Counter(words)
+    return (
+        f"{len(words)} claim{'s' * (len(words) != 1)}: "
+        f"{count['holds']} hold{'s' * (count['holds'] == 1)}, {count['holds in part']} in part, "
+        f"{count['differs']} differ{'s' * (count['differs'] == 1)}, "
+        f"{count['cannot be checked']} cannot be checked"
+    )

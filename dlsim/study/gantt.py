@@ -1,0 +1,283 @@
+"""Timing diagrams of any schedule: who sends, who computes, who idles, and when.
+
+A bar is light and hatched while data is sent, solid while it is computed, and blank
+space is idle time. The head node's link is a row of its own, on top: under a reading
+that lets several tasks send at once its bars lie in lanes one below the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from dlsim.errors import InputError
+from dlsim.study.style import axes_of, need_columns
+
+#: What a table of chunks must have: one row per chunk, times absolute.
+COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
+_TIMES = ("send_start", "send_end", "compute_end")
+_HEIGHT = 0.72
+_LINK = "link"
+
+
+def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
+    """Return the chunks with `compute_start`, after refusing what is no chunk."""
+    need_columns(chunks, COLUMNS, "a table of chunks")
+    if chunks.empty:
+        raise InputError("a timing diagram needs at least one chunk, got an empty table")
+    frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
+    times = frame[[*_TIMES, "compute_start"]].to_numpy(dtype=float)
+    bad = (
+        ~np.isfinite(times).all(axis=1) | (times[:, 1] < times[:, 0]) | (times[:, 2] < times[:, 3])
+    )
+    if bad.any():
+        task, node = (frame[name][bad].iloc[0] for name in ("task", "node"))
+        raise InputError(
+            f"chunk of task {task} on node {node}: times must be finite and in the order "
+            f"send_start, send_end, compute_end; got {list(map(float, times[bad][0, :3]))}; "
+            "a schedule with negative shares cannot be drawn"
+        )
+    return frame.reset_index(drop=True)
+
+
+def _node_rows(chunks: pd.DataFrame, nodes: int | Sequence[Any] | None) -> list[Any]:
+    """List the nodes to draw, top to bottom; idle ones are kept."""
+    used = list(pd.unique(chunks["node"]))
+    if nodes is None:
+        return sorted(used, key=lambda node: (isinstance(node, str), node))
+    if isinstance(nodes, int):
+        first = int(nodes in used and 0 not in used)
+        nodes = range(first, nodes + first)
+    rows = list(nodes)
+    strangers = [node for node in used if node not in rows]
+    if strangers:
+        raise InputError(f"chunks lie on node {strangers[0]}, which is not among the nodes drawn")
+    return rows
+
+
+def _lanes(start: "np.ndarray[Any, Any]", end: "np.ndarray[Any, Any]") -> list[int]:
+    """Give each interval the first lane that is free, in order of start."""
+    free: list[float] = []
+    lanes = [0] * len(start)
+    for i in np.argsort(start, kind="stable"):
+        lane = next((j for j, time in enumerate(free) if time <= start[i]), len(free))
+        free[lane : lane + 1] = [end[i]]
+        lanes[i] = lane
+    return lanes
+
+
+def task_colors(tasks: Sequence[Any]) -> dict[Any, Any]:
+    """Give each task a colour, in order of first appearance, cyclic beyond ten.
+
+    Parameters
+    ----------
+    tasks : sequence
+        Task ids, possibly repeated.
+
+    Returns
+    -------
+    dict
+        Task id to RGB colour (seaborn's colour-blind palette).
+    """
+    colors = sns.color_palette("colorblind", 10)
+    return {task: colors[i % len(colors)] for i, task in enumerate(dict.fromkeys(tasks))}
+
+
+def _bars(ax: Axes, rows: Any, start: Any, end: Any, color: Any, height: float, send: bool) -> None:
+    look = {"alpha": 0.35, "hatch": "////"} if send else {"alpha": 0.95}
+    ax.barh(
+        rows, np.asarray(end) - np.asarray(start), left=start, height=height, color=color,
+        edgecolor="#333333", linewidth=0.5, zorder=2, **look,
+    )  # fmt: skip
+
+
+def _link_row(ax: Axes, chunks: pd.DataFrame, colors: "pd.Series[Any]") -> None:
+    start, end = chunks["send_start"].to_numpy(float), chunks["send_end"].to_numpy(float)
+    lanes = np.array(_lanes(start, end))
+    height = _HEIGHT / (lanes.max() + 1)
+    rows = -_HEIGHT / 2 + (lanes + 0.5) * height
+    _bars(ax, rows, start, end, list(colors), height, send=True)
+
+
+def _middles(chunks: pd.DataFrame) -> "tuple[list[float], list[float]]":
+    """Return middle and width of every computing bar."""
+    start, end = chunks["compute_start"].to_numpy(float), chunks["compute_end"].to_numpy(float)
+    return list((start + end) / 2), list(end - start)
+
+
+def _name_tasks(ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", span: float) -> None:
+    """Write the task into every computing bar that is wide enough for it."""
+    for task, row, middle, width in zip(chunks["task"], rows, *_middles(chunks), strict=True):
+        if width > span * (0.012 + 0.011 * len(str(task))):
+            ax.text(middle, row, str(task), ha="center", va="center", fontsize=7, zorder=4)
+
+
+def _due(tasks: pd.DataFrame | None) -> dict[Any, float]:
+    """Return the absolute deadline of every task, arrival + deadline."""
+    if tasks is None:
+        return {}
+    need_columns(tasks, ("arrival", "deadline"), "a table of tasks")
+    return dict((tasks["arrival"] + tasks["deadline"]).astype(float))
+
+
+def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None) -> float:
+    """Return where the time axis ends: room for deadlines, but not for remote ones."""
+    if until is None:
+        last = float(chunks["compute_end"].max())
+        near = [due[task] for task in set(chunks["task"]) & set(due) if due[task] < 1.3 * last]
+        until = max([last, *near]) * 1.02
+    if not (np.isfinite(until) and until > 0):
+        raise InputError(f"until must be a time above 0, got {until!r}")
+    return float(until)
+
+
+def _deadlines(
+    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], right: float
+) -> None:
+    """Mark the absolute deadline of every task drawn, over the rows it uses."""
+    colors = task_colors(list(chunks["task"]))
+    for task, used in rows.groupby(chunks["task"]):
+        if due.get(task, np.inf) <= right:
+            top, bottom = used.min() - 0.5, used.max() + 0.5
+            ax.plot([due[task]] * 2, [top, bottom], color=colors[task], linewidth=1.6, zorder=3)
+            ax.plot(
+                due[task], top, marker="v", color=colors[task], markersize=6,
+                markeredgecolor="#333333", markeredgewidth=0.5, zorder=4, clip_on=False,
+            )  # fmt: skip
+
+
+def _label_rows(ax: Axes, names: list[str], right: float) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.75)
+    ax.set_xlim(0, right)
+    ax.set_xlabel("time")
+    ax.grid(False, axis="y")
+    ax.tick_params(axis="y", length=0)
+
+
+def plot_gantt(
+    chunks: pd.DataFrame,
+    nodes: int | Sequence[Any] | None = None,
+    link: bool = True,
+    until: float | None = None,
+    tasks: pd.DataFrame | None = None,
+    colors: Mapping[Any, Any] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a schedule: one row per node, one colour per task, the link on top.
+
+    Parameters
+    ----------
+    chunks : DataFrame
+        One row per chunk with the columns `COLUMNS`; ``compute_start`` where it is
+        not the end of the send.
+    nodes : int or sequence, optional
+        How many nodes (idle ones included), or which, top to bottom; otherwise those
+        that the chunks use.
+    link : bool
+        Whether to draw the head node's link.
+    until : float, optional
+        Where the time axis ends; after the last chunk otherwise.
+    tasks : DataFrame, optional
+        Columns arrival and deadline (relative), index = task id: marks the deadlines.
+    colors : mapping, optional
+        Colour of every task, as from `task_colors`, where several pictures share tasks.
+    ax : Axes, optional
+        Where to draw; a new figure of fitting height otherwise.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    InputError
+        For an empty or impossible table, a node that is not drawn, or an axis that
+        ends before it begins.
+    """
+    frame = _checked(chunks)
+    names = _node_rows(frame, nodes)
+    due = _due(tasks)
+    right = _right_end(frame, due, until)
+    first = int(link)
+    ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))
+    frame = frame[frame["send_start"] < right]
+    rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
+    inks = frame["task"].map(dict(colors or task_colors(list(frame["task"]))))
+    if len(frame):
+        sends, computes = (
+            (frame[f"{what}_start"], frame[f"{what}_end"]) for what in ("send", "compute")
+        )
+        _bars(ax, rows, *sends, list(inks), _HEIGHT, send=True)
+        _bars(ax, rows, *computes, list(inks), _HEIGHT, send=False)
+        if link:
+            _link_row(ax, frame, inks)
+        _name_tasks(ax, frame, rows, right)
+        _deadlines(ax, frame, rows, due, right)
+    labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
+    _label_rows(ax, [_LINK] * first + labels, right)
+    _legend(ax, bool(due))
+    return ax
+
+
+def _legend(ax: Axes, deadlines: bool) -> None:
+    keys: list[Any] = [
+        Patch(facecolor="#DDDDDD", edgecolor="#333333", hatch="////", label="sending"),
+        Patch(facecolor="#999999", edgecolor="#333333", label="computing"),
+    ]
+    if deadlines:
+        keys += ax.plot([], [], color="#555555", marker="v", label="deadline")
+    ax.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=8)
+
+
+def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    r"""Draw the timing diagram of one task: chunk after chunk, all ending together.
+
+    Parameters
+    ----------
+    chunks : DataFrame
+        The chunks of one task, with the columns `COLUMNS`.
+    ax : Axes, optional
+        Where to draw; a new figure of fitting height otherwise.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on: the head node on top, then one row per chunk with its share
+        :math:`\alpha_j`, and the completion as a dashed line.
+
+    Raises
+    ------
+    InputError
+        For an empty or impossible table, or chunks of several tasks.
+
+    References
+    ----------
+    Paper M (mcdf), Figures 2 and 3.
+    """
+    frame = _checked(chunks).sort_values("send_start", kind="stable").reset_index(drop=True)
+    if frame["task"].nunique() > 1:
+        ids = list(pd.unique(frame["task"]))
+        raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
+    ax = axes_of(ax, (6.4, 1.3 + 0.42 * (len(frame) + 1)))
+    rows, ends = range(1, len(frame) + 1), frame["compute_end"]
+    color = task_colors([0])[0]
+    start, end = frame["send_start"], frame["send_end"]
+    _bars(ax, [0] * len(frame), start, end, color, _HEIGHT, send=True)
+    _bars(ax, rows, start, end, color, _HEIGHT, send=True)
+    _bars(ax, rows, frame["compute_start"], ends, color, _HEIGHT, send=False)
+    last = float(ends.max())
+    for j, alpha, middle in zip(rows, frame["alpha"], _middles(frame)[0], strict=True):
+        text = rf"$\alpha_{{{j}}} = {alpha:.3g}$"
+        ax.text(middle, j, text, ha="center", va="center", fontsize=9, color="white", zorder=4)
+    ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
+    ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
+    names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
+    _label_rows(ax, names, last + 0.03 * (last - float(start.min())))
+    ax.set_xlim(left=float(start.min()))
+    return ax

@@ -1,0 +1,154 @@
+"""Worker processes of this machine: started once, ended with the process that uses them."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+from dlsim.errors import InputError
+
+
+def count(jobs: int = 0) -> int:
+    """Return the number of workers meant by `jobs`.
+
+    Parameters
+    ----------
+    jobs : int
+        0 for ``$DLSIM_JOBS`` or else all cores that this process may use.
+
+    Returns
+    -------
+    int
+        At least 1; 1 inside a worker, whose siblings keep the other cores busy.
+
+    Raises
+    ------
+    InputError
+        For anything but a whole number of at least 0.
+    """
+    asked = (os.environ.get("DLSIM_JOBS") or "0") if jobs == 0 else jobs
+    try:
+        number = int(asked)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0 or isinstance(asked, float):
+        raise InputError(f"jobs must be a whole number, 0 for all cores, got {asked!r}")
+    if multiprocessing.parent_process() is not None:
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return number or len(os.sched_getaffinity(0))
+    return number or os.cpu_count() or 1
+
+
+class Pool:
+    """Worker processes that serve every sweep of this process.
+
+    They hold one end of a pipe whose other end only this process has: when it closes, by
+    `close` or by death of whatever kind, they exit at once.
+
+    Parameters
+    ----------
+    jobs : int
+        How many; each is started when there is work for it.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        """Open the pipe; the workers follow."""
+        context = multiprocessing.get_context("spawn")
+        self.jobs = jobs
+        self.reader, self.lifeline = context.Pipe(duplex=False)
+        start = (self.reader, os.getpid())
+        self.executor = ProcessPoolExecutor(jobs, context, _start, start)
+
+    def submit(self, *call: Any) -> Future[Any]:
+        """Submit a call; new workers are started here.
+
+        Parameters
+        ----------
+        *call : object
+            The function and its arguments.
+
+        Returns
+        -------
+        Future
+            Of the function's result.
+        """
+        with _main_hidden():
+            return self.executor.submit(*call)
+
+    def close(self) -> None:
+        """End the workers at once, in the midst of what they do."""
+        self.lifeline.close()
+        self.reader.close()
+        self.executor.shutdown(wait=False, cancel_futures=True)
+
+
+_OPEN: list[Pool] = []
+
+
+def is_open() -> bool:
+    """Tell whether workers are there already.
+
+    Returns
+    -------
+    bool
+        False until the first `pool`, and after `close`.
+    """
+    return bool(_OPEN)
+
+
+def pool(jobs: int) -> Pool:
+    """Return the open pool, or a new one where it has another size.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of workers.
+
+    Returns
+    -------
+    Pool
+        Lives until `close`, or as long as this process.
+    """
+    if not _OPEN or _OPEN[0].jobs != jobs:
+        close()
+        _OPEN.append(Pool(jobs))
+    return _OPEN[0]
+
+
+def close() -> None:
+    """End the workers at once, if there are any."""
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+def _start(reader: Connection, parent: int) -> None:
+    """Leave interrupts to the parent, and exit when it is gone."""
+
+    def watch() -> None:
+        with suppress(OSError):
+            while not reader.poll(1) and os.getppid() == parent:
+                pass
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _main_hidden() -> Iterator[None]:
+    """Keep new workers from running the caller's script again: they need none of it."""
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {n: main[n] for n in ("__file__", "__spec__") if n in main}
+    main["__spec__"] = None
+    main.pop("__file__", None)
+    try:
+        yield
+    finally:
+        main.update(kept)

@@ -1,0 +1,188 @@
+"""The command line as a person uses it: words in, tables and exit codes out."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.cli import main
+from dlsim.realtime import Cluster, simulate, workload
+from dlsim.study.notebooks import NotebookResult
+
+
+def run(capsys, *words):
+    code = main(list(words))
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+@pytest.fixture
+def tasks_csv(tmp_path):
+    # hand case C3 of a batch at time 0, N = 2, Cms = Cps = 1
+    path = tmp_path / "tasks.csv"
+    path.write_text("arrival,sigma,deadline\n0,6,10\n0,18,64\n0,6,16\n")
+    return path
+
+
+def test_help_is_there_for_every_command(capsys):
+    for words in ([], ["list"], ["reproduce"], ["claims"], ["simulate"], ["bench"]):
+        with pytest.raises(SystemExit) as stop:
+            main([*words, "--help"])
+        assert stop.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_list_names_figures_policies_and_readings(capsys):
+    code, out, _ = run(capsys, "list")
+    assert code == 0
+    for word in ("mcdf-fig4", "mcdf-fig10", "EDFANNA", "batch_commit", "replan | commit"):
+        assert word in out
+
+
+def test_simulate_csv_gives_the_hand_cases(capsys, tasks_csv, tmp_path):
+    out_dir = tmp_path / "out"
+    code, out, _ = run(
+        capsys, "simulate", "--csv", str(tasks_csv), "--nodes", "2", "--cms", "1", "--cps", "1",
+        "--compare", "MCDF,FIFOMN,EDFMN", "--out", str(out_dir), "--chunks",
+    )  # fmt: skip
+    assert code == 0
+    assert "every schedule passed its check" in out
+    summary = pd.read_csv(out_dir / "summary.csv", index_col="policy")
+    np.testing.assert_allclose(summary["refused"], [1 / 3, 1 / 3, 0])
+    mcdf = pd.read_csv(out_dir / "MCDF-tasks.csv")
+    assert mcdf["completion"].tolist()[::2] == [8.0, 16.0]
+    assert pd.read_csv(out_dir / "EDFMN-chunks.csv").groupby("task")["alpha"].sum().tolist() == (
+        pytest.approx([1, 1, 1])
+    )
+    assert (out_dir / "gantt.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_simulate_negotiates(capsys, tasks_csv):
+    words = ["simulate", "--csv", str(tasks_csv), "--nodes", "2", "--cms", "1", "--cps", "1"]
+    _, alone, _ = run(capsys, *words, "--policy", "FIFOMN")
+    _, both, _ = run(capsys, *words, "--policy", "FIFOMN", "--negotiate", "3.5")
+    assert "0.3333" in alone
+    assert "0.3333" not in both
+
+
+def test_simulate_a_log_says_what_it_skipped(capsys, tmp_path):
+    jobs = ["; MaxNodes: 8"]
+    for number in range(1, 21):
+        seconds = 0 if number == 7 else 50 * number
+        jobs.append(f"{number} {60 * number} -1 {seconds} 4 -1 -1 4 -1 -1 1 1 1 1 1 -1 -1 -1")
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress("\n".join(jobs).encode()))
+    code, out, _ = run(capsys, "simulate", "--swf", str(path), "--nodes", "8", "--policy", "EDFMN")
+    assert code == 0
+    assert "19 tasks" in out
+    assert "skipped 1 jobs" in out
+    assert "realised load" in out
+    tasks = workload.from_swf(path, Cluster(nodes=8))
+    assert f"{simulate(tasks, Cluster(nodes=8), 'EDFMN').reject_ratio:.4g}" in out
+
+
+def test_simulate_a_paper_is_reproducible(capsys):
+    words = ["simulate", "--paper", "mcdf", "--horizon", "50000", "--seed", "3", "--load", "0.3"]
+    _, first, _ = run(capsys, *words)
+    _, second, _ = run(capsys, *words)
+    assert first.split("physical")[0] == second.split("physical")[0]
+    assert "nominal 0.3" in first
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--policy", "MDCF"], ["MDCF", "MCDF", "EDFANNA"]),
+        (["--reading", "lnik=shared"], ["lnik", "link"]),
+        (["--reading", "link=both"], ["both", "per_task", "shared"]),
+        (["--reading", "shared"], ["shared", "name=value"]),
+        (["--reading", "batch=single"], ["batch", "--paper"]),
+        (["--nodes", "0"], ["nodes", "at least 1"]),
+        (["--cms", "-1"], ["cms", "-1"]),
+        (["--cps", "nan"], ["cps", "nan"]),
+        (["--negotiate", "0.5"], ["negotiate", "0.5"]),
+    ],
+)
+def test_bad_words_are_refused_by_name(capsys, tasks_csv, tmp_path, words, named):
+    code, _, err = run(
+        capsys, "simulate", "--csv", str(tasks_csv), "--out", str(tmp_path / "o"), *words
+    )
+    assert code == 2
+    for word in named:
+        assert word in err
+    assert not (tmp_path / "o").exists()
+
+
+def test_broken_files_are_refused_with_line_and_field(capsys, tmp_path):
+    path = tmp_path / "tasks.csv"
+    path.write_text("arrival,sigma,deadline\n0,6,10\n1,minus,3\n")
+    code, _, err = run(capsys, "simulate", "--csv", str(path))
+    assert code == 2
+    assert "line 3" in err
+    assert "sigma" in err
+    assert "minus" in err
+
+
+def test_an_unwritable_output_is_refused(capsys, tasks_csv, tmp_path):
+    (tmp_path / "file").touch()
+    code, _, err = run(capsys, "simulate", "--csv", str(tasks_csv), "--out", str(tmp_path / "file"))
+    assert code == 2
+    assert "file" in err
+
+
+def test_unknown_things_to_reproduce_are_refused(capsys, tmp_path):
+    code, _, err = run(capsys, "reproduce", "mdcf", "--out", str(tmp_path / "r"))
+    assert code == 2
+    assert "mcdf-fig4" in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_claims_show_printed_measured_verdict(capsys):
+    code, out, _ = run(capsys, "claims", "mcdf")
+    assert code == 0
+    assert out.count("Measured: ") == 19
+    assert "19 claims:" in out
+    code, _, err = run(capsys, "claims", "mdcf")
+    assert code == 2
+    assert "mcdf" in err
+
+
+def test_claims_of_a_run_that_is_not_there(capsys, tmp_path):
+    code, _, err = run(capsys, "claims", "mcdf", "--results", str(tmp_path))
+    assert code == 2
+    assert "dlsim reproduce mcdf" in err
+
+
+@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("failed", 1), ("interrupted", 130)])
+def test_exit_codes_of_reproduce(capsys, tmp_path, monkeypatch, status, code):
+    def pretend(names, *, out, **_):
+        assert names == ["20-mcdf"]
+        out.mkdir()
+        return [NotebookResult("20-mcdf", None, status, 1.0, "told")]
+
+    monkeypatch.setattr("dlsim.study.notebooks.run_all", pretend)
+    got, out, err = run(capsys, "reproduce", "mcdf-fig4", "--out", str(tmp_path / "r"))
+    assert got == code
+    assert "report.html" in out.splitlines()[-1]
+    assert ("told" in err) == (code != 0)
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["notebooks"][0]["status"] == status
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_an_interrupt_ends_quickly_and_leaves_no_process(tmp_path):
+    command = [sys.executable, "-m", "dlsim", "reproduce", "mcdf", "--out", str(tmp_path / "r")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, out
+    assert "resumes" in out
+    assert (tmp_path / "r" / "report.html").exists()
+    assert not (tmp_path / "r" / "notebooks" / "20-mcdf.ipynb").exists()

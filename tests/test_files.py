@@ -1,0 +1,487 @@
+"""Floor 0: atomic files out, hostile files in."""
+
+import errno
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim import files
+from dlsim.errors import DlsimError, InputError, StudyError
+
+SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
+TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
+TABLE = b"arrival,sigma,deadline\n0,100,20.5\n3.25,7,11\n3.25,1e2,12\n"
+JOB = "1 0 -1 1451 128 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n"
+LOG = f"; Version: 2.2\n; MaxRecords: 2\n; MaxProcs: 128\n{JOB}{JOB.replace('1 0', '2 60', 1)}"
+TOML = b'# claims\n[paper]\ntitle = "M"\nrows = [1, 2.5]\n[[claim]]\nkey = 3\n'
+
+
+def left_over(folder):
+    return [path.name for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+# --- where the suite's own material lives ---
+
+
+def test_checkout_has_its_material_beside_the_package():
+    root = files.project_root()
+    assert root is not None
+    assert root == Path(files.__file__).parent.parent
+    assert files.shared_folder("notebooks") == root / "notebooks"
+    assert files.shared_file("data/README.md") == root / "data" / "README.md"
+
+
+def test_wheel_has_its_material_inside_the_package(tmp_path, monkeypatch):
+    package = tmp_path / "site-packages" / "dlsim"
+    notebook = package / "_share" / "notebooks" / "20-mcdf.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.write_text("{}")
+    (package.parent / "pyproject.toml").touch()  # left there by some other package
+    monkeypatch.setattr(files, "_PACKAGE", package)
+    assert files.project_root() is None
+    assert files.shared_file("notebooks/20-mcdf.ipynb") == notebook
+    with pytest.raises(InputError, match=r"data: missing from this installation; install dlsim"):
+        files.shared_folder("data")
+
+
+@pytest.mark.parametrize("name", ["", "tests/x.py", "data/none.csv", "data/../README.md", "data"])
+def test_nothing_else_is_shared(name):
+    with pytest.raises(InputError, match=r"must be one of data, notebooks|no such file among"):
+        files.shared_file(name)
+
+
+# --- atomic files out ---
+
+
+def test_write_makes_folders_and_replaces(tmp_path):
+    path = tmp_path / "a" / "b" / "report.html"
+    files.write_text(path, "Größe\r\n")
+    assert path.read_bytes() == "Größe\r\n".encode()
+    files.write_bytes(path, b"")
+    assert path.read_bytes() == b""
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode  # the user's umask, not 0600
+
+
+def test_write_follows_a_symbolic_link(tmp_path):
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    files.write_text(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+@pytest.mark.parametrize("where", ["os.fsync", "os.replace"])
+@pytest.mark.parametrize(
+    ("code", "error", "remedy"),
+    [
+        (errno.ENOSPC, StudyError, "free some space"),
+        (errno.EDQUOT, StudyError, "free some space"),
+        (errno.EACCES, InputError, "choose a folder"),
+        (errno.EROFS, InputError, "choose a folder"),
+    ],
+)
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch, where, code, error, remedy):
+    path = tmp_path / "cell.csv"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, fail)
+        with pytest.raises(error, match=rf"cell\.csv: not written \({os.strerror(code)}.*{remedy}"):
+            files.write_text(path, "new")
+    assert path.read_text() == "old"
+    assert left_over(tmp_path) == []
+
+
+def test_interrupt_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_text(tmp_path / "cell.csv", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_writer_never_shows_half_a_file(tmp_path):
+    path = tmp_path / "cell.csv"
+    path.write_text("old")
+    code = (
+        "import os, signal, sys; from dlsim import files\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write_text(sys.argv[1], 'x' * 100000)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+def test_unwritable_places_are_named(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path in ("file/below.csv", "folder", "x" * 300, "nul\0byte"):
+        with pytest.raises(InputError, match=r"not written .*choose a folder") as caught:
+            files.write_text(tmp_path / path, "x")
+        assert str(tmp_path / path) in str(caught.value)
+    assert left_over(tmp_path) == []
+
+
+def test_read_only_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    if os.access(folder, os.W_OK):  # the superuser may write anywhere
+
+        def refuse(*_):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match=r"x\.csv: not written \(Permission denied\)"):
+        files.write_text(folder / "x.csv", "x")
+    assert list(folder.iterdir()) == []
+
+
+def test_csv_bytes(tmp_path):
+    frame = pd.DataFrame(
+        {"x": [0.1 + 0.2, np.nan, 1e-300], "n": [1, 2, 3], "ok": [True, False, True]},
+        index=pd.Index([5, 6, 7], name="task"),
+    )
+    files.write_csv(tmp_path / "a.csv", frame)
+    expected = b"task,x,n,ok\n5,0.30000000000000004,1,True\n6,,2,False\n7,1e-300,3,True\n"
+    assert (tmp_path / "a.csv").read_bytes() == expected
+    files.write_csv(tmp_path / "b.csv", frame.reset_index(drop=True)[["n"]])
+    assert (tmp_path / "b.csv").read_bytes() == b"n\n1\n2\n3\n"
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@settings(max_examples=50, deadline=None)
+def test_floats_survive_a_round_trip(tmp_path_factory, values):
+    path = tmp_path_factory.getbasetemp() / "round.csv"
+    files.write_csv(path, pd.DataFrame({"x": values}))
+    read = files.read_csv(path, {"x": "number"})["x"].to_numpy()
+    assert read.tobytes() == np.array(values).tobytes()
+
+
+# --- CSV in ---
+
+
+def read_tasks(path, **more):
+    return files.read_csv(path, TASKS, {"task": "text"}, ascending="arrival", unique="task", **more)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + TABLE,
+        gzip.compress(TABLE),
+        TABLE.replace(b"\n", b"\n\n"),
+        TABLE.rstrip(),
+        b" deadline, sigma ,arrival\n 20.5,100,0\n11,7,3.25\n12,100.0,3.25\n",
+    ],
+    ids=["plain", "crlf", "bom", "gzip", "blank lines", "no last newline", "spaces, other order"],
+)
+def test_read_csv(tmp_path, data):
+    (tmp_path / "t.csv").write_bytes(data)
+    frame = read_tasks(tmp_path / "t.csv")
+    assert frame["arrival"].tolist() == [0.0, 3.25, 3.25]
+    assert frame["sigma"].tolist() == [100.0, 7.0, 100.0]
+    assert frame["deadline"].tolist() == [20.5, 11.0, 12.0]
+    assert (frame.dtypes == np.float64).all()
+
+
+def test_further_columns_are_kept(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,rank,owner,count\n1,3,ann,1\n2,,bob,9007199254740992\n")
+    frame = files.read_csv(path, {"x": "number"}, {"count": "whole"})
+    assert frame["rank"].tolist()[0] == 3.0
+    assert np.isnan(frame["rank"].tolist()[1])
+    assert frame["owner"].tolist() == ["ann", "bob"]
+    assert frame["count"].tolist() == [1, 2**53]
+    assert frame["count"].dtype == np.int64
+
+
+def test_header_alone_is_an_empty_table(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"arrival,sigma,deadline,task\n")
+    assert read_tasks(tmp_path / "t.csv").empty
+
+
+HEAD = b"arrival,sigma,deadline\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", r"line 1, field arrival: no such column; the first line names none"),
+        (b"arrival;sigma;deadline\n0;1;2\n", r"line 1, field arrival: .* arrival;sigma;deadline"),
+        (b"arrival,sigma\n0,1\n", r"line 1, field deadline: no such column.*names arrival, sigma"),
+        (b"arrival,sigma,deadline,sigma\n", r"line 1, field sigma: two columns of this name"),
+        (b"arrival,sigma,deadline,\n", r"line 1: a column without a name"),
+        (
+            HEAD + b"0,1,2\n1,x,2\n",
+            r"line 3, field sigma: must be a finite number above 0, got 'x'",
+        ),
+        (HEAD + b"0,nan,2\n", r"line 2, field sigma: .* got 'nan'"),
+        (HEAD + b"0,inf,2\n", r"line 2, field sigma: .* got 'inf'"),
+        (HEAD + b"0,1_0,2\n", r"line 2, field sigma: .* got '1_0'"),
+        (HEAD + b"0,0,2\n", r"line 2, field sigma: must be a finite number above 0, got '0'"),
+        (HEAD + b"0,1,-2\n", r"line 2, field deadline: .* above 0, got '-2'"),
+        (HEAD + b"-1,1,2\n", r"line 2, field arrival: .* of at least 0, got '-1'"),
+        (HEAD + b"0,,2\n", r"line 2, field sigma: .* got ''"),
+        (HEAD + b"0,1\n", r"line 2: 2 fields instead of 3 \(arrival, sigma, deadline\)"),
+        (HEAD + b"0,1,2,3\n", r"line 2: 4 fields instead of 3"),
+        (HEAD + b"5,1,2\n\n4.5,1,2\n", r"line 4, field arrival: 4.5 comes after 5.0; sort the"),
+        (HEAD + b"0,1,2\n0,\xff,2\n", r"line 3: not UTF-8 text \(byte 3\); save the file as UTF-8"),
+        (HEAD + b'0,"1"x,2\n', r"line 2: not a CSV line"),
+        (HEAD + b'0,"1,2\n', r"line 2: not a CSV line"),
+        (HEAD + b"0,1,2\r3,4,5\r", r"line 2: not a CSV line"),
+        (
+            b"arrival,sigma,deadline,task\n0,1,2,a\n0,1,2,a\n",
+            r"line 3, field task: 'a' is used twi",
+        ),
+        (b"arrival,sigma,deadline,task\n0,1,2, \n", r"line 2, field task: .*not blank, got ' '"),
+        (gzip.compress(TABLE)[:-9], r"line \d+: cannot be read on .*fetch the file again"),
+        (gzip.compress(TABLE)[:30] + b"\0" * 30, r"line 1: cannot be read on .*fetch"),
+    ],
+)
+def test_broken_csv_is_refused_by_file_line_and_field(tmp_path, data, message):
+    (tmp_path / "t.csv").write_bytes(data)
+    with pytest.raises(InputError, match=rf"t\.csv, {message}"):
+        read_tasks(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("text", ["1.0", "1_0", "x", str(2**53 + 1), "9" * 30, "9" * 5000, ""])
+def test_broken_whole_number(tmp_path, text):
+    (tmp_path / "t.csv").write_text(f"n\n{text or '  '}\n")
+    with pytest.raises(InputError, match=r"t\.csv, line 2, field n: must be a whole number"):
+        files.read_csv(tmp_path / "t.csv", {"n": "whole"})
+
+
+@pytest.mark.parametrize("name", ["none.csv", "", "nul\0byte"])
+@pytest.mark.parametrize("read", [read_tasks, files.read_swf, files.read_toml])
+def test_unreadable_files_are_named(tmp_path, name, read):
+    with pytest.raises(InputError, match=r"cannot be read .*check the name"):
+        read(tmp_path / name)
+
+
+# --- TOML in ---
+
+
+def test_read_toml(tmp_path):
+    (tmp_path / "c.toml").write_bytes(TOML.replace(b"\n", b"\r\n"))
+    document = files.read_toml(tmp_path / "c.toml")
+    assert document == {"paper": {"title": "M", "rows": [1, 2.5]}, "claim": [{"key": 3}]}
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"a = 1\nb = \n", 2),
+        (b"a = 1\na = 2\n", 2),
+        (b'a = 1\nb = "x', 2),
+        (b"a = 1\nb = \xff\n", 2),
+        (b"a = 2021-13-45\n", 1),
+        (b"a = " + b"9" * 5000, 1),
+        (b"a = " + b"[" * 100000, 1),
+    ],
+    ids=["no value", "twice", "open text", "bytes", "date", "digits", "nested"],
+)
+def test_broken_toml_is_refused_by_file_and_line(tmp_path, data, line):
+    (tmp_path / "c.toml").write_bytes(data)
+    with pytest.raises(InputError, match=rf"c\.toml, line {line}: not (valid TOML|UTF-8)"):
+        files.read_toml(tmp_path / "c.toml")
+
+
+# --- SWF in ---
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_read_swf(tmp_path, pack, ends):
+    (tmp_path / "log").write_bytes(pack(LOG.encode().replace(b"\n", ends)))
+    jobs, header, notes = files.read_swf(tmp_path / "log")
+    assert len(files.SWF_FIELDS) == 18
+    assert tuple(jobs.columns) == files.SWF_FIELDS
+    assert jobs[
+        ["job", "submit", "wait", "run_time", "processors", "status"]
+    ].to_numpy().tolist() == [
+        [1, 0, -1, 1451, 128, 1],
+        [2, 60, -1, 1451, 128, 1],
+    ]
+    assert header == {"Version": "2.2", "MaxRecords": "2", "MaxProcs": "128"}
+    assert notes == []
+
+
+def test_swf_labels_that_come_again_are_joined(tmp_path):
+    text = f"; Note: one\n;\n; no label\n; Note: two\n{JOB}; Version: 9\n"
+    (tmp_path / "log").write_text(text)
+    assert files.read_swf(tmp_path / "log")[1] == {"Note": "one\ntwo"}
+
+
+def test_odd_values_are_data(tmp_path):
+    odd = "7 5 -1 0 -1 1.5 -1 -3 1e300 -1 5 -1 -1 -1 -1 -1 -1 -1\n"
+    (tmp_path / "log").write_text(odd)
+    jobs, _, _ = files.read_swf(tmp_path / "log")
+    assert jobs.loc[0, ["run_time", "processors", "cpu_time", "time_requested"]].tolist() == [
+        0,
+        -1,
+        1.5,
+        1e300,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "note"),
+    [
+        ("; MaxRecords: 5", r"header says MaxRecords '5', the jobs say 2"),
+        ("; MaxRecords: many", r"header says MaxRecords 'many', the jobs say 2"),
+        ("; MaxJobs: 1", r"header says MaxJobs '1', the jobs say 2"),
+        ("; MaxProcs: 64", r"header says MaxProcs '64', the jobs say 128"),
+        ("; MaxProcs: -" + "9" * 5000, r"header says MaxProcs '-9+', the jobs say 128"),
+        (b"; Installation: Universit\xe4t", r"line 1: a comment is not UTF-8, read as Latin-1"),
+        (JOB.replace("1 0", "3 99", 1), r"submit times are not in order"),
+    ],
+)
+def test_lies_of_a_header_are_noted(tmp_path, head, note):
+    head = head if isinstance(head, bytes) else head.encode()
+    jobs = f"\n{JOB}{JOB.replace('1 0', '2 60', 1)}".encode()
+    (tmp_path / "log").write_bytes(head + jobs)
+    _, header, notes = files.read_swf(tmp_path / "log")
+    assert len(notes) == 1
+    pd.testing.assert_series_equal(
+        pd.Series(notes).str.fullmatch(note), pd.Series([True]), check_dtype=False
+    )
+    if b"Universit" in head:
+        assert header["Installation"] == "Universität"
+
+
+def test_wider_header_is_no_lie(tmp_path):
+    (tmp_path / "log").write_text("; MaxProcs: 256\n" + JOB)
+    assert files.read_swf(tmp_path / "log")[2] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", r"line 1: the file ends without a single job line"),
+        (b"; Version: 2.2\n;\n", r"line 2: the file ends without a single job line"),
+        (LOG.encode() + b"1 2 3\n", r"line 6: 3 fields instead of 18"),
+        (LOG.encode() + b"1 " + JOB.encode(), r"line 6: 19 fields instead of 18"),
+        (LOG.replace("1451", "nan").encode(), r"line 4, field run_time: must be a finite .* 'nan'"),
+        (LOG.replace("1451", "inf").encode(), r"line 4, field run_time: .* got 'inf'"),
+        (LOG.replace("1451", "1_0").encode(), r"line 4, field run_time: .* got '1_0'"),
+        (LOG.replace("1451", "x").encode(), r"line 4, field run_time: .* got 'x'"),
+        (LOG.encode().replace(b"1451", b"\xff\xfe"), r"line 4, field run_time: .* got"),
+        (LOG.encode().replace(b"1451", b"1\x000"), r"line 4, field run_time: .* got"),
+        (LOG.encode().replace(b"\n", b"\r"), r"line 1: the file ends without"),
+        (b"9" * 2**21, r"line 1: longer than 1048576 bytes"),
+        (gzip.compress(LOG.encode())[:60], r"line \d+: cannot be read on"),
+        (gzip.compress(LOG.encode()) + b"rubbish", r"line 6: cannot be read on"),
+    ],
+)
+def test_broken_swf_is_refused_by_file_line_and_field(tmp_path, data, message):
+    (tmp_path / "log.swf").write_bytes(data)
+    with pytest.raises(InputError, match=rf"log\.swf, {message}"):
+        files.read_swf(tmp_path / "log.swf")
+
+
+def test_limit_is_on_what_comes_out(tmp_path):
+    data = LOG.encode()
+    for name, packed in (("plain", data), ("packed", gzip.compress(data))):
+        (tmp_path / name).write_bytes(packed)
+        assert len(files.read_swf(tmp_path / name, limit=len(data))[0]) == 2
+        with pytest.raises(InputError, match=rf"{name}, line 5: more than {len(data) - 1} bytes"):
+            files.read_swf(tmp_path / name, limit=len(data) - 1)
+
+
+@pytest.mark.parametrize("read", [files.read_swf, read_tasks, files.read_toml])
+@pytest.mark.parametrize(
+    ("byte", "message"), [(b"\0", "longer than"), (b"\n", "200-fold like a gzip bomb")]
+)
+def test_gzip_bomb_goes_off_small(tmp_path, monkeypatch, read, byte, message):
+    monkeypatch.setattr(files, "FREE_GROWTH", 2**20)
+    head = HEAD if read is read_tasks else b""
+    (tmp_path / "bomb").write_bytes(gzip.compress(head + byte * 2**24, 9))
+    assert (tmp_path / "bomb").stat().st_size < 2**15
+    start = time.process_time()
+    with pytest.raises(InputError, match=rf"bomb, line \d+: .*{message}"):
+        read(tmp_path / "bomb")
+    assert time.process_time() - start < 10
+
+
+def test_thousands_of_jobs_in_one_second(tmp_path):
+    lines = [JOB.replace("1 0", f"{k} 77", 1) for k in range(5000)]
+    (tmp_path / "log").write_text("".join(lines))
+    jobs, _, notes = files.read_swf(tmp_path / "log")
+    assert len(jobs) == 5000
+    assert notes == []
+
+
+# --- whatever the bytes: an answer or a DlsimError ---
+
+NASTY = st.sampled_from(
+    [
+        b"",
+        b"nan",
+        b"-1",
+        b"inf",
+        b"1e999",
+        b"\xff",
+        b"\0",
+        b"\r",
+        b"\n",
+        b",",
+        b";",
+        b'"',
+        b"[",
+        b"=",
+    ]
+) | st.binary(max_size=6)
+
+
+@st.composite
+def mutated(draw, valid):
+    data = bytearray(valid)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 8))] = draw(NASTY)
+    return bytes(data)
+
+
+READERS = [(read_tasks, TABLE), (files.read_swf, LOG.encode()), (files.read_toml, TOML)]
+
+
+@pytest.mark.parametrize(("read", "valid"), READERS, ids=["csv", "swf", "toml"])
+@pytest.mark.parametrize("pack", [bytes, partial(gzip.compress, mtime=0)], ids=["plain", "gzip"])
+def test_mutated_files_never_crash(tmp_path, read, valid, pack):
+    path = tmp_path / "mutant"
+
+    @given(mutated(pack(valid)))
+    @settings(max_examples=int(200 * SCALE), deadline=None)
+    def attempt(data):
+        path.write_bytes(data)
+        message = f"{path}, line "
+        try:
+            read(path)
+        except DlsimError as error:
+            message = str(error)
+        assert f"{path}, line " in message
+
+    attempt()

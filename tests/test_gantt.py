@@ -1,0 +1,170 @@
+"""Timing diagrams show every chunk where and when it was, and nothing else."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim.errors import InputError
+from dlsim.study import gantt
+
+# Two tasks at once and a third on their nodes; numbers are free, sums are not.
+CHUNKS = pd.DataFrame(
+    [
+        (0, 0, 0.6, 0.0, 2.0, 8.0),
+        (0, 1, 0.4, 2.0, 3.0, 8.0),
+        (1, 2, 1.0, 0.0, 1.0, 5.0),
+        (2, 0, 1.0, 8.0, 9.0, 12.0),
+    ],
+    columns=list(gantt.COLUMNS),
+)
+TASKS = pd.DataFrame({"arrival": [0.0, 0.0, 4.0], "deadline": [9.0, 6.0, 100.0]})
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def bars(ax):
+    """(row, start, end, hatched) of every bar."""
+    return {
+        (
+            round(p.get_y() + p.get_height() / 2, 3),
+            p.get_x(),
+            p.get_x() + p.get_width(),
+            bool(p.get_hatch()),
+        )
+        for p in ax.patches
+    }
+
+
+def rows(ax):
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_sends_computations_and_the_link():
+    ax = gantt.plot_gantt(CHUNKS)
+    assert rows(ax) == ["link", "node 0", "node 1", "node 2"]
+    sends = {(1, 0, 2), (2, 2, 3), (3, 0, 1), (1, 8, 9)}
+    computes = {(1, 2, 8), (2, 3, 8), (3, 1, 5), (1, 9, 12)}
+    # task 1 sends while task 0 does: two lanes of half the height on the link's row
+    lanes = {(-0.18, 0, 2), (-0.18, 2, 3), (0.18, 0, 1), (-0.18, 8, 9)}
+    assert bars(ax) == {(*bar, True) for bar in sends | lanes} | {(*b, False) for b in computes}
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the link is on top
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "2"]
+
+
+def test_one_colour_per_task():
+    ax = gantt.plot_gantt(CHUNKS, link=False)
+    colors = {}
+    for patch in ax.patches:
+        colors.setdefault(patch.get_facecolor()[:3], set()).add(patch.get_x())
+    assert len(colors) == 3
+    assert {frozenset(starts) for starts in colors.values()} == {
+        frozenset({0.0, 2.0, 3.0}), frozenset({0.0, 1.0}), frozenset({8.0, 9.0}),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "labels"),
+    [
+        (4, ["node 0", "node 1", "node 2", "node 3"]),
+        ([2, 1, 0], ["node 2", "node 1", "node 0"]),
+    ],
+)
+def test_idle_nodes_and_own_order(nodes, labels):
+    assert rows(gantt.plot_gantt(CHUNKS, nodes=nodes, link=False)) == labels
+
+
+def test_nodes_counted_from_one_and_named_devices():
+    counted = CHUNKS.assign(node=CHUNKS["node"] + 1)
+    labels = ["node 1", "node 2", "node 3"]
+    assert rows(gantt.plot_gantt(counted, nodes=3, link=False)) == labels
+    named = CHUNKS.assign(node=["gpu0", "cpu0", "cpu1", "gpu0"])
+    assert rows(gantt.plot_gantt(named, link=False)) == ["cpu0", "cpu1", "gpu0"]
+
+
+def test_deadlines_are_marked_where_they_are_near():
+    ax = gantt.plot_gantt(CHUNKS, tasks=TASKS)
+    marks = {float(line.get_xdata()[0]) for line in ax.get_lines() if line.get_marker() == "v"
+             and len(line.get_xdata())}  # fmt: skip
+    assert marks == {9.0, 6.0}  # that of task 2, at 104, is far beyond the last chunk
+    assert "deadline" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_until_cuts_the_axis():
+    ax = gantt.plot_gantt(CHUNKS, until=6, tasks=TASKS)
+    assert ax.get_xlim() == (0, 6)
+    assert not any(start >= 6 for _, start, _, _ in bars(ax))
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "1"]
+
+
+def test_compute_start_of_its_own():
+    ax = gantt.plot_gantt(CHUNKS.assign(compute_start=[2.5, 3, 1, 9]), link=False)
+    assert (0, 2.5, 8, False) in bars(ax)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=1, max_size=20))
+def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
+    start = np.array([a for a, _ in spans])
+    end = start + np.array([length for _, length in spans])
+    lanes = np.array(gantt._lanes(start, end))
+    for lane in set(lanes):
+        order = np.argsort(start[lanes == lane], kind="stable")
+        a, b = start[lanes == lane][order], end[lanes == lane][order]
+        assert (b[:-1] <= a[1:]).all()
+    busiest = max(((start <= t) & (t < end)).sum() for t in start)
+    assert lanes.max() + 1 == busiest
+
+
+def test_timing_diagram_of_one_task():
+    one = CHUNKS[CHUNKS["task"] == 0]
+    ax = gantt.plot_timing(one.iloc[::-1])  # in any order
+    assert rows(ax) == ["$P_0$ (link)", "$P_{1}$", "$P_{2}$"]
+    assert bars(ax) == {
+        (0, 0, 2, True), (0, 2, 3, True),
+        (1, 0, 2, True), (1, 2, 8, False),
+        (2, 2, 3, True), (2, 3, 8, False),
+    }  # fmt: skip
+    assert [text.get_text() for text in ax.texts[:2]] == [
+        r"$\alpha_{1} = 0.6$",
+        r"$\alpha_{2} = 0.4$",
+    ]
+    with pytest.raises(InputError, match="shows one task"):
+        gantt.plot_timing(CHUNKS)
+
+
+def test_draws_on_given_axes():
+    _, ax = plt.subplots()
+    assert gantt.plot_gantt(CHUNKS, ax=ax) is ax
+    assert gantt.plot_timing(CHUNKS.iloc[:2], ax=ax) is ax
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (CHUNKS.drop(columns="alpha"), {}, "needs the columns alpha"),
+        (CHUNKS.iloc[:0], {}, "at least one chunk"),
+        (CHUNKS.assign(send_end=[2, 3, -1, 9]), {}, "task 1 on node 2.*negative shares"),
+        (CHUNKS.assign(compute_end=np.nan), {}, "finite"),
+        (CHUNKS, {"nodes": 2}, "on node 2, which"),
+        (CHUNKS, {"nodes": ["a"]}, "on node 0, which"),
+        (CHUNKS, {"until": 0}, "above 0"),
+        (CHUNKS, {"until": np.nan}, "above 0"),
+        (CHUNKS, {"tasks": TASKS[["arrival"]]}, "deadline"),
+    ],
+)
+def test_refuses_what_is_no_schedule(table, options, message):
+    with pytest.raises(InputError, match=message):
+        gantt.plot_gantt(table, **options)
+
+
+def test_more_tasks_than_colours_start_again():
+    colors = gantt.task_colors(range(12))
+    assert colors[0] == colors[10]
+    assert len(set(colors.values())) == 10

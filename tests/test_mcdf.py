@@ -1,0 +1,164 @@
+"""Paper M's study: its measures against direct simulation, its readings, its pictures."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.papers import mcdf
+from dlsim.papers.mcdf import claims, runs
+from dlsim.papers.mcdf.study import alternatives
+from dlsim.realtime import SWITCHES, Cluster, simulate, workload
+from dlsim.study.claims import load_claims
+from dlsim.study.stats import mean_interval
+
+LOADS = (0.2, 0.5)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    out = str(tmp_path_factory.mktemp("mcdf"))
+    return mcdf.Study(
+        runs=3, jobs=1, out=out, loads=LOADS, setups=(0.0, 5.0, 10.0), ratios=(0.5, 3.0)
+    )
+
+
+def direct(study, load, setup, replicate, name, **law):
+    """One cell, computed without sweep, cells or claims."""
+    cluster = Cluster(10, 10, 10, setup, setup)
+    seed = np.random.SeedSequence(0, spawn_key=(replicate,))
+    tasks = workload.mcdf(cluster, load, study.size.horizon, seed, **law)
+    return simulate(tasks, cluster, name)
+
+
+def test_leads_are_means_of_paired_differences(study):
+    table = claims.best_without_setup(study.evidence).set_index("point")
+    differences = [
+        direct(study, 0.5, 0.0, k, "FIFOAN").reject_ratio
+        - direct(study, 0.5, 0.0, k, "MCDF").reject_ratio
+        for k in range(3)
+    ]
+    wanted = mean_interval(differences)
+    row = table.loc["FIFOAN, load 0.5"]
+    assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
+    assert len(table) == 6 * len(LOADS)
+
+
+def test_miss_ratios_are_those_of_the_engine(study):
+    table = claims.misses_without_admission(study.evidence).set_index("point")
+    ratios = [direct(study, 0.2, 0.0, k, "EDFANNA").miss_ratio for k in range(3)]
+    assert table.loc["EDFANNA, load 0.2", "estimate"] == pytest.approx(np.mean(ratios), abs=1e-12)
+
+
+def test_setup_steps_average_over_the_loads(study):
+    table = claims.rivals_grow(study.evidence).set_index("point")
+    mean = {
+        setup: np.mean(
+            [direct(study, x, setup, k, "EDFMN").reject_ratio for x in LOADS for k in range(3)]
+        )
+        for setup in (5.0, 10.0)
+    }
+    assert table.loc["EDFMN 5 to 10", "estimate"] == pytest.approx(mean[10.0] - mean[5.0])
+
+
+def test_sensitivity_is_high_load_minus_low_load(study):
+    table = claims.sensitivity_gone(study.evidence).set_index("point")
+    cluster = Cluster(10, 30, 10)
+    ratios = {load: [] for load in LOADS}
+    for load, k in itertools.product(LOADS, range(3)):
+        seed = np.random.SeedSequence(0, spawn_key=(k,))
+        tasks = workload.mcdf(cluster, load, study.size.ratio_horizon, seed)
+        ratios[load].append(simulate(tasks, cluster, "MCDF").reject_ratio)
+    wanted = np.mean(ratios[0.5]) - np.mean(ratios[0.2])
+    assert table.loc["vary_cms MCDF, value 3", "estimate"] == pytest.approx(wanted)
+
+
+def test_latency_share_is_a_third():
+    # 8 Gbit at 40 Gbit/s take 0.2 s, and the latency is 0.1 s
+    assert claims.latency_share(None)["estimate"].tolist() == pytest.approx([1 / 3])
+
+
+def test_mcdf_order_is_beaten_in_the_counterexample():
+    # specification of the theory, erratum 34: MCDF's order costs 32, order 1, 2, 3 costs 30
+    pool = pd.DataFrame({"arrival": 0.0, "sigma": [3.0, 6.0, 6.0], "deadline": [17.0, 32.0, 19.0]})
+    cluster = Cluster(2, 1, 1)
+    costs = runs._costs(pool, cluster)["cost"]
+    assert simulate(pool, cluster, "MCDF").total_cost == pytest.approx(32)
+    assert costs.min() == pytest.approx(30)
+    assert len(costs) == 6
+
+
+def test_every_claim_has_a_measure_and_a_verdict(study):
+    for claim in load_claims("mcdf"):
+        assert hasattr(claims, claim.measure), claim.id
+    words = {verdict.claim.id: verdict.word for verdict in study.verdicts}
+    assert len(words) == 19
+    assert words["mcdf-19"] == "holds"
+    assert words["mcdf-13"] == "holds"  # sizes below 507 have N* < 10 (specification of the theory)
+
+
+def test_results_do_not_depend_on_the_number_of_processes(study, tmp_path):
+    options = {"runs": 3, "loads": LOADS, "setups": (0.0,)}
+    frames = []
+    for jobs, place in ((1, "one"), (2, "two")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DLSIM_CACHE", str(tmp_path / place))
+            frames.append(mcdf.Study(jobs=jobs, **options).main().to_csv())
+    assert frames[0] == frames[1]
+
+
+def test_other_readings_are_one_switch_each():
+    assert alternatives()[0] == {}
+    assert all(len(switches) == 1 for switches in alternatives()[1:])
+    engine = sum(len(options) - 1 for options in SWITCHES.values())
+    law = sum(len(options) - 1 for options in workload.SWITCHES.values())
+    assert len(alternatives()) == 1 + engine + law
+
+
+@pytest.mark.parametrize("switches", alternatives()[1:], ids=lambda s: "=".join(*s.items()))
+def test_every_switch_changes_some_schedule(switches):
+    """A switch that never changes anything would be no switch."""
+    names = (*runs.WITH_ADMISSION, *runs.WITHOUT_ADMISSION)
+    for seed, (cluster, load) in itertools.product(
+        range(30), ((Cluster(10, 10, 10, 20, 20), 0.3), (Cluster(3, 1, 10), 1.0))
+    ):
+        both = []
+        for reading in ({}, switches):
+            tasks, engine = runs.tasks_and_reading(cluster, load, 60_000.0, seed, reading)
+            if "same_time" in switches:  # arrivals that coincide with starts need whole numbers
+                tasks = (tasks / 50).round().clip(lower=1) * 50
+            both.append([simulate(tasks, cluster, name, engine).tasks for name in names])
+        if any(not a.equals(b) for a, b in zip(*both, strict=True)):
+            return
+    pytest.fail(f"{switches} changed nothing")
+
+
+def test_every_figure_leaves_picture_and_numbers(study):
+    for draw in (mcdf.fig1, mcdf.fig4, mcdf.fig5, mcdf.fig10, mcdf.fig_stability, mcdf.fig_gantt):
+        draw(study)
+    mcdf.fig_setup(study, 6)
+    mcdf.verdicts(study)
+    pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
+    tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
+    assert pictures == {
+        f"mcdf-{name}" for name in "fig1 fig4 fig5 fig6 fig10 stability gantt".split()
+    }
+    assert tables == (pictures - {"mcdf-fig1"}) | {"mcdf-claims"}
+    fig4 = pd.read_csv(study.results.folder / "data" / "mcdf-fig4.csv")
+    assert set(fig4["policy"]) == set(runs.WITH_ADMISSION)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"scale": "huge"}, "huge"),
+        ({"runs": -1}, "-1"),
+        ({"reading": {"lnik": "shared"}}, "lnik"),
+        ({"reading": {"link": "both"}}, "both"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+    with pytest.raises(InputError, match=named):
+        mcdf.Study(**wrong)

@@ -1,0 +1,296 @@
+"""The project keeps its own rules: dependencies, import floors, top level, notebooks, figures."""
+
+import ast
+import graphlib
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "dlsim").rglob("*.py"))
+}
+
+# ---------------------------------------------------------------- dependencies
+
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}
+
+
+def requirement(text, names=None):
+    """('NumPy', '>= 2.1,<3') as a normalised name and a set of clauses."""
+    name, clauses = re.fullmatch(r"([\w.-]+)\s*(.*)", text).groups()
+    name = re.sub(r"[-_.]+", "-", name).lower()
+    parts = frozenset(part.replace(" ", "") for part in clauses.split(",") if part)
+    return (names or {}).get(name, name), parts
+
+
+def test_environment_yml_equals_pyproject():
+    project = PYPROJECT["project"]
+    wanted = {
+        requirement(text, CONDA_NAMES)
+        for text in project["dependencies"] + project["optional-dependencies"]["test"]
+    }
+    wanted |= {requirement("python" + project["requires-python"]), requirement("pip")}
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+    *conda, last = environment["dependencies"]
+    assert {requirement(text) for text in conda} == wanted
+    assert len(conda) == len(wanted)
+    assert last == {"pip": ["-e ."]}
+    assert environment["name"] == project["name"]
+    assert environment["channels"] == ["conda-forge"]
+
+
+def test_constraints_are_plain_pins():
+    lines = (ROOT / ".ci" / "constraints.txt").read_text("utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.!+-]+", line)] == []
+    pinned = {requirement(line.split("==")[0])[0] for line in lines}
+    project = PYPROJECT["project"]
+    texts = [*project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        texts += extra
+    named = {requirement(text)[0] for text in texts if not text.startswith(project["name"] + "[")}
+    assert named <= pinned
+
+
+# --------------------------------------------------------------- import floors
+
+BASE = {"", "errors", "files", "kernel"}
+ENGINES = {"realtime", "steady", "cpugpu", "bricks"}
+FLOOR_2 = BASE | ENGINES | {"theory", "study"}
+#: What each room of the package may import; "" is dlsim/__init__.py.
+MAY_IMPORT = {
+    "": set(),
+    "errors": {""},
+    "kernel": {"", "errors"},
+    "files": {"", "errors", "kernel"},
+    **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
+    "papers": FLOOR_2,
+    "explore": FLOOR_2 | {"papers"},
+    "cli": FLOOR_2 | {"papers", "explore"},
+    "__main__": {"", "cli"},
+}
+
+
+def room(module):
+    return [*module.split("."), ""][1]
+
+
+class RunTime(ast.NodeTransformer):
+    """Drop what only a type checker imports."""
+
+    def visit_If(self, node):
+        return (
+            None if ast.unparse(node.test).endswith("TYPE_CHECKING") else self.generic_visit(node)
+        )
+
+
+def named_imports(module, path, only_run_time):
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(RunTime().visit(tree) if only_run_time else tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(parts if node.level else []), *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield inner if inner in MODULES else base
+
+
+def imports(only_run_time=False):
+    """Which modules of the package each module imports, at the top or inside a function."""
+    return {
+        module: {
+            name
+            for name in named_imports(module, path, only_run_time)
+            if name.split(".")[0] == "dlsim"
+        }
+        for module, path in MODULES.items()
+    }
+
+
+def test_every_room_has_a_floor():
+    assert {room(module) for module in MODULES} <= set(MAY_IMPORT)
+
+
+def test_imports_exist():
+    assert set().union(*imports().values()) <= set(MODULES)
+
+
+def test_no_import_runs_upward():
+    upward = [
+        f"{module} imports {name}"
+        for module, names in imports().items()
+        for name in sorted(names)
+        if room(name) not in MAY_IMPORT[room(module)] | {room(module)}
+    ]
+    assert upward == []
+
+
+def test_no_import_cycles():
+    graphlib.TopologicalSorter(imports(only_run_time=True)).prepare()
+
+
+@pytest.mark.parametrize("heavy", ["numba", "pandas", "matplotlib", "sympy"])
+def test_import_dlsim_is_light(heavy):
+    code = f"import sys, dlsim; raise SystemExit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+# -------------------------------------------------------- top level and README
+
+TOP_LEVEL = {
+    "notebooks",
+    "dlsim",
+    "data",
+    "environment.yml",
+    "pyproject.toml",
+    "tests",
+    "README.md",
+    "LICENSE",
+}
+COMMANDS = ["pip install -e . && dlsim reproduce", "pip install -e '.[test]' && pytest"]
+ABSOLUTE_PATH = re.compile(r"(?:^|[\s\"'`(=])(?:/[A-Za-z]|~/|file://|[A-Z]:\\)", re.M)
+
+
+def test_top_level_holds_nothing_else():
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    assert listed.returncode == 0, listed.stderr
+    names = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    assert {name for name in names if not name.startswith(".")} == TOP_LEVEL
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_readme_gives_each_command_once(command):
+    text = (ROOT / "README.md").read_text("utf-8")
+    lines = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)).splitlines()
+    assert [line.strip() for line in lines].count(command) == 1
+
+
+def test_readme_names_no_machine_path():
+    assert ABSOLUTE_PATH.findall((ROOT / "README.md").read_text("utf-8")) == []
+
+
+def test_readme_pictures_exist():
+    text = (ROOT / "README.md").read_text("utf-8")
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)", text) + re.findall(
+        r'<img[^>]*src="([^"]+)', text
+    )
+    assert pictures
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
+# -------------------------------------------------------------------- notebooks
+
+PARAMETERS = {
+    "scale": ("str", "quick"),
+    "seed": ("int", 0),
+    "runs": ("int", 0),
+    "jobs": ("int", 0),
+    "out": ("str", ""),
+    "reading": ("dict", {}),
+}
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def is_parameters(cell):
+    return "parameters" in cell.metadata.get("tags", [])
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+class TestNotebook:
+    def test_name_keeps_the_reading_order(self, path):
+        assert re.fullmatch(r"\d\d-[a-z]+(-[a-z]+)*", path.stem)
+
+    def test_is_valid_and_runs_on_python3(self, path):
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        assert notebook.metadata.kernelspec.name == "python3"
+
+    def test_carries_no_results(self, path):
+        dirty = [
+            cell.id for cell in code_cells(path) if cell.outputs or cell.execution_count is not None
+        ]
+        assert dirty == []
+        assert "widgets" not in nbformat.read(path, as_version=4).metadata
+
+    def test_first_code_cell_is_the_one_parameters_cell(self, path):
+        cells = code_cells(path)
+        assert [is_parameters(cell) for cell in cells] == [True] + [False] * (len(cells) - 1)
+
+    def test_parameters_are_typed_literals_with_a_comment(self, path):
+        source = code_cells(path)[0].source
+        lines, seen = source.splitlines(), {}
+        for node in ast.parse(source).body:
+            assert isinstance(node, ast.AnnAssign), ast.unparse(node)
+            assert re.search(r"#\s*\S", lines[node.end_lineno - 1][node.end_col_offset :]), lines[
+                node.end_lineno - 1
+            ]
+            seen[node.target.id] = (ast.unparse(node.annotation), ast.literal_eval(node.value))
+        assert {name: seen.get(name) for name in PARAMETERS} == PARAMETERS
+
+
+# ----------------------------------------------------------------- figure table
+
+#: Figures and tables of the five papers: captions, and one table without a number (cpu-gpu).
+PRINTED = {
+    "mcdf": (10, 0),
+    "inserted-idle-time": (4, 1),
+    "steady-state": (7, 2),
+    "cpu-gpu": (3, 1),
+    "bricks": (6, 1),
+}
+STATUSES = {"reproduced", "redrawn", "planned", "cannot be reproduced", "beyond"}
+
+
+def figure_rows():
+    return tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["figure"]
+
+
+def test_every_printed_figure_and_table_has_a_row():
+    expected = {
+        f"{paper}-{kind}{number}"
+        for paper, counts in PRINTED.items()
+        for kind, count in zip(("fig", "table"), counts, strict=True)
+        for number in range(1, count + 1)
+    }
+    rows = [row["id"] for row in figure_rows() if row["status"] != "beyond"]
+    assert {re.sub(r"(?<=\d)[a-z]$", "", row) for row in rows} == expected
+
+
+def test_figure_rows_are_complete():
+    rows = figure_rows()
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["id"].startswith(row["paper"] + "-"), row
+        assert row["paper"] in PRINTED, row
+        assert row["status"] in STATUSES, row
+        assert all(row[field] for field in ("printed", "title", "notebook")), row
+        assert bool(row.get("why")) == (row["status"] == "cannot be reproduced"), row
+
+
+def test_a_figure_is_planned_only_until_its_notebook_exists():
+    there = {path.stem for path in NOTEBOOKS}
+    done = {"reproduced", "redrawn", "beyond"}
+    for row in figure_rows():
+        assert row["status"] != "planned" or row["notebook"] not in there, row
+        assert row["status"] not in done or row["notebook"] in there, row

@@ -1,0 +1,337 @@
+"""The report: self-contained, complete, honest about failures; results with equal bytes."""
+
+import base64
+import json
+import re
+import subprocess
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from PIL import Image
+
+from dlsim.errors import InputError
+from dlsim.study.claims import load_claims, scorecard, verdict_of
+from dlsim.study.notebooks import NotebookResult
+from dlsim.study.report import Results, load_figures, read_headline, write_report
+
+#: Typed from the five papers' captions (letters where a caption has parts of its own).
+PRINTED = {
+    "mcdf": [f"fig{i}" for i in range(1, 11)],
+    "inserted-idle-time": ["fig1a", "fig1b", "fig2", "fig3a", "fig3b", "fig4", "table1"],
+    "steady-state": [*(f"fig{i}" for i in range(1, 8)), "table1", "table2"],
+    "cpu-gpu": ["fig1", "fig2", "fig3", "table1"],
+    "bricks": [*(f"fig{i}" for i in range(1, 7)), "table1"],
+}
+BEYOND = ["overload", "readings", "weighted", "negotiation", "gantt", "stability"]
+META = {"scale": "quick", "seed": 7, "runs": 0, "seconds": 12.34, "reading": {"link": "shared"}}
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def drawing():
+    figure, ax = plt.subplots(figsize=(1, 1))
+    ax.plot([0, 1])
+    return figure, ax
+
+
+def verdicts():
+    """A scorecard with all four verdicts and text that must be escaped."""
+    row = {"estimate": 0.1, "low": 0.09, "high": 0.11}
+    points = pd.DataFrame([{"point": name, **row} for name in ("<b> & co", "other")])
+    claims = load_claims("mcdf")
+    return scorecard(
+        [verdict_of(claim, points) for claim in claims[:-1]] + [verdict_of(claims[-1])]
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "results" / "latest"
+    results = Results(folder)
+    results.figure("mcdf-fig4", drawing()[1])
+    results.figure("mcdf-gantt", drawing()[0])
+    results.table("mcdf-fig4", pd.DataFrame({"load": [0.1], "ratio": [1 / 3]}))
+    results.verdicts("mcdf", verdicts())
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks" / "20-mcdf.ipynb").write_text("{}")
+    return folder
+
+
+def ran(folder, **change):
+    path = folder / "notebooks" / "20-mcdf.ipynb"
+    fields = {"name": "20-mcdf", "path": path, "status": "ok", "seconds": 3.2}
+    return NotebookResult(**(fields | change))
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and collects what a browser would fetch or show."""
+
+    VOID = ("meta", "br", "img")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.sources, self.tags = [], [], [], [], []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values["href"]] if "href" in values else []
+        self.sources += [values["src"]] if "src" in values else []
+        assert not [name for name in values if name.startswith("on")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data if "style" not in self.open else ""
+
+
+def page_of(folder, *results, **meta):
+    path = write_report(folder, results or [ran(folder)], META | meta)
+    return path.read_text(encoding="utf-8"), Page(path.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------------ the figures
+
+
+def test_every_figure_and_table_of_the_papers_has_a_row():
+    papers, figures = load_figures()
+    ids = [row.id for row in figures]
+    wanted = [f"{paper}-{name}" for paper, names in PRINTED.items() for name in names]
+    assert sorted(ids) == sorted(wanted + [f"mcdf-{name}" for name in BEYOND])
+    assert set(papers) == set(PRINTED)
+    for row in figures:
+        beyond = row.id.removeprefix("mcdf-") in BEYOND
+        assert (row.status == "beyond") == beyond
+        assert (row.status == "cannot be reproduced") == bool(row.why)
+        if row.paper == "mcdf":
+            assert row.caption
+            assert row.expect
+    status = {row.id: row.status for row in figures}
+    assert status["mcdf-fig1"] == "redrawn"
+    assert {status[f"mcdf-fig{i}"] for i in range(4, 11)} == {"reproduced"}
+
+
+ROW = """
+[papers.p]
+title = "t"
+source = "s"
+[[figure]]
+id = "p-fig1"
+paper = "p"
+printed = "Figure 1"
+title = "t"
+notebook = "n"
+status = "planned"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('status = "planned"', 'status = "done"', "status must be one of reproduced"),
+        ('paper = "p"', 'paper = "q"', "paper one of p"),
+        ('notebook = "n"', "", "field notebook"),
+        ('notebook = "n"', "notebook = 3", "field notebook"),
+        ('notebook = "n"', 'notebook = "n"\nbook = "n"', "field book"),
+        ('title = "t"\nnotebook', "title = t\nnotebook", "line 9"),
+    ],
+)
+def test_a_bad_row_is_refused(tmp_path, old, new, message):
+    path = tmp_path / "figures.toml"
+    path.write_text(ROW)
+    assert load_figures(path)[1][0].id == "p-fig1"
+    path.write_text(ROW.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        load_figures(path)
+
+
+# ------------------------------------------------------------------ the results
+
+
+def test_equal_results_have_equal_bytes_and_no_metadata(tmp_path):
+    one, other = (Results(tmp_path / name) for name in "ab")
+    frame = pd.DataFrame({"x": [1 / 3, 1e-300], "policy": ["MCDF", "a,b\n"]})
+    assert one.table("t", frame).read_bytes() == other.table("t", frame.copy()).read_bytes()
+    png = one.figure("f", drawing()[1])
+    assert png == tmp_path / "a" / "figures" / "f.png"
+    assert png.read_bytes() == other.figure("f", drawing()[0]).read_bytes()
+    with Image.open(png) as image:
+        assert set(image.info) <= {"dpi"}
+    assert b"matplotlib" not in png.read_bytes().lower()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "A b", "-x", ".x", "x" + chr(0)])
+def test_names_stay_in_the_folder(tmp_path, name):
+    with pytest.raises(InputError, match="name of a result"):
+        Results(tmp_path).table(name, pd.DataFrame())
+
+
+def test_the_default_folder_is_results_of_the_paper(tmp_path, monkeypatch):
+    monkeypatch.setattr("dlsim.files.project_root", lambda: tmp_path)
+    assert Results("", "mcdf").folder == tmp_path / "results" / "mcdf"
+    monkeypatch.setattr("dlsim.files.project_root", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    assert Results("", "mcdf").folder == tmp_path / "results" / "mcdf"
+    assert Results("here").folder == tmp_path / "here"
+
+
+def test_a_scorecard_is_checked(tmp_path):
+    with pytest.raises(InputError, match="reason is missing"):
+        Results(tmp_path).verdicts("p", verdicts().drop(columns="reason"))
+    with pytest.raises(InputError, match="got 'maybe'"):
+        Results(tmp_path).verdicts("p", verdicts().assign(verdict="maybe"))
+
+
+# --------------------------------------------------------------------- the page
+
+
+def test_the_page_needs_nothing_but_itself(folder):
+    text, page = page_of(folder)
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"base64,[^\"]*", "", text))
+    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
+    assert page.sources
+    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    for source in page.sources:
+        assert base64.b64decode(source.split(",")[1]).startswith(b"\x89PNG")
+    for link in page.links:
+        if link.startswith("#"):
+            assert link[1:] in page.ids
+        else:
+            assert (folder / link).is_file(), link
+
+
+def test_the_page_shows_everything(folder):
+    text, page = page_of(folder, command="dlsim reproduce mcdf")
+    _, figures = load_figures()
+    for row in figures:
+        assert row.id in (page.ids if row.notebook == "20-mcdf" else page.text), row.id
+        assert row.title in page.text
+    for row in verdicts().to_dict("records"):
+        assert row["id"] in page.text
+        assert row["claim"] in page.text
+        assert row["reason"] in page.text
+    for fact in (
+        "quick",
+        "7",
+        "link=shared",
+        "12.3 s",
+        "dlsim reproduce mcdf",
+        "as the scale says",
+    ):
+        assert fact in page.text
+    assert "dlsim reproduce mcdf-fig4 --scale quick" in page.text
+    assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.ipynb"} <= set(page.links)
+    assert text.count("<img") == 2
+    assert "market survey of 63 vendors" in page.text  # why something cannot be reproduced
+    assert page.ids.index("claims") < page.ids.index("figures")  # scorecard first
+
+
+def test_what_comes_from_outside_is_escaped(folder):
+    text, page = page_of(folder, ran(folder, status="failed", error="<script>alert(1)</script>"))
+    assert "<b> & co" in page.text
+    assert "<script>" not in text
+    assert "<script>alert(1)</script>" in page.text
+
+
+def test_the_first_line_is_the_headline(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent.parent)
+    _, page = page_of(folder)
+    line = read_headline(folder)
+    words = list(verdicts()["verdict"])
+    assert line.startswith(f"19 claims: {words.count('holds')} hold")
+    assert line.endswith(", 1 cannot be checked - results/latest/report.html")
+    body = re.sub(r"\s+", " ", page.text).strip().removeprefix("dlsim report").strip()
+    assert body.startswith(line)
+    monkeypatch.chdir("/")
+    page_of(folder)
+    assert str(folder / "report.html")[1:] in read_headline(folder)
+
+
+def test_a_failed_notebook_is_shown_and_its_pictures_are_doubted(folder):
+    failed = ran(folder, status="failed", error="20-mcdf.ipynb failed: code cell 3: ValueError: no")
+    _, page = page_of(folder, failed)
+    assert "code cell 3: ValueError: no" in page.text
+    assert "a picture here may be from an earlier run" in page.text
+    assert "may be from an earlier run: 20-mcdf did not finish" in page.text
+    assert "; 1 notebook failed - " in read_headline(folder)
+
+
+def test_with_nothing_at_all_there_is_still_a_report(tmp_path):
+    results = [NotebookResult("20-mcdf", None, "interrupted", 0.0), ran(tmp_path, status="failed")]
+    _, page = page_of(tmp_path, *results)
+    assert "This run judged no claims." in page.text
+    assert "No picture was drawn in this run." in page.text
+    assert read_headline(tmp_path).startswith("0 claims")
+    write_report(tmp_path / "new", [], {})
+    assert read_headline(tmp_path / "new").startswith("0 claims: 0 hold, 0 in part, 0 differ")
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "\0\0", 'id,"\n', "verdict\nmaybe\n"])
+def test_a_broken_scorecard_is_said_not_hidden(folder, text):
+    (folder / "data" / "mcdf-claims.csv").write_text(text)
+    _, page = page_of(folder)
+    assert "mcdf-claims.csv could not be read" in page.text
+    assert read_headline(folder).startswith("0 claims")
+
+
+def test_results_of_another_run_in_the_folder_are_left_out(folder):
+    other = verdicts().assign(paper="bricks", claim="OTHER")
+    Results(folder).table("bricks-claims", other)
+    _, page = page_of(folder)
+    assert "OTHER" not in page.text
+    _, page = page_of(folder, ran(folder), ran(folder, name="60-bricks"))
+    assert "OTHER" in page.text
+
+
+def test_only_a_quick_run_warns_about_its_numbers(folder):
+    assert "This is a quick run" in page_of(folder)[1].text
+    assert "This is a quick run" not in page_of(folder, scale="paper")[1].text
+
+
+def test_run_json_holds_the_record(folder):
+    page_of(folder)
+    record = json.loads((folder / "run.json").read_text())
+    assert record["schema_version"] == 1
+    assert record["parameters"] == META
+    assert record["software"]["name"] == "dlsim"
+    assert re.fullmatch(r"[0-9a-f]{16}", record["software"]["sources"])
+    assert {"numpy", "numba", "papermill"} <= set(record["environment"]["packages"])
+    assert record["environment"]["cores"] >= 1
+    assert record["notebooks"] == [
+        {"name": "20-mcdf", "path": "notebooks/20-mcdf.ipynb", "status": "ok", "seconds": 3.2,
+         "error": "", "reused": False},
+    ]  # fmt: skip
+    assert [row["verdict"] for row in record["claims"]] == list(verdicts()["verdict"])
+    drawn = {row["id"] for row in record["figures"] if row["drawn"]}
+    assert drawn == {"mcdf-fig4", "mcdf-gantt"}
+
+
+def test_without_git_the_commit_is_left_out(folder, monkeypatch):
+    def missing(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    _, page = page_of(folder)
+    assert "Commit" not in page.text
+
+
+def test_a_headline_needs_a_record(tmp_path):
+    with pytest.raises(InputError, match="no record of a run"):
+        read_headline(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="not written"):
+        write_report(tmp_path / "file", [], {})

@@ -1,0 +1,217 @@
+"""Intervals against scipy.stats, hand cases, and how they follow shifts and scales."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from dlsim.errors import InputError
+from dlsim.study.stats import mean_interval, paired_difference, relative_reduction, summary
+
+SAMPLES = arrays(float, st.integers(2, 12), elements=st.floats(-1e3, 1e3, width=32))
+
+
+def long(a, b, load=1.0):
+    rows = [("A", load, r, value) for r, value in enumerate(a)]
+    rows += [("B", load, r, value) for r, value in enumerate(b)]
+    return pd.DataFrame(rows, columns=["policy", "load", "replicate", "reject"])
+
+
+def compare(frame, **options):
+    return paired_difference(frame, "reject", "policy", "A", "B", **options)
+
+
+def reduce(frame, **options):
+    return relative_reduction(frame, "reject", "policy", "A", "B", **options)
+
+
+def ends(row):
+    return [row.estimate, row.low, row.high]
+
+
+# ------------------------------------------------------------------- mean_interval
+
+
+def test_hand_case():
+    # mean 2, s = 1, t(2 degrees, 0.975) = 4.3027 (printed tables): 2 +- 4.3027 / sqrt(3)
+    assert mean_interval([1, 2, 3]) == pytest.approx((2, -0.48414, 4.48414, 3), abs=1e-5)
+
+
+@given(SAMPLES, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def test_mean_interval_is_scipys(values, level):
+    ours = mean_interval(values, level)
+    if np.ptp(values) == 0:
+        assert ours == (values[0], values[0], values[0], len(values))
+        return
+    theirs = stats.ttest_1samp(values, 0).confidence_interval(level)
+    slack = 1e-9 * (1 + np.abs(values).max())
+    assert ours[:3] == pytest.approx((values.mean(), *theirs), rel=1e-9, abs=slack)
+
+
+@given(SAMPLES, st.floats(-1e3, 1e3), st.floats(-1e3, 1e3).filter(lambda x: abs(x) > 1e-3))
+def test_shift_and_scale_equivariance(values, shift, scale):
+    one, other = mean_interval(values), mean_interval(scale * values + shift)
+    low, high = sorted((scale * one.low + shift, scale * one.high + shift))
+    slack = 1e-9 * (1 + abs(shift) + abs(scale) * np.abs(values).max())
+    expected = (scale * one.estimate + shift, low, high)
+    assert other[:3] == pytest.approx(expected, rel=1e-9, abs=slack)
+
+
+def test_order_of_the_values_does_not_matter_and_a_higher_level_is_wider():
+    values = np.random.default_rng(1).random(9)
+    assert mean_interval(values[::-1]) == pytest.approx(mean_interval(values))
+    wide, narrow = mean_interval(values, 0.99), mean_interval(values, 0.9)
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_degenerate_samples_are_defined():
+    assert mean_interval([0.1, 0.1, 0.1]) == (0.1, 0.1, 0.1, 3)
+    one = mean_interval([4.0])
+    assert (one.estimate, one.n) == (4.0, 1)
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    for values, n in (([], 0), ([1.0, math.nan, 1.0], 3)):
+        interval = mean_interval(values)
+        assert np.isnan(interval[:3]).all()
+        assert interval.n == n
+
+
+def test_interval_covers_the_truth_as_often_as_its_level_says():
+    # 2,000 samples of 5 normals; the count is binomial(2000, 0.95): 4 sigma = 39
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({"s": np.repeat(range(2000), 5), "x": 3 + rng.standard_normal(10_000)})
+    table = summary(frame, "s", "x")
+    assert abs(((table.low < 3) & (3 < table.high)).sum() - 1900) < 39
+
+
+# ------------------------------------------------------------------------- summary
+
+
+def test_summary_is_mean_interval_per_group_in_order_of_appearance():
+    rng = np.random.default_rng(2)
+    keys = [(load, policy) for load in (2.0, 0.5, 1.0) for policy in ("B", "A")]
+    rows = [(*key, rng.random()) for _ in range(4) for key in keys]
+    frame = pd.DataFrame(rows, columns=["load", "policy", "reject"])
+    table = summary(frame, ["load", "policy"], "reject", level=0.9)
+    assert list(table.columns) == ["load", "policy", "estimate", "low", "high", "n"]
+    assert list(zip(table.load, table.policy, strict=True)) == keys
+    for row in table.itertuples():
+        values = frame.reject[(frame.load == row.load) & (frame.policy == row.policy)]
+        assert ends(row) == pytest.approx(mean_interval(values, 0.9)[:3])
+    assert summary(frame, [], "reject").n.tolist() == [24]
+
+
+def test_nan_spoils_its_own_group_only_and_a_group_may_be_called_nan():
+    frame = pd.DataFrame({"g": ["a", "a", None, None], "x": [1.0, math.nan, 2.0, 4.0]})
+    table = summary(frame, "g", "x")
+    assert table.n.tolist() == [2, 2]
+    assert math.isnan(table.estimate[0])
+    assert table.estimate[1] == 3
+
+
+# -------------------------------------------------------------- paired differences
+
+
+@given(SAMPLES, st.integers(0, 2**32 - 1))
+def test_paired_difference_is_scipys(a, seed):
+    b = a + np.random.default_rng(seed).standard_normal(len(a))
+    row = compare(long(a, b)).iloc[0]
+    theirs = stats.ttest_rel(a, b).confidence_interval()
+    assert ends(row) == pytest.approx(((a - b).mean(), *theirs), rel=1e-7, abs=1e-9)
+    assert row.n == len(a)
+
+
+def test_pairs_are_matched_by_key_whatever_the_order_of_the_rows():
+    rng = np.random.default_rng(3)
+    frame = pd.concat([long(rng.random(6), rng.random(6), load) for load in (2.0, 1.0)])
+    mixed = frame.sample(frac=1, random_state=0)
+    table = compare(frame, at="load")
+    assert table.load.tolist() == [2.0, 1.0]
+    again = compare(mixed, at=["load"]).set_index("load").loc[[2.0, 1.0]].reset_index()
+    pd.testing.assert_frame_equal(table, again)
+    negated = paired_difference(frame, "reject", "policy", "B", "A", at="load")
+    np.testing.assert_allclose(negated.estimate, -table.estimate)
+    np.testing.assert_allclose(negated.low, -table.high)
+
+
+def test_what_the_pairs_have_in_common_cancels():
+    workload = 100 * np.random.default_rng(4).random(10)
+    row = compare(long(workload + 1.0 + np.arange(10) % 2 / 100, workload)).iloc[0]
+    assert 1.0 < row.low < row.estimate < row.high < 1.01
+
+
+def test_equal_policies_differ_by_exactly_nothing():
+    values = np.random.default_rng(5).random(10)
+    assert ends(compare(long(values, values)).iloc[0]) == [0, 0, 0]
+    assert ends(reduce(long(values, values)).iloc[0]) == pytest.approx([0, 0, 0], abs=1e-15)
+
+
+def test_columns_may_be_called_like_our_own_words():
+    frame = long([1.0, 2.0], [3.0, 5.0]).rename(columns={"reject": "value", "load": "a"})
+    table = paired_difference(frame, "value", "policy", "A", "B", at="a")
+    assert table.estimate.tolist() == [-2.5]
+
+
+# -------------------------------------------------------------- relative reduction
+
+
+def test_relative_reduction_by_hand():
+    # means 1.5 and 3, ratio 1/2; residuals (1 - 1, 2 - 2) are 0: exactly half, width 0
+    assert ends(reduce(long([1, 2], [2, 4])).iloc[0]) == [0.5, 0.5, 0.5]
+    # means 2 and 4; residuals (1 - 2, 3 - 2) / 4 = -+1/4, s = sqrt(2)/4, s/sqrt(2) = 1/4,
+    # t(1 degree, 0.975) = 12.706 (printed tables)
+    row = reduce(long([1, 3], [4, 4])).iloc[0]
+    assert ends(row) == pytest.approx([0.5, 0.5 - 12.706 / 4, 0.5 + 12.706 / 4], abs=1e-3)
+
+
+@given(SAMPLES, st.floats(0.1, 100))
+def test_relative_reduction_is_dimensionless(a, scale):
+    b = np.linspace(1, 2, len(a))
+    one, other = reduce(long(a, b)).iloc[0], reduce(long(scale * a, scale * b)).iloc[0]
+    assert ends(other) == pytest.approx(ends(one), rel=1e-8, abs=1e-8 * (1 + np.abs(a).max()))
+
+
+def test_relative_reduction_agrees_with_the_jackknife():
+    rng = np.random.default_rng(6)
+    b = 0.3 + 0.02 * rng.standard_normal(40)
+    a = 0.9 * b + 0.004 * rng.standard_normal(40)
+    row = reduce(long(a, b)).iloc[0]
+    out = [1 - np.delete(a, i).mean() / np.delete(b, i).mean() for i in range(40)]
+    error = math.sqrt(39 / 40 * np.sum((out - np.mean(out)) ** 2))
+    half = stats.t.ppf(0.975, 39) * error
+    assert row.estimate == pytest.approx(1 - a.mean() / b.mean(), rel=1e-12)
+    assert (row.high - row.low) / 2 == pytest.approx(half, rel=0.01)
+
+
+def test_relative_reduction_of_nothing_is_undefined():
+    assert np.isnan(ends(reduce(long([1, 2], [0, 0])).iloc[0])).all()
+
+
+# ------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: compare(f), "several rows have policy = 'A'"),
+        (lambda f: compare(f.iloc[:-1], at="load"), "only one of .* load = 2.0, replicate = 2"),
+        (lambda f: compare(f.iloc[1:], at="load"), "only one of .* load = 1.0, replicate = 0"),
+        (lambda f: compare(f, at="lod"), "no column 'lod'; it has policy, load"),
+        (lambda f: compare(f, at="load", level=95), "level must lie between 0 and 1"),
+        (lambda f: paired_difference(f, "reject", "policy", "X", "A"), "there are 'A', 'B'"),
+        (lambda f: compare(f, at=["load", "policy"]), "'policy' has two meanings"),
+        (lambda f: summary(f.rename(columns={"load": "n"}), "n", "reject"), "two meanings"),
+        (lambda f: summary(f, "load", "policy"), "'policy' must hold numbers"),
+        (lambda f: mean_interval([1, 2], 0), "level must lie"),
+        (lambda f: mean_interval(["x"]), "must hold numbers"),
+    ],
+)
+def test_refusals_name_the_value_and_the_remedy(call, message):
+    frame = pd.concat([long([1, 2, 3], [4, 5, 6], load) for load in (1.0, 2.0)])
+    with pytest.raises(InputError, match=message):
+        call(frame)
