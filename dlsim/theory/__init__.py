@@ -7,8 +7,8 @@ text. The formulas are derived anew here; no engine is imported.
 
 from dlsim.theory.book import Listing, Proven, Statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.errata import Errata, Erratum, errata
-from dlsim.theory.run import main, prove, report, statements
+from dlsim.theory.errata import Errata, Erratum
+from dlsim.theory.run import errata, main, prove, report, statements
 from dlsim.theory.steps import Step
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 

@@ -7,37 +7,14 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.steps import Step
+from dlsim.theory.errata import ERRATA
+from dlsim.theory.steps import Step, html_table
 from dlsim.theory.zero import ProofError
 
 #: What a statement can turn out to be, with the outcome its derivation must have.
 STATUSES = {"proved": "shown", "corrected": "shown", "refuted": "refuted", "argued": "argued"}
 
 Proof = Callable[..., None]
-
-
-def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table of texts; dollars are typeset by the notebook.
-
-    Parameters
-    ----------
-    columns : iterable of str
-        Headings.
-    rows : iterable of iterable of str
-        Cells.
-
-    Returns
-    -------
-    str
-        HTML, everything escaped.
-    """
-    style = "text-align:left;vertical-align:top"
-
-    def line(tag: str, cells: Iterable[str]) -> str:
-        return "".join(f"<{tag} style='{style}'>{html.escape(cell)}</{tag}>" for cell in cells)
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{line('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
 
 
 @dataclass(frozen=True)
@@ -72,6 +49,12 @@ class Statement:
     errata: tuple[int, ...]
     mutants: Mapping[str, Mapping[str, Any]] = field(repr=False)
     proof: Proof = field(repr=False)
+
+    @property
+    def gap(self) -> str:
+        """Return what the print lacks or has wrong, from the errata; empty if nothing."""
+        found = (e for e in ERRATA if e.number in self.errata)
+        return "; ".join(f"printed {e.printed}, correct {e.correct}" for e in found)
 
     def prove(self, **changed: Any) -> "Proven":
         """Run the proof and check that it establishes the status.

@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from dlsim.theory.book import _BOOK, html_table
+from dlsim.theory.steps import html_table
 
 
 class Erratum(NamedTuple):
@@ -20,6 +20,8 @@ class Erratum(NamedTuple):
         Paper and place: M mcdf, I inserted-idle-time, S steady-state, B bricks.
     printed, correct, proof, consequence : str
         What is printed, what it should be, why, and what the engine does.
+    keys : tuple of str
+        Keys of the statements that decide it.
     """
 
     number: int
@@ -29,11 +31,7 @@ class Erratum(NamedTuple):
     correct: str
     proof: str
     consequence: str
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Return the keys of the statements that decide it."""
-        return tuple(key for key, s in _BOOK.items() if self.number in s.errata)
+    keys: tuple[str, ...] = ()
 
 
 class Errata(tuple[Erratum, ...]):
@@ -49,7 +47,7 @@ class Errata(tuple[Erratum, ...]):
         list of tuple of str
             One row per erratum.
         """
-        return [(f"{e.number} {e.severity}", *e[2:], ", ".join(e.keys)) for e in self]
+        return [(f"{e.number} {e.severity}", *e[2:7], ", ".join(e.keys)) for e in self]
 
     def __str__(self) -> str:
         """Return one line per erratum: number, place, the statements that decide it."""
@@ -100,19 +98,10 @@ _ROWS = r"""
 """
 
 
-def errata() -> Errata:
-    """Return what was found in the papers: printed, correct, proof, consequence.
-
-    Returns
-    -------
-    Errata
-        36 rows; each names the statements that decide it.
-
-    Examples
-    --------
-    >>> from dlsim import theory
-    >>> theory.errata()[0].keys
-    ('4.7-4.10',)
-    """
+def _rows() -> Errata:
     cells = ([cell.strip() for cell in line.split(" | ")] for line in _ROWS.strip().splitlines())
     return Errata(Erratum(int(number), *rest) for number, *rest in cells)
+
+
+#: The 36 rows, without the keys of statements.
+ERRATA = _rows()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from dlsim.errors import InputError
 from dlsim.theory.book import STATUSES, Listing, Statement, matching
+from dlsim.theory.errata import ERRATA, Errata
 from dlsim.theory.zero import ProofError
 
 #: Where the statements are, in reading order; importing a room enters its proofs.
@@ -49,6 +50,25 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
     ['proved', 'refuted', 'corrected', 'corrected']
     """
     return matching(keys)
+
+
+def errata() -> Errata:
+    """Return what was found in the papers: printed, correct, proof, consequence.
+
+    Returns
+    -------
+    Errata
+        36 rows; each names the statements that decide it.
+
+    Examples
+    --------
+    >>> errata()[0].keys
+    ('4.7-4.10',)
+    """
+    book = matching()
+    return Errata(
+        e._replace(keys=tuple(s.key for s in book if e.number in s.errata)) for e in ERRATA
+    )
 
 
 def prove(keys: str | Iterable[str] = ()) -> Listing:

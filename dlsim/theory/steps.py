@@ -1,5 +1,7 @@
 """The parts of a derivation: a step, a fact, and how they are written."""
 
+import html
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sympy as sp
@@ -63,3 +65,27 @@ def matches(a: Any, b: Any) -> bool:
         return is_zero(a - b)
     except UndecidedError:
         return False
+
+
+def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return an HTML table of texts; dollars are typeset by the notebook.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Headings.
+    rows : iterable of iterable of str
+        Cells.
+
+    Returns
+    -------
+    str
+        HTML, everything escaped.
+    """
+    style = "text-align:left;vertical-align:top"
+
+    def line(tag: str, cells: Iterable[str]) -> str:
+        return "".join(f"<{tag} style='{style}'>{html.escape(cell)}</{tag}>" for cell in cells)
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{line('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
