@@ -7,7 +7,6 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.errata import ERRATA
 from dlsim.theory.steps import Step, html_table
 from dlsim.theory.zero import ProofError
 
@@ -35,6 +34,8 @@ class Statement:
         What the symbols stand for and which values they take.
     errata : tuple of int
         Errata it decides (`dlsim.theory.errata`).
+    gap : str
+        What the print lacks or has wrong, in plain words; empty where it is proved.
     mutants : mapping of str to mapping
         Wrong variants by name: keyword arguments of the proof that must make it fail.
     proof : callable
@@ -47,14 +48,9 @@ class Statement:
     status: str
     assumptions: str
     errata: tuple[int, ...]
+    gap: str
     mutants: Mapping[str, Mapping[str, Any]] = field(repr=False)
     proof: Proof = field(repr=False)
-
-    @property
-    def gap(self) -> str:
-        """Return what the print lacks or has wrong, from the errata; empty if nothing."""
-        found = (e for e in ERRATA if e.number in self.errata)
-        return "; ".join(f"printed {e.printed}, correct {e.correct}" for e in found)
 
     def prove(self, **changed: Any) -> "Proven":
         """Run the proof and check that it establishes the status.
@@ -201,13 +197,14 @@ def statement(
     status: str = "proved",
     given: str = "",
     errata: tuple[int, ...] = (),
+    gap: str = "",
 ) -> Callable[[Proof], Proof]:
     """Enter a proof into the book under its key.
 
     Parameters
     ----------
-    key, source, claim, status, errata, mutants
-        As in `Statement`.
+    key, source, claim, status, errata, gap, mutants
+        As in `Statement`; without words of its own the gap names the errata.
     given : str
         The assumptions.
 
@@ -225,7 +222,9 @@ def statement(
     def enter(proof: Proof) -> Proof:
         if key in _BOOK or status not in STATUSES or not mutants:
             raise InputError(f"statement {key!r} needs a key of its own, a status and a mutant")
-        _BOOK[key] = Statement(key, source, claim, status, given, errata, mutants, proof)
+        found = ", ".join(map(str, errata))
+        words = "" if status == "proved" else gap or f"erratum {found}"
+        _BOOK[key] = Statement(key, source, claim, status, given, errata, words, mutants, proof)
         return proof
 
     return enter

@@ -99,8 +99,8 @@ _ROWS = r"""
 
 
 def _rows() -> Errata:
-    cells = ([cell.strip() for cell in line.split(" | ")] for line in _ROWS.strip().splitlines())
-    return Errata(Erratum(int(number), *rest) for number, *rest in cells)
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in _ROWS.strip().splitlines()]
+    return Errata(Erratum(int(c[0]), c[1], c[2], c[3], c[4], c[5], c[6]) for c in cells)
 
 
 #: The 36 rows, without the keys of statements.

@@ -104,6 +104,7 @@ def _(d: Derivation, extra: Any = 0, sign: int = 1) -> None:
     r"REFUTED: Constraint 1 (or 2) makes (3)-(4) an optimal partition",
     {"an earlier r_2": {"late": 2}},
     status="refuted",
+    gap="the last share may be negative",
     given=r"$\sigma=\tau=\chi=1$, $r=(0,5)$",
     errata=(13,),
 )
@@ -129,6 +130,7 @@ def _(d: Derivation, late: int = 5) -> None:
     r"$s_i = r_i$ for all $i$: no inserted idle time, and (3)-(4) is optimal (1.opt)",
     {"send longer than the gap": {"sign": -1}},
     status="corrected",
+    gap="the waits must add up to less than sigma (tau + chi)",
     given=GIVEN_I,
     errata=(13, 16),
 )
@@ -154,6 +156,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     r"REFUTED: Constraint 1 implies Constraint 2",
     {"slower nodes": {"compute": 8}},
     status="refuted",
+    gap="a share may exceed 1",
     given=r"$\sigma=\tau=1$, $\chi=1/10$, $r=(0,1,9)$",
     errata=(14,),
 )
@@ -176,6 +179,7 @@ def _(d: Derivation, compute: Any = Fraction(1, 10)) -> None:
     r"$\frac{n(n-1)}2\tau < \tau+\chi$: $n \le 14, 10, 7, 5$ for $\tau=1,2,4,8$, $\chi=100$",
     {"n(n-1)/2 for n(n+1)/2": {"lag": -1}, "n <= 15": {"most": (15, 10, 7, 5)}},
     status="corrected",
+    gap="all shares must be positive",
     given=GIVEN_I + r"; $\alpha_i > 0$, $\sum\alpha_i = 1$",
     errata=(14, 15),
 )

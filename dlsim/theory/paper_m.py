@@ -142,6 +142,7 @@ def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
     r"$\Delta > 0$ alone does not suffice",
     {"twice the floor": {"floor": 2 * sigma * Cms}, "limit 0": {"floor": 0}},
     status="corrected",
+    gap="gamma > 0 is needed, not only A + D - s > 0",
     given=GIVEN,
     errata=(2,),
 )

@@ -100,6 +100,7 @@ def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
     r"$e^k = (C_1+C_2C_4) + \phi k$",
     {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}},
     status="refuted",
+    gap="wrong constant and sign",
     given=r"$C_2 = \phi L$, $C_5 = 1/L$, $\phi, L > 0$",
     errata=(6, 7),
 )
@@ -154,6 +155,7 @@ def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> 
     given=GIVEN,
     errata=(4,),
     status="corrected",
+    gap="the n-th share must be positive",
 )
 def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     powers_below_one(d)
@@ -211,6 +213,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     r"decreases up to $N^*$ and not beyond, and $N^*$ is finite",
     {"ST matters not": {"setup": phi}, "other numbers": {"sc": 6}},
     status="corrected",
+    gap="it needs ST > 0, and holds only beyond N* nodes",
     given=GIVEN,
     errata=(8, 35, 36),
 )
@@ -296,6 +299,7 @@ def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
     r"the paper has $\ge$",
     {"equality": {"slack": 0}, "k for k+1": {"shift": 0}},
     status="corrected",
+    gap="strict for phi > 0",
     given=GIVEN,
     errata=(10,),
 )

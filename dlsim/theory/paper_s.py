@@ -127,6 +127,7 @@ def _coincidences(names: int) -> Iterator[tuple[int, ...]]:
     r"instance is the independence number (indices as in errata 24 to 27)",
     {"indices as printed": {"shift": 0}, "two connections a link": {"cap": 2}},
     status="corrected",
+    gap="indices of the links, isolated vertices and priorities of 0 are corrected",
     given="any finite graph without loops; links with bw = max-connect = 1",
     errata=(24, 25, 26, 27),
 )

@@ -314,6 +314,7 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     r"attains the bound of opt.blk",
     {"falling load": {"sign": -1}},
     status="argued",
+    gap="continuity and the intermediate value theorem are used in words",
     given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; $\sigma$ so large that $e > r_n$",
 )
 def _(d: Derivation, sign: int = 1) -> None:
