@@ -1,0 +1,101 @@
+"""NP-completeness as a program: maximum independent set, solved as a steady state.
+
+Paper S, appendix: from a graph a platform is built whose best throughput is the size of
+a largest set of vertices without an edge. Indices are the corrected ones: link l_{j+1} of
+cluster i leads from the j-th to the (j + 1)-th shared link on its route, and a vertex
+without edges has one direct link.
+"""
+
+from collections.abc import Hashable
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.steady.model import Platform
+from dlsim.steady.program import solve_program
+
+
+def instance(graph: nx.Graph) -> Platform:
+    r"""Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Vertices become clusters 1..n in the graph's order; edges become the shared links
+        "common 1", "common 2", ... of bandwidth 1 and max-connect 1.
+
+    Returns
+    -------
+    Platform
+        ``links`` also names the ends of each link (columns start and end); the only
+        routes are those from cluster 0, :math:`L_{0,i}` of (7).
+
+    Raises
+    ------
+    InputError
+        For an empty graph, a directed one, or one with a loop.
+
+    Examples
+    --------
+    >>> list(instance(nx.path_graph(2)).routes[0, 1])
+    ['own 1.1', 'common 1', 'own 1.2']
+    """
+    if graph.is_directed() or graph.is_multigraph() or nx.number_of_selfloops(graph):
+        raise InputError(f"the graph must be simple and undirected, got {graph}")
+    if not len(graph):
+        raise InputError("the graph must have at least one vertex, got none")
+    number = {vertex: i for i, vertex in enumerate(graph, start=1)}
+    ends: dict[str, tuple[str, str]] = {
+        f"common {k}": (f"Q{k}a", f"Q{k}b") for k, _ in enumerate(graph.edges, start=1)
+    }
+    routes: dict[tuple[int, int], list[str]] = {}
+    for vertex, i in number.items():
+        shared = [k for k, edge in enumerate(graph.edges, start=1) if vertex in edge]
+        stops = ["C0", *(f"Q{k}{side}" for k in shared for side in "ab"), f"C{i}"]
+        own = [f"own {i}.{j}" for j in range(1, len(shared) + 2)]
+        ends.update(zip(own, zip(stops[::2], stops[1::2], strict=True), strict=True))
+        common = [f"common {k}" for k in shared]
+        routes[0, i] = [link for pair in zip(own, common, strict=False) for link in pair] + own[-1:]
+    n = len(number)
+    links = pd.DataFrame.from_dict(ends, orient="index", columns=["start", "end"])
+    unit = np.ones(n + 1)
+    return Platform(
+        speed=[0, *[1] * n],
+        gateway=[n, *[1] * n],
+        links=links.assign(bandwidth=1.0, max_connect=1),
+        routes=routes,
+        priority=[1, *[0] * n],
+        work=unit,
+        data=unit,
+    )
+
+
+def largest_independent_set(graph: nx.Graph) -> set[Hashable]:
+    """Find a largest independent set by scheduling on the platform of the graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Simple and undirected.
+
+    Returns
+    -------
+    set
+        Vertices whose cluster got a connection; their number is the best throughput.
+
+    Raises
+    ------
+    InputError
+        As for `instance`.
+    StudyError
+        If the mixed program is not solved.
+
+    Examples
+    --------
+    >>> len(largest_independent_set(nx.cycle_graph(5)))
+    2
+    """
+    best = solve_program(instance(graph))
+    return {v for i, v in enumerate(graph, start=1) if best.work[0, i] > 0.5}

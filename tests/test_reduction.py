@@ -1,0 +1,174 @@
+"""Paper S's reduction: best throughput = independence number, and Lemma 1 both ways."""
+
+import itertools
+import os
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError, ScheduleError
+from dlsim.steady import Allocation, Platform, solve_program
+from dlsim.steady.reduction import instance, largest_independent_set
+
+#: 1: all 52 graphs of up to 5 vertices; 4: the 156 graphs of 6 vertices as well (paper scale).
+VERTICES = 6 if float(os.environ.get("DLSIM_TEST_SCALE", "1")) >= 4 else 5
+GRAPHS = [
+    nx.convert_node_labels_to_integers(graph)
+    for graph in nx.graph_atlas_g()
+    if 1 <= len(graph) <= VERTICES
+]
+
+
+def independence_number(graph):
+    """Largest edge-free subset of vertices, by trying every subset."""
+    edges = {frozenset(edge) for edge in graph.edges}
+    return max(
+        len(chosen)
+        for size in range(len(graph) + 1)
+        for chosen in itertools.combinations(graph, size)
+        if not any(frozenset(pair) in edges for pair in itertools.combinations(chosen, 2))
+    )
+
+
+def test_there_are_as_many_graphs_as_there_should_be():
+    # 1 + 2 + 4 + 11 + 34 (+ 156) unlabelled graphs: OEIS A000088
+    assert len(GRAPHS) == 52 + (VERTICES == 6) * 156
+
+
+def test_brute_force_knows_the_textbook_graphs():
+    known = {"P3": 2, "C5": 2, "K4": 1, "E3": 3, "star": 4}
+    graphs = {
+        "P3": nx.path_graph(3),
+        "C5": nx.cycle_graph(5),
+        "K4": nx.complete_graph(4),
+        "E3": nx.empty_graph(3),
+        "star": nx.star_graph(4),
+    }
+    assert {name: independence_number(graph) for name, graph in graphs.items()} == known
+
+
+def test_the_optimum_is_the_independence_number():
+    for graph in GRAPHS:
+        best = solve_program(instance(graph))
+        assert best.objective == pytest.approx(independence_number(graph), abs=1e-6), graph.edges
+
+
+def test_the_schedule_names_an_independent_set():
+    for graph in GRAPHS:
+        chosen = largest_independent_set(graph)
+        assert not graph.subgraph(chosen).edges
+        assert len(chosen) == independence_number(graph)
+
+
+def test_lemma_1_routes_share_a_link_exactly_where_there_is_an_edge():
+    for graph in GRAPHS:
+        routes = instance(graph).routes
+        for i, j in itertools.combinations(range(len(graph)), 2):
+            shared = set(routes[0, i + 1]) & set(routes[0, j + 1])
+            assert bool(shared) == graph.has_edge(i, j)
+
+
+def test_every_route_leads_from_cluster_0_to_its_cluster():
+    for graph in GRAPHS:
+        p = instance(graph)
+        for (_, i), route in p.routes.items():
+            ends = p.links.loc[list(route), ["start", "end"]].to_numpy()
+            assert ends[0, 0] == "C0"
+            assert ends[-1, 1] == f"C{i}"
+            assert (ends[1:, 0] == ends[:-1, 1]).all()
+
+
+def test_an_independent_set_is_a_valid_allocation_and_another_set_is_not():
+    graph = nx.path_graph(4)
+    p = instance(graph)
+
+    def throughput(vertices):
+        work, connections = np.zeros((5, 5)), np.zeros((5, 5))
+        for v in vertices:
+            work[0, v + 1] = connections[0, v + 1] = 1
+        allocation = Allocation(p, work, connections)
+        allocation.check()
+        return allocation.objective
+
+    assert throughput({0, 2}) == throughput({1, 3}) == 2
+    with pytest.raises(ScheduleError, match=r"\(6d\) link common 2"):
+        throughput({1, 2})
+
+
+def test_the_relaxation_bounds_the_optimum():
+    # hand cases of the appendix: P3, C5, K4 have the bounds 2, 5/2, 2
+    graphs = (nx.path_graph(3), nx.cycle_graph(5), nx.complete_graph(4))
+    bounds = [solve_program(instance(graph), integer=False).objective for graph in graphs]
+    assert bounds == pytest.approx([2, 2.5, 2])
+
+
+@pytest.mark.parametrize(
+    ("speed", "priority", "bandwidth", "cap", "bound", "best"),
+    [
+        ((10, 2), (1, 1), 3, 2, 6, 6),
+        ((10, 0), (1, 1), 3, 2, 5, 5),
+        ((10, 2), (1, 1), 3, 1, 5, 5),
+        ((7, 0), (2, 0), 3, 0, 3.5, 3.5),
+    ],
+)
+def test_two_clusters_by_hand(speed, priority, bandwidth, cap, bound, best):
+    p = Platform(
+        speed=speed,
+        gateway=(20, 20),
+        links=pd.DataFrame({"bandwidth": [bandwidth], "max_connect": [cap]}),
+        routes={(0, 1): [0], (1, 0): [0]},
+        priority=priority,
+        work=(1, 1),
+        data=(1, 1),
+    )
+    assert solve_program(p, integer=False).objective == pytest.approx(bound)
+    assert solve_program(p).objective == pytest.approx(best)
+
+
+def test_half_a_connection_is_none():
+    # two applications share one link with one connection to the only fast cluster
+    p = Platform(
+        speed=(0, 0, 10),
+        gateway=(9, 9, 9),
+        links=pd.DataFrame({"bandwidth": [4.0], "max_connect": [1]}),
+        routes={(0, 2): [0], (1, 2): [0]},
+        priority=(1, 1, 0),
+        work=(1, 1, 1),
+        data=(1, 1, 1),
+    )
+    assert solve_program(p, integer=False).objective == pytest.approx(2)
+    assert solve_program(p).objective == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    "graph", [nx.Graph(), nx.DiGraph([(0, 1)]), nx.Graph([(0, 0)]), nx.MultiGraph([(0, 1)])]
+)
+def test_what_is_no_simple_graph_is_refused(graph):
+    with pytest.raises(InputError, match="graph"):
+        instance(graph)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": [1, -1]}, "speed"),
+        ({"gateway": [1]}, "gateway must have 2"),
+        ({"routes": {(0, 1): ["x"]}}, "route 0 -> 1"),
+        ({"origin": [0, 5]}, "origin"),
+        ({"links": pd.DataFrame({"bandwidth": [1.0]})}, "max_connect"),
+    ],
+)
+def test_what_is_no_platform_is_refused(change, message):
+    values = {
+        "speed": [1, 1],
+        "gateway": [1, 1],
+        "links": pd.DataFrame({"bandwidth": [1.0], "max_connect": [1]}),
+        "routes": {(0, 1): [0]},
+        "priority": [1, 1],
+        "work": [1, 1],
+        "data": [1, 1],
+    }
+    with pytest.raises(InputError, match=message):
+        Platform(**(values | change))
