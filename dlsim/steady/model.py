@@ -158,13 +158,13 @@ class Allocation:
             Naming the first constraint that does not hold.
         """
         p = self.platform
+        if self.work.shape != (len(p.priority), p.clusters):
+            raise ScheduleError(f"work must have the shape (A, K), got {self.work.shape}")
         for name, used, limit in self._rows():
             if used > limit + SLACK * max(1.0, abs(limit)):
                 raise ScheduleError(f"{name}: {used:g} exceeds {limit:g}")
         if (self.work < -SLACK).any() or (np.asarray(self.connections) < 0).any():
             raise ScheduleError("(6f), (6g): work and connections must be at least 0")
-        if self.work.shape != (len(p.priority), p.clusters):
-            raise ScheduleError(f"work must have the shape (A, K), got {self.work.shape}")
 
     def _rows(self) -> "list[tuple[str, float, float]]":
         """Return (name, used, limit) of every row of (6b) to (6e)."""

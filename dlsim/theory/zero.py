@@ -92,9 +92,8 @@ def _points(symbols: list[Any]) -> Iterator[dict[Any, Any]]:
 
 def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
     """Find an exact point at which a numerator is certainly not zero."""
-    opaque = {g: e for e, g in names.items() if not (e.is_Pow or isinstance(e, sp.exp))}
-    back = {g: e for e, g in names.items() if g not in opaque}
-    whole = numerator.xreplace(back)
+    free = (sp.Indexed, sp.core.function.AppliedUndef)
+    whole = numerator.xreplace({g: e for e, g in names.items() if not isinstance(e, free)})
     symbols = sorted(whole.free_symbols, key=lambda s: (s.name, s.sort_key()))
     for point in _points(symbols):
         if _constant_is_nonzero(whole.subs(point)):

@@ -1,0 +1,287 @@
+"""Every statement has its status, every proof stands, every mutant falls; never rendered text."""
+
+import ast
+import graphlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sympy as sp
+
+from dlsim import theory
+from dlsim.errors import InputError
+from dlsim.theory import ProofError, UndecidedError, is_zero
+from dlsim.theory.book import STATUSES, statement
+
+#: What each statement is found to be; p proved, c corrected, r refuted, a argued.
+STATUS = {
+    **dict.fromkeys(
+        "4.5 4.1-4.4 E(n) 4.6g 4.11r 4.12 4.12G 4.12fin 4.13->4.6 b->1 5.1 5.2a disc ajmono L5.1 "
+        "5.3 5.3r OPR nmin0 NmaxW 1.3-4 1.opt 1.T2 6.rec 6.closed 6.mono 6.EhatE 6.safe 6.nmin "
+        "opt.blk U.rec U.cj U.sum U.mk U.M1 U.inf B.4".split(),
+        "proved",
+    ),
+    **dict.fromkeys(
+        "4.6inf 4.7-4.10 last N* 5.2ST L5.2 M.n+1 5.2c nminW 1.pos 1.T3 1.C1C2 SysLoad S.L1 "
+        "S.period S.G5 S.LPRR B.7 B.Gops M.names".split(),
+        "corrected",
+    ),
+    **dict.fromkeys(["5.2b", "5.sum", "1.T3cex", "1.C1C2cex"], "refuted"),
+    "opt.att": "argued",
+}
+STATEMENTS = {s.key: s for s in theory.statements()}
+MUTANTS = [(key, name) for key, s in STATEMENTS.items() for name in s.mutants]
+
+
+@pytest.fixture(scope="module")
+def proven():
+    """Every statement, proved once for the whole file."""
+    return {item.key: item for item in theory.prove()}
+
+
+def test_statuses(proven):
+    assert {key: item.status for key, item in proven.items()} == STATUS
+
+
+@pytest.mark.parametrize(("key", "mutant"), MUTANTS, ids=lambda value: str(value))
+def test_mutant_falls(key, mutant):
+    """A wrong variant is refuted outright: an undecided step would not do."""
+    s = STATEMENTS[key]
+    with pytest.raises(ProofError) as caught:
+        s.prove(**s.mutants[mutant])
+    assert not isinstance(caught.value, UndecidedError), caught.value
+
+
+def test_every_statement_has_a_mutant_and_a_source():
+    for s in STATEMENTS.values():
+        assert s.mutants, s.key
+        assert s.source, s.key
+        assert s.claim, s.key
+        assert bool(s.gap) == (s.status != "proved"), s.key
+
+
+def test_kinds_of_steps_agree_with_the_status(proven):
+    for key, item in proven.items():
+        kinds = {step.kind for step in item.steps}
+        assert ("refutation" in kinds) == (item.status == "refuted"), key
+        assert ("prose" in kinds) == (item.status == "argued"), key
+        assert kinds & {"identity", "sign", "induction", "exact", "refutation"}, key
+
+
+def test_statements_rest_on_each_other_without_a_circle(proven):
+    uses = {key: set(item.cited) for key, item in proven.items()}
+    assert set().union(*uses.values()) <= set(uses)
+    graphlib.TopologicalSorter(uses).prepare()
+    assert uses["6.safe"] == {"6.EhatE"}
+
+
+def test_every_erratum_is_decided_by_a_statement():
+    errata = theory.errata()
+    assert [e.number for e in errata] == list(range(1, 37))
+    assert {e.severity for e in errata} == {"A", "B", "C", "-"}
+    for e in errata:
+        assert all([e.where, e.printed, e.correct, e.proof, e.consequence]), e.number
+        assert {STATEMENTS[key].status for key in e.keys}, e.number
+    decided = {e.number: {STATEMENTS[key].status for key in e.keys} for e in errata}
+    # where the print is false, something says so: it is corrected or refuted
+    assert [number for number, words in decided.items() if words <= {"proved"}] == [33]
+
+
+def test_keys_and_prefixes():
+    assert list(theory.statements("5.2").statuses) == ["5.2a", "5.2b", "5.2ST", "5.2c"]
+    assert list(theory.statements("5.1").statuses) == ["5.1"]
+    assert list(theory.prove(["U.rec", "5.1"]).statuses) == ["5.1", "U.rec"]
+    with pytest.raises(InputError, match=r"'5\.9'.*known: 4\.5"):
+        theory.prove("5.9")
+
+
+# ------------------------------------------------------------------ strictness
+
+x, y = sp.symbols("x y", positive=True)
+b = sp.Symbol("b", positive=True)
+n = sp.Symbol("n", integer=True, positive=True)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        (x + y) ** 3 - x**3 - 3 * x**2 * y - 3 * x * y**2 - y**3,
+        b ** (n + 1) - b * b**n,
+        (1 - b ** (2 * n)) / (1 - b**n) - 1 - b**n,
+        sp.exp(x + y) - sp.exp(x) * sp.exp(y),
+        sp.exp(-x * (y + 1)) * sp.exp(x * y) - sp.exp(-x),
+    ],
+)
+def test_zero_is_seen(expr):
+    assert is_zero(expr)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [x - y, b ** (n + 1) - b**n, sp.exp(x) - 1 - x, sp.exp(2 * x) - sp.exp(x), sp.pi * 0 + 1],
+)
+def test_not_zero_is_seen_by_an_exact_point(expr):
+    assert not is_zero(expr)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        sp.sin(x) ** 2 + sp.cos(x) ** 2 - 1,  # zero
+        sp.log(x * y) - sp.log(y),  # not zero
+        sp.sqrt(x) - x,
+    ],
+)
+def test_undecided_is_an_error_and_no_guess(expr):
+    """The values would be easy to guess from numbers; the first is zero."""
+    with pytest.raises(UndecidedError, match="cannot decide"):
+        is_zero(expr)
+
+
+def test_a_tiny_difference_is_a_difference():
+    with pytest.raises(ProofError, match="not identical"):
+        theory.Derivation().equal(x, x * (1 + sp.Rational(1, 10**40)), "almost")
+
+
+def derivation(**facts):
+    d = theory.Derivation()
+    for fact in facts.values():
+        d.assume(fact)
+    return d
+
+
+def test_certificates_need_known_signs():
+    p = sp.Symbol("p", positive=True)
+    with pytest.raises(ProofError, match="not known yet"):
+        theory.Derivation().positive(1 - b, p, "assumed nowhere", {p: 1 - b})
+    assert derivation(fact=1 - b).positive(b - b**2, b * p, "given", {p: 1 - b})
+    with pytest.raises(ProofError, match="not made of positive parts"):
+        derivation(fact=1 - b).positive(b * (b - 1), -b * p, "wrong sign", {p: 1 - b})
+    with pytest.raises(ProofError, match="not identical"):
+        derivation(fact=1 - b).positive(b - b**2, p, "wrong form", {p: 1 - b})
+
+
+def test_at_least_zero_is_not_above_zero():
+    z = sp.Symbol("z", nonnegative=True)
+    p = sp.Symbol("p", positive=True)
+    d = theory.Derivation()
+    d.nonnegative(x * z, x * z, "may be 0")
+    with pytest.raises(ProofError, match="not made of positive parts"):
+        d.positive(x * z, x * z, "may be 0")
+    with pytest.raises(ProofError, match="not known yet"):
+        d.positive(x * z + 0, p, "a letter above 0 for a fact that is not", {p: x * z})
+
+
+def test_induction_needs_base_and_step():
+    d = theory.Derivation()
+    assert d.induct(n * (n + 1) / 2, n, n, "counting")
+    with pytest.raises(ProofError, match="wrong at n = 1"):
+        d.induct(n * (n + 1) / 2 + 1, n, n, "another base")
+    with pytest.raises(ProofError, match="next term"):
+        d.induct(n**2, n, n, "another step")
+    with pytest.raises(ProofError, match="the step is not"):
+        d.grows(n - 3 + 3, n, 1, 2, "wrong step")
+    with pytest.raises(ProofError, match="value at"):
+        d.grows(n + 1, n, 1, 1, "wrong base")
+
+
+def test_the_derivative_must_be_the_derivative():
+    d = theory.Derivation()
+    assert d.climbs(sp.exp(x) - 1, x, sp.exp(x), "rises")
+    with pytest.raises(ProofError, match="derivative"):
+        d.climbs(sp.exp(x) - 1, x, x, "another slope")
+    with pytest.raises(ProofError, match="value at"):
+        d.climbs(sp.exp(x), x, sp.exp(x), "does not start at 0")
+
+
+def test_facts_hold_only_in_range():
+    d = theory.Derivation()
+    d.assume(1 - b**n)
+    d.at(1 - b**n, {n: n + 1})
+    for value in (n / 2, n - 1, sp.Integer(0)):
+        with pytest.raises(ProofError, match="outside the range"):
+            d.at(1 - b**n, {n: value})
+
+
+def test_exact_facts_must_be_true():
+    d = theory.Derivation()
+    with pytest.raises(ProofError, match="does not hold"):
+        d.exact(sp.Rational(1, 3) == 0.333, "1/3", "not quite")
+    with pytest.raises(ProofError, match="does not hold"):
+        d.refute(x > y, "x", "a relation that is not evaluated is no fact")
+    with pytest.raises(ProofError, match="is identical"):
+        d.differ(x * (x + 1), x**2 + x, "the same twice")
+
+
+def test_a_proof_must_reach_the_status_it_claims(monkeypatch):
+    book = {}
+    monkeypatch.setattr("dlsim.theory.book._BOOK", book)
+
+    @statement("t.1", "test", "1 = 1", {"none": {}}, status="refuted")
+    def _(d):
+        d.equal(x, x, "nothing is refuted")
+
+    with pytest.raises(ProofError, match=r"t\.1 is refuted, its steps are shown"):
+        book["t.1"].prove()
+    with pytest.raises(InputError, match=r"t\.1"):
+        statement("t.1", "test", "twice", {"none": {}})(lambda d: None)
+    with pytest.raises(InputError, match=r"t\.2"):
+        statement("t.2", "test", "no mutant", {})(lambda d: None)
+
+
+# ---------------------------------------------------------------- report, display
+
+
+def test_report_counts_and_never_raises(monkeypatch):
+    text = theory.report(["5.1", "5.sum"])
+    assert text.splitlines()[-1] == "2 statements: 1 proved, 1 refuted"
+    monkeypatch.setitem(
+        vars(STATEMENTS["5.1"]), "proof", lambda d: d.equal(x, y, "a step that does not hold")
+    )
+    assert theory.report("5.1").splitlines()[-1] == "1 statements: 1 FAILED"
+    assert theory.main("5.1") == 1
+
+
+def test_exit_status(capsys):
+    assert theory.main("5.sum") == 0
+    assert theory.main("no such key") == 2
+    out, err = capsys.readouterr()
+    assert "refuted" in out
+    assert "no such key" in err
+
+
+def test_everything_renders(proven):
+    """Shown, not compared: the markup is there and escaped."""
+    for item in proven.values():
+        page = item._repr_html_()
+        assert item.status in page
+        assert page.count("<tr>") == len(item.steps) + 1
+        assert item._repr_latex_().count("&&") == sum(bool(step.tex) for step in item.steps)
+    assert theory.statements()._repr_html_().count("<tr>") == len(STATUS) + 1
+    assert theory.errata()._repr_html_().count("<tr>") == 37
+    assert len(str(theory.errata()).splitlines()) == 36
+    assert len(str(theory.statements()).splitlines()) == len(STATUS)
+    assert set(STATUS.values()) == set(STATUSES)
+
+
+def test_theory_imports_no_engine():
+    code = (
+        "import sys, dlsim.theory; "
+        "print([m for m in sys.modules if m.startswith('dlsim.') and 'theory' not in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(done.stdout) == ["dlsim.errors"]
+
+
+def test_no_proof_asks_for_numbers():
+    """The prover never evaluates in floating point: no evalf, N, nsolve, simplify."""
+    folder = Path(theory.__file__).parent
+    asked = {
+        f"{path.name}: {node.attr}"
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr in {"evalf", "N", "n", "nsolve", "equals", "simplify", "is_zero"}
+    }
+    assert asked == set()
