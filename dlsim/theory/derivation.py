@@ -447,6 +447,9 @@ class Derivation:
     def exact(self, condition: Any, formula: str, why: str) -> None:
         """Show a fact about given numbers: exact arithmetic, or a finite enumeration.
 
+        An order between constants with a logarithm is SymPy's, which raises the precision
+        until the sign is certain.
+
         Parameters
         ----------
         condition : bool or sympy Boolean
