@@ -416,7 +416,7 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, c):  # t
     float
         The offer to `probe`, nan if there is none.
     """
-    size, i = len(q), 0
+    size, i, answer = len(q), 0, np.nan
     while i < size:
         now, j = q[i].arrival, i + 1
         while j < size and q[j].arrival == now:
@@ -440,14 +440,14 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, c):  # t
                 given = due - now
                 while now + given < due:  # so that arrival + deadline reproduces it
                     given = np.nextafter(given, np.inf)
-            if x == probe:
-                dispatch(np.inf, True, q, r, s, nodes, start, end)
-                return given if admitted[x] else np.nan
+            if x == probe:  # what it would get is known; nobody else matters
+                answer, j = given if admitted[x] else np.nan, size
+                break
             if r.commit:
                 dispatch(now, True, q, r, s, nodes, start, end)
         i = j
     dispatch(np.inf, True, q, r, s, nodes, start, end)
-    return np.nan
+    return answer
 
 
 @kernel

@@ -177,7 +177,7 @@ def pop(heap, size):  # type: ignore[no-untyped-def]
     return size
 
 
-@kernel
+@kernel(inline=True)
 def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
     """Count as idle what is free by t, of running blocks and planned completions.
 
