@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.kernel import TOL
 from dlsim.realtime import planner
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.chunks import has_positive_shares, lay_out
@@ -225,7 +226,18 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
             f"order function {name} must return one number per task, shape ({len(tasks)},) "
             f"without NaN; got shape {keys.shape}"
         )
-    return keys
+    return _places(keys, 0.0)
+
+
+def _places(keys: Floats, tol: float) -> Floats:
+    """Number keys from the smallest up; keys that are one up to `tol` share a number."""
+    order = np.argsort(keys, kind="stable")
+    inner = keys[order]
+    scale = np.maximum(1.0, np.maximum(np.abs(inner[1:]), np.abs(inner[:-1])))
+    apart = inner[1:] - inner[:-1] > tol * scale
+    places = np.empty(len(keys))
+    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(keys)]
+    return places
 
 
 def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float) -> Rules:
@@ -265,6 +277,8 @@ def _run(
         offer = planner.run(q, rules, state, members, probe, deadline, *out, table)
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
+        if rules.edf:
+            q.key = _places(given.arrival + deadline, TOL)
         drop = reading.late == "drop"
         planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, table)
     return _Run(deadline, admitted, nodes, start, end, offer)

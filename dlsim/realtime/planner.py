@@ -22,7 +22,15 @@ import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, meets, same_instant
 from dlsim.realtime.partition import cost_derivative, duration, fastest, fewest
-from dlsim.realtime.state import absorb, fill_todo, next_instant, pop, push, sort_todo
+from dlsim.realtime.state import (
+    absorb,
+    fill_todo,
+    goes_before,
+    next_instant,
+    pop,
+    push,
+    sort_todo,
+)
 
 
 @kernel
@@ -147,15 +155,14 @@ def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             here = cursor < stop and (
                 s.plan[0, cursor].start <= t or same_instant(s.plan[0, cursor].start, t)
             )
-            ahead = cursor < stop and (
-                rank < s.plan[0, cursor].rank
-                or (rank == s.plan[0, cursor].rank and x < s.plan[0, cursor].task)
+            ahead = cursor < stop and goes_before(
+                rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task
             )
             if turn and (ahead or not here):
                 turn = False
-                if ahead and r.edf:  # a tie that x wins by its index ends just beyond it
+                if ahead and r.edf:  # a tie that x wins by its index ends beyond the tolerance
                     due = s.plan[0, cursor].rank
-                    later = min(later, due if due > rank else np.nextafter(due, np.inf))
+                    later = min(later, due if due > rank else latest_finish(due))
                 head = ahead or cursor == stop
                 if (r.strict and head) or (not r.strict and not blocked and n <= idle):
                     return True, t, link, idle, block, size, cursor, later
@@ -416,7 +423,7 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, c):  # t
     float
         The offer to `probe`, nan if there is none.
     """
-    size, i = len(q), 0
+    size, i, answer = len(q), 0, np.nan
     while i < size:
         now, j = q[i].arrival, i + 1
         while j < size and q[j].arrival == now:
@@ -435,19 +442,21 @@ def run(q, r, s, members, probe, deadline, admitted, nodes, start, end, c):  # t
                     break
                 if not bargains and r.negotiate > 0:
                     due, bargains = earliest(x, now, q, r, c), True
-                if not bargains or not due <= ceiling or due == np.inf:
+                elif not due > now + given:
+                    due = np.nextafter(now + given, np.inf)
+                if not bargains or due == np.inf or not meets(due, ceiling):
                     break
                 given = due - now
                 while now + given < due:  # so that arrival + deadline reproduces it
                     given = np.nextafter(given, np.inf)
-            if x == probe:
-                dispatch(np.inf, True, q, r, s, nodes, start, end)
-                return given if admitted[x] else np.nan
+            if x == probe:  # what it would get is known; nobody else matters
+                answer, j = given if admitted[x] else np.nan, size
+                break
             if r.commit:
                 dispatch(now, True, q, r, s, nodes, start, end)
         i = j
     dispatch(np.inf, True, q, r, s, nodes, start, end)
-    return np.nan
+    return answer
 
 
 @kernel
@@ -470,8 +479,7 @@ def run_all_admitted(q, r, waiting, drop, nodes, start, end, c):  # type: ignore
             while stop < size and q[stop].arrival == q[i].arrival:
                 stop += 1
             for k in range(i, stop):
-                rank = q[k].due if r.edf else q[k].key
-                length = push(waiting, length, rank, k)
+                length = push(waiting, length, q[k].key, k)
             i = stop
         x = waiting[0].nodes  # the second field breaks ties: here the table order
         length = pop(waiting, length)

@@ -53,7 +53,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a refused task could have had; not attained: only deadlines just above it."""
+    """What a refused task could have had; not attained: only deadlines just above a tie."""
 
     deadline: object
     nodes: int
@@ -189,10 +189,9 @@ class Twin:
                 TempSTList = self.Schedulability_Test(Ti, now)  # l.12
                 if TempSTList is None and (offers or negotiate is not None):
                     asked[Ti.index] = offer = self.negotiated(Ti, now)
-                    if negotiate is not None and offer is not None and offer.attained:
-                        if offer.deadline <= negotiate * Ti.deadline:
-                            Ti.deadline = offer.deadline
-                            TempSTList = self.Schedulability_Test(Ti, now)
+                    if offer and offer.deadline <= Fraction(negotiate or 0) * Ti.deadline:
+                        Ti.deadline = offer.deadline
+                        TempSTList = self.Schedulability_Test(Ti, now)
                 verdict[Ti.index] = TempSTList is not None
                 if TempSTList is not None:
                     self.AdmittedTasksList = TempSTList  # l.13-14
@@ -342,7 +341,7 @@ class Twin:
 
     def just_above(self, probe, now):
         """A tie with a later index resolves only above the tie: no smallest deadline."""
-        tie, step = probe.deadline, Fraction(1)
+        tie, step = probe.deadline, Fraction(1, 2**40)
         while True:
             probe.deadline = tie + step
             found = self.tried(probe, now, attained=False)
