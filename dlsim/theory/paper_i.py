@@ -135,7 +135,7 @@ def _(d: Derivation, late: int = 5) -> None:
     errata=(13, 16),
 )
 def _(d: Derivation, sign: int = 1) -> None:
-    now, after, share = sp.symbols("r_{i-1} r_i alpha_{i-1}", real=True)
+    now, after, share = sp.symbols(r"r_{i-1} r_i \alpha_{i-1}", real=True)
     gap = after - now - share * sigma * tau
     d.assume(gap, "Constraint 2, for i = 2..n (r_0 does not exist)", strict=False)
     d.nonnegative(

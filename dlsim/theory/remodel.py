@@ -28,7 +28,7 @@ from dlsim.theory.words import (
     z,
 )
 
-E, P, slow, slower = positive("E P chi_i chi_{i+1}")
+E, P, slow, slower = positive(r"E P chi_i \chi_{i+1}")
 wait = sp.Symbol("p_i", nonnegative=True)
 GIVEN_6 = (
     r"$\sigma,\tau,\chi,E > 0$; $p_i = r_n-r_i \ge 0$; $\chi_i = \chi E/(E+p_i)$, "

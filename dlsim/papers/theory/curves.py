@@ -162,7 +162,7 @@ def accuracy(nodes: int, st: float, sigma: float = 1.0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["ratio", "engine", "printed"])
 
 
-def fig_accuracy(study: Study, n: int = 16, ax: Axes | None = None) -> Axes:
+def fig_accuracy(study: Study, n: int = 8, ax: Axes | None = None) -> Axes:
     """Draw the error of the engine's E(n) beside that of the printed formula.
 
     Parameters
