@@ -88,9 +88,10 @@ class Cluster:
         """Refuse what is not a cluster."""
         if not is_whole(self.nodes) or self.nodes < 1:
             raise InputError(f"nodes must be a whole number of at least 1, got {self.nodes!r}")
+        object.__setattr__(self, "nodes", int(self.nodes))
         for name in ("cms", "cps", "st", "sc"):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
+            if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
                 raise InputError(f"{name} must be a finite time of at least 0, got {value!r}")
         if self.cms + self.cps <= 0:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
