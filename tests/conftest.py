@@ -1,8 +1,11 @@
 """Keep every cache of the tests in a temporary folder, before numba is imported."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
-_CACHE = tempfile.mkdtemp(prefix="dlsim-tests-")
-os.environ.setdefault("DLSIM_CACHE", _CACHE)
+if "DLSIM_CACHE" not in os.environ:
+    os.environ["DLSIM_CACHE"] = tempfile.mkdtemp(prefix="dlsim-tests-")
+    atexit.register(shutil.rmtree, os.environ["DLSIM_CACHE"], ignore_errors=True)
 os.environ.setdefault("MPLBACKEND", "agg")

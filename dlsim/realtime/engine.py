@@ -326,11 +326,11 @@ def simulate(
     --------
     >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
     ...                       "deadline": [10, 64, 16]})
-    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "MCDF")
+    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
     >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
-    [[True, 0.0, 2, 8.0], [False, nan, 0, nan], [True, 8.0, 2, 16.0]]
-    >>> s.offer(1).deadline
-    32.0
+    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
+    >>> s.offer(2).deadline
+    20.0
     """
     reading = Reading() if reading is None else reading
     if not isinstance(reading, Reading):

@@ -7,6 +7,7 @@ Load Scheduling for Cluster Computing", UNL-CSE 2005-0014.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from numbers import Real
 from typing import Any, Self
 
 import pandas as pd
@@ -42,6 +43,22 @@ def choose(what: str, value: object, options: tuple[str, ...]) -> None:
         raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
 
 
+def is_whole(value: object) -> bool:
+    """Tell whether a value is a whole number: 3, numpy's 3 or 3.0, but not True.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for what is no number at all.
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
+
+
 @dataclass(frozen=True)
 class Cluster:
     r"""A head node that sends to N equal nodes, one after another (paper M, section 3).
@@ -69,11 +86,12 @@ class Cluster:
 
     def __post_init__(self) -> None:
         """Refuse what is not a cluster."""
-        if isinstance(self.nodes, bool) or int(self.nodes) != self.nodes or self.nodes < 1:
+        if not is_whole(self.nodes) or self.nodes < 1:
             raise InputError(f"nodes must be a whole number of at least 1, got {self.nodes!r}")
+        object.__setattr__(self, "nodes", int(self.nodes))
         for name in ("cms", "cps", "st", "sc"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
                 raise InputError(f"{name} must be a finite time of at least 0, got {value!r}")
         if self.cms + self.cps <= 0:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")

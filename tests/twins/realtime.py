@@ -51,6 +51,12 @@ class Record:
     offer: object = None
 
 
+class Records(list):
+    """One `Record` per task; `ties` counts what only exact arithmetic can tell apart."""
+
+    ties = 0
+
+
 @dataclass(frozen=True)
 class Offer:
     """What a refused task could have had; not attained: only deadlines just above a tie."""
@@ -132,6 +138,7 @@ class Twin:
         self.link_free = 0
         self.AdmittedTasksList = []
         self.done = {}  # index -> Entry, dispatched
+        self.ties = 0  # equal DC of unequal tasks, deadlines just above a tie
         self.visited = []  # what the last test compared with the new task's deadline
 
     # --- order -------------------------------------------------------------------
@@ -152,7 +159,11 @@ class Twin:
     def ordered(self, tasks, n_min):
         """Line 12, by non-increasing DC_i, or by the policy's own key; ties by index."""
         if self.order == "dc":
-            return sorted(tasks, key=lambda Ti: (-self.DC(Ti, n_min[Ti.index]), Ti.index))
+            DC = {Ti.index: self.DC(Ti, n_min[Ti.index]) for Ti in tasks}
+            finite = {(Ti.sigma, n_min[Ti.index]): DC[Ti.index] for Ti in tasks}
+            values = [d for d in finite.values() if d < inf]
+            self.ties += self.costs.cms > 0 and len(set(values)) < len(values)
+            return sorted(tasks, key=lambda Ti: (-DC[Ti.index], Ti.index))
         return sorted(tasks, key=self.static_key)
 
     def batch(self, tasks, now):
@@ -191,6 +202,7 @@ class Twin:
                     asked[Ti.index] = offer = self.negotiated(Ti, now)
                     if offer and offer.deadline <= Fraction(negotiate or 0) * Ti.deadline:
                         Ti.deadline = offer.deadline
+                        self.ties += not offer.attained
                         TempSTList = self.Schedulability_Test(Ti, now)
                 verdict[Ti.index] = TempSTList is not None
                 if TempSTList is not None:
@@ -198,7 +210,9 @@ class Twin:
                 if self.reading["batch_commit"] == "commit":
                     self.dispatch(now, True)
         self.dispatch(inf, False)
-        return [record(Ti, verdict[Ti.index], self.done, asked) for Ti in tasks]
+        rows = Records(record(Ti, verdict[Ti.index], self.done, asked) for Ti in tasks)
+        rows.ties = self.ties
+        return rows
 
     def occupied(self, NIList, entry):
         """Give a task any n nodes idle by its start; the whole cluster to an all-nodes task."""
@@ -378,7 +392,7 @@ class Twin:
             self.NIList = self.occupied(self.NIList, entry)
             self.link_free = max(self.link_free, self.costs.sent(entry))
             self.done[Ti.index] = entry
-        return [record(Ti, True, self.done, {}) for Ti in tasks]
+        return Records(record(Ti, True, self.done, {}) for Ti in tasks)
 
 
 def record(Ti, admitted, done, asked):

@@ -33,7 +33,8 @@ def _lines(
 ) -> Axes:  # fmt: skip
     ax = policy_lines(frame, x, ax=ax, **options)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.set_ylim(bottom=0)
+    top = 1.04 * float(frame[["estimate", "high"]].max().max())
+    ax.set_ylim(0, max(top, ax.get_ylim()[1]))  # an axis may be shared with other panels
     return ax
 
 
@@ -284,8 +285,10 @@ def fig_stability(study: Study, ax: Axes | None = None) -> Axes:
     tidy = tidy.melt(["axis", "replicate"], var_name="policy", value_name="range")
     table = summary(tidy, ["policy", "axis"], "range")
     place = {axis: k for k, axis in enumerate(table["axis"].unique())}
+    spread = {name: 0.09 * (k - 2) for k, name in enumerate(WITH_ADMISSION)}
+    where = table["axis"].map(place) + table["policy"].map(spread)
     ax = _lines(
-        table.assign(place=table["axis"].map(place)), "place", "", "range of the reject ratio",
+        table.assign(place=where), "place", "", "range of the reject ratio",
         "how far each policy moves", ax, interval="bar",
     )  # fmt: skip
     for line in ax.get_lines():

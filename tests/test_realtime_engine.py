@@ -1,0 +1,432 @@
+"""The real-time engine: paper M by hand, the exact twin, negotiation, bad input."""
+
+import math
+import random
+from fractions import Fraction as Q
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, simulate, workload
+from tests import strategies
+from tests.strategies import ROWS, SCALE, Instance, any_reading, close, differences, seeded
+
+# --- by hand -----------------------------------------------------------------------------
+# Exact figures worked out by hand from paper M's formulas; (start, nodes, completion) or None.
+
+C1_DEADLINES = [210, 209, 140, 139, 120, 119, 112, 111]
+C1_ENDS = [(1, 210), (2, 140), (2, 140), (3, 120), (3, 120), (4, 112), (4, 112), None]
+C1 = Instance(
+    4, Q(1), Q(1), Q(0), Q(0),
+    [(Q(1000 * i), Q(105), Q(d)) for i, d in enumerate(C1_DEADLINES)], [0] * 8,
+)  # fmt: skip
+C2 = Instance(4, Q(1), Q(1), Q(3), Q(2), [(Q(0), Q(21), Q(34))], [0])
+C3 = Instance(
+    2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(s), Q(d)) for s, d in [(6, 10), (18, 64), (6, 16)]],
+    [0, 0, 0],
+)  # fmt: skip
+#: The order rule of section 5 does not minimise the total cost: keys 1, 2, 3 cost less.
+COSTLY = Instance(
+    2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(s), Q(d)) for s, d in [(3, 17), (6, 32), (6, 19)]],
+    [1, 2, 3],
+)  # fmt: skip
+
+BY_HAND = [
+    (
+        C1,
+        "MCDF",
+        {},
+        [e and (1000 * i, e[0], 1000 * i + e[1]) for i, e in enumerate(C1_ENDS)],
+    ),
+    (C2, "MCDF", {}, [(0, 3, Q(233, 7))]),
+    (C2, "FIFOAN", {"an_nodes": "all"}, [None]),
+    (C2, "FIFOAN", {"an_nodes": "best"}, [(0, 3, Q(233, 7))]),
+    (C3, "MCDF", {}, [(0, 2, 8), None, (8, 2, 16)]),
+    (C3, "FIFOMN", {}, [(0, 2, 8), (8, 1, 44), None]),
+    (C3, "EDFMN", {}, [(0, 2, 8), (16, 1, 52), (8, 2, 16)]),
+    (COSTLY, "MCDF", {}, [(12, 2, 16), (0, 1, 12), (0, 1, 12)]),
+    (COSTLY, "user", {}, [(0, 1, 6), (0, 1, 12), (6, 1, 18)]),
+]
+
+
+@pytest.mark.parametrize(("instance", "policy", "reading", "wanted"), BY_HAND)
+def test_hand_cases(instance, policy, reading, wanted):
+    records = instance.exact(policy, reading)
+    assert [(r.start, r.nodes, r.completion) if r.admitted else None for r in records] == wanted
+    s = instance.simulate(policy, reading)
+    assert differences(records, s) == []
+    s.check()
+
+
+def test_an_arrival_at_a_planned_start():
+    # N=1, E=10 each: at 10 the waiting task starts, or competes with the more urgent newcomer
+    rows = [(Q(0), Q(5), Q(10)), (Q(0), Q(5), Q(40)), (Q(10), Q(5), Q(11))]
+    instance = Instance(1, Q(1), Q(1), Q(0), Q(0), rows, [0, 0, 0])
+    for policy in ("EDFMN", "EDFAN"):
+        for value, starts in [("dispatch", [0, 10, math.nan]), ("test", [0, 20, 10])]:
+            s = instance.simulate(policy, {"same_time": value})
+            assert s.tasks["start"].tolist() == pytest.approx(starts, nan_ok=True)
+            assert differences(instance.exact(policy, {"same_time": value}), s) == []
+
+
+def test_the_order_rule_does_not_minimise_the_total_cost():
+    assert COSTLY.simulate("MCDF").total_cost == 32
+    assert COSTLY.simulate("user").total_cost == 30
+
+
+def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
+    # N=2, Cms=Cps=1: E(1)=2 sigma, E(2)=4/3 sigma; EDF lets the second member go first
+    batch = Instance(
+        2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0]
+    )  # fmt: skip
+    for reading, starts in [({}, [4, 0]), ({"batch_commit": "commit"}, [0, math.nan])]:
+        s = batch.simulate("EDFAN", reading)
+        assert differences(batch.exact("EDFAN", reading), s) == []
+        assert s.tasks["start"].tolist() == pytest.approx(starts, nan_ok=True)
+
+
+# --- the exact twin -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ROWS)
+def test_every_decision_is_the_twins(policy):
+    count, ties, refused = round(160 * SCALE), 0, 0
+    for k in range(count):
+        source, instance = seeded((policy, k))
+        reading = any_reading(source.choice)
+        records = instance.exact(policy, reading)
+        s = instance.simulate(policy, reading)
+        found = differences(records, s)
+        if found and records.ties:
+            ties += 1
+            continue
+        assert found == [], (k, policy, reading, instance)
+        s.check()
+        refused += sum(not r.admitted for r in records)
+    print(f"{policy}: {count} instances, {refused} tasks refused, {ties} decided by a tie")
+    assert ties <= count // 100
+    assert refused > 0 or not ROWS[policy].admission
+
+
+#: The rows on which a switch acts, where these are not all.
+ACTS_ON = {
+    "an_nodes": [name for name, row in ROWS.items() if row.nodes == "all"],
+    "mn_order": ["MCDF", "FIFOMN", "EDFMN", "user"],
+    "mn_count": [name for name, row in ROWS.items() if row.nodes == "min"],
+    "dc_at_N": ["MCDF", "dc in line"],
+    "order_when": ["MCDF", "dc in line"],
+    "batch_commit": [name for name, row in ROWS.items() if row.admission and "FIFO" not in name],
+    "late": [name for name, row in ROWS.items() if not row.admission],
+    "same_time": ["MCDF", "EDFMN", "EDFAN", "EDFANNA", "edf in line", "user", "user all"],
+}
+#: Where a switch seldom matters, more instances than the usual.
+SELDOM = {"order_when": 400}
+
+
+def _meeting(source: random.Random, instance: Instance, policy: str) -> Instance:
+    """Add a newcomer that arrives exactly when a waiting task is planned to start."""
+    records = instance.exact(policy)
+    starts = [
+        record.start
+        for record, (arrival, _, _) in zip(records, instance.rows, strict=True)
+        if record.start is not None and record.start > arrival
+    ]
+    starts = [t for t in starts if Q(float(t)) == t]
+    if not starts:
+        return instance
+    now, sigma = source.choice(starts), Q(source.randint(1, 20))
+    newcomer = (now, sigma, instance.costs.E(sigma, instance.nodes))
+    rows = sorted([*instance.rows, newcomer], key=lambda row: row[0])
+    return instance._replace(rows=rows, keys=[*instance.keys, 0])
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_alone_is_the_twins(switch):
+    """One switch changed on the same instances: it agrees, and it matters somewhere."""
+    moved = 0
+    for k in range(round(SELDOM.get(switch, 120) * max(1, SCALE))):
+        source, instance = seeded((switch, k))
+        policy = source.choice(ACTS_ON.get(switch, list(ROWS)))
+        if switch == "same_time":
+            instance = _meeting(source, instance, policy)
+        default = instance.exact(policy)
+        for value in SWITCHES[switch][1:]:
+            records = instance.exact(policy, {switch: value})
+            found = differences(records, instance.simulate(policy, {switch: value}))
+            assert found == [] or records.ties, (k, policy, switch, instance)
+            moved += records != default
+    print(f"{switch}: moved {moved} instances")
+    assert moved > 0
+
+
+def _long_queue(seed: int, count: int, slack: float) -> Instance:
+    """Draw a workload of paper M's kind: continuous sizes, deadlines far from the minimum."""
+    rng = np.random.default_rng(seed)
+    nodes, cms, cps = (10, 10, 10) if seed % 2 else (16, 1, 100)
+    st = Q(int(rng.choice([0, 0, 5])))
+    empty = Instance(nodes, Q(cms), Q(cps), st, st, [], [])
+    costs, now, rows = empty.costs, Q(0), []
+    for i in range(count):
+        sigma = Q(int(rng.uniform(1, 40) * 64), 64)
+        if i % 3 == 0:
+            now += Q(int(rng.exponential(1.5 * float(costs.E(Q(20), nodes))) * 64), 64)
+        budget = float(costs.E(sigma, costs.fastest(sigma))) * rng.uniform(1, slack)
+        rows.append((now, sigma, Q(math.ceil(budget * 64), 64)))
+    return empty._replace(rows=rows, keys=rng.integers(0, 5, count).tolist())
+
+
+@pytest.mark.parametrize("policy", ROWS)
+def test_long_queues_are_the_twins(policy):
+    for seed in range(max(1, round(2 * SCALE))):
+        instance = _long_queue(seed, 60, 20)
+        for reading in ({}, {"link": "shared", "batch_commit": "commit", "order_when": "once"}):
+            s = instance.simulate(policy, reading)
+            assert differences(instance.exact(policy, reading), s) == []
+            s.check()
+
+
+# --- negotiation ---------------------------------------------------------------------------
+
+
+def _same_offer(exact, offer):
+    if exact is None or offer is None:
+        return exact is None and offer is None
+    times = ("deadline", "cost", "start", "completion")
+    return exact.nodes == offer.nodes and all(
+        close(getattr(exact, t), getattr(offer, t)) for t in times
+    )
+
+
+@pytest.mark.parametrize("policy", [name for name, row in ROWS.items() if row.admission])
+def test_every_offer_is_the_twins(policy):
+    count, offers, hopeless, ties = round(50 * SCALE), 0, 0, 0
+    for k in range(count):
+        source, instance = seeded(("offer", policy, k), most=9)
+        reading = any_reading(source.choice)
+        negotiate = source.choice([0.0, 1.0, 1.25, 2.0, 4.0])
+        records = instance.exact(policy, reading, negotiate, offers=True)
+        s = instance.simulate(policy, reading, negotiate)
+        found = differences(records, s)
+        for i, record in enumerate(records):
+            if not (found or record.admitted):
+                offer = s.offer(i)
+                found += [] if _same_offer(record.offer, offer) else [(i, record.offer, offer)]
+                offers, hopeless = offers + 1, hopeless + (offer is None)
+        if found and records.ties:
+            ties += 1
+            continue
+        assert found == [], (k, policy, reading, negotiate, instance)
+        s.check()
+    print(f"{policy}: {count} instances, {offers} offers, {hopeless} None, {ties} ties")
+    assert offers > 0
+    assert ties <= 1 + count // 50
+
+
+def test_the_offer_is_admitted_and_anything_less_is_not():
+    # FIFOMN refuses the third of C3: the second takes one node at 8, E(1) = 12 on the other
+    s = C3.simulate("FIFOMN")
+    assert s.offer(2) == pytest.approx((20, 1, 12, 8, 20))
+    for deadline, admitted in [(20, True), (20 * (1 - 1e-9), False)]:
+        table = C3.table.assign(deadline=[10, 64, deadline])
+        assert simulate(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
+
+
+def test_some_tasks_have_no_admissible_deadline():
+    # C3 under MCDF: whatever its deadline, the bigger task starts first and ruins the other
+    s = C3.simulate("MCDF")
+    assert s.offer(1) is None
+    for deadline in (24, 32, 36, 64, 1e9):
+        table = C3.table.assign(deadline=[10, deadline, 16])
+        assert not simulate(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
+
+
+def test_negotiation_shows_the_deadline_agreed_on():
+    s = simulate(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
+    twin = C3.exact("FIFOMN", negotiate=2.0)
+    assert differences(twin, s) == []
+    assert s.tasks["admitted"].all()
+    assert s.tasks["deadline"].iloc[2] > 16
+    assert not s.tasks["missed"].any()
+    assert simulate(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
+
+
+def test_an_offer_for_a_task_that_needs_none_or_is_unknown():
+    s = C3.simulate("MCDF")
+    with pytest.raises(InputError, match="admitted"):
+        s.offer(0)
+    with pytest.raises(InputError, match="99"):
+        s.offer(99)
+
+
+# --- results -------------------------------------------------------------------------------
+
+
+def test_the_tables_have_the_documented_columns():
+    cluster = Cluster(nodes=10, cms=10, cps=10)
+    tasks = workload.mcdf(cluster, load=0.8, horizon=50_000, seed=3)
+    s = simulate(tasks, cluster, "MCDF")
+    columns = "arrival sigma deadline admitted start nodes estimate completion missed"
+    assert list(s.tasks.columns) == columns.split()
+    assert list(s.chunks.columns) == "task node alpha send_start send_end compute_end".split()
+    refused = s.tasks[~s.tasks["admitted"]]
+    assert len(refused)
+    assert refused[["start", "estimate", "completion"]].isna().all(axis=None)
+    assert (refused["nodes"] == 0).all()
+    assert not refused["missed"].any()
+    assert s.reject_ratio == len(refused) / len(tasks)
+    assert s.miss_ratio == 0
+    assert s.is_physical
+    assert s.reading == Reading()
+
+
+def test_only_an_nodes_all_can_be_unphysical():
+    # spec C2: alpha_4 = -4/105 on four nodes
+    loose = Instance(4, Q(1), Q(1), Q(3), Q(2), [(Q(0), Q(21), Q(40))], [0])
+    s = loose.simulate("FIFOAN")
+    assert not s.is_physical
+    s.check()
+    with pytest.raises(AssertionError, match="share"):
+        s.check(strict=True)
+    assert loose.simulate("FIFOAN", {"an_nodes": "best"}).is_physical
+
+
+def test_an_empty_table_is_a_schedule():
+    empty = C3.table.iloc[:0]
+    for policy in ROWS.values():
+        s = simulate(empty, C3.cluster, policy)
+        assert len(s.tasks) == 0
+        assert len(s.chunks) == 0
+        s.check()
+
+
+def test_index_labels_survive():
+    labels = ["a", "b", "c"]
+    s = simulate(C3.table.set_axis(labels), C3.cluster, "MCDF")
+    assert s.tasks.index.tolist() == labels
+    assert set(s.chunks["task"]) == {"a", "c"}
+    assert simulate(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline == 20
+
+
+def test_the_input_is_left_alone():
+    before = C3.table
+    after = before.copy()
+    simulate(after, C3.cluster, "FIFOMN", negotiate=2.0)
+    pd.testing.assert_frame_equal(before, after)
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["arrival", "sigma", "deadline"])
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, "six", None])
+def test_a_bad_number_is_named(column, value):
+    table = C3.table.astype(object)
+    table.loc[1, column] = value
+    with pytest.raises(InputError, match=column):
+        simulate(table, C3.cluster, "MCDF")
+
+
+@pytest.mark.parametrize("column", ["sigma", "deadline"])
+def test_zero_is_no_size_and_no_deadline(column):
+    table = C3.table
+    table.loc[2, column] = 0.0
+    with pytest.raises(InputError, match=rf"{column} of task 2 .*above 0.*got 0"):
+        simulate(table, C3.cluster, "MCDF")
+
+
+def test_arrivals_must_not_decrease():
+    with pytest.raises(InputError, match=r"task 1 .*sort_values"):
+        simulate(C3.table.assign(arrival=[0.0, -0.0, 0.0]).assign(arrival=[3, 2, 3]),
+                 C3.cluster, "MCDF")  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["arrival", "sigma", "deadline"])
+def test_a_missing_column_is_named(column):
+    with pytest.raises(InputError, match=f"{column} not found"):
+        simulate(C3.table.drop(columns=column), C3.cluster, "MCDF")
+
+
+def test_a_duplicate_task_id_is_named():
+    with pytest.raises(InputError, match="'x' appears twice"):
+        simulate(C3.table.set_axis(["x", "y", "x"]), C3.cluster, "MCDF")
+
+
+def test_an_unknown_policy_gets_the_known_names():
+    with pytest.raises(InputError) as caught:
+        simulate(C3.table, C3.cluster, "MDCF")
+    assert all(name in str(caught.value) for name in [*POLICIES, "MDCF"])
+
+
+@pytest.mark.parametrize(
+    ("switches", "named"),
+    [({"lnik": "shared"}, "lnik"), ({"link": "both"}, "per_task, shared; got 'both'")],
+)
+def test_an_unknown_switch_or_value_is_named(switches, named):
+    with pytest.raises(InputError, match=named):
+        Reading.of(switches)
+
+
+@pytest.mark.parametrize("reading", [{"link": "shared"}, "shared"])
+def test_a_reading_is_a_reading(reading):
+    with pytest.raises(InputError, match=r"Reading\.of"):
+        simulate(C3.table, C3.cluster, "MCDF", reading)
+
+
+@pytest.mark.parametrize("negotiate", [-1.0, 0.5, math.nan, math.inf])
+def test_the_negotiation_factor_is_at_least_one(negotiate):
+    with pytest.raises(InputError, match="negotiate"):
+        simulate(C3.table, C3.cluster, "MCDF", negotiate=negotiate)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": 0}, {"nodes": -1}, {"nodes": 2.5}, {"nodes": True}, {"nodes": math.nan},
+        {"cms": -1}, {"cps": math.nan}, {"st": math.inf}, {"sc": -0.5}, {"cms": 0, "cps": 0},
+    ],
+)  # fmt: skip
+def test_what_is_no_cluster(change):
+    with pytest.raises(InputError, match=next(iter(change))):
+        Cluster(**change)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"order": "lifo", "nodes": "min"}, "fifo, edf, dc; got 'lifo'"),
+        ({"order": "edf", "nodes": "some"}, "nodes"),
+        ({"order": "edf", "nodes": "min", "partition": "equal"}, "partition"),
+        ({"order": "edf", "nodes": "min", "rounds": 2}, "rounds"),
+        ({"order": "edf", "nodes": "min", "admission": False}, "admission"),
+        ({"order": "dc", "nodes": "all"}, "dc"),
+    ],
+)
+def test_what_is_no_policy(row, named):
+    with pytest.raises(InputError, match=named):
+        Policy(**row)
+
+
+@pytest.mark.parametrize(
+    "order", [lambda t: [1.0], lambda t: [1.0, math.nan, 2.0], lambda t: t[["sigma", "deadline"]]]
+)
+def test_a_users_order_returns_one_number_per_task(order):
+    with pytest.raises(InputError, match="one number per task"):
+        simulate(C3.table, C3.cluster, Policy(order, "min"))
+
+
+def test_a_users_own_order_in_one_line():
+    longest_first = Policy(lambda tasks: -tasks["sigma"], "min")
+    s = simulate(C3.table, C3.cluster, longest_first)
+    keyed = C3._replace(keys=[-6, -18, -6])
+    assert differences(keyed.exact("user in line"), s) == []
+    assert s.name != ""
+
+
+def test_the_strategies_cover_all_rows_and_switches():
+    orders = {row.order if isinstance(row.order, str) else "user" for row in ROWS.values()}
+    assert orders == {"fifo", "edf", "dc", "user"}
+    assert set(POLICIES) <= set(ROWS)
+    assert set(SWITCHES) == set(strategies.twin.DEFAULTS)
+    assert {k: v[0] for k, v in SWITCHES.items()} == strategies.twin.DEFAULTS
