@@ -106,6 +106,7 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
         (b0 - B(real, f)) * (1 - b**real),
         h_ - (k_ * b**real + real * f),
         r"$b_0-\mathcal{B}(n)$ and $h-(\kappa\beta^n+n\phi)$ have one sign: $1-\beta^n > 0$",
+        r"(b_0-\mathcal{B}(n))(1-\beta^n)",
     )
     left = kap * sp.exp(-L * real) + real * f
     d.positive(
@@ -177,7 +178,8 @@ def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
     d.equal(
         last * (1 - one ** (m + 1)) * (1 - one) * sp.exp(m * L) / f,
         dd + m * (1 - one) - sp.exp(m * L),
-        r"the share $\alpha^{(m+1)}_{m+1}$ times a positive factor",
+        r"times a positive factor",
+        r"\alpha^{(m+1)}_{m+1}(1-\beta^{m+1})(1-\beta)e^{mL}/\phi",
     )
     D, x = positive("d x")
     root = -D / x - sign * W / L

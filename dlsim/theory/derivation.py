@@ -346,7 +346,8 @@ class Derivation:
             raise ProofError(f"{why}: the sum is wrong at {n} = {start}")
         if not is_zero(total.subs(n, n + 1) - total - term.subs(n, n + 1)):
             raise ProofError(f"{why}: the sum does not grow by its next term {term}")
-        left = show or rf"\sum_{{{n}={start}}}^{{{n}}} {tex(term)}"
+        index = sp.Symbol("l", integer=True, positive=True)
+        left = show or rf"\sum_{{l={start}}}^{{{n}}} \left({tex(term.subs(n, index))}\right)"
         self._add("induction", f"{left} = {tex(total)}", why)
         return total
 

@@ -163,15 +163,22 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
         arrival - sent,
         rest,
         r"node $N$: end of its $j$ chunks minus arrival of the next, $C_j=c_0+\dots+c_{j-1}$",
+        r"\text{gap}_j",
     )
     following = sp.Symbol("c_{j+1}", nonnegative=True)
     more = rest.subs({rnd: rnd + 1, upto: upto + chunk, chunk: following}, simultaneous=True)
     d.equal(
         more - rest,
         SC + chi * chunk - N * (ST + tau * following),
-        r"this gap changes by the balance of U.rec, which is 0; it starts at",
+        r"this gap changes by the balance of U.rec, which is 0",
+        r"\text{gap}_{j+1}-\text{gap}_j",
     )
-    d.equal(rest.subs({rnd: 0, upto: 0, chunk: c0}), 0, "0: node $N$ never waits, nor does a chunk")
+    d.equal(
+        rest.subs({rnd: 0, upto: 0, chunk: c0}),
+        0,
+        "and starts at 0: node $N$ never waits, nor does a chunk",
+        r"\text{gap}_0",
+    )
     node = counts("i")
     d.assume(N - node, r"node $i$ of $N$", strict=False)
     d.nonnegative(

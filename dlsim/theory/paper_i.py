@@ -63,7 +63,7 @@ def _(d: Derivation, nodes: Any = n, sign: int = 1) -> None:
     end = sp.Symbol("e", real=True)
     plain = (n * end - R) / work
     following = ((n + 1) * end - (R + ri)) / work
-    d.equal(plain.subs({n: 1, R: r1}), (end - r1) / work, "the sum of one share")
+    d.equal(plain.subs({n: 1, R: r1}), (end - r1) / work, "the sum of one share", r"\alpha_1")
     why = r"and with one node more: $\sum_{i\le n}\alpha_i = (ne-R)/w$, $w=\sigma(\tau+\chi)$"
     d.equal(following - plain, (end - ri) / work, why)
     solved = sp.solve(plain - 1, end)[0]
@@ -273,7 +273,9 @@ def _(d: Derivation, send: Any = tau) -> None:
 )
 def _(d: Derivation, load: Any = lambda rate, E: rate * E, printed: int = 1359) -> None:
     rate, E, T = positive("lambda E T")
-    right = d.equal(rate * T * E / T, load(rate, E), "tasks times E over time, the second formula")
+    right = d.equal(
+        rate * T * E / T, load(rate, E), "the second formula", r"\lambda T\,\mathcal{E}/T"
+    )
     d.equal(E / right, 1 / rate, "solved for the mean interval", r"\mathcal{E}/\text{SystemLoad}")
     d.correct(right / E, 1 / rate, r"the printed $1/\lambda = \text{SystemLoad}/\mathcal{E}$")
     d.correct(E / chi, rate * E, r"the printed $\mathcal{E}/\chi$ does not depend on $\lambda$")

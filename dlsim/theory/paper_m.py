@@ -49,11 +49,12 @@ def _(d: Derivation, beta: Any = _ps / (_ms + _ps), sign: int = 1) -> None:
     d.equal(
         second - first,
         sigma * (_ms + _ps) * (a2 - beta * a1),
-        r"(4.2) minus (4.1); the factor $\sigma(C_{ms}+C_{ps})$ is positive",
+        r"the factor $\sigma(C_{ms}+C_{ps})$ is positive",
+        r"(4.2)-(4.1)",
     )
     d.equal(sp.solve(second - first, a2)[0], beta * a1, r"solved for $\alpha_2$", r"\alpha_2")
-    d.equal((_ms + _ps) * (1 - beta), _ms, r"hence $C_{ms} = (1-\beta) w$")
-    d.equal((_ms + _ps) * beta, _ps, r"and $C_{ps} = \beta w$, $w = C_{ms} + C_{ps}$")
+    d.equal((_ms + _ps) * (1 - beta), _ms, r"hence $C_{ms} = (1-\beta) w$", r"w(1-\beta)")
+    d.equal((_ms + _ps) * beta, _ps, r"and $C_{ps} = \beta w$, $w = C_{ms} + C_{ps}$", r"w\beta")
 
 
 @statement(
@@ -73,16 +74,17 @@ def _(d: Derivation, power: Any = n, ratio: Any = b) -> None:
     d.equal(
         following - line,
         sigma * w * (after - ratio * now),
-        r"line $j+1$ minus line $j$, with $A_j = \alpha_1 + \dots + \alpha_j$",
+        r"with $A_j = \alpha_1 + \dots + \alpha_j$",
+        r"\text{line}_{j+1}-\text{line}_j",
     )
     y_ = sp.Function("alpha")
     solved = sp.rsolve(y_(j + 1) - ratio * y_(j), y_(j), {y_(1): a1})
     shares = d.equal(solved, a1 * ratio ** (j - 1), "the recurrence solved", r"\alpha_j")
-    d.equal(shares.subs(j, 1), a1, "its first value")
+    d.equal(shares.subs(j, 1), a1, "its first value", r"\alpha_1\beta^0")
     total = d.induct(a1 * G(j), shares, j, r"sum of the first $j$ shares, by induction on $j$")
     first = (1 - b) / (1 - b**power)
     d.equal(total.subs({j: n, a1: first}), 1, r"the shares sum to 1", r"\sum_{j \le n} \alpha_j")
-    d.equal(first.subs(n, 1), 1, r"one node takes all: the range is $0 < \alpha_j \le 1$")
+    d.equal(first.subs(n, 1), 1, r"one node takes all: $0 < \alpha_j \le 1$", r"\alpha_1|_{n=1}")
 
 
 @statement(
@@ -118,8 +120,8 @@ def _(d: Derivation, power: Any = n, link: Any = Cms) -> None:
 def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
     powers_below_one(d)
     gamma = 1 - sigma * link / Delta
-    d.equal((1 - b) * sigma * w, sigma * link, r"$C_{ms} = (1-\beta)w$")
-    d.equal(1 - (1 - b) * sigma * w / Delta, gamma, "the right side of (4.6)")
+    d.equal((1 - b) * sigma * w, sigma * link, r"$C_{ms} = (1-\beta)w$", r"\sigma C_{ms}")
+    d.equal(1 - (1 - b) * sigma * w / Delta, gamma, "the right side of (4.6)", r"\gamma")
     d.equal(
         (Delta - sigma * Cms / (1 - b**n)) * (1 - b**n) / Delta,
         gamma - b**n,
@@ -195,7 +197,8 @@ def _(d: Derivation, last: Any = j, setup: Any = ST / (sigma * w)) -> None:
     d.equal(
         following(last + 1) - line,
         sigma * w * (after - (b * now - setup)),
-        r"line $j+1$ minus line $j$ vanishes iff $\alpha_{j+1} = \beta\alpha_j - \phi$",
+        r"their difference vanishes iff $\alpha_{j+1} = \beta\alpha_j - \phi$",
+        r"\text{line}_{j+1}-\text{line}_j",
     )
     printed = sp.solve(following(j) - line, after)[0]
     d.equal(printed, b * now, r"the printed last line, $(n-1)ST$, would give", r"\alpha_n")

@@ -47,7 +47,7 @@ def _(d: Derivation, ratio: Any = b) -> None:
     tail = (1 - b ** (n - j + 1)) / (1 - b**n)
     parts = {p: 1 - b, q: 1 - b**n}
     d.positive(weight, p * b ** (n - j) / q, "each weight is positive", parts, "y_j")
-    d.equal(tail.subs(j, n), weight.subs(j, n), r"$Y_j = y_j + \dots + y_n$: the last")
+    d.equal(tail.subs(j, n), weight.subs(j, n), r"$Y_j = y_j + \dots + y_n$: the last", "Y_n")
     d.equal(tail - tail.subs(j, j + 1), weight, "and one before", "Y_j - Y_{j+1}")
     d.equal(tail.subs(j, 1), 1, "the weights sum to 1", "Y_1")
     before, now, upto = sp.symbols("A_{j-1} a_j Y_{j+1}")
@@ -185,7 +185,7 @@ def _(d: Derivation, most: int = 10, E: Any = None) -> None:
     least, load = sp.Symbol(r"\bar{\mathcal{E}}", positive=True), sp.Symbol("L", positive=True)
     mean = sp.Rational(sum(range(1, most + 1)), most)
     why = r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval"
-    d.equal(mean * least / (least / load), sp.Rational(11, 2) * load, why)
+    d.equal(mean * least / (least / load), sp.Rational(11, 2) * load, why, r"\text{load}")
     cost = real * (B(real, 0).subs(b, sp.exp(-L)) if E is None else E)
     d.correct(
         sp.diff(cost, real),

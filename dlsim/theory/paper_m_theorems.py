@@ -141,7 +141,8 @@ def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
 def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> None:
     powers_below_one(d)
     last = share(count, B(count))
-    d.equal(B(n) - B(n + 1), last * factor, "(4.12) and the share below (4.11)")
+    show = r"\mathcal{B}(n)-\mathcal{B}(n+1)"
+    d.equal(B(n) - B(n + 1), last * factor, "(4.12) and the share below (4.11)", show)
     parts = {p: 1 - b, q: 1 - b**n}
     d.positive(factor, p / q, "the factor is positive: both sides have one sign", parts)
 
@@ -240,6 +241,7 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
         B(n) - B(n + 1),
         last * (1 - b) / (1 - b**n),
         r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides",
+        r"\mathcal{B}(n)-\mathcal{B}(n+1)",
     )
     d.lemma("last", r"it is positive up to $N^*$ and not beyond, for every $\phi > 0$")
 

@@ -161,6 +161,7 @@ def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
         1 - ends[0] - ends[1],
         r"so the row (3) of $l_k^{common}$, $e_k=(V_u,V_v)$, is $\beta_u+\beta_v \le 1$; "
         r"an own link gives $\beta_i \le 1$: the integer program of independent sets",
+        r"\text{cap}-\sum\beta",
     )
     work, slack = sp.symbols("alpha_i beta_i", nonnegative=True)
     d.assume(slack - work, r"(4) with $\delta = g_{0,i} = 1$", strict=False)
@@ -201,10 +202,12 @@ def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
 def _(d: Derivation, size: int = 1) -> None:
     byte, unit, work, time = positive("byte unit work time")
     alpha, delta, cost, speed = unit / time, byte / unit, work / unit, work / time
-    d.equal(alpha * time * delta ** (size - 1), unit, r"dimension of $\alpha T_p$")
-    d.equal(alpha * delta * time, byte, r"dimension of $\alpha\delta T_p$, the terms of (2)")
+    d.equal(alpha * time * delta ** (size - 1), unit, r"dimension of load units", r"[\alpha T_p]")
+    d.equal(alpha * delta * time, byte, r"bytes: the terms of (2)", r"[\alpha\delta T_p]")
     d.correct(alpha * delta * time, unit, "the text calls it load units")
-    d.equal(alpha * cost / speed, 1, r"$\alpha w$ and $s$ of Equation 1 have one dimension")
+    d.equal(
+        alpha * cost / speed, 1, r"both sides of Equation 1 have one dimension", r"[\alpha w/s]"
+    )
     d.correct(alpha * delta / speed, 1, r"the left side of Equation 2 and $s_k$ have not")
 
 
@@ -253,7 +256,8 @@ def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
     d.equal(
         (fixed + spare) - fixed,
         spare,
-        r"an integer cap leaves an integer $k = \text{cap}-v$ to $\tilde\beta$",
+        r"an integer cap leaves an integer $k$ to $\tilde\beta$",
+        r"\text{cap}-v",
     )
     d.exact(
         sp.ceiling(spare) == spare and sp.ceiling(spare - part) == spare + sp.ceiling(-part),

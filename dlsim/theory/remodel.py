@@ -145,7 +145,12 @@ def _(d: Derivation, sign: int = 1) -> None:
         r"in each $\beta_i$",
         show=r"\partial\beta_i/\partial\chi_i",
     )
-    d.equal(beta_of(slow) * beta_of(slower), beta_of(slower) * beta_of(slow), "a product commutes")
+    d.equal(
+        beta_of(slow) * beta_of(slower),
+        beta_of(slower) * beta_of(slow),
+        "commutes",
+        r"\beta_i\beta_{i+1}",
+    )
 
 
 def estimate_below(d: Derivation, sign: int = 1) -> Any:
@@ -295,6 +300,7 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
         load,
         r"so for ANY cut into runs, added up: $\sigma \le \sum(e'-r_h)w_h/\tau$ and "
         r"$e' \ge (\sigma\tau+\sum r_hw_h)/\sum w_h$",
+        r"(r_h+x\tau/(1-\beta^m)-r_h)(1-\beta^m)/\tau",
     )
     first, gap, wait1 = sp.symbols("r_a g h", nonnegative=True)
     served, then = first + gap + wait1, first + gap + wait1 + z
