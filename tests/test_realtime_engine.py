@@ -92,21 +92,16 @@ def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_every_decision_is_the_twins(policy):
-    count, ties, refused = round(160 * SCALE), 0, 0
+    count, refused = round(160 * SCALE), 0
     for k in range(count):
         source, instance = seeded((policy, k))
         reading = any_reading(source.choice)
         records = instance.exact(policy, reading)
         s = instance.simulate(policy, reading)
-        found = differences(records, s)
-        if found and records.ties:
-            ties += 1
-            continue
-        assert found == [], (k, policy, reading, instance)
+        assert differences(records, s) == [], (k, policy, reading, instance)
         s.check()
         refused += sum(not r.admitted for r in records)
-    print(f"{policy}: {count} instances, {refused} tasks refused, {ties} decided by a tie")
-    assert ties <= count // 100
+    print(f"{policy}: {count} instances, {refused} tasks refused")
     assert refused > 0 or not ROWS[policy].admission
 
 
@@ -155,7 +150,7 @@ def test_every_switch_alone_is_the_twins(switch):
         for value in SWITCHES[switch][1:]:
             records = instance.exact(policy, {switch: value})
             found = differences(records, instance.simulate(policy, {switch: value}))
-            assert found == [] or records.ties, (k, policy, switch, instance)
+            assert found == [], (k, policy, switch, instance)
             moved += records != default
     print(f"{switch}: moved {moved} instances")
     assert moved > 0
@@ -201,7 +196,7 @@ def _same_offer(exact, offer):
 
 @pytest.mark.parametrize("policy", [name for name, row in ROWS.items() if row.admission])
 def test_every_offer_is_the_twins(policy):
-    count, offers, hopeless, ties = round(50 * SCALE), 0, 0, 0
+    count, offers, hopeless, unsettled = round(50 * SCALE), 0, 0, 0
     for k in range(count):
         source, instance = seeded(("offer", policy, k), most=9)
         reading = any_reading(source.choice)
@@ -214,14 +209,14 @@ def test_every_offer_is_the_twins(policy):
                 offer = s.offer(i)
                 found += [] if _same_offer(record.offer, offer) else [(i, record.offer, offer)]
                 offers, hopeless = offers + 1, hopeless + (offer is None)
-        if found and records.ties:
-            ties += 1
+        if found and records.open_ends > 1:
+            unsettled += 1
             continue
         assert found == [], (k, policy, reading, negotiate, instance)
         s.check()
-    print(f"{policy}: {count} instances, {offers} offers, {hopeless} None, {ties} ties")
+    print(f"{policy}: {count} instances, {offers} offers, {hopeless} None, {unsettled} unsettled")
     assert offers > 0
-    assert ties <= 1 + count // 50
+    assert unsettled <= count // 50
 
 
 def test_the_offer_is_admitted_and_anything_less_is_not():

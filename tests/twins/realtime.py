@@ -52,9 +52,12 @@ class Record:
 
 
 class Records(list):
-    """One `Record` per task; `ties` counts what only exact arithmetic can tell apart."""
+    """One `Record` per task; `open_ends` counts agreed deadlines just above a tie.
 
-    ties = 0
+    How far above is nobody's rule, so two of them at one tie have no settled order.
+    """
+
+    open_ends = 0
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class Twin:
         self.link_free = 0
         self.AdmittedTasksList = []
         self.done = {}  # index -> Entry, dispatched
-        self.ties = 0  # equal DC of unequal tasks, deadlines just above a tie
+        self.open_ends = 0
         self.visited = []  # what the last test compared with the new task's deadline
 
     # --- order -------------------------------------------------------------------
@@ -159,11 +162,7 @@ class Twin:
     def ordered(self, tasks, n_min):
         """Line 12, by non-increasing DC_i, or by the policy's own key; ties by index."""
         if self.order == "dc":
-            DC = {Ti.index: self.DC(Ti, n_min[Ti.index]) for Ti in tasks}
-            finite = {(Ti.sigma, n_min[Ti.index]): DC[Ti.index] for Ti in tasks}
-            values = [d for d in finite.values() if d < inf]
-            self.ties += self.costs.cms > 0 and len(set(values)) < len(values)
-            return sorted(tasks, key=lambda Ti: (-DC[Ti.index], Ti.index))
+            return sorted(tasks, key=lambda Ti: (-self.DC(Ti, n_min[Ti.index]), Ti.index))
         return sorted(tasks, key=self.static_key)
 
     def batch(self, tasks, now):
@@ -202,7 +201,7 @@ class Twin:
                     asked[Ti.index] = offer = self.negotiated(Ti, now)
                     if offer and offer.deadline <= Fraction(negotiate or 0) * Ti.deadline:
                         Ti.deadline = offer.deadline
-                        self.ties += not offer.attained
+                        self.open_ends += not offer.attained
                         TempSTList = self.Schedulability_Test(Ti, now)
                 verdict[Ti.index] = TempSTList is not None
                 if TempSTList is not None:
@@ -211,7 +210,7 @@ class Twin:
                     self.dispatch(now, True)
         self.dispatch(inf, False)
         rows = Records(record(Ti, verdict[Ti.index], self.done, asked) for Ti in tasks)
-        rows.ties = self.ties
+        rows.open_ends = self.open_ends
         return rows
 
     def occupied(self, NIList, entry):
