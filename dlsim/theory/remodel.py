@@ -324,12 +324,12 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; $\sigma$ so large that $e > r_n$",
 )
 def _(d: Derivation, sign: int = 1) -> None:
-    room = positive("e-s_i")
+    room = positive("x_i")
     beta = chi / (tau + chi)
     d.positive(
         room - room / (tau + chi) * tau,
         beta * room,
-        r"where the link decides, room is left for the next node",
+        r"$x_i = e-s_i$: where the link decides, room is left for the next node",
         show="e-s_{i+1}",
     )
     end, late = sp.symbols("e r_{i+1}", real=True)
