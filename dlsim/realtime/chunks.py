@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free, ints, times):  # type: ignore[no-untyped-def]
+def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, lead, free, ints, times):  # type: ignore[no-untyped-def]
     r"""Fill one row per chunk, sends in sequence from the task's start.
 
     Shares by the recurrence of paper M, :math:`\alpha_{j+1} = \beta\alpha_j - \phi`.
@@ -28,7 +28,7 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free
         The schedule.
     costs : tuple of float
         Cms, Cps, ST, SC.
-    unit, fixed : ndarray
+    unit, lead : ndarray
         Coefficients of a `Table`; a difference of absolute times would lose digits.
     free : ndarray of float, shape (N,)
         When each node becomes idle; updated.
@@ -47,7 +47,7 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free
     for task in order:
         row, stop, clock = first[task], first[task] + nodes[task], start[task]
         size, n = sigma[task], nodes[task]
-        alpha, phi = (fixed[n] - st - sc + size * unit[n]) / (size * w), st / (size * w)
+        alpha, phi = (lead[n] + size * unit[n]) / (size * w), st / (size * w)
         for node in range(len(free)):
             if row == stop:
                 break
@@ -97,7 +97,7 @@ def lay_out(tasks: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
     free = np.full(cluster.nodes, -np.inf)
     table = table_of(cluster)
     bad = fill_chunks(
-        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.fixed,
+        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.lead,
         free, ints, times,
     )  # fmt: skip
     if bad >= 0:

@@ -38,6 +38,9 @@ class Table(NamedTuple):
         Data size above which all n shares are positive; non-decreasing.
     slope, rise : ndarray of float, shape (N + 2,)
         The cost derivative is rise + slope * sigma (entries 1..N).
+    lead : ndarray of float, shape (N + 2,)
+        The first share is (lead + unit * sigma) / (sigma (Cms + Cps)), free of
+        cancellation against ST + SC.
     """
 
     unit: Floats
@@ -45,6 +48,7 @@ class Table(NamedTuple):
     least: Floats
     slope: Floats
     rise: Floats
+    lead: Floats
 
 
 @kernel
@@ -159,7 +163,9 @@ def table_of(cluster: Cluster) -> Table:
             least[2:] = np.inf
     slope, rise = np.zeros(size), np.zeros(size)
     derivative_coefficients(growth, cms, cps, cluster.st, cluster.sc, slope, rise)
-    table = Table(unit, fixed, least, slope, rise)
+    lead = np.zeros(size)
+    lead[2:] = cluster.st * np.cumsum(growth[1:-1]) / growth[2:]
+    table = Table(unit, fixed, least, slope, rise, lead)
     for array in table:
         array.flags.writeable = False
     return table
@@ -357,10 +363,10 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     Paper M, eqs. (4.5), (4.11), (4.12).
     """
     _checked(sigma, n, cluster)
-    w = cluster.cms + cluster.cps
+    table, w = table_of(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
-    alpha[0] = (execution_time(sigma, n, cluster) - cluster.st - cluster.sc) / (sigma * w)
+    alpha[0] = (table.lead[n] + sigma * table.unit[n]) / (sigma * w)
     for j in range(1, n):
         alpha[j] = beta * alpha[j - 1] - phi
     return alpha
