@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.kernel import kernel, latest_finish
-from dlsim.realtime.model import Cluster
+from dlsim.realtime.model import Cluster, is_finite, is_whole
 
 Floats = NDArray[np.float64]
 
@@ -288,11 +288,15 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ign
     return rise[n] + sigma * slope[n]
 
 
-def _checked(sigma: float, n: int, cluster: Cluster) -> None:
-    if not (np.isfinite(sigma) and sigma > 0):
+def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
+    """Return size and count as plain numbers, or refuse them."""
+    if not isinstance(cluster, Cluster):
+        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
+    if not is_finite(sigma) or sigma <= 0:
         raise InputError(f"sigma must be a finite size above 0, got {sigma!r}")
-    if not (int(n) == n and 1 <= n <= cluster.nodes):
+    if not is_whole(n) or not 1 <= n <= cluster.nodes:
         raise InputError(f"n must be a whole number in 1..{cluster.nodes}, got {n!r}")
+    return float(sigma), int(n)
 
 
 def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
@@ -328,9 +332,9 @@ def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
     >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
     499.29
     """
-    _checked(sigma, n, cluster)
+    sigma, n = _checked(sigma, n, cluster)
     table = table_of(cluster)
-    return float(duration(float(sigma), int(n), table.unit, table.fixed))
+    return float(duration(sigma, n, table.unit, table.fixed))
 
 
 def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
@@ -362,7 +366,7 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     ----------
     Paper M, eqs. (4.5), (4.11), (4.12).
     """
-    _checked(sigma, n, cluster)
+    sigma, n = _checked(sigma, n, cluster)
     table, w = table_of(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
@@ -392,8 +396,8 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     InputError
         For a size that is not positive.
     """
-    _checked(sigma, 1, cluster)
-    return int(fastest(float(sigma), table_of(cluster).least, cluster.nodes))
+    sigma, _ = _checked(sigma, 1, cluster)
+    return int(fastest(sigma, table_of(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0.0) -> int:
@@ -419,14 +423,20 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
     Raises
     ------
     InputError
-        For a size that is not positive.
+        For a size that is not positive, a budget that is no number, or a start that is
+        not finite.
 
     References
     ----------
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
-    _checked(sigma, 1, cluster)
-    table, sigma = table_of(cluster), float(sigma)
+    sigma, _ = _checked(sigma, 1, cluster)
+    if not is_finite(start):
+        raise InputError(f"start must be a finite time, got {start!r}")
+    endless = isinstance(budget, float | np.floating) and np.isinf(budget)
+    if not (is_finite(budget) or endless):
+        raise InputError(f"budget must be a time, or inf for no deadline; got {budget!r}")
+    table = table_of(cluster)
     top = fastest(sigma, table.least, cluster.nodes)
     limit = latest_finish(float(start + budget))
     return int(fewest(float(start), limit, sigma, 1, top, table.unit, table.fixed))
