@@ -252,7 +252,9 @@ def test_verdicts_are_four_words_with_four_symbols():
 
 def test_paper_m_has_its_nineteen_claims():
     claims = load_claims("mcdf")
-    assert [c.id for c in claims] == [f"mcdf-{i}" for i in range(1, 20)]
+    ids = [f"mcdf-{i}" for i in range(1, 20)]
+    ids[4:5] = ["mcdf-5a", "mcdf-5b"]  # "10 % less" can be read in two ways
+    assert [c.id for c in claims] == ids
     for c in claims:
         assert c.text.endswith(".")
         assert c.statistic

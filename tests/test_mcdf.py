@@ -10,7 +10,7 @@ from dlsim.errors import InputError
 from dlsim.papers import mcdf
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.study import alternatives
-from dlsim.realtime import SWITCHES, Cluster, simulate, workload
+from dlsim.realtime import SWITCHES, Cluster, Reading, simulate, workload
 from dlsim.study.claims import load_claims
 from dlsim.study.stats import mean_interval
 
@@ -84,7 +84,7 @@ def test_mcdf_order_is_beaten_in_the_counterexample():
     # specification of the theory, erratum 34: MCDF's order costs 32, order 1, 2, 3 costs 30
     pool = pd.DataFrame({"arrival": 0.0, "sigma": [3.0, 6.0, 6.0], "deadline": [17.0, 32.0, 19.0]})
     cluster = Cluster(2, 1, 1)
-    costs = runs._costs(pool, cluster)["cost"]
+    costs = runs._costs(pool, cluster, Reading())["cost"]
     assert simulate(pool, cluster, "MCDF").total_cost == pytest.approx(32)
     assert costs.min() == pytest.approx(30)
     assert len(costs) == 6
@@ -94,13 +94,13 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
     for claim in load_claims("mcdf"):
         assert hasattr(claims, claim.measure), claim.id
     words = {verdict.claim.id: verdict.word for verdict in study.verdicts}
-    assert len(words) == 19
+    assert len(words) == len(load_claims("mcdf")) == 20  # 19 of the specification; 5 both ways
     assert words["mcdf-19"] == "holds"
     assert words["mcdf-13"] == "holds"  # sizes below 507 have N* < 10 (specification of the theory)
 
 
 def test_results_do_not_depend_on_the_number_of_processes(study, tmp_path):
-    options = {"runs": 3, "loads": LOADS, "setups": (0.0,)}
+    options = {"runs": 3, "loads": LOADS, "setups": (0.0, 5.0, 10.0)}
     frames = []
     for jobs, place in ((1, "one"), (2, "two")):
         with pytest.MonkeyPatch.context() as patch:
@@ -135,17 +135,43 @@ def test_every_switch_changes_some_schedule(switches):
     pytest.fail(f"{switches} changed nothing")
 
 
+def test_the_heat_map_begins_with_the_scorecard(study):
+    table = study.by_reading
+    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
+    assert table.columns[0] == "default"
+    assert table["default"].to_dict() == {key: own[key] for key in table.index}
+    assert table.shape[1] == len(alternatives())
+
+
+def test_a_reading_of_ones_own_leads_the_heat_map():
+    axes = {"loads": LOADS, "setups": (0.0, 5.0, 10.0), "ratios": (0.5, 3.0)}
+    other = mcdf.Study(reading={"link": "shared"}, runs=2, jobs=1, **axes)
+    assert list(other.by_reading.columns[:2]) == ["link=shared", "default"]
+
+
+def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
+    words = {verdict.claim.id: verdict for verdict in study.verdicts}
+    assert words["mcdf-18"].word == "cannot be checked"
+    assert "--scale paper" in words["mcdf-18"].reason
+
+
 def test_every_figure_leaves_picture_and_numbers(study):
-    for draw in (mcdf.fig1, mcdf.fig4, mcdf.fig5, mcdf.fig10, mcdf.fig_stability, mcdf.fig_gantt):
+    for draw in (
+        mcdf.fig1, mcdf.fig4, mcdf.fig5, mcdf.fig10, mcdf.fig_stability, mcdf.fig_gantt,
+        mcdf.fig_overload, mcdf.fig_weighted, mcdf.fig_negotiation, mcdf.fig_readings,
+    ):  # fmt: skip
         draw(study)
+    mcdf.table_sensitivities(study)
     mcdf.fig_setup(study, 6)
     mcdf.verdicts(study)
     pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
     tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
-    assert pictures == {
-        f"mcdf-{name}" for name in "fig1 fig4 fig5 fig6 fig10 stability gantt".split()
-    }
-    assert tables == (pictures - {"mcdf-fig1"}) | {"mcdf-claims"}
+    names = "fig1 fig4 fig5 fig6 fig10 stability gantt overload weighted negotiation readings"
+    assert pictures == {f"mcdf-{name}" for name in names.split()}
+    assert tables == (pictures - {"mcdf-fig1"}) | {"mcdf-claims", "mcdf-sensitivities"}
+    for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
+        table = pd.read_csv(study.results.folder / "data" / f"mcdf-{name}.csv")
+        assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance
     fig4 = pd.read_csv(study.results.folder / "data" / "mcdf-fig4.csv")
     assert set(fig4["policy"]) == set(runs.WITH_ADMISSION)
 
@@ -155,6 +181,7 @@ def test_every_figure_leaves_picture_and_numbers(study):
     [
         ({"scale": "huge"}, "huge"),
         ({"runs": -1}, "-1"),
+        ({"setups": (0.0, 5.0)}, "setups"),
         ({"reading": {"lnik": "shared"}}, "lnik"),
         ({"reading": {"link": "both"}}, "both"),
     ],

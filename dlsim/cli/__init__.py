@@ -54,10 +54,15 @@ def reproduce(args: argparse.Namespace) -> int:
     int
         0; 1 if a notebook failed; 130 if interrupted.
     """
+    from dlsim.realtime.workload import split_reading
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
     begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
+    for name in ("runs", "seed", "jobs"):
+        if getattr(args, name) < 0:
+            raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    split_reading(reading)
     out = Path(args.out)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
@@ -212,15 +217,19 @@ def parser() -> argparse.ArgumentParser:
 
     one = verb("reproduce", reproduce, "run the notebooks of the papers and write a report")
     add = one.add_argument
-    add("names", nargs="*", help="papers, notebooks or figures (default: all); see dlsim list")
+    add(
+        "names",
+        nargs="*",
+        help="papers, notebooks or figures, which run their notebook (default: all)",
+    )
     add("--scale", default="quick", choices=("quick", "paper"),
         help="quick: figures in shape within minutes; paper: the papers' own sizes")  # fmt: skip
     add("--out", default=LATEST, metavar="DIR", help=f"folder of results (default {LATEST})")
     add("--jobs", type=int, default=0, help="processes at once (default: all cores)")
     add("--seed", type=int, default=0, help="root of all randomness (default 0)")
     add("--runs", type=int, default=0, help="runs per point (default: what the scale says)")
-    add("--reading", nargs="+", default=[], metavar="NAME=VALUE",
-        help="read the papers differently, for instance link=shared; see dlsim list")  # fmt: skip
+    add("--reading", action="append", default=[], metavar="NAME=VALUE",
+        help="read the papers differently, for instance link=shared; may be repeated")  # fmt: skip
     add("--force", action="store_true", help="run notebooks again even if nothing changed")
 
     one = verb("claims", show_claims, "what the papers claim, what we measured, and the verdict")
@@ -248,8 +257,8 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
     group.add_argument("--compare", metavar="A,B,...", help="several policies on the same tasks")
     group.add_argument("--negotiate", type=float, default=0.0, metavar="X",
                        help="refused tasks accept up to X times their deadline")  # fmt: skip
-    group.add_argument("--reading", nargs="+", default=[], metavar="NAME=VALUE",
-                       help="switches, for instance link=shared; see dlsim list")  # fmt: skip
+    group.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE",
+                       help="a switch, for instance link=shared; may be repeated")  # fmt: skip
     group.add_argument("--out", metavar="DIR", help="write tables and a Gantt picture there")
     group.add_argument("--chunks", action="store_true",
                        help="write every chunk of every task too (may be large)")  # fmt: skip
@@ -262,14 +271,14 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
     group = one.add_argument_group("how a job becomes a task (--swf)")
     group.add_argument("--work-per-unit", type=float, metavar="W",
                        help="processor-seconds per unit of data (default: cps)")  # fmt: skip
-    group.add_argument("--dc-ratio", type=float, default=2.0, metavar="R",
+    group.add_argument("--dc-ratio", type=float, metavar="R",
                        help="mean deadline over minimum execution time (default 2)")  # fmt: skip
-    group.add_argument("--time-scale", type=float, default=1.0, metavar="F",
+    group.add_argument("--time-scale", type=float, metavar="F",
                        help="factor on the times between arrivals (default 1)")  # fmt: skip
     group.add_argument("--max-jobs", type=int, metavar="K", help="only the first K usable jobs")
     group = one.add_argument_group("a paper's workload (--paper)")
-    group.add_argument("--load", type=float, default=0.5, help="nominal system load (default 0.5)")
-    group.add_argument("--horizon", type=float, default=1_000_000.0,
+    group.add_argument("--load", type=float, help="nominal system load (default 0.5)")
+    group.add_argument("--horizon", type=float,
                        help="simulated time (default 1000000)")  # fmt: skip
     one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
 
@@ -298,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dlsim: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
-        print(f"\ndlsim: interrupted; {stop or 'the same command resumes'}", file=sys.stderr)
+        print(f"\ndlsim: interrupted{f'; {stop}' if str(stop) else ''}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return 0

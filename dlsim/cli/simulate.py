@@ -1,15 +1,19 @@
 """What ``dlsim simulate`` does: tasks from anywhere, policies side by side."""
 
 import argparse
+import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from dlsim import __version__
 from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
+from dlsim.files import write_csv, write_text
 from dlsim.kernel import is_compiled
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.engine import Schedule
@@ -39,6 +43,13 @@ def cluster_of(args: argparse.Namespace) -> Cluster:
     return Cluster(int(values[0]), float(values[1]), float(values[2]), args.st, args.sc)
 
 
+#: Options that belong to one source of tasks.
+OPTIONS = {
+    "swf": ("work_per_unit", "dc_ratio", "time_scale", "max_jobs"),
+    "paper": ("load", "horizon"),
+}
+
+
 def tasks_of(args: argparse.Namespace, cluster: Cluster, law: dict[str, Any]) -> pd.DataFrame:
     """Read or draw the tasks.
 
@@ -59,18 +70,23 @@ def tasks_of(args: argparse.Namespace, cluster: Cluster, law: dict[str, Any]) ->
     Raises
     ------
     InputError
-        For a broken file, or switches of a workload that is not drawn.
+        For a broken file, or an option or switch of another source.
     """
-    if law and not args.paper:
+    source = next(name for name in ("swf", "csv", "paper") if getattr(args, name))
+    for owner, names in OPTIONS.items():
+        for name in names:
+            if owner != source and getattr(args, name) is not None:
+                option = name.replace("_", "-")
+                raise InputError(f"--{option} belongs to --{owner}; the tasks come from --{source}")
+    if law and source != "paper":
         raise InputError(f"reading {', '.join(law)} belongs to a drawn workload: use --paper mcdf")
-    if args.csv:
+    if source == "csv":
         return workload.from_csv(args.csv)
-    if args.paper:
-        return workload.mcdf(cluster, args.load, args.horizon, args.seed, **law)
-    return workload.from_swf(
-        args.swf, cluster, work_per_unit=args.work_per_unit, dc_ratio=args.dc_ratio,
-        time_scale=args.time_scale, max_jobs=args.max_jobs, seed=args.seed,
-    )  # fmt: skip
+    given = {name: getattr(args, name) for name in OPTIONS[source]}
+    given = {name: value for name, value in given.items() if value is not None}
+    if source == "swf":
+        return workload.from_swf(args.swf, cluster, seed=args.seed, **given)
+    return workload.mcdf(cluster, given.pop("load", 0.5), seed=args.seed, **given, **law)
 
 
 def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
@@ -126,6 +142,7 @@ def row_of(s: Schedule, seconds: float) -> dict[str, object]:
         "refused": s.reject_ratio,
         "refused work": s.work_reject_ratio,
         "missed": s.miss_ratio,
+        "agreed": float((s.stretch != 1).mean()),
         "mean nodes": ran["nodes"].mean(),
         "mean wait": (ran["start"] - ran["arrival"]).mean(),
         "busy": s.total_cost / (span * s.cluster.nodes),
@@ -160,7 +177,12 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
     if not drawn:
         return
     parts = [s.chunks.head(DRAWN) for s in drawn]
-    nodes = [sorted(part["node"].unique()) for part in parts]
+    few = drawn[0].cluster.nodes <= MOST_ROWS
+    nodes = [
+        list(range(s.cluster.nodes)) if few else sorted(part["node"].unique())
+        for s, part in zip(drawn, parts, strict=True)
+    ]
+    until = max(part["compute_end"].max() for part in parts)
     colors = task_colors([task for part in parts for task in part["task"]])
     heights = [1.2 + 0.22 * min(len(some), MOST_ROWS) for some in nodes]
     _, axes = plt.subplots(
@@ -168,10 +190,11 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
         layout="constrained", gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
     for ax, part, some, s in zip(axes[:, 0], parts, nodes, drawn, strict=True):
-        plot_gantt(part, some, colors=colors, ax=ax)
-        ax.set(title=s.name, xlim=(part["send_start"].min(), None))
+        plot_gantt(part, some, until=until, colors=colors, ax=ax)
+        ax.set_title(s.name)
         every = -(-len(some) // MOST_ROWS)
         ax.set_yticks(ax.get_yticks()[::every], ax.get_yticklabels()[::every])
+    axes[0, 0].set_xlim(left=min(part["send_start"].min() for part in parts))
     picture = io.BytesIO()
     plt.savefig(picture, dpi=120, metadata={"Software": None})
     plt.close()
@@ -191,36 +214,60 @@ def main(args: argparse.Namespace) -> int:
     int
         0.
     """
-    from dlsim.files import write_csv
-
-    reading, law = workload.split_reading(reading_of(args.reading))
-    cluster = cluster_of(args)
-    names = [name.strip() for name in (args.compare or args.policy or "MCDF").split(",")]
+    switches, law = workload.split_reading(reading_of(args.reading))
+    cluster, reading = cluster_of(args), Reading.of(switches)
+    chosen = args.compare or ("MCDF" if args.policy is None else args.policy)
+    names = [name.strip() for name in chosen.split(",")]
     if args.compare and args.policy and args.policy not in names:
         names.insert(0, args.policy)
-    tasks = tasks_of(args, cluster, law)
-    print(describe(tasks, cluster))
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
-    for name in names:  # also refuses an unknown policy before anything is simulated
-        simulate(tasks.head(1), cluster, name)
+    nothing = pd.DataFrame({name: [1.0] for name in ("arrival", "sigma", "deadline")})
+    for name in names:  # compiles, and refuses a policy or a factor before anything is read
+        simulate(nothing, cluster, name, reading, args.negotiate)
+    tasks = tasks_of(args, cluster, law)
+    print(describe(tasks, cluster))
     schedules, rows = [], []
     for name in names:
         begun = time.perf_counter()
-        s = simulate(tasks, cluster, name, Reading.of(reading), args.negotiate)
+        s = simulate(tasks, cluster, name, reading, args.negotiate)
         rows.append(row_of(s, time.perf_counter() - begun))
         s.check()
         schedules.append(s)
     table = pd.DataFrame(rows).set_index("policy")
-    print(f"\n{table.to_string(float_format=lambda x: f'{x:.4g}')}")
-    print("\nevery schedule passed its check (deadlines, nodes, link, shares)")
+    shown = table if args.negotiate else table.drop(columns="agreed")
+    print(f"\n{shown.to_string(float_format=lambda x: f'{x:.4g}')}")
+    formula = [s.name for s in schedules if not s.is_physical]
+    print("\nevery schedule passed its check: deadlines, nodes, link, shares")
+    if formula:
+        print(
+            f"but {', '.join(formula)} follow a formula where some shares are negative"
+            " (reading an_nodes=all); --reading an_nodes=best uses fewer nodes instead"
+        )
     if args.out:
-        folder = Path(args.out)
-        write_csv(folder / "summary.csv", table.drop(columns="seconds"))
-        for s in schedules:
-            write_csv(folder / f"{s.name}-tasks.csv", s.tasks)
-            if args.chunks:
-                write_csv(folder / f"{s.name}-chunks.csv", s.chunks)
-        draw(schedules, folder)
-        print(f"summary.csv, tables of tasks and gantt.png are in {folder}")
+        _keep(Path(args.out), args, reading, tasks, schedules, table)
     return 0
+
+
+def _keep(
+    folder: Path, args: argparse.Namespace, reading: Reading, tasks: pd.DataFrame,
+    schedules: list[Schedule], table: pd.DataFrame,
+) -> None:  # fmt: skip
+    """Write the summary, the tables, the picture, and what they came from."""
+    record = {
+        "software": {"name": "dlsim", "version": __version__},
+        "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
+        "cluster": asdict(schedules[0].cluster),
+        "reading": asdict(reading),
+        "negotiate": args.negotiate,
+        "seed": args.seed,
+    }
+    write_text(folder / "run.json", json.dumps(record, indent=1, default=str) + "\n")
+    write_csv(folder / "summary.csv", table.drop(columns="seconds"))
+    for s in schedules:
+        write_csv(folder / f"{s.name}-tasks.csv", s.tasks)
+        if args.chunks:
+            write_csv(folder / f"{s.name}-chunks.csv", s.chunks)
+    draw(schedules, folder)
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    print(f"in {folder}: {', '.join(names)}")

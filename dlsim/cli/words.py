@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dlsim.errors import InputError
 
 
-def reading_of(pairs: Sequence[str]) -> dict[str, str]:
-    """Turn ``name=value`` words into a mapping.
+def reading_of(words: Sequence[str]) -> dict[str, str]:
+    """Turn words like ``link=shared`` or ``link=shared,late=drop`` into a mapping.
 
     Parameters
     ----------
-    pairs : sequence of str
-        As given on the command line.
+    words : sequence of str
+        One per ``--reading`` on the command line.
 
     Returns
     -------
@@ -21,11 +21,14 @@ def reading_of(pairs: Sequence[str]) -> dict[str, str]:
     Raises
     ------
     InputError
-        For a word without "=".
+        For a word without "=", or a switch that is set twice.
     """
-    for pair in pairs:
-        if "=" not in pair:
-            raise InputError(
-                f"--reading takes name=value, got {pair!r}; try: --reading link=shared"
-            )
-    return dict(pair.split("=", 1) for pair in pairs)
+    found: dict[str, str] = {}
+    for pair in (pair for word in words for pair in word.split(",")):
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
+        if name in found:
+            raise InputError(f"--reading sets {name} twice, to {found[name]!r} and {value!r}")
+        found[name] = value
+    return found

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dlsim.errors import ScheduleError
 from dlsim.kernel import kernel, same_instant
-from dlsim.realtime.model import Cluster
+from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import table_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free, ints, times):  # type: ignore[no-untyped-def]
+def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, lead, free, ints, times):  # type: ignore[no-untyped-def]
     r"""Fill one row per chunk, sends in sequence from the task's start.
 
     Shares by the recurrence of paper M, :math:`\alpha_{j+1} = \beta\alpha_j - \phi`.
@@ -28,7 +28,7 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free
         The schedule.
     costs : tuple of float
         Cms, Cps, ST, SC.
-    unit, fixed : ndarray
+    unit, lead : ndarray
         Coefficients of a `Table`; a difference of absolute times would lose digits.
     free : ndarray of float, shape (N,)
         When each node becomes idle; updated.
@@ -47,7 +47,7 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free
     for task in order:
         row, stop, clock = first[task], first[task] + nodes[task], start[task]
         size, n = sigma[task], nodes[task]
-        alpha, phi = (fixed[n] - st - sc + size * unit[n]) / (size * w), st / (size * w)
+        alpha, phi = (lead[n] + size * unit[n]) / (size * w), st / (size * w)
         for node in range(len(free)):
             if row == stop:
                 break
@@ -65,7 +65,41 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, fixed, free
     return -1
 
 
-def lay_out(tasks: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
+def plain(label: object) -> object:
+    """Return an index label as it prints best: numpy's 48 as 48.
+
+    Parameters
+    ----------
+    label : object
+        Any label.
+
+    Returns
+    -------
+    object
+        The same value.
+    """
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def told(name: str, reading: Reading) -> str:
+    """Say under what a rule was broken, for the message.
+
+    Parameters
+    ----------
+    name : str
+        Legend name of the policy.
+    reading : Reading
+        How the paper was understood.
+
+    Returns
+    -------
+    str
+        Policy and the switches that differ from the default.
+    """
+    return f"{name}, reading {reading.changes()}"
+
+
+def lay_out(tasks: pd.DataFrame, cluster: Cluster, under: str) -> pd.DataFrame:
     """Return the chunks of every task that ran.
 
     Parameters
@@ -74,6 +108,8 @@ def lay_out(tasks: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
         `Schedule.tasks`.
     cluster : Cluster
         Nodes and costs.
+    under : str
+        Policy and reading for the message, as of `told`.
 
     Returns
     -------
@@ -97,13 +133,13 @@ def lay_out(tasks: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
     free = np.full(cluster.nodes, -np.inf)
     table = table_of(cluster)
     bad = fill_chunks(
-        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.fixed,
+        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.lead,
         free, ints, times,
     )  # fmt: skip
     if bad >= 0:
         raise ScheduleError(
-            f"task {ran.index[bad]!r} starts on {counts[bad]} nodes at {start[bad]!r}, "
-            "when fewer are idle"
+            f"a task starts on idle nodes: broken by task {plain(ran.index[bad])!r} ({under}), "
+            f"which starts on {counts[bad]} nodes at {start[bad]} when fewer are idle"
         )
     chunks = pd.DataFrame(times, columns=["alpha", "send_start", "send_end", "compute_end"])
     chunks.insert(0, "node", ints[:, 1])

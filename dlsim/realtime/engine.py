@@ -12,8 +12,8 @@ from dlsim.errors import InputError
 from dlsim.kernel import TOL
 from dlsim.realtime import planner
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.chunks import has_positive_shares, lay_out
-from dlsim.realtime.model import Cluster, Policy, Reading, policy_named
+from dlsim.realtime.chunks import has_positive_shares, lay_out, plain, told
+from dlsim.realtime.model import Cluster, Policy, Reading, is_finite, policy_named
 from dlsim.realtime.partition import table_of, total_cost
 from dlsim.realtime.state import BLOCK, TASK, Rules, fresh_state
 
@@ -60,6 +60,11 @@ class Schedule:
         Who decided, and `name`, its legend name.
     reading : Reading
         How the paper was understood.
+    negotiate : float
+        The factor up to which refused tasks accepted a longer deadline; 0 for none.
+    given : NamedTuple, optional
+        The tasks as they came, which `check` compares with: arrays arrival, sigma,
+        deadline (as asked for) and key (rank of a static order), and labels.
     """
 
     tasks: pd.DataFrame
@@ -80,7 +85,7 @@ class Schedule:
             In order of dispatch and transmission; nodes are numbered from 0 and any
             idle one serves, here the lowest.
         """
-        return lay_out(self.tasks, self.cluster)
+        return lay_out(self.tasks, self.cluster, told(self.name, self.reading))
 
     @property
     def reject_ratio(self) -> float:
@@ -101,6 +106,12 @@ class Schedule:
     def is_physical(self) -> bool:
         """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
         return bool(has_positive_shares(self.tasks, self.cluster).all())
+
+    @property
+    def stretch(self) -> pd.Series:
+        """Deadline agreed on over the one asked for; not 1 only after negotiation."""
+        assert self.given is not None
+        return self.tasks["deadline"] / self.given.deadline
 
     @property
     def total_cost(self) -> float:
@@ -145,7 +156,7 @@ class Schedule:
         InputError
             For an unknown task or one that was admitted.
         """
-        if task not in self.tasks.index:
+        if not pd.api.types.is_hashable(task) or task not in self.tasks.index:
             raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
         row = int(np.flatnonzero(self.tasks.index == task)[0])
         if self.tasks["admitted"].iloc[row]:
@@ -168,6 +179,7 @@ class _Given(NamedTuple):
     sigma: Floats
     deadline: Floats
     key: Floats
+    labels: pd.Index
 
 
 class _Run(NamedTuple):
@@ -181,62 +193,78 @@ class _Run(NamedTuple):
 
 def _column(tasks: pd.DataFrame, name: str) -> Floats:
     """Return a column as finite floats in range, or name the first offender."""
+    if tasks[name].dtype.kind in "cmM":
+        raise InputError(f"column {name} must hold real numbers, got {tasks[name].dtype}")
     try:
         values = tasks[name].to_numpy(dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"column {name} must hold numbers: {error}") from None
     good = np.isfinite(values) & ((values >= 0) if name == "arrival" else (values > 0))
     if not good.all():
         row = int(np.argmin(good))
         least = "at least 0" if name == "arrival" else "above 0"
         raise InputError(
-            f"{name} of task {tasks.index[row]!r} must be finite and {least}, got {values[row]}"
+            f"{name} of task {plain(tasks.index[row])!r} must be finite and {least}, "
+            f"got {values[row]}"
         )
     return values
 
 
 def _checked(tasks: pd.DataFrame, policy: Policy) -> _Given:
     """Return the columns that are simulated, or refuse the table."""
+    if not isinstance(tasks, pd.DataFrame):
+        raise InputError(
+            f"tasks must be a pandas DataFrame with the columns {', '.join(REQUIRED)}; "
+            f"got {type(tasks).__name__}"
+        )
     missing = [name for name in REQUIRED if name not in tasks.columns]
     if missing:
         raise InputError(
             f"tasks need the columns {', '.join(REQUIRED)}; {', '.join(missing)} not found"
         )
+    for name in REQUIRED:
+        if (tasks.columns == name).sum() > 1:
+            raise InputError(f"column {name} appears twice; give every column its own name")
     if not tasks.index.is_unique:
-        twice = tasks.index[tasks.index.duplicated()][0]
+        twice = plain(tasks.index[tasks.index.duplicated()][0])
         raise InputError(f"task id {twice!r} appears twice; give every task its own index label")
     arrival, sigma, deadline = (_column(tasks, name) for name in REQUIRED)
     back = np.diff(arrival) < 0
     if back.any():
-        task = tasks.index[int(np.argmax(back)) + 1]
+        task = plain(tasks.index[int(np.argmax(back)) + 1])
         raise InputError(
             f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
             "use tasks.sort_values('arrival', kind='stable')"
         )
-    return _Given(arrival, sigma, deadline, _keys(tasks, policy))
+    return _Given(arrival, sigma, deadline, _keys(tasks, policy), tasks.index)
 
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     if not callable(policy.order):
         return np.arange(len(tasks), dtype=np.float64)
-    keys = np.array(policy.order(tasks), dtype=np.float64)
-    if keys.shape != (len(tasks),) or np.isnan(keys).any():
-        name = getattr(policy.order, "__name__", "order")
-        raise InputError(
-            f"order function {name} must return one number per task, shape ({len(tasks)},) "
-            f"without NaN; got shape {keys.shape}"
-        )
-    return _places(keys, 0.0)
+    rule = (
+        f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
+        f"per task, shape ({len(tasks)},) without NaN"
+    )
+    try:
+        keys = np.array(policy.order(tasks))
+        keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
+    except Exception as error:  # whatever a user's function raises
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+    if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
+        raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
+    # compared exactly: two infinite keys are a tie
+    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
 
-def _places(keys: Floats, tol: float) -> Floats:
-    """Number keys from the smallest up; keys that are one up to `tol` share a number."""
-    order = np.argsort(keys, kind="stable")
-    inner = keys[order]
+def _places(due: Floats) -> Floats:
+    """Number deadlines from the smallest up; those that are one instant share a number."""
+    order = np.argsort(due, kind="stable")
+    inner = due[order]
     scale = np.maximum(1.0, np.maximum(np.abs(inner[1:]), np.abs(inner[:-1])))
-    apart = inner[1:] - inner[:-1] > tol * scale
-    places = np.empty(len(keys))
-    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(keys)]
+    apart = inner[1:] - inner[:-1] > TOL * scale
+    places = np.empty(len(due))
+    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
     return places
 
 
@@ -278,7 +306,7 @@ def _run(
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
         if rules.edf:
-            q.key = _places(given.arrival + deadline, TOL)
+            q.key = _places(given.arrival + deadline)
         drop = reading.late == "drop"
         planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, table)
     return _Run(deadline, admitted, nodes, start, end, offer)
@@ -332,10 +360,12 @@ def simulate(
     >>> s.offer(2).deadline
     20.0
     """
+    if not isinstance(cluster, Cluster):
+        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
     reading = Reading() if reading is None else reading
     if not isinstance(reading, Reading):
         raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
-    if not (negotiate == 0 or (np.isfinite(negotiate) and negotiate >= 1)):
+    if not (is_finite(negotiate) and (negotiate == 0 or negotiate >= 1)):
         raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
     name, policy = policy_named(policy)
     given = _checked(tasks, policy)

@@ -21,6 +21,9 @@ ORDERS = ("fifo", "edf", "dc")
 NODES = ("min", "all")
 PARTITIONS = ("opr",)
 
+#: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
+MOST_NODES = 10_000_000
+
 
 def choose(what: str, value: object, options: tuple[str, ...]) -> None:
     """Refuse a value that is not one of the known options.
@@ -39,7 +42,7 @@ def choose(what: str, value: object, options: tuple[str, ...]) -> None:
     InputError
         If `value` is not among `options`.
     """
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
 
 
@@ -56,7 +59,28 @@ def is_whole(value: object) -> bool:
     bool
         False for what is no number at all.
     """
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
+    return is_finite(value) and float(value).is_integer()  # type: ignore[arg-type]
+
+
+def is_finite(value: object) -> bool:
+    """Tell whether a value is a finite real number: 3, numpy's 3 or 3.5, but not True.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for what is no number at all, or too big for a float.
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -66,7 +90,7 @@ class Cluster:
     Parameters
     ----------
     nodes : int
-        Number of processing nodes N.
+        Number of processing nodes N, at most `MOST_NODES`.
     cms, cps : float
         Time to transmit and to compute one unit of data (:math:`C_{ms}, C_{ps}`).
     st, sc : float
@@ -75,7 +99,8 @@ class Cluster:
     Raises
     ------
     InputError
-        For nodes < 1, a negative or non-finite cost, or cms = cps = 0.
+        For nodes < 1 or beyond `MOST_NODES`, a negative or non-finite cost, or
+        cms = cps = 0.
     """
 
     nodes: int = 16
@@ -88,10 +113,14 @@ class Cluster:
         """Refuse what is not a cluster."""
         if not is_whole(self.nodes) or self.nodes < 1:
             raise InputError(f"nodes must be a whole number of at least 1, got {self.nodes!r}")
+        if self.nodes > MOST_NODES:
+            raise InputError(
+                f"nodes must be at most {MOST_NODES}, got {self.nodes!r}; memory grows with N"
+            )
         object.__setattr__(self, "nodes", int(self.nodes))
         for name in ("cms", "cps", "st", "sc"):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+            if not is_finite(value) or value < 0:
                 raise InputError(f"{name} must be a finite time of at least 0, got {value!r}")
         if self.cms + self.cps <= 0:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
@@ -120,7 +149,8 @@ class Policy:
     Raises
     ------
     InputError
-        For an unknown option, or ``nodes="min"`` without admission control.
+        For an unknown option, an `admission` or `overtake` that is not a bool, or
+        ``nodes="min"`` without admission control.
     """
 
     order: Order
@@ -136,6 +166,9 @@ class Policy:
             choose("order", self.order, ORDERS)
         choose("nodes", self.nodes, NODES)
         choose("partition", self.partition, PARTITIONS)
+        for name in ("admission", "overtake"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.rounds != 1:
             raise InputError(
                 f"rounds must be 1 for partition {self.partition!r}, got {self.rounds!r}"
@@ -241,8 +274,10 @@ class Reading:
         Raises
         ------
         InputError
-            For a switch or a value that is not known.
+            For a switch or a value that is not known, or what is no mapping.
         """
+        if not isinstance(switches, Mapping):
+            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
         for name in switches:
             choose("reading switch", name, tuple(SWITCHES))
         return cls(**switches)

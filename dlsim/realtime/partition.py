@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.kernel import kernel, latest_finish
-from dlsim.realtime.model import Cluster
+from dlsim.realtime.model import Cluster, is_finite, is_whole
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +38,9 @@ class Table(NamedTuple):
         Data size above which all n shares are positive; non-decreasing.
     slope, rise : ndarray of float, shape (N + 2,)
         The cost derivative is rise + slope * sigma (entries 1..N).
+    lead : ndarray of float, shape (N + 2,)
+        The first share is (lead + unit * sigma) / (sigma (Cms + Cps)), free of
+        cancellation against ST + SC.
     """
 
     unit: Floats
@@ -45,6 +48,7 @@ class Table(NamedTuple):
     least: Floats
     slope: Floats
     rise: Floats
+    lead: Floats
 
 
 @kernel
@@ -159,7 +163,9 @@ def table_of(cluster: Cluster) -> Table:
             least[2:] = np.inf
     slope, rise = np.zeros(size), np.zeros(size)
     derivative_coefficients(growth, cms, cps, cluster.st, cluster.sc, slope, rise)
-    table = Table(unit, fixed, least, slope, rise)
+    lead = np.zeros(size)
+    lead[2:] = cluster.st * np.cumsum(growth[1:-1]) / growth[2:]
+    table = Table(unit, fixed, least, slope, rise, lead)
     for array in table:
         array.flags.writeable = False
     return table
@@ -282,11 +288,15 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ign
     return rise[n] + sigma * slope[n]
 
 
-def _checked(sigma: float, n: int, cluster: Cluster) -> None:
-    if not (np.isfinite(sigma) and sigma > 0):
+def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
+    """Return size and count as plain numbers, or refuse them."""
+    if not isinstance(cluster, Cluster):
+        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
+    if not is_finite(sigma) or sigma <= 0:
         raise InputError(f"sigma must be a finite size above 0, got {sigma!r}")
-    if not (int(n) == n and 1 <= n <= cluster.nodes):
+    if not is_whole(n) or not 1 <= n <= cluster.nodes:
         raise InputError(f"n must be a whole number in 1..{cluster.nodes}, got {n!r}")
+    return float(sigma), int(n)
 
 
 def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
@@ -322,9 +332,9 @@ def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
     >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
     499.29
     """
-    _checked(sigma, n, cluster)
+    sigma, n = _checked(sigma, n, cluster)
     table = table_of(cluster)
-    return float(duration(float(sigma), int(n), table.unit, table.fixed))
+    return float(duration(sigma, n, table.unit, table.fixed))
 
 
 def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
@@ -356,11 +366,11 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     ----------
     Paper M, eqs. (4.5), (4.11), (4.12).
     """
-    _checked(sigma, n, cluster)
-    w = cluster.cms + cluster.cps
+    sigma, n = _checked(sigma, n, cluster)
+    table, w = table_of(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
-    alpha[0] = (execution_time(sigma, n, cluster) - cluster.st - cluster.sc) / (sigma * w)
+    alpha[0] = (table.lead[n] + sigma * table.unit[n]) / (sigma * w)
     for j in range(1, n):
         alpha[j] = beta * alpha[j - 1] - phi
     return alpha
@@ -386,8 +396,8 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     InputError
         For a size that is not positive.
     """
-    _checked(sigma, 1, cluster)
-    return int(fastest(float(sigma), table_of(cluster).least, cluster.nodes))
+    sigma, _ = _checked(sigma, 1, cluster)
+    return int(fastest(sigma, table_of(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0.0) -> int:
@@ -413,14 +423,20 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
     Raises
     ------
     InputError
-        For a size that is not positive.
+        For a size that is not positive, a budget that is no number, or a start that is
+        not finite.
 
     References
     ----------
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
-    _checked(sigma, 1, cluster)
-    table, sigma = table_of(cluster), float(sigma)
+    sigma, _ = _checked(sigma, 1, cluster)
+    if not is_finite(start):
+        raise InputError(f"start must be a finite time, got {start!r}")
+    endless = isinstance(budget, float | np.floating) and np.isinf(budget)
+    if not (is_finite(budget) or endless):
+        raise InputError(f"budget must be a time, or inf for no deadline; got {budget!r}")
+    table = table_of(cluster)
     top = fastest(sigma, table.least, cluster.nodes)
     limit = latest_finish(float(start + budget))
     return int(fewest(float(start), limit, sigma, 1, top, table.unit, table.fixed))

@@ -112,8 +112,9 @@ def _plain(seed: Seed) -> int | dict[str, Any]:
 def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
     """Mass and first moment of Normal(mean, mean) below each bound."""
     z = (bound - mean) / mean
-    mass = ndtr(z)
-    return mass, mean * (mass - np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
+    with np.errstate(over="ignore"):
+        density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return ndtr(z), mean * (ndtr(z) - density)
 
 
 def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample") -> float:

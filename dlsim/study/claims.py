@@ -270,12 +270,14 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     Returns
     -------
     Verdict
-        A theorem whose statement is not held is judged by its numbers, if any.
+        A theorem whose statement is not held is judged by its numbers, if any; where it
+        is, the numbers only go with it.
     """
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
-        if points is None or word != "cannot be checked":
-            return Verdict(claim, word, reason)
+        if word != "cannot be checked":
+            said = "" if points is None else judge(points, claim).statistic
+            return Verdict(claim, word, reason, said)
     if points is None:
         return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     return judge(points, claim)

@@ -1,4 +1,8 @@
-"""The pictures of paper M: a study in, Axes out; tables and PNGs are kept beside them."""
+"""The pictures of paper M: a study in, Axes out; tables and PNGs are kept beside them.
+
+Every ``fig...`` function takes the `Study`, which runs what has not been run, and optionally
+the Axes to draw on (``axes`` where there are several panels), and returns the (first) Axes.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,28 +35,16 @@ def _lines(
     frame: pd.DataFrame, x: str, xlabel: str, ylabel: str, title: str, ax: Axes | None,
     **options: Any,
 ) -> Axes:  # fmt: skip
-    ax = policy_lines(frame, x, ax=ax, **options)
+    shares = frame.assign(low=frame["low"].clip(0, 1), high=frame["high"].clip(0, 1))
+    ax = policy_lines(shares, x, ax=ax, **options)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    top = 1.04 * float(frame[["estimate", "high"]].max().max())
+    top = 1.04 * float(shares[["estimate", "high"]].max().max())
     ax.set_ylim(0, max(top, ax.get_ylim()[1]))  # an axis may be shared with other panels
     return ax
 
 
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 1 redrawn: head node, switch and N processing nodes.
-
-    Parameters
-    ----------
-    study : Study
-        Gives N.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Figure 1 redrawn: head node, switch and N processing nodes."""
     ax = axes_of(ax, (6.4, 2.8))
     n = study.nodes
     shown = [*range(1, min(n, 4) + 1), *([n] if n > 4 else [])]
@@ -76,184 +68,117 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     return _keep(study, "fig1", ax)
 
 
+def _summed(rows: pd.DataFrame, by: Sequence[str], column: str = "ratio") -> pd.DataFrame:
+    """Summarise shares, with the realised load beside the nominal one."""
+    table = summary(rows, by, column)
+    keys = [name for name in by if name != "policy"]
+    loads = summary(rows, keys, "realised_load")[[*keys, "estimate"]]
+    return table.merge(loads.rename(columns={"estimate": "realised_load"}), on=keys, how="left")
+
+
+def _realised_axis(ax: Axes, table: pd.DataFrame) -> None:
+    """Draw the realised load above the nominal one: they are proportional but for chance."""
+    nominal, realised = table["load"], table["realised_load"]
+    slope = float((nominal * realised).sum() / (nominal**2).sum())
+
+    def forward(x: Any) -> Any:
+        return np.asarray(x) * slope
+
+    def back(x: Any) -> Any:
+        return np.asarray(x) / slope
+
+    top = ax.secondary_xaxis("top", functions=(forward, back))
+    top.set_xlabel("realised load", fontsize="small")
+
+
 def _by_load(
     study: Study, name: str, setup: float, policies: Sequence[str], ylabel: str, ax: Axes | None
 ) -> Axes:
     rows = study.evidence.main.query("setup == @setup and policy in @policies")
-    table = summary(rows, ["policy", "load"], "ratio")
-    loads = summary(rows, ["load"], "realised_load").set_index("load")["estimate"]
-    table["realised_load"] = table["load"].map(loads)
+    table = _summed(rows, ["policy", "load"])
     title = f"ST = SC = {setup:g}" if setup else "no set-up cost"
     ax = _lines(table, "load", _LOAD, ylabel, title, ax)
-    top = ax.secondary_xaxis("top", functions=_rescale(loads))
-    top.set_xlabel("realised load", fontsize="small")
+    _realised_axis(ax, table)
     return _keep(study, name, ax, table)
 
 
-def _rescale(loads: "pd.Series[float]") -> tuple[Any, Any]:
-    """Map the nominal load to the realised one, and back."""
-    slope = float(np.polyfit(loads.index, loads, 1)[0]) if len(loads) > 1 else float(loads.iloc[0])
-    return (lambda x: x * slope, lambda x: x / slope)
+def _log_loads(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+    ax.minorticks_off()
 
 
 def fig4(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 4: reject ratio against load, policies with admission control.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figures 4 to 9 if they have not been run.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Figure 4: reject ratio against load, policies with admission control."""
     return _by_load(study, "fig4", 0.0, WITH_ADMISSION, "task reject ratio", ax)
 
 
 def fig5(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 5: reject or miss ratio against load, all seven policies.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figures 4 to 9 if they have not been run.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Figure 5: reject or miss ratio against load, all seven policies."""
     both = (*WITH_ADMISSION, *runs.WITHOUT_ADMISSION)
     return _by_load(study, "fig5", 0.0, both, "reject ratio, or miss ratio (…NA)", ax)
 
 
 def fig_setup(study: Study, number: int, ax: Axes | None = None) -> Axes:
-    """Figures 6 to 9: reject ratio against load with ST = SC = 5, 10, 15, 20.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figures 4 to 9 if they have not been run.
-    number : int
-        6, 7, 8 or 9.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Figures 6 to 9: reject ratio against load with ST = SC = 5, 10, 15, 20."""
     setup = 5.0 * (number - 5)
     return _by_load(study, f"fig{number}", setup, WITH_ADMISSION, "task reject ratio", ax)
 
 
 def fig10(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 10: reject ratio of MCDF against load for several Cms/Cps, both ways to vary it.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figure 10 if it has not been run.
-    axes : sequence of two Axes, optional
-        Where to draw: Cms varied, Cps varied.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
+    """Figure 10: reject ratio of MCDF against load for several Cms/Cps, both ways to vary it."""
     mine = study.evidence.ratios.query("policy == 'MCDF'")
-    table = summary(mine, ["mode", "value", "load"], "ratio")
+    table = _summed(mine, ["mode", "value", "load"])
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")[1]
     colors = plt.get_cmap("viridis")(np.linspace(0, 0.9, table["value"].nunique()))
-    fixed = {"vary_cms": "Cps = 10, Cms varied", "vary_cps": "Cms = 10, Cps varied"}
+    fixed = {
+        "vary_cms": f"Cps = {study.cps:g}, Cms varied",
+        "vary_cps": f"Cms = {study.cms:g}, Cps varied",
+    }
     for ax, (mode, rows) in zip(axes, table.groupby("mode"), strict=True):
         for color, (value, line) in zip(colors, rows.groupby("value"), strict=True):
             ax.plot(
                 line["load"], line["estimate"], color=color, marker="o", ms=3, label=f"{value:g}"
             )
-            ax.fill_between(line["load"], line["low"], line["high"], color=color, alpha=0.15, lw=0)
+            low, high = line["low"].clip(0, 1), line["high"].clip(0, 1)
+            ax.fill_between(line["load"], low, high, color=color, alpha=0.15, lw=0)
         ax.set(xlabel=_LOAD, title=fixed[str(mode)])
+        _realised_axis(ax, rows)
     axes[0].set(ylabel="task reject ratio of MCDF", ylim=(0, None))
     axes[-1].legend(title="Cms / Cps", loc="center left", bbox_to_anchor=(1.01, 0.5))
     return _keep(study, "fig10", axes[0], table)
 
 
 def fig_overload(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: the load axis of Figure 5 continued into deep overload.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the longer axis.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
-    table = summary(study.overload(), ["policy", "load"], "ratio")
+    """Beyond the paper: the load axis of Figure 5 continued into deep overload."""
+    table = _summed(study.overload(), ["policy", "load"])
     ax = _lines(table, "load", _LOAD, "reject or miss ratio", "deep overload", ax)
-    ax.set_xscale("log")
-    ax.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
-    ax.minorticks_off()
+    _log_loads(ax)
+    _realised_axis(ax, table)
     return _keep(study, "overload", ax, table)
 
 
 def fig_weighted(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: refused tasks beside refused work.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the longer load axis.
-    axes : sequence of two Axes, optional
-        Where to draw: tasks, work.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
+    """Beyond the paper: refused tasks beside refused work."""
     rows = study.overload().query("policy in @WITH_ADMISSION")
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")[1]
     parts = {"tasks": "ratio", "work": "work_ratio"}
-    tables = {what: summary(rows, ["policy", "load"], column) for what, column in parts.items()}
+    tables = {what: _summed(rows, ["policy", "load"], column) for what, column in parts.items()}
     for ax, (what, table) in zip(axes, tables.items(), strict=True):
         _lines(table, "load", _LOAD, f"share of refused {what}", what, ax, legend=ax is axes[-1])
-        ax.set_xscale("log")
-        ax.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
-        ax.minorticks_off()
+        _log_loads(ax)
     return _keep(study, "weighted", axes[0], pd.concat(tables, names=["counted"]).reset_index(0))
 
 
 def fig_negotiation(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: reject ratio if clients accept a later deadline.
-
-    Parameters
-    ----------
-    study : Study
-        Runs negotiating clients.
-    axes : sequence of three Axes, optional
-        Where to draw, one per load.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
-    table = summary(study.negotiation(), ["policy", "load", "factor"], "ratio")
+    """Beyond the paper: reject ratio if clients accept a later deadline."""
+    rows = study.negotiation()
+    table = _summed(rows, ["policy", "load", "factor"])
+    for extra in ("agreed", "stretch"):
+        means = summary(rows, ["policy", "load", "factor"], extra)
+        table[extra] = means["estimate"].to_numpy()
     loads = sorted(table["load"].unique())
     if axes is None:
         axes = plt.subplots(
@@ -261,26 +186,14 @@ def fig_negotiation(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         )[1]
     for ax, load in zip(axes, loads, strict=True):
         label, last = "accepted stretch of the deadline", ax is axes[-1]
-        rows = table[table["load"] == load]
-        _lines(rows, "factor", label, "task reject ratio", f"L = {load:g}", ax, legend=last)
+        part = table[table["load"] == load]
+        title = f"L = {load:g} (realised {part['realised_load'].mean():.2f})"
+        _lines(part, "factor", label, "task reject ratio", title, ax, legend=last)
     return _keep(study, "negotiation", axes[0], table)
 
 
 def fig_stability(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: range of the reject ratio over each axis, per policy.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figures 4 to 10 if they have not been run.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Beyond the paper: range of the reject ratio over each axis, per policy."""
     tidy = claims.ranges(study.evidence).reset_index()
     tidy = tidy.melt(["axis", "replicate"], var_name="policy", value_name="range")
     table = summary(tidy, ["policy", "axis"], "range")
@@ -301,22 +214,7 @@ def fig_stability(study: Study, ax: Axes | None = None) -> Axes:
 def fig_gantt(
     study: Study, policies: Sequence[str] = ("MCDF", "EDFMN"), axes: Sequence[Axes] | None = None
 ) -> Axes:
-    """One workload under two policies, the head node's link as its own row.
-
-    Parameters
-    ----------
-    study : Study
-        Gives the cluster and the seed.
-    policies : sequence of str
-        Which policies.
-    axes : sequence of Axes, optional
-        Where to draw, one per policy.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
+    """One workload under two policies, the head node's link as its own row."""
     cluster = Cluster(study.nodes, study.cms, study.cps)
     tasks, reading = runs.tasks_and_reading(cluster, 0.5, 12_000.0, study.seed, study.switches)
     if axes is None:
@@ -335,23 +233,14 @@ def fig_gantt(
 
 
 def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: the verdict of every claim under every reading.
-
-    Parameters
-    ----------
-    study : Study
-        Runs every alternative reading.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
-    return _keep(
-        study, "readings", verdict_heat(study.by_reading, ax), study.by_reading.reset_index()
-    )
+    """Beyond the paper: the verdict of every claim under every reading."""
+    table = study.by_reading
+    ax = verdict_heat(table, ax)
+    full = int((table == "holds").all().sum())
+    lighter = ", ".join(f"{load:g}" for load in study.size.reading_loads)
+    title = f"{full} of {table.shape[1]} readings support every claim shown"
+    ax.set_title(f"{title}; first column: all loads, others: {lighter}" if lighter else title)
+    return _keep(study, "readings", ax, table.reset_index())
 
 
 def table_sensitivities(study: Study) -> pd.DataFrame:

@@ -19,9 +19,6 @@ from dlsim.realtime.partition import least_times, table_of
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
 WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
 
-#: At this load the first replicate's schedules are verified in every run.
-CHECKED_LOAD = 0.5
-
 Row = dict[str, Any]
 
 
@@ -76,9 +73,37 @@ def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
     }
 
 
+def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
+    """Verify a schedule of the first replicate at one load: a sample of every sweep.
+
+    Parameters
+    ----------
+    s : Schedule
+        Any schedule.
+    load, at : float
+        Its load, and the load whose schedules are verified.
+    seed : SeedSequence
+        That of its replicate.
+
+    Returns
+    -------
+    Schedule
+        The same.
+
+    Raises
+    ------
+    ScheduleError
+        Naming the first violated rule.
+    """
+    if load == at and seed.spawn_key[-1:] == (0,):
+        s.check()
+    return s
+
+
 def compare(
     load: float, setup: float, *, policies: Sequence[str], without: Sequence[str], nodes: int,
-    cms: float, cps: float, horizon: float, switches: Mapping[str, str], seed: Any,
+    cms: float, cps: float, horizon: float, switches: Mapping[str, str], check_at: float,
+    seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 4 to 9).
 
@@ -94,6 +119,8 @@ def compare(
         Simulated time.
     switches : mapping of str to str
         The reading.
+    check_at : float
+        Load at which the first replicate's schedules are verified.
     seed : SeedSequence
         Root of the randomness.
 
@@ -107,27 +134,26 @@ def compare(
     cluster = Cluster(nodes, cms, cps, setup, setup)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
     names = [*policies, *(without if setup == 0 else ())]
-    runs = [simulate(tasks, cluster, name, reading) for name in names]
-    if seed.spawn_key[-1:] == (0,) and load == CHECKED_LOAD:
-        for s in runs:
-            s.check()
+    runs = [checked(simulate(tasks, cluster, n, reading), load, check_at, seed) for n in names]
     fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
     return [{**_row(s, tasks), "fewer": fewer} for s in runs]
 
 
 def at_ratio(
-    mode: str, value: float, load: float, *, policies: Sequence[str], nodes: int,
-    horizon: float, switches: Mapping[str, str], seed: Any,
+    mode: str, value: float, load: float, *, policies: Sequence[str], nodes: int, cms: float,
+    cps: float, horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run policies at one ratio of transmission to computation cost (Figure 10).
 
     Parameters
     ----------
     mode : {"vary_cms", "vary_cps"}
-        Which of the two costs moves; the other one stays at 10.
+        Which of the two costs moves.
     value, load : float
         Cms / Cps; nominal load.
-    policies, nodes, horizon, switches, seed
+    cms, cps : float
+        The cost that stays.
+    policies, nodes, horizon, switches, check_at, seed
         As for `compare`.
 
     Returns
@@ -135,15 +161,16 @@ def at_ratio(
     list of dict
         As `compare`, without fewer.
     """
-    cms, cps = (10.0 * value, 10.0) if mode == "vary_cms" else (10.0, 10.0 / value)
-    cluster = Cluster(nodes, cms, cps)
+    costs = (cps * value, cps) if mode == "vary_cms" else (cms, cms / value)
+    cluster = Cluster(nodes, *costs)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
-    return [_row(simulate(tasks, cluster, name, reading), tasks) for name in policies]
+    runs = (checked(simulate(tasks, cluster, n, reading), load, check_at, seed) for n in policies)
+    return [_row(s, tasks) for s in runs]
 
 
 def negotiated(
     load: float, factor: float, *, policies: Sequence[str], nodes: int, cms: float, cps: float,
-    horizon: float, switches: Mapping[str, str], seed: Any,
+    horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run policies whose refused clients accept a later deadline (section 5).
 
@@ -153,13 +180,14 @@ def negotiated(
         Nominal load.
     factor : float
         Clients accept up to this multiple of their deadline; 1 is none at all.
-    policies, nodes, cms, cps, horizon, switches, seed
+    policies, nodes, cms, cps, horizon, switches, check_at, seed
         As for `compare`.
 
     Returns
     -------
     list of dict
-        One row per policy: ratio, and stretch, the mean deadline agreed on relative to
+        One row per policy: ratio, realised_load, agreed, the share of tasks that were
+        admitted with another deadline, and stretch, the mean deadline agreed on relative to
         the one asked for, over the tasks that negotiated.
     """
     cluster = Cluster(nodes, cms, cps)
@@ -167,11 +195,11 @@ def negotiated(
     rows = []
     for name in policies:
         s = simulate(tasks, cluster, name, reading, negotiate=factor if factor > 1 else 0.0)
-        stretch = (s.tasks["deadline"] / tasks["deadline"])[
-            s.tasks["deadline"] != tasks["deadline"]
-        ]
-        mean = float(stretch.mean()) if len(stretch) else 1.0
-        rows.append({"policy": name, "ratio": s.reject_ratio, "stretch": mean})
+        stretch = checked(s, load, check_at, seed).stretch
+        changed = stretch != 1
+        row = {"policy": name, "ratio": s.reject_ratio, "agreed": float(changed.mean())}
+        row["stretch"] = float(stretch[changed].mean()) if changed.any() else 1.0
+        rows.append({**row, "realised_load": tasks.attrs["realised_load"]})
     return rows
 
 
@@ -251,8 +279,9 @@ def _pool(size: int, load: float, spread: float, cluster: Cluster, seed: Any) ->
 
 
 def order_costs(
-    queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float, seed: Any
-) -> list[Row]:
+    queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float,
+    switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
     """Compare the cost of MCDF's order with all orders of random queues (section 5).
 
     Parameters
@@ -265,6 +294,8 @@ def order_costs(
         Latest deadline in multiples of the time that serves the whole queue.
     nodes, cms, cps : int, float, float
         The cluster.
+    switches : mapping of str to str
+        The reading.
     seed : SeedSequence
         Root of the randomness.
 
@@ -276,13 +307,14 @@ def order_costs(
         MCDF admits as a whole.
     """
     cluster, excess = Cluster(nodes, cms, cps), []
+    reading = Reading.of(workload.split_reading(switches)[0])
     for child in range(pools):
         key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
         pool = _pool(queue, 1.0, spread, cluster, key).iloc[:queue]
-        mine = simulate(pool, cluster, "MCDF")
+        mine = simulate(pool, cluster, "MCDF", reading)
         if mine.reject_ratio > 0:
             continue
-        cost = _costs(pool, cluster)["cost"]
+        cost = _costs(pool, cluster, reading)["cost"]
         more = mine.total_cost / cost.min() - 1
         excess.append(more if more > 1e-9 else 0.0)  # equal but for the order of a sum
     worse = np.array(excess) > 0
@@ -290,13 +322,13 @@ def order_costs(
     return [{"excess": mean, "beaten": beaten, "pools": len(excess)}]
 
 
-def _costs(pool: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
+def _costs(pool: pd.DataFrame, cluster: Cluster, reading: Reading) -> pd.DataFrame:
     """Cost of every order that admits the whole queue, and whether the newcomer gets in."""
     waiting = pool["arrival"] == 0
     gap = float((pool["arrival"] + pool["deadline"]).max() + 1)
     copies = _all_orders(pool, gap)
     flat = copies.reset_index(drop=True)
-    s = simulate(flat, cluster, Policy(in_given_order, "min", overtake=True))
+    s = simulate(flat, cluster, Policy(in_given_order, "min", overtake=True), reading)
     done = s.tasks.set_index(copies.index)
     queue = done[np.tile(waiting.to_numpy(), len(copies) // len(pool))]
     cost = ((queue["completion"] - queue["start"]) * queue["nodes"]).groupby(level="order").sum()
@@ -309,7 +341,7 @@ def _costs(pool: pd.DataFrame, cluster: Cluster) -> pd.DataFrame:
 
 def newcomers(
     load: float, *, queue: int, pools: int, spread: float, nodes: int, cms: float,
-    cps: float, seed: Any,
+    cps: float, switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Admit a newcomer behind the cheapest and behind the dearest plan of a queue.
 
@@ -317,7 +349,7 @@ def newcomers(
     ----------
     load : float
         Sets the interval to the newcomer.
-    queue, pools, spread, nodes, cms, cps, seed
+    queue, pools, spread, nodes, cms, cps, switches, seed
         As for `order_costs`.
 
     Returns
@@ -327,9 +359,10 @@ def newcomers(
         two plans of different cost.
     """
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
+    reading = Reading.of(workload.split_reading(switches)[0])
     for child in range(pools):
         key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
-        plans = _costs(_pool(queue, load, spread, cluster, key), cluster)
+        plans = _costs(_pool(queue, load, spread, cluster, key), cluster, reading)
         if len(plans) < 2 or plans["cost"].max() <= plans["cost"].min() * (1 + 1e-9):
             continue
         by_cost = plans.sort_values("cost", kind="stable")["newcomer"].to_numpy(dtype=bool)

@@ -24,6 +24,9 @@ SETUPS = (0.0, 5.0, 10.0, 15.0, 20.0)
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 MODES = ("vary_cms", "vary_cps")
+THREE_LOADS = (0.1, 0.5, 1.0)
+#: Random queues of claims 15 and 16: a cluster so small that tasks have to wait.
+QUEUES = {"spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
 
 
 class Scale(NamedTuple):
@@ -90,8 +93,6 @@ class Study:
         Switches of the engine and the workload that differ from the default.
     loads, setups, ratios : sequence of float
         Axes of Figures 4 to 10.
-    policies : sequence of str
-        Policies with admission control; the claims need all five.
     nodes, cms, cps : int, float, float
         The cluster of section 6.1.
 
@@ -121,6 +122,11 @@ class Study:
         if self.runs < 0:
             raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
         split_reading(self.switches)
+        axes = {"loads": self.loads, "ratios": self.ratios}
+        axes["setups above 0"] = [setup for setup in self.setups if setup > 0]
+        for name, values in axes.items():
+            if len(set(values)) < 2:
+                raise InputError(f"{name} must be two values or more: claims compare neighbours")
 
     @property
     def switches(self) -> dict[str, str]:
@@ -145,9 +151,12 @@ class Study:
 
     def _fixed(self, switches: Mapping[str, str] | None, horizon: float = 0.0) -> dict[str, Any]:
         return {
+            "check_at": min(self.loads),
             "nodes": self.nodes,
             "horizon": horizon or self.size.horizon,
             "switches": self.switches if switches is None else dict(switches),
+            "cms": self.cms,
+            "cps": self.cps,
         }
 
     def main(
@@ -170,8 +179,7 @@ class Study:
         grid = {"load": loads or self.loads, "setup": self.setups}
         return self._sweep(
             runs.compare, grid, _label("Figures 4-9", switches),
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
-            **self._fixed(switches),
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, **self._fixed(switches),
         )  # fmt: skip
 
     def by_ratio(
@@ -211,8 +219,7 @@ class Study:
         """
         return self._sweep(
             runs.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload",
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
-            **self._fixed(None),
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, **self._fixed(None),
         )  # fmt: skip
 
     def negotiation(self) -> pd.DataFrame:
@@ -221,69 +228,109 @@ class Study:
         Returns
         -------
         DataFrame
-            load factor replicate policy ratio stretch.
+            load factor replicate policy ratio agreed stretch realised_load.
         """
         return self._sweep(
-            runs.negotiated, {"load": [0.1, 0.5, 1.0], "factor": FACTORS}, "negotiation",
-            policies=WITH_ADMISSION, cms=self.cms, cps=self.cps, **self._fixed(None),
+            runs.negotiated, {"load": THREE_LOADS, "factor": FACTORS}, "negotiation",
+            policies=WITH_ADMISSION, **self._fixed(None),
+        )  # fmt: skip
+
+    def half(self, switches: Mapping[str, str] | None = None) -> pd.DataFrame | None:
+        """Run Figure 5 for half the time, where the whole is what claim 18 is about.
+
+        Parameters
+        ----------
+        switches : mapping, optional
+            A reading other than the study's own.
+
+        Returns
+        -------
+        DataFrame or None
+            As `main`; None at a smaller scale.
+        """
+        if self.size.horizon < SCALES["paper"].horizon:
+            return None
+        return self._sweep(
+            runs.compare, {"load": self.loads, "setup": [0.0]}, _label("half the time", switches),
+            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION,
+            **self._fixed(switches, self.size.horizon / 2),
+        )  # fmt: skip
+
+    def doubled(
+        self, switches: Mapping[str, str] | None = None, policies: Sequence[str] = WITH_ADMISSION
+    ) -> pd.DataFrame:
+        """Run every parameter doubled, one at a time, at three loads.
+
+        Parameters
+        ----------
+        switches : mapping, optional
+            A reading other than the study's own.
+        policies : sequence of str
+            Fewer policies; the claim needs MCDF.
+
+        Returns
+        -------
+        DataFrame
+            parameter load replicate policy ratio.
+        """
+        grid = {"parameter": ["base", *runs.BASE], "load": THREE_LOADS}
+        fixed = self._fixed(switches)
+        return self._sweep(
+            runs.doubled, grid, _label("sensitivities", switches), policies=policies,
+            horizon=fixed["horizon"], switches=fixed["switches"],
         )  # fmt: skip
 
     @functools.cached_property
     def evidence(self) -> claims.Evidence:
-        """Everything that the claims are measured on."""
-        pools = {"pools": self.size.pools, "spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
-        parameters = ["base", *runs.BASE]
-        fixed = self._fixed(None, self.size.horizon / 2)
+        """Everything that the claims are measured on, under the study's own reading."""
+        queues = {"pools": self.size.pools, "switches": self.switches, **QUEUES}
+        orders = self._sweep(
+            runs.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **queues
+        )
+        newcomers = self._sweep(
+            runs.newcomers, {"load": THREE_LOADS}, "newcomers", queue=4, **queues
+        )
         return claims.Evidence(
-            main=self.main(),
-            ratios=self.by_ratio(),
-            half=self._sweep(
-                runs.compare, {"load": self.loads, "setup": [0.0]}, "half the length",
-                policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, cms=self.cms, cps=self.cps,
-                **fixed,
-            ),
-            orders=self._sweep(
-                runs.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **pools
-            ),
-            newcomers=self._sweep(
-                runs.newcomers, {"load": [0.1, 0.5, 1.0]}, "newcomers", queue=4, **pools
-            ),
-            doubled=self._sweep(
-                runs.doubled, {"parameter": parameters, "load": [0.1, 0.5, 1.0]}, "sensitivities",
-                policies=WITH_ADMISSION, horizon=self.size.horizon, switches=self.switches,
-            ),
-        )  # fmt: skip
+            self.main(), self.by_ratio(), self.half(), orders, newcomers, self.doubled()
+        )
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
         """The verdict on every claim under the study's own reading."""
         return [
-            verdict_of(claim, getattr(claims, claim.measure)(self.evidence))
-            if claim.measure
-            else verdict_of(claim)
-            for claim in load_claims(KEY)
+            verdict_of(claim, claims.measured(claim, self.evidence)) for claim in load_claims(KEY)
         ]
 
     @functools.cached_property
     def by_reading(self) -> pd.DataFrame:
-        """Verdicts under every reading that differs from the default in one switch.
+        """Verdicts under the study's own reading and under every other one.
 
-        Rows are the claims whose evidence depends on a reading; columns are readings.
+        Rows are the claims about long simulations; columns are readings, the study's own
+        first (from its `verdicts`), the others one switch away from the default, at the
+        scale's `reading_loads`.
         """
         rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
+        own = {verdict.claim.id: str(verdict) for verdict in self.verdicts}
+        columns = {_name(self.switches) or "default": [own[claim.id] for claim in rows]}
         ends, loads = (min(self.loads), max(self.loads)), self.size.reading_loads
-        columns = {}
         for switches in alternatives():
+            if _name(switches) in columns or not (switches or self.switches):
+                continue
             evidence = claims.Evidence(
-                self.main(switches, loads), self.by_ratio(switches, ends, self.size.horizon)
+                self.main(switches, loads),
+                self.by_ratio(switches, ends, self.size.horizon),
+                self.half(switches),
+                doubled=self.doubled(switches, ("MCDF",)),
             )
-            name = ", ".join(f"{k}={v}" for k, v in switches.items()) or "default"
-            columns[name] = [
-                str(verdict_of(claim, getattr(claims, claim.measure)(evidence))) for claim in rows
+            columns[_name(switches) or "default"] = [
+                str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
             ]
         return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
 
 
+def _name(switches: Mapping[str, str]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in switches.items())
+
+
 def _label(what: str, switches: Mapping[str, str] | None) -> str:
-    name = ", ".join(f"{k}={v}" for k, v in (switches or {}).items())
-    return f"{what}, {name}" if name else what
+    return f"{what}, {_name(switches)}" if switches else what
