@@ -32,7 +32,7 @@ def tasks_csv(tmp_path):
 
 
 def test_help_is_there_for_every_command(capsys):
-    for words in ([], ["list"], ["reproduce"], ["claims"], ["simulate"], ["bench"]):
+    for words in ([], ["list"], ["reproduce"], ["claims"], ["prove"], ["simulate"], ["bench"]):
         with pytest.raises(SystemExit) as stop:
             main([*words, "--help"])
         assert stop.value.code == 0
@@ -155,6 +155,20 @@ def test_claims_show_printed_measured_verdict(capsys):
     code, _, err = run(capsys, "claims", "mdcf")
     assert code == 2
     assert "mcdf" in err
+
+
+def test_prove_prints_statuses_and_steps(capsys):
+    code, out, _ = run(capsys, "prove", "5.sum", "5.1")
+    assert code == 0
+    assert "1 proved, 1 refuted" in out
+    code, out, _ = run(capsys, "prove", "5.1", "--steps")
+    assert code == 0
+    assert "5.1 (proved)" in out
+    assert "beta" in out
+    for words in (["nope"], ["nope", "--steps"]):
+        code, _, err = run(capsys, "prove", *words)
+        assert code == 2
+        assert "'nope'" in err
 
 
 def test_claims_of_a_run_that_is_not_there(capsys, tmp_path):

@@ -18,6 +18,7 @@ EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
   dlsim reproduce mcdf --scale paper       one paper at the size it states
   dlsim claims mcdf                        what it claims, and what we measured
+  dlsim prove 5.2 --steps                  what of Theorem 5.2 stands, and why
   dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
 """
 
@@ -155,6 +156,30 @@ def show_claims(args: argparse.Namespace) -> int:
     return 0
 
 
+def prove(args: argparse.Namespace) -> int:
+    """Prove the statements about the papers and print their status.
+
+    Parameters
+    ----------
+    args : Namespace
+        keys, steps.
+
+    Returns
+    -------
+    int
+        0; 1 if a proof fails; 2 for an unknown key.
+    """
+    from dlsim import theory
+
+    if not args.steps:
+        return theory.main(args.keys)
+    for proven in theory.prove(args.keys):
+        print(f"{proven.statement.key} ({proven.status}): {proven.statement.claim}")
+        for step in proven.steps:
+            print(f"  {step.kind:<12}{step.tex}\n{'':14}{step.why}")
+    return 0
+
+
 def bench(args: argparse.Namespace) -> int:
     """Print speed ratios against other engines on the same tasks.
 
@@ -235,6 +260,13 @@ def parser() -> argparse.ArgumentParser:
     one = verb("claims", show_claims, "what the papers claim, what we measured, and the verdict")
     one.add_argument("paper", nargs="?", help="only this paper")
     one.add_argument("--results", metavar="DIR", help="results of your own instead of ours")
+
+    one = verb("prove", prove, "prove the papers' formulas and theorems, symbolically")
+    one.add_argument(
+        "keys", nargs="*", metavar="KEY", help="keys or their beginnings (default: all)"
+    )
+
+    one.add_argument("--steps", action="store_true", help="print every checked step, in LaTeX")
 
     one = verb("simulate", _simulate, "schedule your own tasks, a job log, or a paper's workload")
     _add_simulate(one)
