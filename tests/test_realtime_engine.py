@@ -419,6 +419,14 @@ def test_a_users_own_order_in_one_line():
     assert s.name != ""
 
 
+@pytest.mark.parametrize("keys", [[2e-13, 1e-13], [1.7e18 + 512, 1.7e18], [math.inf, 1e300]])
+def test_a_users_keys_are_compared_exactly(keys):
+    # N=2, Cms=Cps=1: E(2) = 4 each; the third has the smaller key
+    table = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [3, 3, 3], "deadline": [4, 40, 40]})
+    s = simulate(table, Cluster(2, 1, 1), Policy(lambda tasks: [0, *keys], "all"))
+    assert s.tasks["start"].tolist() == pytest.approx([0, 8, 4])
+
+
 def test_the_strategies_cover_all_rows_and_switches():
     orders = {row.order if isinstance(row.order, str) else "user" for row in ROWS.values()}
     assert orders == {"fifo", "edf", "dc", "user"}
