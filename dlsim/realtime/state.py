@@ -67,7 +67,7 @@ BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
 #: A placed task; `rank` is what it was sorted by at its start.
 ENTRY = np.dtype([("task", "i8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8"), ("rank", "f8")])
 #: A task still to be placed, with its count and duration at the latest instant looked at.
-TODO = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
+PENDING = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
 #: Idle nodes; first and end of the running blocks; first and end of the plan in force;
 #: when the link becomes free.
 HEAD = np.dtype([(k, "i8") for k in ("idle", "block", "stop", "first", "last")] + [("link", "f8")])
@@ -84,7 +84,7 @@ class State(NamedTuple):
         Running blocks, sorted by time.
     plan : recarray of ENTRY, shape (2, m + 2)
         Row 0 is the plan in force, row 1 the one being made.
-    todo : recarray of TODO, shape (m + 2,)
+    todo : recarray of PENDING, shape (m + 2,)
         Tasks still to be placed in this test.
     heap : recarray of BLOCK, shape (m + 2,)
         Planned completions, a binary heap.
@@ -120,7 +120,7 @@ def fresh_state(tasks: int, nodes: int) -> State:
     head = np.zeros(1, HEAD).view(np.recarray)
     head["idle"] = nodes
     return State(
-        head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, TODO), empty(room, BLOCK)
+        head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, PENDING), empty(room, BLOCK)
     )
 
 
