@@ -236,15 +236,17 @@ def _exclusion_rules(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     if not s.is_physical:
         k = k[k["alpha"] > 0]
     spans = (s.tasks["completion"] - s.tasks["start"]).reindex(k["task"]).to_numpy()
-    k = k.assign(slack=ROUNDING * spans)
+    # a node's last instant is a sum over the chunks sent before
+    clock = (ULPS + s.cluster.nodes) * np.finfo(float).eps * k["compute_end"].abs()
+    first = k.groupby("task")["send_start"].transform("min")
+    k = k.assign(slack=ROUNDING * spans + clock, first=first, place=pd.factorize(k["task"])[0])
     by_node = k.sort_values(["node", "send_start"], kind="stable")
     same = by_node["node"].eq(by_node["node"].shift(-1)).to_numpy()
     after = by_node["send_start"].shift(-1).to_numpy()
     free = ~same | _not_after(by_node["compute_end"] - by_node["slack"], after)
     yield "no node serves two chunks at once", pd.Index(by_node["task"]), free
     shared = s.reading.link == "shared"
-    keys = ["send_start"] if shared else ["task", "send_start"]
-    by_link = k.sort_values(keys, kind="stable")
+    by_link = k.sort_values(["first", "place", "send_start"], kind="stable")
     together = (
         np.ones(len(by_link), dtype=bool)
         if shared
