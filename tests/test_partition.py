@@ -8,7 +8,7 @@ from fractions import Fraction as Q
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
@@ -191,6 +191,7 @@ def test_no_count_sends_faster_than_the_link():
     assert fewest_nodes(10, -1.0, cluster) == 0
 
 
+@settings(deadline=None, derandomize=True, max_examples=max(1, round(100 * SCALE)))
 @given(
     nodes=st.integers(1, 40),
     cms=st.floats(1e-3, 1e3),
