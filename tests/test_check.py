@@ -1,0 +1,267 @@
+"""Every rule of `Schedule.check` refuses a schedule that breaks it, and no other."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import ScheduleError
+from dlsim.realtime import (
+    POLICIES,
+    SWITCHES,
+    Cluster,
+    Policy,
+    Reading,
+    Schedule,
+    execution_time,
+    simulate,
+)
+from tests.strategies import ROWS, SCALE, any_reading, seeded
+
+#: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
+TWO = Cluster(nodes=2, cms=1, cps=1)
+
+
+def ran(policy: str | Policy, rows: list[list[float]], cluster: Cluster = TWO, **kwargs: object):
+    """Simulate rows of (arrival, sigma, deadline)."""
+    table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
+    reading = Reading.of(kwargs.pop("reading", {}))
+    s = simulate(table, cluster, policy, reading, **kwargs)
+    s.check()
+    return s
+
+
+def changed(s: Schedule, task: int, **values: object) -> Schedule:
+    """Return the schedule with other entries in one row."""
+    tasks = s.tasks.copy()
+    for name, value in values.items():
+        tasks.loc[task, name] = value
+    return dataclasses.replace(s, tasks=tasks)
+
+
+def moved(s: Schedule, task: int, by: float) -> Schedule:
+    """Return the schedule with a task that runs earlier or later."""
+    row = s.tasks.loc[task]
+    end = row["completion"] + by
+    return changed(s, task, start=row["start"] + by, completion=end, estimate=end)
+
+
+def refused(s: Schedule, *rows: int) -> Schedule:
+    """Return the schedule with tasks sent away."""
+    tasks = s.tasks.copy()
+    tasks.loc[list(rows), ["start", "estimate", "completion"]] = np.nan
+    tasks.loc[list(rows), "nodes"] = 0
+    tasks.loc[list(rows), ["admitted", "missed"]] = False
+    return dataclasses.replace(s, tasks=tasks)
+
+
+def shifted(s: Schedule, row: int, **by: float) -> Schedule:
+    """Return the schedule with something added to a chunk."""
+    chunks = s.chunks.copy()
+    for name, value in by.items():
+        chunks.loc[row, name] += value
+    other = dataclasses.replace(s)
+    other.__dict__["chunks"] = chunks
+    return other
+
+
+#: Three tasks of E(2) = 4 in one line; the last of four is refused.
+ROWS_IN_LINE = [[0, 3, 9], [1, 3, 20], [2, 3, 30], [2, 3, 5]]
+LINE = ran("FIFOAN", ROWS_IN_LINE)
+#: 0 on two nodes till 4, then 1 and 2 on one node each till 10.
+SPREAD = ran("FIFOMN", [[0, 3, 4], [1, 3, 20], [2, 3, 30], [2, 3, 3]])
+LATE = ran("FIFOANNA", [[0, 3, 9], [0, 3, 5], [0, 3, 30]])
+LOOSE = ran("FIFOANNA", [[0, 3, 90], [0, 3, 90], [0, 3, 90]])
+DROPS = ran("FIFOANNA", [[0, 3, 9], [0, 3, 5], [0, 3, 30]], reading={"late": "drop"})
+EDF = ran("EDFAN", [[0, 3, 4], [1, 3, 30], [2, 3, 20]])
+USER = ran(Policy(lambda tasks: -tasks.index, "all"), [[0, 3, 4], [1, 3, 30], [2, 3, 30]])
+WANTS = ran("FIFOMN", [[0, 3, 3]], negotiate=2.0)
+TALKS = ran("FIFOAN", [[0, 3, 4], [0, 3, 5]], negotiate=2.0)
+SHARED = ran("FIFOMN", [[0, 3, 60], [0, 3, 60]], reading={"link": "shared"})
+COSTLY = Cluster(4, 1, 1, 3, 2)  # ST = 3: N* is 3 for sigma = 21
+FOUR = execution_time(21, 4, COSTLY)
+BEST = ran("FIFOAN", [[0, 21, 90]], COSTLY, reading={"an_nodes": "best"})
+
+
+def swapped(s: Schedule, one: int, other: int) -> Schedule:
+    """Return the schedule with the times of two tasks exchanged."""
+    tasks, times = s.tasks.copy(), ["start", "estimate", "completion"]
+    tasks.loc[[one, other], times] = s.tasks.loc[[other, one], times].to_numpy()
+    return dataclasses.replace(s, tasks=tasks)
+
+
+def with_tasks(s: Schedule, tasks: pd.DataFrame) -> Schedule:
+    return dataclasses.replace(s, tasks=tasks)
+
+
+BREAKS = [
+    ("every task that arrived is in the table, once", with_tasks(LINE, LINE.tasks.drop(index=1))),
+    ("every task that arrived is in the table, once", with_tasks(LINE, LINE.tasks.drop(index=3))),
+    ("every task that arrived is in the table, once",
+     with_tasks(LINE, LINE.tasks.iloc[[0, 1, 1, 2, 3]])),
+    ("the table keeps the tasks in their order", with_tasks(LINE, LINE.tasks.iloc[::-1])),
+    ("the table keeps the tasks in their order",
+     with_tasks(LINE, LINE.tasks.reindex([0, 1, 2, 3, 9]))),
+    ("a task keeps its arrival", changed(LINE, 2, arrival=1.5)),
+    ("a task keeps its size", changed(LINE, 3, sigma=4.0)),
+    *[("a deadline is the one asked for", changed(s, 0, deadline=18.0))
+      for s in (LINE, LATE, EDF, SPREAD, TALKS)],
+    ("a deadline is the one asked for", changed(TALKS, 1, deadline=10.5)),
+    ("a deadline is the one asked for", changed(LINE, 3, deadline=6.0)),
+    ("a task that does not run has no start", changed(LINE, 3, estimate=7.0)),
+    ("a task that does not run has no start", changed(LINE, 3, nodes=1)),
+    ("a refused task does not run", changed(LINE, 2, admitted=False)),
+    ("a refused task does not miss", changed(LINE, 3, missed=True)),
+    ("an admitted task runs", changed(LINE, 3, admitted=True)),
+    ("without admission control nobody is refused", refused(LATE, 2)),
+    ("a task runs on 1..N nodes", changed(LINE, 0, nodes=3)),
+    ("no task starts before it arrives", moved(LINE, 0, -1.0)),
+    ("missed means completion after the deadline", changed(LATE, 1, missed=False)),
+    ("missed means completion after the deadline", changed(LATE, 0, missed=True)),
+    ("a guaranteed task meets its deadline",
+     changed(moved(LINE, 0, 50.0), 0, missed=True)),
+    ("completion is start + E(sigma, n)", changed(LINE, 0, completion=4.1, estimate=4.1)),
+    ("estimate is the completion", changed(LINE, 1, estimate=8.5)),
+    ("every share is positive",
+     changed(ran("FIFOMN", [[0, 21, 200]], COSTLY), 0, nodes=4, completion=FOUR, estimate=FOUR)),
+    ("an all-nodes task runs on all nodes", changed(LINE, 0, nodes=1, completion=6, estimate=6)),
+    ("an all-nodes task runs on all nodes",
+     changed(BEST, 0, nodes=1, completion=47, estimate=47)),
+    ("no fewer nodes would have met the deadline",
+     changed(SPREAD, 1, nodes=2, completion=8, estimate=8)),
+    *[("a task that finds the cluster idle", refused(s, *s.tasks.index))
+      for s in (LINE, SPREAD, EDF, USER, SHARED, BEST)],
+    ("a task that finds the cluster idle", changed(refused(WANTS, 0), 0, deadline=3.0)),
+    ("all-nodes tasks run one after another", moved(LINE, 1, -1.0)),
+    ("the cluster does not idle while a task waits", moved(LINE, 2, 2.0)),
+    ("the cluster does not idle while a task waits", moved(LATE, 2, 2.0)),
+    ("a task starts on arrival or when nodes or the link get free", moved(SPREAD, 1, 1.0)),
+    ("tasks start in the order of arrival", swapped(LINE, 1, 2)),
+    ("tasks start in the order of arrival", swapped(LOOSE, 0, 2)),
+    ("nobody passes a waiting task of smaller rank", swapped(EDF, 1, 2)),
+    ("nobody passes a waiting task of smaller rank", swapped(USER, 1, 2)),
+    ("a task starts on idle nodes",
+     changed(moved(SPREAD, 1, -3.0), 2, start=1.0 + 1.0, estimate=8.0, completion=8.0)),
+    ("the shares of a task sum to 1", shifted(LINE, 0, alpha=0.1)),
+    ("a task's chunks go to distinct nodes", shifted(LINE, 1, node=-1)),
+    ("a send takes ST + alpha sigma Cms", shifted(LINE, 0, send_end=0.1)),
+    ("a node computes SC + alpha sigma Cps", shifted(LINE, 1, compute_end=0.1)),
+    ("the first send starts with the task",
+     shifted(LINE, 0, send_start=0.1, send_end=0.1, compute_end=0.1)),
+    ("all nodes of a task finish together",
+     shifted(LINE, 1, send_start=0.1, send_end=0.1, compute_end=0.1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "s"), BREAKS, ids=[f"{i}-{b[0]}" for i, b in enumerate(BREAKS)])
+def test_a_broken_rule_is_named(rule, s):
+    with pytest.raises(ScheduleError, match="^" + re.escape(rule)) as caught:
+        s.check()
+    said = str(caught.value)
+    assert ": broken by task " in said
+    assert f"({s.name}, reading {{" in said
+    assert "np." not in said
+
+
+def test_a_task_has_one_chunk_per_node():
+    s = dataclasses.replace(LINE)
+    chunks = LINE.chunks.copy()
+    half = chunks.iloc[[0]].assign(alpha=chunks["alpha"][0] / 2)
+    s.__dict__["chunks"] = pd.concat([half, half, chunks.iloc[1:]], ignore_index=True)
+    with pytest.raises(ScheduleError, match=r"^a task has one chunk per node.*task 0"):
+        s.check()
+
+
+def test_no_node_serves_two_chunks_at_once():
+    s = dataclasses.replace(SPREAD)
+    chunks = SPREAD.chunks.copy()
+    chunks.loc[chunks["task"] == 2, "node"] = chunks.loc[chunks["task"] == 1, "node"].iloc[0]
+    s.__dict__["chunks"] = chunks
+    with pytest.raises(ScheduleError, match=r"^no node serves two chunks at once"):
+        s.check()
+
+
+def test_the_head_node_sends_one_chunk_at_a_time():
+    # the second may not send while the first does: per task it may, on a shared link not
+    apart = ran("FIFOMN", [[0, 3, 60], [0, 3, 60]])
+    with pytest.raises(ScheduleError, match=r"^the head node sends one chunk at a time"):
+        dataclasses.replace(apart, reading=SHARED.reading).check()
+
+
+def test_all_nodes_of_best_are_reserved():
+    # sigma 21 runs on 3 of 4 nodes; the fourth may not serve another task meanwhile
+    s = ran("FIFOAN", [[0, 21, 90], [0, 21, 200]], COSTLY, reading={"an_nodes": "best"})
+    with pytest.raises(ScheduleError, match=r"^all-nodes tasks run one after another"):
+        moved(s, 1, -s.tasks["start"][1]).check()
+
+
+def test_dropped_tasks_are_late_ones():
+    assert DROPS.tasks["start"].isna().tolist() == [False, True, False]
+    tasks = DROPS.tasks.copy()
+    tasks[["start", "estimate", "completion"]] = np.nan
+    tasks[["nodes", "missed"]] = [0, True]
+    with pytest.raises(ScheduleError, match=r"^a task that finds the cluster idle"):
+        with_tasks(DROPS, tasks).check()
+
+
+def test_strict_refuses_shares_that_are_not_positive():
+    with pytest.raises(ScheduleError, match=r"^every share is positive: broken by task 0 \(FIFOAN"):
+        ran("FIFOAN", [[0, 21, 40]], COSTLY).check(strict=True)
+
+
+@pytest.mark.parametrize("at", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("off", [0.8, -0.8, 1e-3])
+def test_late_clocks_hide_nothing(at, off):
+    s = ran("FIFOAN", [[at, 3, 40], [at + 1, 3, 40]])
+    end = s.tasks["completion"][1] + off
+    with pytest.raises(ScheduleError, match=r"^completion is start \+ E"):
+        changed(s, 1, completion=end, estimate=end).check()
+    row = len(s.chunks) - 1
+    with pytest.raises(ScheduleError, match=r"^a node computes"):
+        shifted(s, row, compute_end=off).check()
+
+
+def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
+    dataclasses.replace(LINE, given=None).check()
+    dataclasses.replace(USER, given=None).check()
+    with pytest.raises(ScheduleError, match=r"^completion"):
+        dataclasses.replace(changed(LINE, 0, sigma=2.0), given=None).check()
+
+
+@pytest.mark.parametrize("policy", ROWS)
+def test_correct_schedules_pass(policy):
+    for k in range(round(60 * SCALE)):
+        source, instance = seeded(("check", policy, k), most=source_size(k))
+        negotiate = source.choice([0.0, 1.0, 1.5, 4.0]) if ROWS[policy].admission else 0.0
+        instance.simulate(policy, any_reading(source.choice), negotiate).check()
+
+
+def source_size(k: int) -> int:
+    """Short, usual and long queues."""
+    return (6, 12, 30)[k % 3]
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_correct_schedules_pass_under_every_switch(switch):
+    for policy in POLICIES:
+        for value in SWITCHES[switch]:
+            for k in range(round(6 * SCALE)):
+                _, instance = seeded(("check", switch, k))
+                instance.simulate(policy, {switch: value}).check()
+
+
+@pytest.mark.parametrize("at", [0.0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize(
+    "cluster", [Cluster(1024, 1e-3, 1e4), Cluster(64, 100, 0.01), Cluster(40, 1, 1e3, 5, 5)]
+)
+def test_many_nodes_and_late_clocks_pass(cluster, at):
+    rng = np.random.default_rng(5)
+    least = cluster.cms * 40 + cluster.cps * 40 / cluster.nodes
+    arrival = at + np.sort(rng.uniform(0, 8 * least, 24)).round(3)
+    table = pd.DataFrame({"arrival": arrival, "sigma": rng.uniform(1, 80, 24)})
+    table["deadline"] = rng.uniform(1, 12, 24) * least
+    for policy in POLICIES:
+        for switches in ({}, {"link": "shared", "an_nodes": "best"}):
+            simulate(table, cluster, policy, Reading.of(switches)).check()
