@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 import platformdirs
 
 #: Relative slack of every comparison of two instants (exact types pass ``tol=0``).
@@ -97,7 +98,7 @@ def kernel(
         numba.config.CACHE_DIR = before
 
 
-@kernel
+@numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions
 def latest_finish(due, tol=TOL):  # type: ignore[no-untyped-def]
     """Return the latest finish that still meets an absolute deadline.
 

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 from dlsim import theory
-from dlsim.kernel import latest_finish, meets
+from dlsim.kernel import latest_finish, meets, same_instant
 from dlsim.realtime import partition
 from dlsim.realtime.model import Cluster
 from dlsim.theory.words import B, G, share
@@ -56,6 +56,58 @@ class Kernels:
 cms, cps, sigma = sp.symbols("C_ms C_ps sigma", positive=True)
 st, sc = sp.symbols("ST SC", nonnegative=True)
 beta, phi = cps / (cms + cps), st / (sigma * (cms + cps))
+
+
+class Symbolic:
+    """expm1 and log1p for symbols."""
+
+    @staticmethod
+    def expm1(x):
+        return sp.exp(x) - 1
+
+    @staticmethod
+    def log1p(x):
+        return sp.log(1 + x)
+
+
+def test_the_closed_growth_is_the_geometric_sum_for_every_n():
+    n, b = sp.Symbol("n", positive=True), sp.Symbol("b", positive=True)
+    # Cms = Cps (1 - b)/b, so that 1 + Cms/Cps = 1/b and Cps cancels
+    closed = partition.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
+    power = sp.exp(-n * sp.log(sp.simplify(1 + (1 - b) / b)))
+    assert sp.simplify(power - b**n) == 0
+    assert sp.simplify(closed.subs(sp.exp(-n * sp.log(1 + (1 - b) / b)), b**n)
+                       - (1 - b**n) / (1 - b)) == 0  # fmt: skip
+
+
+def test_the_closed_growth_is_the_recursion_on_small_counts():
+    for count in range(1, 6):
+        closed = partition.growth_closed(count, cms, cps, Symbolic)
+        assert sp.simplify(closed - sum(beta**k for k in range(count))) == 0
+
+
+def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
+    due, hair = Fraction(10**7), Fraction(1, 10**9)
+    assert plain(meets)(due, due, 0)
+    assert not plain(meets)(due + hair, due, 0)
+    assert plain(latest_finish)(due, 0) == due
+    assert plain(same_instant)(due, due, 0)
+    assert not plain(same_instant)(due, due + hair, 0)
+    assert plain(meets)(float(due) * (1 + 1e-13), float(due))
+
+
+def test_the_fewest_nodes_are_found_from_any_lower_bound():
+    """The engine searches upwards from the count of an earlier instant."""
+    tables = Kernels(Fraction(3), Fraction(7), Fraction(1, 5), Fraction(2))
+    unit, fixed = tables.unit, tables.fixed
+    run = plain(partition.fewest)
+    times = {
+        n: plain(partition.duration)(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)
+    }
+    top = min(times, key=times.get)
+    for n in range(1, top + 1):
+        for low in range(1, n + 1):
+            assert run(Fraction(0), times[n], Fraction(40), low, top, unit, fixed) == n
 
 
 def derived(formula):

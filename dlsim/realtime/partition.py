@@ -71,6 +71,26 @@ def growth_sums(cms, cps, growth):  # type: ignore[no-untyped-def]
         growth[n] = growth[n - 1] + (1 - x * growth[n - 1])
 
 
+def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
+    r"""Return :math:`G_n = (1 - \beta^n)/(1 - \beta)`: 1 ulp where the recursion loses n/4.
+
+    Parameters
+    ----------
+    n : int, array or symbol
+        Number of nodes.
+    cms, cps : float
+        Time to transmit and to compute one unit, both positive.
+    m : namespace
+        Has expm1 and log1p: numpy, or a symbolic stand-in.
+
+    Returns
+    -------
+    as `n`
+        G_n (paper M, alpha_1 = 1/G_n without set-up).
+    """
+    return -m.expm1(-n * m.log1p(cms / cps)) * ((cms + cps) / cms)
+
+
 @kernel
 def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):  # type: ignore[no-untyped-def]
     r"""Fill u_n, f_n and l_n from G_n (paper M, eqs. 4.7-4.12, without cancellation).
@@ -147,8 +167,7 @@ def table_of(cluster: Cluster) -> Table:
     cms, cps, n = float(cluster.cms), float(cluster.cps), np.arange(size)
     unit, fixed, least = np.zeros(size), np.zeros(size), np.zeros(size)
     if cms > 0 and cps > 0:
-        # closed form: 1 ulp where the recursion loses n/4 (paper M, alpha_1)
-        growth = -np.expm1(-n * np.log1p(cms / cps)) * ((cms + cps) / cms)
+        growth = growth_closed(n, cms, cps)
     else:
         growth = np.zeros(size)
         growth_sums(cms, cps, growth)

@@ -13,7 +13,7 @@ from dlsim.papers.theory.study import Study, split
 from dlsim.realtime import Cluster
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set
-from dlsim.study.gantt import plot_gantt, plot_timing
+from dlsim.study.gantt import plot_gantt, plot_timing, task_colors
 from dlsim.study.style import INK, axes_of
 
 #: A graph with a triangle, a path and a vertex of its own.
@@ -114,12 +114,13 @@ def _places(links: pd.DataFrame, routes: Mapping[tuple[int, int], Sequence[Any]]
     top = max(len(rows), len(routes)) - 1
     row = {name: top * (1 - i / max(len(rows) - 1, 1)) for i, name in enumerate(rows)}
     place = {name: (1.3 if name[-1] == "a" else 2.1, row[name[1:-1]]) for name in routers}
-    step = top / max(len(routes) - 1, 1)
-    return {
-        **place,
-        "C0": (0.0, top / 2),
-        **{f"C{i}": (3.6, top - (i - 1) * step) for _, i in routes},
-    }
+    far = [i for (_, i), route in routes.items() if len(route) > 1]
+    step = top / max(len(far) - 1, 1)
+    right = {f"C{i}": (3.6, top - k * step) for k, i in enumerate(far)}
+    # a vertex without edges has one link of its own, drawn below the routers
+    alone = [i for (_, i), route in routes.items() if len(route) == 1]
+    below = {f"C{i}": (3.6, -1.0 - k) for k, i in enumerate(alone)}
+    return {**place, "C0": (0.0, top / 2), **right, **below}
 
 
 def fig7(study: Study, ax: Axes | None = None) -> Axes:
@@ -143,19 +144,23 @@ def fig7(study: Study, ax: Axes | None = None) -> Axes:
     busy = {link for route in used for link in route}
     for name, (start, end) in platform.links[["start", "end"]].iterrows():
         common = str(name).startswith("common")
+        bend = 0 if common else 0.45 if start[0] == end[0] == "C" else 0.08
         ax.annotate(
             "", place[end], place[start],
             arrowprops={
                 "arrowstyle": "-", "linewidth": 3.4 if common else 1.2,
                 "color": INK["blue"] if name in busy else "#BBBBBB",
-                "connectionstyle": "arc3,rad=0" if common else "arc3,rad=0.08",
+                "connectionstyle": f"arc3,rad={bend}",
             },
         )  # fmt: skip
     for name, (x, y) in place.items():
         box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "#333333"}
         text = f"$C^{name[1:]}$" if name[0] == "C" else f"$Q_{name[1:-1]}^{name[-1]}$"
         ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=5)
-    ax.set(xlim=(-0.4, 4.0), ylim=(-0.6, max(y for _, y in place.values()) + 0.6))
+    ax.set(
+        xlim=(-0.4, 4.0),
+        ylim=(min(y for _, y in place.values()) - 0.6, max(y for _, y in place.values()) + 0.6),
+    )
     ax.set_axis_off()
     ax.set_title(f"best throughput: {best.objective:g} (one connection per link)")
     return study.keep("steady-state-fig7", ax, platform.links.rename_axis("link"))
@@ -188,6 +193,7 @@ def fig_order(study: Study) -> Figure:
     tasks = pd.DataFrame(
         {"arrival": [0.0] * 3, "deadline": [17.0, 32.0, 19.0]}, index=["1", "2", "3"]
     )
+    colors = task_colors(list(tasks.index))
     plans = {
         "decreasing DC: 12 + 12 + 8 = 32": [
             ("2", 6, 0, [1]), ("3", 6, 0, [2]), ("1", 3, 12, [1, 2]),
@@ -197,7 +203,7 @@ def fig_order(study: Study) -> Figure:
         ],
     }  # fmt: skip
     for ax, (title, plan) in zip(axes, plans.items(), strict=True):
-        plot_gantt(_placed(plan), nodes=2, link=False, until=21, tasks=tasks, ax=ax)
+        plot_gantt(_placed(plan), nodes=2, link=False, until=34, tasks=tasks, colors=colors, ax=ax)
         ax.set_title(title, loc="left")
     study.results.figure("theory-order", figure)
     return figure
