@@ -136,10 +136,10 @@ def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None)
 
 
 def _deadlines(
-    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], right: float
-) -> None:
+    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], right: float,
+    colors: Mapping[Any, Any],
+) -> None:  # fmt: skip
     """Mark the absolute deadline of every task drawn, over the rows it uses."""
-    colors = task_colors(list(chunks["task"]))
     for task, used in rows.groupby(chunks["task"]):
         if due.get(task, np.inf) <= right:
             top, bottom = used.min() - 0.5, used.max() + 0.5
@@ -208,7 +208,8 @@ def plot_gantt(
     ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))
     frame = frame[frame["send_start"] < right]
     rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
-    inks = frame["task"].map(dict(colors or task_colors(list(frame["task"]))))
+    ink_of = dict(colors or task_colors(list(frame["task"])))
+    inks = frame["task"].map(ink_of)
     if len(frame):
         sends, computes = (
             (frame[f"{what}_start"], frame[f"{what}_end"]) for what in ("send", "compute")
@@ -218,7 +219,7 @@ def plot_gantt(
         if link:
             _link_row(ax, frame, inks)
         _name_tasks(ax, frame, rows, right)
-        _deadlines(ax, frame, rows, due, right)
+        _deadlines(ax, frame, rows, due, right, ink_of)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
     _label_rows(ax, [_LINK] * first + labels, right)
     _legend(ax, bool(due))
