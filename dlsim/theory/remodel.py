@@ -7,6 +7,7 @@ In [6] a node that is free early is taken for a slower one that is free with the
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
@@ -53,16 +54,39 @@ def beta_of(cost: Any) -> Any:
     return cost / (tau + cost)
 
 
-def _proper(d: Derivation) -> None:
-    r"""Show P < 1."""
-    past = positive("P_i")
-    rest = sp.Symbol("Q_i", nonnegative=True)
-    d.positive(1 - beta_of(slow), tau / (tau + slow), r"$\beta_i < 1$", show=r"1-\beta_i")
-    step = 1 - (1 - rest) * beta_of(slow)
-    form = rest * beta_of(slow) + tau / (tau + slow)
-    d.positive(step, form, r"so $1-P_{i+1} > 0$ from $Q_i = 1-P_i \ge 0$, $Q_0 = 0$")
-    d.equal(past, past, r"and $P = P_n$", "P_n")
-    d.assume(1 - P, r"so $P < 1$")
+class Past(AppliedUndef):
+    """The product of the first k nodes' betas, by its recursion."""
+
+    nargs = 1
+    is_positive = True
+
+    @classmethod
+    def eval(cls, k: Any) -> Any:
+        """Return P_0 = 1 and P_{k+1} = P_k beta_{k+1}; any other index stays."""
+        if k == 0:
+            return sp.Integer(1)
+        if k == 1 or (k.is_Add and k.as_coeff_Add()[0] == 1):
+            return cls(k - 1) * beta_of(cost_of(k))
+        return None
+
+
+early = sp.Function("p", nonnegative=True)
+Pn = Past(n)
+
+
+def cost_of(k: Any) -> Any:
+    """Return chi_k of the remodel."""
+    return modelled.subs(wait, early(k))
+
+
+def _proper(d: Derivation) -> Any:
+    r"""Show 1 - P > 0, the product taken node by node."""
+
+    def fall(k: Any) -> Any:
+        return Past(k - 1) * tau / (tau + cost_of(k))
+
+    why = r"by induction: $P_0 = 1$ and $P_{i+1} = P_i\beta_{i+1}$ with $\beta_{i+1} < 1$"
+    return d.grows(1 - Pn, n, fall(sp.Integer(1)), fall(n + 1), why)
 
 
 @statement(
@@ -111,12 +135,9 @@ def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
         "it satisfies the recurrence",
         r"\alpha_{i+1}",
     )
-    d.equal(
-        share * (1 - P),
-        past - past * here,
-        r"its sum telescopes: $\sum_{i \le n} (P_{i-1}-P_i) = 1-P$, so the shares sum to 1",
-        r"(1-P)\,\alpha_i",
-    )
+    d.equal(share * (1 - P), past - past * here, r"$P_{i-1}-P_i$", r"(1-P)\,\alpha_i")
+    term = (1 - beta_of(cost_of(n))) * Past(n - 1)
+    d.induct(1 - Pn, term, n, r"their sum is $1-P$, so the shares sum to 1")
     first = (1 - here) / (1 - P)
     d.equal(
         sigma * (tau + slow) * first,
@@ -135,10 +156,10 @@ def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
     given=GIVEN_6,
 )
 def _(d: Derivation, sign: int = 1) -> None:
-    _proper(d)
-    estimate = sigma * tau / (1 - P)
+    below = _proper(d)
+    slope = sp.diff(sigma * tau / (1 - P), P).subs(P, Pn)
     form = sigma * tau / p**2
-    d.positive(sign * sp.diff(estimate, P), form, "in P", {p: 1 - P}, r"\partial\hat E/\partial P")
+    d.positive(sign * slope, form, "in P", {p: below}, r"\partial\hat E/\partial P")
     d.positive(
         sp.diff(beta_of(slow), slow),
         tau / (tau + slow) ** 2,
@@ -166,20 +187,25 @@ def estimate_below(d: Derivation, sign: int = 1) -> Any:
     Returns
     -------
     sympy expression
-        E - Ehat, in terms of P and beta^n; now a fact.
+        E - Ehat, in terms of P_n and beta^n; now a fact.
     """
-    powers_below_one(d)
-    _proper(d)
-    d.nonnegative(chi - modelled, chi * wait / (E + wait), r"$\chi_i \le \chi$")
-    plain = tau * wait * chi / ((tau + chi) * (tau * (E + wait) + chi * E))
-    gap = beta_of(chi) - beta_of(modelled)
-    d.nonnegative(gap, plain, r"so $\beta_i \le \beta$", show=r"\beta-\beta_i")
-    past, excess = positive("P_i"), sp.Symbol("D_i", nonnegative=True)
-    step = beta_of(chi) * (past + excess) - past * beta_of(modelled)
-    form, why = beta_of(chi) * excess + past * y, r"$\beta^{i+1}-P_{i+1}$ from $D_i = \beta^i-P_i$"
-    d.inherits(b**n - P, 0, step, form, why, {y: gap})
-    difference = sigma * tau / (1 - b**n) - sigma * tau / (1 - P)
-    parts = {q: 1 - b**n, p: 1 - P, y: b**n - P}
+    beta = beta_of(chi)
+    below = _proper(d)
+    d.positive(1 - beta, tau / (tau + chi), r"$\beta < 1$")
+    whole = d.grows(
+        1 - beta**n, n, tau / (tau + chi), beta**n * tau / (tau + chi), r"$\beta^n < 1$"
+    )
+
+    def loss(k: Any) -> Any:
+        ratio = tau * early(k) / (tau * (E + early(k)) + chi * E)
+        return Past(k - 1) / beta ** (k - 1) * ratio
+
+    why = r"by induction: $1-\beta_i/\beta \ge 0$, because $\chi_i \le \chi$"
+    first, step = loss(sp.Integer(1)), loss(n + 1)
+    ratio = d.grows(1 - Pn / beta**n, n, first, step, why, strict=False)
+    gap = d.nonnegative(beta**n - Pn, beta**n * y, r"so $P \le \beta^n$", {y: ratio})
+    difference = sigma * tau / (1 - beta**n) - sigma * tau / (1 - Pn)
+    parts = {q: whole, p: below, y: gap}
     form = sigma * tau * y / (p * q)
     return d.nonnegative(sign * difference, form, r"$\hat E \le E$", parts, r"E-\hat E")
 
@@ -187,19 +213,13 @@ def estimate_below(d: Derivation, sign: int = 1) -> Any:
 @statement(
     "6.EhatE",
     "I [6]",
-    r"$\hat E \le E$, with equality iff all $r_i$ are equal (then it is paper M)",
+    r"$\hat E \le E$, with equality if all $r_i$ are equal (then it is paper M)",
     {"reversed": {"sign": -1}},
     given=GIVEN_6 + r"; $E = \sigma\tau/(1-\beta^n)$",
 )
 def _(d: Derivation, sign: int = 1) -> None:
     estimate_below(d, sign)
     d.equal(modelled.subs(wait, 0), chi, r"equal releases: $p_i = 0$", r"\chi_i")
-    d.equal(
-        sp.diff(modelled, wait),
-        -chi * E / (E + wait) ** 2,
-        r"and $\chi_i < \chi$ strictly once $p_i > 0$, as this slope is negative",
-        r"\partial\chi_i/\partial p_i",
-    )
 
 
 @statement(
@@ -208,7 +228,8 @@ def _(d: Derivation, sign: int = 1) -> None:
     r"Node $i$ really ends by $r_n+\hat E$: along any prefix $j \le i$ the slack is "
     r"$(r_n-r_j)-(r_n-r_i)\frac{\alpha_i\sigma\chi_i}{E}+\sigma\tau\sum_{k<j}\alpha_k \ge 0$",
     {"chi_i twice": {"factor": 2}, "early node later": {"sign": -1}},
-    given=GIVEN_6 + r"; $s_i = \max_j (r_j + \sigma\tau\sum_{j\le k<i}\alpha_k)$",
+    given=GIVEN_6 + r"; $s_i = \max_{j\le i} (r_j + \sigma\tau\sum_{j\le k<i}\alpha_k)$; "
+    r"equal finish: $\hat E = \sigma\tau A_i+\alpha_i\sigma\chi_i$, $A_i = \sum_{k\le i}\alpha_k$",
 )
 def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
     share = positive("alpha_i")
@@ -225,7 +246,7 @@ def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
         r"r_n+\hat E - \text{finish}_i",
     )
     part = sigma * tau * upto + share * sigma * modelled
-    d.lemma("6.EhatE", r"$\hat E \le E$, and node $i$ ends at $\hat E$", E - part, strict=False)
+    d.lemma("6.EhatE", r"$\hat E \le E$, $\hat E$ by equal finish", E - part, strict=False)
     d.nonnegative(
         E - share * sigma * modelled,
         y + sigma * tau * upto,
@@ -246,15 +267,15 @@ def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
     given=GIVEN_6 + r"; $\Delta = A+D-r_n > 0$",
 )
 def _(d: Derivation, sign: int = 1) -> None:
-    _proper(d)
+    below = _proper(d)
     gamma = 1 - sign * sigma * tau / Delta
     d.equal(
-        (Delta - sigma * tau / (1 - P)) * (1 - P) / Delta,
-        gamma - P,
+        (Delta - sigma * tau / (1 - Pn)) * (1 - Pn) / Delta,
+        gamma - Pn,
         r"both sides have one sign: $(1-P)/\Delta > 0$",
         r"(\Delta-\hat E)(1-P)/\Delta",
     )
-    d.positive((1 - P) / Delta, p / Delta, "the factor", {p: 1 - P})
+    d.positive((1 - Pn) / Delta, p / Delta, "the factor", {p: below})
 
 
 @statement(
@@ -262,7 +283,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     "beyond the papers: the true single-round optimum",
     r"In release order, a run of $m$ nodes bound to the link after a head free at $r_h$ "
     r"carries $(e-r_h)(1-\beta^m)/\tau$; $e = (\sigma\tau+\sum r_h w_h)/\sum w_h$, "
-    r"$w_h = 1-\beta^{m_h}$. Every cut into runs bounds $e$ from below: the best cut is optimal",
+    r"$w_h = 1-\beta^{m_h}$. Every cut into runs bounds the end from below",
     {"chi for tau": {"send": chi}, "m+1": {"power": m + 1}},
     given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; every node takes part",
 )
