@@ -91,11 +91,11 @@ def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
     "M (4.13), solved for n",
     r"$\mathcal{E}(n) \le \Delta$ iff $\kappa\beta^n + n\phi \le h$, $\kappa = "
     r"b_0+\phi/(1-\beta)$, $h=\kappa-(1-\beta)$, $b_0 = (\Delta-ST-SC)/(\sigma w)$; roots "
-    r"$n = h/\phi+W_k(z)/L$, $z=-(\kappa L/\phi)e^{-hL/\phi}$, $k=-1$ the lower; there may "
-    r"be none, or no integer between them",
+    r"$n = h/\phi+W_k(z)/L$, $z=-(\kappa L/\phi)e^{-hL/\phi}$, $k=-1$ the lower, "
+    r"real iff $z \ge -1/e$; there may be none, or no integer between them",
     {"h = kappa": {"shift": 0}, "sign of z": {"sign": 1}, "a budget that suffices": {"part": 1}},
     status="corrected",
-    given=_GIVEN,
+    given=_GIVEN + r"; $\kappa > 0$ ($\Delta > ST+SC$ suffices)",
     errata=(3,),
 )
 def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:

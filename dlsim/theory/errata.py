@@ -67,25 +67,25 @@ _ROWS = r"""
 6 | A | M Theorem 5.2 | $(e^k-C_1)/C_2 = C_4-k$ | $= C_4+C_5k$ | substitute $C_1+C_2n = e^k$ | none
 7 | A | M Theorem 5.2 | $e^k = C_6-C_7k$, $C_6=C_2C_4$ | $e^k = (C_1+C_2C_4)+\phi k$ | the same; at $\beta=1/2$, $\phi=1/100$ the printed equation has no root $n\ge1$, the minimum lies between 5 and 6 | use the closed form
 8 | A | M Theorem 5.2 | $0<\phi<1$, hence $e^k < C_6 < e^{k+1}$ | false step; $e^u-u-1$ rises from 0 without bound and meets $c-1$ once | derivative signs | a finite minimum exists; up to $N^*$ nodes $\mathcal{E}$ does decrease
-9 | C | M (4.9), (4.10), (4.13), Theorem 5.2 | $C_{ns}$ | $C_{ps}$ | notation (perhaps a scanning slip) | none
+9 | C | M (4.9), (4.10), (4.13), Theorem 5.2 | $C_{ns}$ | $C_{ps}$ | notation: nothing to prove (perhaps a scanning slip) | none
 10 | C | M Lemma 5.2 | $\ge$ | $>$ for $\phi > 0$, and Theorem 5.3 for every $n \ge 1$ | certificate | DC at $n = N^*$ uses $\mathcal{E}(N^*+1)$, a value of the formula only
 11 | A | M 6.1 | interval $\bar{\mathcal{E}}/L$ with 1 to 10 tasks per arrival | the offered load is $5.5\,L$ | mean batch 5.5 | parameter batch says which convention; the realised load is printed
 12 | B | M 5 | "derivative of W" | forward difference | definition of $DC_i$ | none
 13 | A | I Theorem 3, Corollary 1 | Constraint 1 (or 2) suffices | and $\sum p_i < \sigma(\tau+\chi)$, that is $\alpha_n > 0$ | counterexample $\sigma=\tau=\chi=1$, $r=(0,5)$ | test $\alpha_n > 0$ too
 14 | A | I 4.4 | Constraint 2 is weaker than Constraint 1 | only where all $\alpha > 0$ | counterexample $r = (0,1,9)$, $\chi=1/10$ | FIDO-I and FIDO-II are nested only with that guard
 15 | A | I, reach of Constraint 1 | - | with $\alpha > 0$ it needs $n(n-1)\tau/2 < \tau+\chi$ | sum of the gaps | never holds at $n = 15, 16$ in the baseline
-16 | C | I Constraint 2 | $i = 1..n$ | $i = 2..n$ | $r_0$, $\alpha_0$ do not exist | none
+16 | C | I Constraint 2 | $i = 1..n$ | $i = 2..n$ | notation: nothing to prove ($r_0$, $\alpha_0$ do not exist) | none
 17 | C | I (1), (2) | $\mathcal{E}(\sigma,n)$ is a completion instant | M's $\mathcal{E}$ is a duration | they differ by the start | two names in code
 18 | B | I 5.1 | SystemLoad = $\mathcal{E}/\chi$ | $\lambda\mathcal{E}$ | the second printed formula; the first is 13.59 for every $\lambda$ | generate from $\lambda$
 19 | B | I 5.1 | $1/\lambda$ = SystemLoad$/\mathcal{E}$ | $\mathcal{E}/$SystemLoad | the same | the same
-20 | B | S 2 | link from $C_{master}$ to $C_{master}$ | to $C_{router}$ | notation; g enters (2) once per cluster | none
+20 | B | S 2 | link from $C_{master}$ to $C_{master}$ | to $C_{router}$ | notation: nothing to prove (g enters (2) once per cluster) | none
 21 | B | S 3.2 | Equation 2 ensures $\dots \le s_k$ | Equation 1 | dimensions | none
 22 | B | S 3.2 | sends $\alpha\delta T_p$ load units | $\alpha T_p$ load units, $\alpha\delta T_p$ bytes | dimensions | the period counts units
-23 | C | S 3.2 | $z_{c_j}$ | $\delta_j$ | notation, left from an older version | none
+23 | C | S 3.2 | $z_{c_j}$ | $\delta_j$ | notation: nothing to prove (left from an older version) | none
 24 | B | S appendix | $l^i_j = (Q^b_{k_j}, Q^a_{k_{j+1}})$, $j = 1..|Route|$ | $l^i_{j+1}$, $j = 1..|Route|-1$ | $l_1$ is defined twice, $Q_{k_{|Route|+1}}$ does not exist | corrected indices
 25 | B | S appendix | a vertex of degree 0 leaves (7) undefined | one direct link $(C^0, C^i)$ | every route is then a path | the same
 26 | B | S appendix, (5) | $\min_k \alpha_k/\pi_k$ with $\pi_i = 0$ | minimum over $\pi_k > 0$: $t\pi_k \le \alpha_k$ | 0/0 otherwise | the program uses $t\pi_k \le \alpha_k$
-27 | C | S appendix | max-connect$(l_k)$, "less than n", $I_3$, $\{k,l\}$ | $l_k^{common}$, $\le n$, $I_2$, ordered pairs | read against the construction | none
+27 | C | S appendix | max-connect$(l_k)$, "less than n", $I_3$, $\{k,l\}$ | $l_k^{common}$, $\le n$, $I_2$, ordered pairs | notation: nothing to prove (read against the construction) | none
 28 | B | S heuristic G, step 5 | alloc from the work of others placed elsewhere | the formula is 0, and G loops, where no remote cluster can be reached | exact example | switches local_amount and stuck
 29 | B | S heuristic LPRR, steps 2 to 5 | until all $\beta$ are assigned, choose $\tilde\beta \ne 0$ | stop when the rest are 0 and set them to 0 | an empty choice | stop rule
 30 | - | S heuristic LPRR | rounding up might be infeasible | always feasible for integer max-connect | $\tilde\beta \le k$ integer gives $\lceil\tilde\beta\rceil \le k$ | floor a real max-connect first

@@ -126,7 +126,7 @@ def _(d: Derivation, late: int = 5) -> None:
 @statement(
     "1.T3",
     "I Theorem 3, Corollary 1, with the missing condition",
-    r"If Constraint 2 holds (or Constraint 1) and $\sum p_i < \sigma(\tau+\chi)$, then "
+    r"If Constraint 2 holds (or, by 1.C1C2, Constraint 1) and $\sum p_i < \sigma(\tau+\chi)$, then "
     r"$s_i = r_i$ for all $i$: no inserted idle time, and (3)-(4) is optimal (1.opt)",
     {"send longer than the gap": {"sign": -1}},
     status="corrected",
@@ -147,6 +147,7 @@ def _(d: Derivation, sign: int = 1) -> None:
         r"r_i - (s_{i-1}+\alpha_{i-1}\sigma\tau)",
     )
     d.lemma("1.pos", r"every share is positive iff $\sum p_i < \sigma(\tau+\chi)$")
+    d.lemma("1.C1C2", r"with positive shares Constraint 1 implies Constraint 2")
     d.lemma("1.opt", r"and then no schedule ends earlier")
 
 
@@ -175,8 +176,9 @@ def _(d: Derivation, compute: Any = Fraction(1, 10)) -> None:
 @statement(
     "1.C1C2",
     "I 4.4, Constraints 1 and 2",
-    r"With all $\alpha > 0$ Constraint 1 implies Constraint 2; both need "
-    r"$\frac{n(n-1)}2\tau < \tau+\chi$: $n \le 14, 10, 7, 5$ for $\tau=1,2,4,8$, $\chi=100$",
+    r"With all $\alpha > 0$ Constraint 1 implies Constraint 2; Constraint 1 with "
+    r"them needs $\frac{n(n-1)}2\tau < \tau+\chi$: $n \le 14, 10, 7, 5$ for "
+    r"$\tau=1,2,4,8$, $\chi=100$",
     {"n(n-1)/2 for n(n+1)/2": {"lag": -1}, "n <= 15": {"most": (15, 10, 7, 5)}},
     status="corrected",
     gap="all shares must be positive",

@@ -36,8 +36,9 @@ real = positive("n")
 @statement(
     "OPR",
     "M section 4, the optimal partitioning rule",
-    r"Any split over $n$ nodes free at one time, sent in any gaps, ends at "
-    r"$\mathcal{E}(n)$ or later; it ends then only if all nodes finish together",
+    r"Any split over $n$ nodes free at one time, sent in any gaps, every node sent a chunk "
+    r"($a_j \ge 0$) and its set-up paid, ends at $\mathcal{E}(n)$ or later; it ends then only "
+    r"if all nodes finish together, a schedule that needs $\alpha_n > 0$",
     {"equal weights": {"ratio": 1}, "weights reversed": {"ratio": 1 / b}},
     given=GIVEN + r"; weights $y_j = \beta^{n-j}(1-\beta)/(1-\beta^n)$",
 )
@@ -70,8 +71,15 @@ def _(d: Derivation, ratio: Any = b) -> None:
         setups + SC + sigma * Cms / (1 - b**n),
         phi * sigma * w + SC + sigma * w * B(n),
         r"so the weighted mean of the finishing times is $\mathcal{E}(n)$ for every split: the "
-        r"latest is no earlier, and equal only if all are (late sends only raise them)",
+        r"latest is no earlier, and equal only if all are",
         r"\sum_j y_j T_j",
+    )
+    idle, mine = sp.Symbol("g_j", nonnegative=True), positive("y_j")
+    d.nonnegative(
+        mine * (now + idle) - mine * now,
+        mine * idle,
+        r"a link idle for $g_j$ before the end of send $j$ raises $T_j$, and so the mean",
+        show=r"y_j(T_j+g_j)-y_jT_j",
     )
 
 

@@ -133,7 +133,8 @@ def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
     "disc",
     "M Theorem 5.2, for integers (beyond the paper)",
     r"$\mathcal{B}(n)-\mathcal{B}(n+1) = \alpha^{(n+1)}_{n+1}\,(1-\beta)/(1-\beta^n)$: one "
-    r"more node helps iff its share would be positive",
+    r"more node helps iff its share would be positive; so in the least $n$ with "
+    r"$\mathcal{B}(n) \le c$ all $\alpha > 0$ ($n-1$ missed $c$; then ajmono)",
     {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}},
     given=GIVEN + r"; $\alpha^{(n)}_j$: the $j$-th of $n$ shares",
     errata=(8,),
@@ -145,6 +146,14 @@ def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> 
     d.equal(B(n) - B(n + 1), last * factor, "(4.12) and the share below (4.11)", show)
     parts = {p: 1 - b, q: 1 - b**n}
     d.positive(factor, p / q, "the factor is positive: both sides have one sign", parts)
+    before, now, bound = sp.symbols("B_{n-1} B_n c", real=True)
+    ratio = positive("f_{n-1}")
+    d.assume(before - bound, r"$n-1$ nodes miss the bound $c$")
+    d.assume(bound - now, r"$n$ nodes meet it", strict=False)
+    why = r"so $\alpha^{(n)}_n > 0$, $f$ the factor ($n = 1$: the share is 1)"
+    form, met = (p + z) / ratio, {p: before - bound, z: bound - now}
+    d.positive((before - now) / ratio, form, why, met, r"\alpha^{(n)}_n")
+    d.lemma("ajmono", r"and with the last share all are positive")
 
 
 @statement(
