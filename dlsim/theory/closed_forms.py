@@ -49,7 +49,8 @@ def _lower_branch(d: Derivation) -> None:
     r"$\mathcal{B}' = 0$ iff $e^u-u-1 = c-1$, $u = nL$, $c = 1+(1-\beta)L/\phi$: one root, "
     r"$n^* = (-c-W_{-1}(-e^{-c}))/L$, a minimum",
     {"sign of W": {"sign": -1}, "C_1 without phi": {"c1": (1 - one) * L}},
-    status="corrected",
+    status="argued",
+    gap="that the rising function meets c - 1: the intermediate value theorem, in words",
     given=_GIVEN,
     errata=(6, 7, 8),
 )
@@ -84,6 +85,7 @@ def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
         show=r"-e^{-c}-(-c\,e^{-c})",
     )
     d.positive(cc + (-1 + y), t + y, r"on branch 0, $W = -1+y$, $u = -c-W < 0$", show="-u")
+    d.argue("Continuous, from 0 and without bound, e^u - u - 1 takes the value c - 1.")
 
 
 @statement(
@@ -131,7 +133,8 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
         r"\mathcal{B}(5\tfrac14) < b_0 < \mathcal{B}(5),\ \mathcal{B}(6)",
         r"$\beta=1/2$, $\phi=1/100$: a budget met at a real $n$ but not at 5 or 6",
     )
-    d.lemma("5.2c", r"nor at any other integer: $\mathcal{B}$ falls, then rises")
+    d.lemma("disc", r"nor at any other integer: $\mathcal{B}$ falls while the next share is > 0")
+    d.lemma("last", r"and that share, once it is not positive, stays so")
 
 
 @statement(
@@ -139,6 +142,8 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     "M, n_min after (4.6)",
     r"As $\phi\to0$ the lower root tends to $\ln\gamma/\ln\beta$",
     {"beta gamma": {"factor": b}, "upper root": {"sign": -1}},
+    status="argued",
+    gap="that the root is continuous in phi: the implicit function theorem, in words",
     given=_GIVEN + r", $ST = SC = 0$, $\gamma > 0$",
 )
 def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
@@ -153,12 +158,15 @@ def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
     d.positive(
         -sign * slope,
         b0 * L * sp.exp(-L * real),
-        r"there $\kappa\beta^n+n\phi-h$ falls in $n$ with a slope that is not 0: the root is "
-        r"continuous in $\phi$ (implicit function theorem), and a falling side is the lower root",
+        r"there $\kappa\beta^n+n\phi-h$ falls in $n$ with a slope that is not 0",
     )
     log = sp.expand_log(sp.log(sp.exp(-L) ** real), force=True)
     g = sp.Symbol(r"\ln\gamma", real=True)
     d.equal(sp.solve(log - g, real)[0], g / -L, r"with $\ln\beta=-L$", "n")
+    d.argue(
+        "As that slope is not 0, the root is continuous in phi at 0 (implicit function "
+        "theorem), and the root on a falling side is the lower one."
+    )
 
 
 @statement(
@@ -168,6 +176,8 @@ def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
     r"$m = -\frac{d}{1-\beta}-\frac1L W_{-1}\bigl(-\frac{L}{1-\beta}e^{-Ld/(1-\beta)}\bigr)$, "
     r"and $N^* = \lceil m+1\rceil-1$",
     {"first power in d": {"power": 1}, "sign of W": {"sign": -1}},
+    status="argued",
+    gap="that the line and the convex curve cross once for m > 0, in words",
     given=_GIVEN,
 )
 def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
@@ -200,8 +210,12 @@ def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
     d.positive(
         sp.diff(sp.exp(u), u, 2),
         sp.exp(u),
-        r"$e^{mL}$ is convex and below the line at $m=0$ ($1 < d$): $\alpha_n > 0$ iff $n$ is "
-        r"below the root, so $N^*$ is the largest integer strictly below it",
+        r"$e^{mL}$ is convex",
+    )
+    d.argue(
+        "Below the line d + m(1 - beta) at m = 0, as 1 < d, and without bound above it, a "
+        "convex curve crosses it once for m > 0: the n-th share is positive iff n is below the "
+        "root, so N* is the largest integer strictly below m + 1."
     )
 
 
