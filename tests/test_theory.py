@@ -17,18 +17,18 @@ from dlsim.theory.book import STATUSES, statement
 #: What each statement is found to be; p proved, c corrected, r refuted, a argued.
 STATUS = {
     **dict.fromkeys(
-        "4.5 4.1-4.4 E(n) 4.6g 4.11r 4.12 4.12G 4.12fin 4.13->4.6 b->1 5.1 5.2a disc ajmono L5.1 "
-        "5.3 5.3r OPR nmin0 NmaxW 1.3-4 1.opt 1.T2 6.rec 6.closed 6.mono 6.EhatE 6.safe 6.nmin "
+        "4.5 4.1-4.4 E(n) 4.6g 4.11r 4.12 4.12G 4.12fin 4.13->4.6 5.1 5.2a disc ajmono L5.1 "
+        "5.3 5.3r OPR 1.3-4 1.opt 1.T2 6.rec 6.closed 6.mono 6.EhatE 6.safe 6.nmin "
         "opt.blk U.rec U.cj U.sum U.mk U.M1 U.inf B.4".split(),
         "proved",
     ),
     **dict.fromkeys(
-        "4.6inf 4.7-4.10 last N* 5.2ST L5.2 M.n+1 5.2c nminW 1.pos 1.T3 1.C1C2 SysLoad S.L1 "
+        "4.6inf 4.7-4.10 last N* 5.2ST L5.2 M.n+1 nminW 1.pos 1.T3 1.C1C2 SysLoad S.L1 "
         "S.period S.G5 S.LPRR B.7 B.Gops M.names".split(),
         "corrected",
     ),
     **dict.fromkeys(["5.2b", "5.sum", "1.T3cex", "1.C1C2cex"], "refuted"),
-    "opt.att": "argued",
+    **dict.fromkeys("opt.att 5.2c nmin0 NmaxW b->1".split(), "argued"),
 }
 STATEMENTS = {s.key: s for s in theory.statements()}
 MUTANTS = [(key, name) for key, s in STATEMENTS.items() for name in s.mutants]
@@ -196,12 +196,61 @@ def test_the_derivative_must_be_the_derivative():
 
 
 def test_facts_hold_only_in_range():
-    d = theory.Derivation()
-    d.assume(1 - b**n)
+    p = sp.Symbol("p", positive=True)
+    d = derivation(fact=1 - b)
+    d.grows(1 - b**n, n, p, b**n * p, "powers fall", {p: 1 - b})
     d.at(1 - b**n, {n: n + 1})
     for value in (n / 2, n - 1, sp.Integer(0)):
         with pytest.raises(ProofError, match="outside the range"):
             d.at(1 - b**n, {n: value})
+
+
+def test_letters_are_replaced_at_once():
+    p, q, r = sp.symbols("p q r", positive=True)
+    d = derivation(first=p - q, second=q / 2)
+    with pytest.raises(ProofError, match="not identical"):
+        d.positive(-q / 2, r, "p is a letter and a symbol", {r: p - q, p: q / 2})
+
+
+@pytest.mark.parametrize("assumption", [{"negative": True}, {"integer": True, "positive": True}])
+def test_a_letter_says_no_more_than_its_fact(assumption):
+    letter = sp.Symbol("p", **assumption)
+    with pytest.raises(ProofError, match="the letter p"):
+        derivation(fact=x).nonnegative(x, letter, "a letter beyond the fact", {letter: x})
+
+
+def test_an_assumption_holds_of_its_own_symbols_only():
+    c = sp.Symbol("c", positive=True)
+    d = derivation(fact=1 - b)
+    for value in (sp.Integer(2), c):
+        with pytest.raises(ProofError, match="assumed of b"):
+            d.at(1 - b, {b: value})
+    assert d.at(1 - b, {b: sp.Rational(1, 2)}) == sp.Rational(1, 2)
+    d.assume(1 - c)
+    assert d.at(1 - b, {b: c}) == 1 - c
+    assert d.at(1 - b, {n: n + 1}) == 1 - b
+
+
+def test_an_induction_or_integration_variable_is_free():
+    p = sp.Symbol("p", positive=True)
+    with pytest.raises(ProofError, match="x is not free"):
+        derivation(fact=x - 1).climbs(x**2 / 2 - x, x, p, "false at 3/2", {p: x - 1})
+    with pytest.raises(ProofError, match="n is not free"):
+        derivation(fact=n - 5).grows(n**2 - 10 * n + 10, n, 1, 2 * p + 1, "false", {p: n - 5})
+    d = theory.Derivation()
+    d.assume(n - 1, "the range of n itself", strict=False)
+    assert d.grows(n**2, n, 1, 2 * n + 1, "squares")
+
+
+def test_a_lemma_gives_no_impossible_sign():
+    d = theory.Derivation()
+    for expr, strict in ((-1, False), (0, True), (-x, False)):
+        with pytest.raises(ProofError, match="cannot have the sign"):
+            d.lemma("4.5", "cited wrongly", expr, strict=strict)
+    d.lemma("4.5", "cited", 1 - b)
+    assert d.steps[-1].why.endswith("by [4.5]")
+    with pytest.raises(ProofError, match="assumed of b"):
+        d.at(1 - b, {b: 2})
 
 
 def test_exact_facts_must_be_true():

@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.steps import Fact, Step, matches, signed, tex
+from dlsim.theory.steps import Fact, Step, certified, fresh, instantiable, known, signed, tex
 from dlsim.theory.zero import ProofError, is_zero
 
 
@@ -22,7 +22,9 @@ class Derivation:
     steps : list of Step
         What was shown so far.
     facts : list of Fact
-        Expressions of known sign, quantified over the symbols in them.
+        Expressions of known sign, quantified over the symbols that no premise mentions.
+    premises : list of Fact
+        The facts that were assumed or cited, not shown here.
     cited : list of str
         Keys of other statements that a step uses.
     """
@@ -30,6 +32,7 @@ class Derivation:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.facts: list[Fact] = []
+        self.premises: list[Fact] = []
         self.cited: list[str] = []
 
     @property
@@ -43,6 +46,10 @@ class Derivation:
     def _add(self, kind: str, formula: str, why: str) -> None:
         self.steps.append(Step(kind, formula, why))
 
+    def _presume(self, expr: Any, strict: bool) -> None:
+        self.premises.append(Fact(sp.sympify(expr), strict))
+        self.facts.append(self.premises[-1])
+
     def assume(self, expr: Any, why: str = "", strict: bool = True) -> None:
         """Write down an assumption: `expr` is positive (or, not strict, >= 0).
 
@@ -55,7 +62,7 @@ class Derivation:
         strict : bool
             Whether 0 is excluded.
         """
-        self.facts.append(Fact(sp.sympify(expr), strict))
+        self._presume(expr, strict)
         self._add("assumption", signed(expr, strict), why)
 
     def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
@@ -124,15 +131,7 @@ class Derivation:
         self.steps[-1] = self.steps[-1]._replace(kind="exact")
 
     def _certificate(self, form: Any, given: Mapping[Any, Any], why: str, strict: bool) -> Any:
-        """Return the form in plain terms, once each letter stands for a fact."""
-        form = sp.sympify(form)
-        for letter, expr in given.items():
-            known = [f for f in self.facts if matches(f.expr, sp.sympify(expr))]
-            if not any(f.strict or not letter.is_positive for f in known):
-                raise ProofError(f"{why}: the sign of {expr} is not known yet")
-        if not (form.is_positive or (form.is_nonnegative and not strict)):
-            raise ProofError(f"{why}: {form} is not made of positive parts")
-        return form.subs(list(given.items()))
+        return certified(sp.sympify(form), given, self.facts, why, strict)
 
     def positive(
         self,
@@ -218,12 +217,15 @@ class Derivation:
         Returns
         -------
         sympy expression or None
-            `expr`, now a fact.
+            `expr`, now a fact; an impossible sign is refused.
         """
         if expr is not None:
-            self.facts.append(Fact(sp.sympify(expr), strict))
+            whole = sp.sympify(expr)
+            if (whole.is_positive if strict else whole.is_nonnegative) is False:
+                raise ProofError(f"{why}: {expr} cannot have the sign that {key} is cited for")
+            self._presume(whole, strict)
         formula = "" if expr is None else signed(expr, strict)
-        self._add("lemma", formula, f"{why} [{key}]")
+        self._add("lemma", formula, f"{why} [{key}]" if expr is None else f"{why}, by [{key}]")
         self.cited.append(key)
         return expr
 
@@ -293,20 +295,14 @@ class Derivation:
         Raises
         ------
         ProofError
-            If it is no fact, or the point lies outside the range of a symbol.
+            If it is no fact, or the point lies outside the range of a symbol or of a premise.
         """
-        known = [f for f in self.facts if matches(f.expr, sp.sympify(fact))]
-        if not known:
+        found = known(self.facts, fact)
+        if not found:
             raise ProofError(f"{fact} has no known sign: show it first")
-        for symbol, value in point.items():
-            value = sp.sympify(value)
-            if (symbol.is_integer and not value.is_integer) or not (
-                value.is_positive or (symbol.is_nonnegative and not symbol.is_positive
-                                      and value.is_nonnegative)
-            ):  # fmt: skip
-                raise ProofError(f"{value} is outside the range of {symbol}")
+        instantiable(point, self.premises, self.facts)
         expr = sp.sympify(fact).subs(dict(point), simultaneous=True)
-        self.facts.append(Fact(expr, any(f.strict for f in known)))
+        self.facts.append(Fact(expr, any(f.strict for f in found)))
         if why:
             self._add("sign", signed(expr, self.facts[-1].strict), why)
         return expr
@@ -377,7 +373,7 @@ class Derivation:
         given : mapping, optional
             As in `positive`.
         factor : sympy expression
-            A non-negative multiple of E(n) in the step beyond E(n) itself.
+            A non-negative multiple of E(n) in the step.
         strict : bool
             Whether > 0 is claimed rather than >= 0.
 
@@ -389,8 +385,9 @@ class Derivation:
         Raises
         ------
         ProofError
-            If a certificate fails.
+            If a certificate fails, or a premise restricts n.
         """
+        fresh(n, self.premises, why)
         expr, given = sp.sympify(expr), given or {}
         plain = self._certificate(base, given, why, strict)
         rest = self._certificate(step, given, why, strict=False)
@@ -432,8 +429,9 @@ class Derivation:
         Raises
         ------
         ProofError
-            If E(0) is not 0, or the derivative is not certified.
+            If E(0) is not 0, the derivative is not certified, or a premise restricts u.
         """
+        fresh(u, self.premises, why)
         expr = sp.sympify(expr)
         strict = bool(u.is_positive)
         plain = self._certificate(slope, given or {}, why, strict)
@@ -448,8 +446,7 @@ class Derivation:
     def exact(self, condition: Any, formula: str, why: str) -> None:
         """Show a fact about given numbers: exact arithmetic, or a finite enumeration.
 
-        An order between constants with a logarithm is SymPy's, which raises the precision
-        until the sign is certain.
+        An order between logarithms is SymPy's, which computes until the sign is certain.
 
         Parameters
         ----------

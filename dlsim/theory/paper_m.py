@@ -296,6 +296,8 @@ def _(d: Derivation, setup: Any = 0) -> None:
     r"$\mathcal{B}(n) \to 1/n + \phi(n-1)/2$ as $\beta\to1$ and $\to 1+(n-1)\phi$ as "
     r"$\beta\to0$, for fixed $\phi$",
     {"n for n-1": {"count": n}, "limits exchanged": {"ends": (0, 1)}},
+    status="argued",
+    gap="that the form 4.12G is continuous in beta on [0, 1], in words",
     given=GIVEN,
 )
 def _(d: Derivation, count: Any = n - 1, ends: tuple[int, int] = (1, 0)) -> None:
@@ -315,3 +317,4 @@ def _(d: Derivation, count: Any = n - 1, ends: tuple[int, int] = (1, 0)) -> None
         limit = (1 + phi * below.subs(j, n - 1)) / sp.sympify(growth).subs(j, n)
         wanted = 1 / sp.sympify(growth).subs(j, n) + phi * extra
         d.equal(limit, wanted, why.format(end), r"\mathcal{B}(n)")
+    d.argue("Sums and quotients of polynomials in beta, the denominator at least 1: continuous.")
