@@ -139,6 +139,30 @@ def test_undecided_is_an_error_and_no_guess(expr):
         is_zero(expr)
 
 
+def test_opaque_functions_of_equal_arguments_are_equal():
+    f, a = sp.Function("f"), sp.IndexedBase("a")
+    assert is_zero(f((x + 1) ** 2) - f(x**2 + 2 * x + 1))
+    assert is_zero(a[2 * (n + 1)] - a[2 * n + 2])
+    assert not is_zero(f(x) - f(y))
+    assert not is_zero(a[n + 1] - a[n])
+    with pytest.raises(UndecidedError):
+        is_zero(f(4**n) - f(2 ** (2 * n)))
+
+
+def test_a_witness_is_a_value_that_its_symbol_may_take():
+    with pytest.raises(UndecidedError):
+        is_zero(sp.Symbol("o", zero=True) * x + sp.Symbol("s", negative=True) * 0)
+    with pytest.raises(UndecidedError):
+        is_zero(sp.Symbol("e", even=True, positive=True) - 4)
+
+
+def test_nothing_over_nothing_is_undecided():
+    nothing = (x + 1) ** 2 - x**2 - 2 * x - 1
+    for denominator in (4**n - 2 ** (2 * n), x * (x + 1) - x**2 - x):
+        with pytest.raises(UndecidedError, match="cannot decide"):
+            is_zero(nothing / denominator)
+
+
 def test_a_tiny_difference_is_a_difference():
     with pytest.raises(ProofError, match="not identical"):
         theory.Derivation().equal(x, x * (1 + sp.Rational(1, 10**40)), "almost")

@@ -9,6 +9,7 @@ is an `UndecidedError` error, never a guess.
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import sympy as sp
@@ -29,6 +30,18 @@ _POINTS = (Fraction(2, 7), Fraction(5, 3), Fraction(11, 13))
 _COUNTS = (5, 3, 4)
 
 
+#: What stands for itself: nothing is known of its values.
+_OPAQUE = (sp.Indexed, sp.core.function.AppliedUndef)
+
+
+def _normal(opaque: Any) -> Any:
+    """Rewrite the arguments of an opaque piece so that equal ones look alike."""
+    return opaque.func(
+        *(arg if arg.is_Atom or isinstance(arg, sp.IndexedBase) else sp.cancel(sp.expand(arg))
+          for arg in opaque.args)
+    )  # fmt: skip
+
+
 def _split(term: Any) -> tuple[Any, Any]:
     """Write an exponent's term as integer coefficient times the rest."""
     coefficient, rest = term.as_coeff_Mul()
@@ -41,7 +54,9 @@ def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
     """Replace every transcendental piece by a generator, exponents added up apart."""
     if expr.is_Atom:
         return expr
-    if isinstance(expr, (sp.Sum, sp.Indexed, sp.core.function.AppliedUndef)):
+    if isinstance(expr, _OPAQUE):
+        return names.setdefault(_normal(expr), sp.Dummy())
+    if isinstance(expr, sp.Sum):
         return names.setdefault(expr, sp.Dummy())
     if isinstance(expr, sp.exp) or (expr.is_Pow and not expr.exp.is_Integer):
         base, power = expr.as_base_exp()
@@ -90,15 +105,57 @@ def _points(symbols: list[Any]) -> Iterator[dict[Any, Any]]:
         }
 
 
+def _allowed(point: dict[Any, Any]) -> bool:
+    """Tell whether every value at a point is one that its symbol may take."""
+    return all(
+        getattr(value, f"is_{name}", None) == holds
+        for symbol, value in point.items()
+        for name, holds in symbol.assumptions0.items()
+    )
+
+
+def _distinct(pieces: list[Any], point: dict[Any, Any]) -> bool:
+    """Tell whether opaque pieces of one kind have different arguments at a point."""
+    return all(
+        any(
+            _constant_is_nonzero((x - y).subs(point))
+            for x, y in zip(a.args, b.args, strict=False)
+            if x != y and not isinstance(x, sp.IndexedBase)
+        )
+        for a, b in combinations(pieces, 2)
+        if (a.args[0] if isinstance(a, sp.Indexed) else a.func)
+        == (b.args[0] if isinstance(b, sp.Indexed) else b.func)
+    )
+
+
 def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
     """Find an exact point at which a numerator is certainly not zero."""
-    free = (sp.Indexed, sp.core.function.AppliedUndef)
-    whole = numerator.xreplace({g: e for e, g in names.items() if not isinstance(e, free)})
-    symbols = sorted(whole.free_symbols, key=lambda s: (s.name, s.sort_key()))
+    whole = numerator.xreplace({g: e for e, g in names.items() if not isinstance(e, _OPAQUE)})
+    pieces = [e for e, g in names.items() if isinstance(e, _OPAQUE) and whole.has(g)]
+    inner = {s for e in pieces for s in e.free_symbols if not isinstance(s, sp.Indexed)}
+    symbols = sorted(whole.free_symbols | inner, key=lambda s: (s.name, s.sort_key()))
     for point in _points(symbols):
-        if _constant_is_nonzero(whole.subs(point)):
+        sound = _allowed(point) and _distinct(pieces, point)
+        if sound and _constant_is_nonzero(whole.subs(point)):
             return point
     return None
+
+
+def _somewhere_nonzero(expr: Any) -> bool:
+    """Tell whether SymPy is certain of the sign of an expression at one of the points."""
+    symbols = sorted(expr.free_symbols, key=lambda s: (s.name, s.sort_key()))
+    values = (expr.subs(point) for point in _points(symbols) if _allowed(point))
+    return any(value.is_positive or value.is_negative for value in values)
+
+
+def _check_denominators(expr: Any) -> None:
+    """Refuse an expression that divides by what may be identically zero."""
+    for power in expr.atoms(sp.Pow):
+        base = power.base
+        if power.exp.is_nonnegative or base.is_nonzero:
+            continue
+        if not _somewhere_nonzero(base) and is_zero(base):
+            raise UndecidedError(f"cannot decide {expr}: its denominator {base} is zero")
 
 
 def is_zero(expr: Any) -> bool:
@@ -117,7 +174,8 @@ def is_zero(expr: Any) -> bool:
     Raises
     ------
     UndecidedError
-        If it does not reduce to 0 and no exact witness of the contrary is found.
+        If it does not reduce to 0 and no exact witness of the contrary is found, or if
+        a denominator is not certainly other than 0.
 
     Examples
     --------
@@ -128,7 +186,9 @@ def is_zero(expr: Any) -> bool:
     False
     """
     names: dict[Any, Any] = {}
-    form = _rational_form(sp.expand_power_exp(sp.sympify(expr)), names)
+    expr = sp.sympify(expr)
+    _check_denominators(expr)
+    form = _rational_form(sp.expand_power_exp(expr), names)
     numerator = sp.fraction(sp.cancel(sp.together(form)))[0]
     if numerator == 0:
         return True
