@@ -47,7 +47,7 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
     Examples
     --------
     >>> [s.status for s in statements("5.2")]
-    ['proved', 'refuted', 'corrected', 'corrected']
+    ['proved', 'refuted', 'corrected', 'argued']
     """
     return matching(keys)
 
