@@ -1,6 +1,19 @@
 """Steady state of many divisible loads on a wide-area platform (paper S)."""
 
-from dlsim.steady.model import Allocation, Platform
-from dlsim.steady.program import solve_program
+from dlsim.steady.allocation import Allocation
+from dlsim.steady.model import SWITCHES, Limits, Platform, Reading, Share
+from dlsim.steady.program import polish, solve_program
+from dlsim.steady.relaxation import ReducedProgram, bound
 
-__all__ = ["Allocation", "Platform", "solve_program"]
+__all__ = [
+    "SWITCHES",
+    "Allocation",
+    "Limits",
+    "Platform",
+    "Reading",
+    "ReducedProgram",
+    "Share",
+    "bound",
+    "polish",
+    "solve_program",
+]
