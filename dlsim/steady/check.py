@@ -20,12 +20,16 @@ Number = Callable[[Any], Any]
 
 
 class Row(NamedTuple):
-    """One constraint: what it is, how much is used and allowed, whose work it adds up."""
+    """One constraint: what it is, how much is used and allowed, whose work it adds up.
+
+    `is_sending` tells what is moved or opened from what is computed.
+    """
 
     name: str
     used: Any
     limit: Any
     cells: list[Pair]
+    is_sending: bool = True
 
 
 def exact(value: Any) -> Fraction:
@@ -51,20 +55,19 @@ def _flows(p: Platform, work: Any, number: Number) -> Iterator[Row]:
     for k in clusters:
         here = [(a, k) for a in range(len(home))]
         used = sum(work[a][k] * cost[a] for a, _ in here)
-        yield Row(f"(6b) speed of cluster {k}", used, number(p.speed[k].item()), here)
+        yield Row(f"(6b) speed of cluster {k}", used, number(p.speed[k].item()), here, False)
         out = [(a, to) for a, at in enumerate(home) if at == k for to in clusters if to != k]
         away = out + [(a, k) for a, at in enumerate(home) if at != k]
         used = sum(work[a][to] * size[a] for a, to in away)
         yield Row(f"(6c) gateway of cluster {k}", used, number(p.gateway[k].item()), away)
         lost = [(a, to) for a, to in out if (k, to) not in p.routes]
-        yield Row(
-            f"work of cluster {k} without a route", sum(work[a][to] for a, to in lost), 0, lost
-        )
+        used = sum(work[a][to] for a, to in lost)
+        yield Row(f"work of cluster {k} without a route", used, 0, lost)
     for cap in p.limits.shares:
         held = [(a, cap.cluster) for a, at in enumerate(home) if at in cap.origins]
         used = sum(work[a][to] * cost[a] for a, to in held)
         most = number(cap.share) * number(p.speed[cap.cluster].item())
-        yield Row(f"share of {cap.origins} in cluster {cap.cluster}", used, most, held)
+        yield Row(f"share of {cap.origins} in cluster {cap.cluster}", used, most, held, False)
 
 
 def _network(p: Platform, work: Any, opened: Any, number: Number) -> Iterator[Row]:

@@ -395,7 +395,7 @@ class Platform:
     @cached_property
     def counted(self) -> Flags:
         """Return which applications count in the objective, shape (A,)."""
-        return (self.priorities > 0).any(axis=1)
+        return np.asarray((self.priorities > 0).any(axis=1), dtype=bool)
 
     @cached_property
     def tables(self) -> "Tables":
@@ -449,7 +449,9 @@ class Tables:
         capacity = p.links["max_connect"].tolist()
         bandwidth = np.where(np.eye(p.clusters, dtype=bool), np.inf, 0.0)
         route = np.full((p.clusters, p.clusters), -1)
-        pairs, rows, extra = [], [], dict[Pair, int]()
+        pairs: list[Pair] = []
+        rows: list[list[int]] = []
+        extra: dict[Pair, int] = {}
         for (k, to), labels in sorted(p.routes.items()):
             row = [number[label] for label in labels]
             bandwidth[k, to] = speeds[row].min(initial=np.inf)

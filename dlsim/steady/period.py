@@ -132,15 +132,13 @@ def _within(schedule: Period, period: int, sent: Any, computed: Any, there: Any)
         )
     share = Fraction(1, schedule.length)
     p, opened = schedule.platform, schedule.connections
-    # the gateways and routes carry what is sent, the clusters compute what is there
-    for phase, amounts in (("(6b)", computed), ("share", computed), ("", sent)):
+    for amounts, is_sending in ((computed, False), (sent, True)):
         for row in rows_of(p, amounts * share, opened, is_exact=True):
-            other = phase == "" and row.name.startswith(("(6b)", "share"))
-            if row.name.startswith(phase) and not other and row.used > row.limit:
+            if row.is_sending == is_sending and row.used > row.limit:
                 raise ScheduleError(f"period {period}: {row.name}: {row.used} > {row.limit}")
 
 
-def _fractions(work: Any, denominator: int) -> list[Fraction]:
+def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
     """Return every work as a near fraction of small denominator, or all rounded down."""
     near = [Fraction(x).limit_denominator(denominator) for x in work]
     if all(abs(f - Fraction(x)) <= SNAP * max(1.0, x) for f, x in zip(near, work, strict=True)):
@@ -149,7 +147,7 @@ def _fractions(work: Any, denominator: int) -> list[Fraction]:
     return [Fraction(_units(x, denominator), denominator) for x in work]
 
 
-def _units(work: float, period: int) -> int:
+def _units(work: float | Fraction, period: int) -> int:
     """Return the whole load units of a period, rounded down but for rounding error."""
     amount = Fraction(work) * period
     whole = round(amount)

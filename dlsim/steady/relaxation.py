@@ -4,6 +4,7 @@ In the relaxation a route needs exactly work * data / g connections, so that the
 limit the work directly: 3K + b rows instead of K^2.
 """
 
+import itertools
 import weakref
 from typing import Any
 
@@ -128,14 +129,14 @@ class ReducedProgram:
         tables = platform.tables
         self.room = tables.capacity.copy()
         self.fixed = np.zeros(len(tables.pairs), dtype=bool)
-        self.usage = np.zeros(len(tables.pairs))
+        self.usage: Floats = np.zeros(len(tables.pairs))
         self.objective = np.nan
         self._amounts = np.zeros(len(self.rows.app))
         self._free = np.ones(int(platform.counted.sum()), dtype=bool)
         routed = np.flatnonzero(self.rows.route >= 0)
         order = routed[np.argsort(self.rows.route[routed], kind="stable")]
         at = np.searchsorted(self.rows.route[order], np.arange(len(tables.pairs) + 1))
-        self._cells = [order[i:j] for i, j in zip(at[:-1], at[1:], strict=True)]
+        self._cells = [order[i:j] for i, j in itertools.pairwise(at)]
         self._first_link = self.rows.matrix.shape[0]
         self.matrix, self.limit = self._all_rows(connections is None)
         self._solver = new_solver(self.matrix, self.limit)
@@ -165,9 +166,8 @@ class ReducedProgram:
         """Let route `r` carry what `value` connections can, and no more."""
         cells = self._cells[r]
         if len(cells) == 1:
-            self._solver.changeColBounds(
-                1 + int(cells[0]), 0.0, value / self.rows.per_unit[cells[0]]
-            )
+            most = value / self.rows.per_unit[cells[0]]
+            self._solver.changeColBounds(1 + int(cells[0]), 0.0, most)
         elif len(cells):
             each = self.rows.per_unit[cells]
             self._solver.addRow(-np.inf, value, len(cells), (1 + cells).astype(np.int32), each)
@@ -232,11 +232,9 @@ class ReducedProgram:
         amounts = values[1:]
         self._amounts = np.where(amounts > DUST, amounts, 0.0)
         routed = self.rows.route >= 0
-        self.usage = np.bincount(
-            self.rows.route[routed],
-            (self._amounts * self.rows.per_unit)[routed],
-            minlength=len(self.fixed),
-        )
+        filled = (self._amounts * self.rows.per_unit)[routed]
+        usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
+        self.usage = usage.astype(float)
         return self.objective
 
     def _second_stage(self, best: float) -> Floats:

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from dlsim.steady.model import Flags, Floats, Ints, Platform
+from dlsim.steady.model import Floats, Ints, Platform
 
 Block = tuple[Ints, Ints, Floats]
 
