@@ -212,6 +212,12 @@ def bench(args: argparse.Namespace) -> int:
     return 0
 
 
+def _broker(args: argparse.Namespace) -> int:
+    from dlsim.cli.broker import main
+
+    return main(args)
+
+
 def _simulate(args: argparse.Namespace) -> int:
     from dlsim.cli.simulate import main
 
@@ -271,10 +277,24 @@ def parser() -> argparse.ArgumentParser:
     one = verb("simulate", _simulate, "schedule your own tasks, a job log, or a paper's workload")
     _add_simulate(one)
 
+    one = verb("broker", _broker, "serve a virtual organisation described in a TOML file")
+    _add_broker(one)
+
     one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
     one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
     one.add_argument("--seed", type=int, default=0, help="seed of the task list (default 0)")
     return top
+
+
+def _add_broker(one: argparse.ArgumentParser) -> None:
+    one.add_argument("file", metavar="FILE.toml",
+                     help="sites, links, routes, policies, events; see data/examples")  # fmt: skip
+    one.add_argument("--method", help="how schedules are found, such as LPRG+polish (default G)")
+    one.add_argument("--compare", metavar="A,B,...", help="several methods on the same events")
+    one.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE",
+                     help="a switch, for instance stuck=rest; may be repeated")  # fmt: skip
+    one.add_argument("--out", metavar="DIR", help="write the tables there")
+    one.add_argument("--seed", type=int, default=0, help="seed of LPRR (default 0)")
 
 
 def _add_simulate(one: argparse.ArgumentParser) -> None:

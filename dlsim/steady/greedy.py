@@ -371,7 +371,7 @@ def _unused(net: Network, capacity: Floats, work: Floats, connections: Ints) -> 
     apps, rows = len(net.origin), len(row)
     return Left(
         row, gateway, link, full, work.copy(), connections.astype(np.int64),
-        np.zeros(apps), (net.priority > 0).any(axis=1), np.zeros(len(net.route)),
+        np.zeros(apps), net.highest > 0, np.zeros(len(net.route)),
         np.zeros(apps), np.zeros(rows), np.zeros(rows), np.zeros(rows),
     )  # fmt: skip
 

@@ -122,9 +122,8 @@ class _Rounds:
         self.solves += 1
         free = np.where(self.program.fixed, 0.0, self.program.usage)
         t = self.p.tables
-        self.load = np.bincount(
-            t.link, np.repeat(free, np.diff(t.start)), minlength=len(t.capacity)
-        )
+        used = np.repeat(free, np.diff(t.start))
+        self.load = np.bincount(t.link, used, len(t.capacity)).astype(float)
         self.holds = True
 
     def open(self) -> Ints:
@@ -143,7 +142,7 @@ class _Rounds:
         links, used = self.p.tables.links_of(r), float(self.program.usage[r])
         fixed = int(min(value, self.program.room[links].min()))
         self.program.fix(r, fixed)
-        self.load[links] -= used
+        self.load[links] = self.load[links] - used
         fits = (self.load[links] <= self.program.room[links] + WITHIN).all()
         self.holds &= bool(fits) and used <= fixed + WITHIN
         self.values[r] = fixed
@@ -192,7 +191,7 @@ def randomised_rounding(
             r = int(candidates[at])
             candidates = np.delete(candidates, at)
             whole, fraction = split_connections(rounds.program.usage[r])
-            rounds.fix(r, float(whole) + (rng.random() < fraction))
+            rounds.fix(r, int(whole) + int(rng.random() < fraction))
         if not rounds.holds:
             rounds.solve()
     connections = _as_matrix(p, rounds.values)
