@@ -23,6 +23,7 @@ _MIXED: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
     "random_seed": 0,
+    "small_matrix_value": 1e-12,
     "mip_rel_gap": 1e-7,
     "mip_abs_gap": 1e-9,
     "mip_feasibility_tolerance": FEASIBLE * 10,
@@ -154,7 +155,8 @@ def _mixed(
     best = polish(p, connections)
     if start is not None and start.objective > best.objective:
         best = start
-    upper = min(top, found.mip_dual_bound * rows.scale * (1 + PADDING))
+    searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(whole) else np.inf
+    upper = min(top, searched)
     return _checked(p, best.work, best.connections, method="MILP", upper=upper)
 
 

@@ -30,6 +30,7 @@ _SIMPLEX: dict[str, Any] = {
     "simplex_strategy": 1,
     "threads": 1,
     "random_seed": 0,
+    "small_matrix_value": 1e-12,
     "primal_feasibility_tolerance": FEASIBLE,
     "dual_feasibility_tolerance": FEASIBLE,
 }
@@ -87,13 +88,15 @@ def run(solver: Any) -> Any:
     StudyError
         If no optimum is proved.
     """
+    status = None
     for _ in range(2):
         solver.run()
-        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kOptimal:
             return solver.getSolution()
         solver.clearSolver()
-    status = solver.modelStatusToString(solver.getModelStatus())
-    raise StudyError(f"the program (6) was not solved to optimality: {status}")
+    said = solver.modelStatusToString(status)
+    raise StudyError(f"the program (6) was not solved to optimality: {said}")
 
 
 class ReducedProgram:
@@ -263,9 +266,9 @@ class ReducedProgram:
         chosen = np.flatnonzero(duals >= HELD * duals.max())
         level = solution.col_value[0]
         for row in map(int, chosen):
-            # the row reads x_0 - value <= 0; without x_0 it reads -value <= -level
+            # the row reads c x_0 - value <= 0; without x_0 it reads -value <= -c level
             self._solver.changeCoeff(row, 0, 0.0)
-            self._solver.changeRowBounds(row, -np.inf, -level)
+            self._solver.changeRowBounds(row, -np.inf, -level * self.matrix[row, 0])
             self._free[row] = False
         if not self._free.any():
             self._solver.changeColBounds(0, level, level)
@@ -294,48 +297,49 @@ class ReducedProgram:
         return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)
 
 
-def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int, speeds: int) -> float:
-    r"""Return an upper bound of ``max x_0, matrix @ x <= limit`` by weak duality.
+def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
+    r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
 
     Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le
     b^T\lambda`. The duals of a solver miss that by its tolerance; here they are scaled
-    until the first column holds, then the rows of the speeds, which meet every cell with
-    a positive coefficient, are raised until the others do. Sums are taken with the
-    rounding error against the claim, so that the bound holds whatever the solver did.
+    until the first column holds, then for every other column that does not the row that
+    binds it most is raised. Sums are taken with the rounding error against the claim, so
+    that the bound holds whatever the solver did.
 
     Parameters
     ----------
     matrix : csr_array, shape (m, n)
-        Fairness rows first, then one row per cluster for its speed.
+        Rows of fairness first: the only ones with the first column or a negative number.
     limit : ndarray of float, shape (m,)
-        Of the rows.
+        Of the rows; at least 0.
     duals : ndarray of float, shape (m,)
         Proposed :math:`\lambda`, at least 0.
-    fair, speeds : int
-        How many rows of fairness and of speeds there are.
+    fair : int
+        How many rows of fairness there are.
 
     Returns
     -------
     float
         In the units of the first variable.
     """
-    m = matrix.shape[0]
-    slack = 8.0 * (m + 8) * np.finfo(float).eps
-    multipliers = np.where(np.isfinite(limit), duals, 0.0)
-    total = multipliers[:fair].sum()
-    if not total > 0:
-        multipliers[:fair], total = 1.0, float(fair)
-    multipliers *= (1 + slack) / total
-    inside = matrix.tocsc()[:, 1:]
-    negative = inside.minimum(0.0) if inside.nnz else inside
-    gain = -(negative.T @ multipliers) * (1 + slack)
-    paid = ((inside - negative).T @ multipliers) * (1 - slack)
-    missing = np.maximum(gain - paid, 0.0)
-    speed = inside[fair : fair + speeds].tocoo()
-    raised = np.zeros(speeds)
-    np.maximum.at(raised, speed.row, missing[speed.col] / speed.data * (1 + slack))
-    multipliers[fair : fair + speeds] += raised
+    slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
     binding = np.isfinite(limit)
+    multipliers = np.where(binding, duals, 0.0)
+    first = matrix[:fair, [0]].toarray().ravel()
+    if not first @ multipliers[:fair] > 0:
+        multipliers[:fair] = 1.0
+    multipliers *= (1 + slack) / (first @ multipliers[:fair])
+    gained, paid = matrix[:fair].tocsc()[:, 1:], matrix[fair:].tocsc()[:, 1:]
+    gain = -(gained.T @ multipliers[:fair]) * (1 + slack)
+    missing = gain - (paid.T @ multipliers[fair:]) * (1 - slack)
+    with np.errstate(divide="ignore"):
+        tight = np.divide(paid.data, limit[fair:][paid.indices])
+    for j in np.flatnonzero(missing > 0):
+        cells = slice(paid.indptr[j], paid.indptr[j + 1])
+        best = np.argmax(tight[cells])
+        row = fair + paid.indices[cells][best]
+        raised = missing[j] / paid.data[cells][best] * (1 + slack)
+        multipliers[row] += raised
     return float((multipliers[binding] @ limit[binding]) * (1 + slack))
 
 
@@ -365,7 +369,7 @@ def bound(platform: Platform) -> float:
         program = ReducedProgram(platform)
         best = program.solve()
         fair = int(platform.counted.sum())
-        top = certified(program.matrix, program.limit, program.duals(), fair, platform.clusters)
+        top = certified(program.matrix, program.limit, program.duals(), fair)
         proved = top * program.rows.scale
         if proved > best + 1e-6 * program.rows.scale:
             raise StudyError(f"the duals prove {proved:g}, the solver claims {best:g}")

@@ -1,9 +1,9 @@
 """The variables and rows that every form of program (6) shares, in units of its own.
 
 Each cell is the work of one application on one cluster where that can be positive and
-counts. Work is measured in `unit` load units and the objective in `scale`, so that all
-numbers a solver sees are near 1 whatever the platform's units are; every row but those
-of the links is divided by its limit.
+counts, as a part of the most it could be alone. The objective is measured in `scale`, and
+every row but those of the links is divided by its limit: whatever the platform's units,
+cells lie in 0..1, and some row meets each cell with the coefficient 1 relative to its limit.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ class Rows:
     app, cluster, route : ndarray of int, shape (n,)
         Of each cell; route -1 where it needs no connection.
     unit : ndarray of float, shape (n,)
-        Load units per time of one unit of the cell.
+        Load units per time of one unit of the cell: the most it could be.
     per_unit : ndarray of float, shape (n,)
         Connections that one unit of the cell fills; 0 where it needs none.
     scale : float
@@ -116,13 +116,13 @@ class Rows:
         """
         most = most_work(p)
         app, cluster = np.nonzero(most)
-        least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
-        scale = _scale(p, most, least)
-        unit = scale * least[app]
+        alone = (most * p.worth).sum(axis=1)
+        scale, unit = _scale(p, alone), most[app, cluster]
         home, data = p.origin[app], p.data[app]
         route = np.where(data > 0, p.tables.route[home, cluster], -1)
-        per_unit = np.where(route >= 0, unit * data / p.tables.bandwidth[home, cluster], 0.0)
-        blocks = list(_blocks(p, app, cluster, unit, least))
+        one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
+        per_unit = unit * data / one
+        blocks = list(_blocks(p, app, cluster, unit, alone, scale))
         sizes = np.cumsum([0, *(size for size, _ in blocks)])
         row, column, value = (
             np.concatenate(parts)
@@ -164,28 +164,32 @@ class Rows:
         return work
 
 
-def _scale(p: Platform, most: Floats, least: Floats) -> float:
+def _scale(p: Platform, alone: Floats) -> float:
     """Return an upper bound of the objective, from the speeds and from each application."""
     counted = p.counted
+    least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
     together = p.speed.sum() / (p.work[counted] @ least[counted])
-    alone = (most[counted] * p.worth[counted]).sum(axis=1).min()
-    return float(min(together, alone) or together or 1.0)
+    return float(min(together, alone[counted].min()) or together or 1.0)
 
 
 def _blocks(
-    p: Platform, app: Ints, cluster: Ints, unit: Floats, least: Floats
+    p: Platform, app: Ints, cluster: Ints, unit: Floats, alone: Floats, scale: float
 ) -> Iterator[tuple[int, Block]]:
-    """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways."""
+    """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways.
+
+    A row of fairness is divided by what its application could have alone.
+    """
     column = 1 + np.arange(len(app))
     counted = np.flatnonzero(p.counted)
     place = np.cumsum(p.counted) - 1
-    gain = -least[app] * p.worth[app, cluster]
+    size = np.where(alone > 0, alone, scale)
+    gain = -unit * p.worth[app, cluster] / size[app]
     yield (
         len(counted),
         (
             np.concatenate([np.arange(len(counted)), place[app]]),
             np.concatenate([np.zeros(len(counted), dtype=np.int64), column]),
-            np.concatenate([np.ones(len(counted)), gain]),
+            np.concatenate([scale / size[counted], gain]),
         ),
     )
     cost = unit * p.work[app] / p.speed[cluster]
