@@ -5,12 +5,13 @@ from fractions import Fraction
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.steady import Reading, ReducedProgram, bound, solve_program
+from dlsim.steady import Platform, Reading, ReducedProgram, bound, solve_program
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.heuristics import randomised_rounding, round_off, split_connections
 from dlsim.steady.methods import METHODS, solve
@@ -58,6 +59,16 @@ def test_hand_case(case, method, value, suffix):
 def test_hand_case_of_greedy(case, values):
     for reading, value in zip(READINGS.values(), values, strict=True):
         assert solve(CASES[case], "G", reading=reading).objective == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_greedy_divides_a_lone_cluster(name):
+    """Applications of one cluster that nothing else limits share it: 12 / (1 + 2 * 3 + 1)."""
+    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
+    p = Platform([12], [1], links, {}, [1, 3, 1], [1, 2, 1], [1, 1, 1], origin=[0, 0, 0])
+    found = solve(p, "G", reading=READINGS[name])
+    assert found.objective == pytest.approx(12 / 8, rel=1e-8)
+    np.testing.assert_allclose(found.values, 12 / 8, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -149,7 +149,7 @@ def network_of(path: str, document: dict[str, Any]) -> tuple[Network, dict[str, 
         ways = {(k, to): row["links"]}
         if not row.get("one_way", False):
             ways[to, k] = row["links"][::-1]
-        for way in ways.keys() & routes.keys():
+        for way in (way for way in ways if way in routes):
             raise InputError(f"{at}: {sites[way[0]]} to {sites[way[1]]} has a route already")
         routes |= ways
     limits = _limits(path, document, sites)

@@ -170,7 +170,7 @@ class Broker:
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
         estimate begins with the speed declared.
     seed : int or SeedSequence
-        Of the method.
+        Of the method; every schedule draws anew.
     reading : Reading, optional
         How the paper is read.
 
@@ -184,7 +184,9 @@ class Broker:
     Work flows at constant rates between two schedules; the first and last period of an
     application, which the paper calls negligible, are not modelled. A site slower than
     estimated gives all its applications the same part of what was planned. An
-    application that no resource can serve waits, and does not hold the others back.
+    application that no resource can serve waits, and does not hold the others back. One
+    that a heuristic gives nothing (LPR opens no connection where the relaxed program uses
+    less than one) gets its next chance with the next change.
     """
 
     def __init__(
@@ -361,7 +363,7 @@ class Broker:
         able, self._allocation = self._able(active, speed), None
         if able:
             p = self._platform(able, speed)
-            self._allocation = solve(p, self.method, self.seed, self.reading)
+            self._allocation = solve(p, self.method, self._next_seed(), self.reading)
         self._running = able
         found, reason = self._allocation, ", ".join(dict.fromkeys(self._reasons))
         self._log["schedules"].append({
@@ -372,6 +374,13 @@ class Broker:
             "connections": int(np.sum(found.connections)) if found else 0,
         })  # fmt: skip
         self._reasons = []
+
+    def _next_seed(self) -> np.random.SeedSequence:
+        root = self.seed
+        if not isinstance(root, np.random.SeedSequence):
+            root = np.random.SeedSequence(root)
+        key = (*root.spawn_key, len(self._log["schedules"]))
+        return np.random.SeedSequence(root.entropy, spawn_key=key)
 
     def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
         return self.network.platform(
@@ -418,10 +427,12 @@ class Broker:
     def _pass(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
-        busy = self._busy()
-        for site, at in zip(self._sites.values(), busy, strict=True):
-            if at:
-                site.busy, site.seen = site.busy + lasted, site.seen + lasted * site.real
+        begun = math.floor(then / self.period + DONE) * self.period
+        for site, at_work in zip(self._sites.values(), self._busy(), strict=True):
+            if then < tick and begun > self.now:  # a period passed that changed nothing
+                site.busy = site.seen = 0.0
+            worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
+            site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
         for app, rate, planned in zip(
             self._running, rates.sum(axis=1), self._planned(), strict=True
         ):

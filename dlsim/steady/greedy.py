@@ -145,12 +145,22 @@ def _guests(net, left, a):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _part(net, left, a):  # type: ignore[no-untyped-def]
+    """Part of what is left at home that serves all applications at home alike; 1 for one."""
+    k, together = net.origin[a], 0.0
+    for b in range(len(net.origin)):
+        if net.origin[b] == k and left.active[b]:
+            together += net.weight[b] * net.priority[b, k]
+    return net.weight[a] * net.priority[a, k] / together
+
+
+@kernel
 def _local(net, left, a, widest, prose, rest):  # type: ignore[no-untyped-def]
     """Step 5 at home: units, and the cluster or guest that sets them (-1: all that is left).
 
     As printed, the most that one connection could take away; or, `prose`, the most that
     another application could bring. Where the printed amount is 0: the prose amount
-    unless `rest`, then all that is left.
+    unless `rest`, then the application's part of all that is left.
     """
     k = net.origin[a]
     if not prose and widest >= 0:
@@ -159,7 +169,7 @@ def _local(net, left, a, widest, prose, rest):  # type: ignore[no-untyped-def]
         amount, guest = _guests(net, left, a)
         if guest >= 0:
             return min(amount, left.benefit[k]), -1, guest
-    return left.benefit[k], -1, -1
+    return left.benefit[k] * _part(net, left, a), -1, -1
 
 
 @kernel

@@ -140,7 +140,7 @@ def greedy(p, local_amount="printed", stuck="prose", start=None, counted=True):
         # Step 5
         alloc = benefit[to]
         if to == k:
-            alloc = local(p, left, a, benefit, local_amount, stuck)
+            alloc = local(p, left, L, a, benefit, local_amount, stuck)
         # Step 6
         left.spend(a, to, alloc, 1)
         left.sweep()
@@ -157,7 +157,7 @@ def share(p, a, row):
     return sum((x / Fraction(p.pi[a][m]) for m, x in enumerate(row) if p.pi[a][m]), Fraction(0))
 
 
-def local(p, left, a, benefit, local_amount, stuck):
+def local(p, left, L, a, benefit, local_amount, stuck):
     """Step 5 for l = k: as printed, or as the sentence after the formula says it."""
     k = p.origin[a]
     printed = max(
@@ -171,7 +171,9 @@ def local(p, left, a, benefit, local_amount, stuck):
     for amount in tried:
         if amount > 0:
             return min(amount, benefit[k])
-    return benefit[k]
+    # one application per cluster takes all that is left; several at home divide it
+    home = sum(Fraction(p.w[b] * p.pi[b][k]) for b in L if p.origin[b] == k)
+    return benefit[k] * p.w[a] * p.pi[a][k] / home
 
 
 def snapped(beta):
