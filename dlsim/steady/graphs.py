@@ -116,7 +116,12 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
         between = hops[k, ends]
         inside = hops[k] + hops <= between[:, None]
         kept |= (inside & np.isfinite(between)[:, None]).any(axis=0)
-    return graph.subgraph([node for node, keep in zip(graph, kept, strict=True) if keep]).copy()
+    small = nx.Graph()  # not graph.subgraph: its order is that of a set
+    small.add_nodes_from(node for node, keep in zip(graph.nodes.items(), kept, strict=True) if keep)
+    small.add_edges_from(
+        (u, v, edge) for u, v, edge in graph.edges(data=True) if u in small and v in small
+    )
+    return small
 
 
 def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> Platform:

@@ -6,6 +6,7 @@ Numbers of the platform are read as their shortest decimal text: 0.1 is 1/10.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,8 @@ class Period:
 
 
 def _count(name: str, value: int) -> int:
-    if isinstance(value, bool) or value != int(value) or value < 1:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not value >= 1 or value != math.floor(value):
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
 

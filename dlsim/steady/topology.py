@@ -9,6 +9,7 @@ redundancies are not in the paper.
 """
 
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ def _streams(seed: Seed) -> dict[str, Generator]:
 
 def _counts(**values: int) -> None:
     for name, value in values.items():
-        if isinstance(value, bool) or value != int(value) or value < 0:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
             raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
 
 
@@ -350,7 +351,9 @@ def hub(
             f"{name!r} comes from topohub; run pip install 'dlsim[topologies]'"
         ) from None
     try:
-        data = topohub.get(name)
+        with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
+            warnings.simplefilter("ignore", ResourceWarning)
+            data = topohub.get(name)
     except (KeyError, FileNotFoundError, OSError, TypeError, AttributeError) as error:
         raise InputError(
             f"topohub has no network {name!r} ({error}); names look like 'topozoo/Abilene' "
