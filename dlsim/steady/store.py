@@ -256,7 +256,8 @@ def write_platform(path: StrPath, platform: Platform) -> None:
         return
     lists = [(name, rows) for name, rows in document.items() if isinstance(rows, list)]
     limits = document.get("limits", {})
-    lines = [line for name, rows in lists for line in _toml(name, rows)]
+    lines = [f"{name} = []\n" for name, rows in lists if not rows]
+    lines += [line for name, rows in lists for line in _toml(name, rows)]
     if limits:
         lines.append("[limits]")
         lines += [f"pairs = {_value(limits['pairs'])}\n"] if "pairs" in limits else [""]
