@@ -181,12 +181,12 @@ def prove(args: argparse.Namespace) -> int:
 
 
 def bench(args: argparse.Namespace) -> int:
-    """Print speed ratios against other engines on the same tasks.
+    """Print speed ratios against other engines on the same work.
 
     Parameters
     ----------
     args : Namespace
-        tasks, seed.
+        engines, tasks, seed.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def bench(args: argparse.Namespace) -> int:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        from tests.benchmarks import realtime
+        from tests.benchmarks import realtime, steady
     except ImportError as error:
         print(
             f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
@@ -208,7 +208,14 @@ def bench(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    print(realtime.report(args.tasks, args.seed))
+    reports = {
+        "realtime": lambda: realtime.report(args.tasks, args.seed),
+        "steady": lambda: steady.report(seed=args.seed),
+    }
+    for name in args.engines or reports:
+        if name not in reports:
+            raise InputError(f"engine must be one of {', '.join(reports)}; got {name!r}")
+        print(f"{reports[name]()}\n", flush=True)
     return 0
 
 
@@ -280,9 +287,12 @@ def parser() -> argparse.ArgumentParser:
     one = verb("broker", _broker, "serve a virtual organisation described in a TOML file")
     _add_broker(one)
 
-    one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
-    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
-    one.add_argument("--seed", type=int, default=0, help="seed of the task list (default 0)")
+    one = verb("bench", bench, "speed against SimPy, SciPy and plain Python on the same work")
+    one.add_argument("engines", nargs="*", metavar="ENGINE",
+                     help="realtime, steady (default: both)")  # fmt: skip
+    one.add_argument("--tasks", type=int, default=10_000,
+                     help="tasks per run of realtime (default 10000)")  # fmt: skip
+    one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
     return top
 
 
