@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from dlsim.cli import main
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Share, solve
-from dlsim.steady.broker import LEAST, Broker, Network
+from dlsim.steady.broker import LEAST, Broker
 from dlsim.steady.organisation import day
+from dlsim.steady.sites import Network
 from tests.steady_platforms import draw_platform
 from tests.strategies import SCALE
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.steady.broker import Broker, Network
+from dlsim.steady.broker import Broker
 from dlsim.steady.model import Platform, Reading
+from dlsim.steady.sites import Network
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Priorities that users may have, equally likely.
