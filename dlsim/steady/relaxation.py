@@ -263,7 +263,7 @@ class ReducedProgram:
         """
         solution = self._solver.getSolution()
         duals = np.array(solution.row_dual)[: len(self._free)] * self._free
-        chosen = np.flatnonzero(duals >= HELD * duals.max())
+        chosen = np.flatnonzero(self._free & (duals >= HELD * duals.max()))
         level = solution.col_value[0]
         for row in map(int, chosen):
             # the row reads c x_0 - value <= 0; without x_0 it reads -value <= -c level
