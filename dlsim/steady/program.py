@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array, vstack
 from dlsim.errors import StudyError
 from dlsim.steady.allocation import Allocation, trim
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
+from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
 
 __all__ = ["ReducedProgram", "bound", "fair", "polish", "solve_program"]
@@ -100,11 +100,19 @@ def solve_program(
     matrix, limit = full_rows(rows)
     if integer:
         return _mixed(rows, matrix, limit, start, most_nodes)
-    values = np.array(run(new_solver(matrix, limit)).col_value)
+    values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
     work = trim(platform, rows.work(values[1 : 1 + len(rows.app)]))
     connections = np.zeros((platform.clusters, platform.clusters))
     connections[tuple(platform.tables.pairs.T)] = np.maximum(values[1 + len(rows.app) :], 0.0)
     return _checked(platform, work, _cover(platform, work, connections), is_relaxed=True)
+
+
+def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any]) -> Any:
+    """Return a solver of the full program, where no cell is worth more than `PLENTY` scales."""
+    solver = new_solver(matrix, limit, options)
+    for cell in np.flatnonzero(rows.top > 1).tolist():
+        solver.changeColBounds(1 + cell, 0.0, 1.0)
+    return solver
 
 
 def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
@@ -134,7 +142,7 @@ def _mixed(
         proved.check()
         if proved.is_proved:
             return proved
-    solver = new_solver(matrix, limit, _MIXED | {"mip_max_nodes": most_nodes})
+    solver = _loaded(rows, matrix, limit, _MIXED | {"mip_max_nodes": most_nodes})
     whole = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
     kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(whole), whole, kinds)
@@ -225,6 +233,11 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
         For connections that are not whole numbers of at least 0.
     StudyError
         If the solver proves no optimum.
+
+    Notes
+    -----
+    On each cluster an application gets at most what is worth 1000 times the bound of the
+    least value (`PLENTY`): beyond that, floats cannot hold both in one program.
     """
     program = ReducedProgram(platform, connections)
     free = int(platform.counted.sum())

@@ -23,7 +23,8 @@ HELD = 1e-6
 #: Cells below this, in their units, are nothing.
 DUST = 1e-13
 
-_SIMPLEX: dict[str, Any] = {
+#: Options of every linear program: pinned, for the optimum found depends on them.
+SIMPLEX: dict[str, Any] = {
     "output_flag": False,
     "presolve": "off",
     "solver": "simplex",
@@ -36,7 +37,7 @@ _SIMPLEX: dict[str, Any] = {
 }
 
 
-def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = _SIMPLEX) -> Any:
+def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = SIMPLEX) -> Any:
     """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model.
 
     Parameters
@@ -143,6 +144,9 @@ class ReducedProgram:
         self._first_link = self.rows.matrix.shape[0]
         self.matrix, self.limit = self._all_rows(connections is None)
         self._solver = new_solver(self.matrix, self.limit)
+        self._most = np.where(self.rows.top > 1, 1.0, np.inf)
+        for cell in np.flatnonzero(self.rows.top > 1).tolist():
+            self._solver.changeColBounds(1 + cell, 0.0, 1.0)
         if connections is not None:
             self._keep(np.asarray(connections))
 
@@ -169,7 +173,7 @@ class ReducedProgram:
         """Let route `r` carry what `value` connections can, and no more."""
         cells = self._cells[r]
         if len(cells) == 1:
-            most = value / self.rows.per_unit[cells[0]]
+            most = min(self._most[cells[0]], value / self.rows.per_unit[cells[0]])
             self._solver.changeColBounds(1 + int(cells[0]), 0.0, most)
         elif len(cells):
             each = self.rows.per_unit[cells]
@@ -265,10 +269,11 @@ class ReducedProgram:
         duals = np.array(solution.row_dual)[: len(self._free)] * self._free
         chosen = np.flatnonzero(self._free & (duals >= HELD * duals.max()))
         level = solution.col_value[0]
+        kept = level * (1 - FEASIBLE)  # rounding must not leave the next program empty
         for row in map(int, chosen):
             # the row reads c x_0 - value <= 0; without x_0 it reads -value <= -c level
             self._solver.changeCoeff(row, 0, 0.0)
-            self._solver.changeRowBounds(row, -np.inf, -level * self.matrix[row, 0])
+            self._solver.changeRowBounds(row, -np.inf, -kept * self.matrix[row, 0])
             self._free[row] = False
         if not self._free.any():
             self._solver.changeColBounds(0, level, level)

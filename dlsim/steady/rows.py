@@ -3,7 +3,7 @@
 Each cell is the work of one application on one cluster where that can be positive and
 counts, as a part of the most it could be alone. The objective is measured in `scale`, and
 every row but those of the links is divided by its limit: whatever the platform's units,
-cells lie in 0..1, and some row meets each cell with the coefficient 1 relative to its limit.
+numbers are near 1 where they matter, and a solver may drop the smallest.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,9 @@ from scipy.sparse import csr_array
 from dlsim.steady.model import Floats, Ints, Platform
 
 Block = tuple[Ints, Ints, Floats]
+
+#: A cell that could be worth more than this many times the objective is measured in that.
+PLENTY = 1e3
 
 
 def route_capacity(p: Platform) -> Floats:
@@ -79,9 +82,12 @@ class Rows:
     app, cluster, route : ndarray of int, shape (n,)
         Of each cell; route -1 where it needs no connection.
     unit : ndarray of float, shape (n,)
-        Load units per time of one unit of the cell: the most it could be.
+        Load units per time of one unit of the cell: the most it could be, at most what
+        is worth `PLENTY` times the scale.
     per_unit : ndarray of float, shape (n,)
         Connections that one unit of the cell fills; 0 where it needs none.
+    top : ndarray of float, shape (n,)
+        The most the cell could be alone, in units: 1, or more where that is `PLENTY`.
     scale : float
         The objective of one unit of the first variable; above the optimum.
     matrix : csr_array, shape (m, 1 + n)
@@ -96,6 +102,7 @@ class Rows:
     route: Ints
     unit: Floats
     per_unit: Floats
+    top: Floats
     scale: float
     matrix: csr_array
     limit: Floats
@@ -116,8 +123,10 @@ class Rows:
         """
         most = most_work(p)
         app, cluster = np.nonzero(most)
-        alone = (most * p.worth).sum(axis=1)
-        scale, unit = _scale(p, alone), most[app, cluster]
+        scale = _scale(p, (most * p.worth).sum(axis=1))
+        plenty = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
+        used = np.minimum(most, plenty)
+        alone, unit = (used * p.worth).sum(axis=1), used[app, cluster]
         home, data = p.origin[app], p.data[app]
         route = np.where(data > 0, p.tables.route[home, cluster], -1)
         one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
@@ -133,7 +142,8 @@ class Rows:
         )
         matrix = csr_array((value, (row, column)), shape=(sizes[-1], 1 + len(app)))
         limit = np.repeat([0.0, 1.0], [sizes[1], sizes[-1] - sizes[1]])
-        return cls(p, app, cluster, route, unit, per_unit, scale, matrix, limit)
+        top = most[app, cluster] / unit
+        return cls(p, app, cluster, route, unit, per_unit, top, scale, matrix, limit)
 
     def link_cells(self) -> Block:
         """Return (link, cell, coefficient) of every use of a link by a cell, each shape (u,)."""
@@ -177,7 +187,7 @@ def _blocks(
 ) -> Iterator[tuple[int, Block]]:
     """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways.
 
-    A row of fairness is divided by what its application could have alone.
+    A row of fairness is divided by what its application has with one unit of each cell.
     """
     column = 1 + np.arange(len(app))
     counted = np.flatnonzero(p.counted)
