@@ -145,13 +145,24 @@ def _guests(net, left, a):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _part(net, left, a):  # type: ignore[no-untyped-def]
-    """Part of what is left at home that serves all applications at home alike; 1 for one."""
-    k, together = net.origin[a], 0.0
-    for b in range(len(net.origin)):
-        if net.origin[b] == k and left.active[b]:
-            together += net.weight[b] * net.priority[b, k]
-    return net.weight[a] * net.priority[a, k] / together
+def _fair_rest(net, left, a):  # type: ignore[no-untyped-def]
+    """Units of a that bring all applications of its home to one share of what is left there.
+
+    All that is left for one application; the level falls as those whose share is above it
+    already are left out, again and again.
+    """
+    k, level, lower = net.origin[a], np.inf, np.inf
+    while lower < level or level == np.inf:
+        level, weight, filled = lower, 0.0, left.benefit[k] * net.weight[a]
+        for b in range(len(net.origin)):
+            if net.origin[b] == k and left.active[b] and left.share[b] < level:
+                weight += net.weight[b] * net.priority[b, k]
+                filled += net.weight[b] * net.priority[b, k] * left.share[b]
+        if weight == 0:  # what is left is nothing beside the shares
+            return left.benefit[k]
+        lower = filled / weight
+    amount = (level - left.share[a]) * net.priority[a, k]
+    return min(left.benefit[k], amount) if amount > 0 else left.benefit[k]
 
 
 @kernel
@@ -169,7 +180,7 @@ def _local(net, left, a, widest, prose, rest):  # type: ignore[no-untyped-def]
         amount, guest = _guests(net, left, a)
         if guest >= 0:
             return min(amount, left.benefit[k]), -1, guest
-    return left.benefit[k] * _part(net, left, a), -1, -1
+    return _fair_rest(net, left, a), -1, -1
 
 
 @kernel

@@ -140,7 +140,7 @@ def greedy(p, local_amount="printed", stuck="prose", start=None, counted=True):
         # Step 5
         alloc = benefit[to]
         if to == k:
-            alloc = local(p, left, L, a, benefit, local_amount, stuck)
+            alloc = local(p, left, L, got, a, benefit, local_amount, stuck)
         # Step 6
         left.spend(a, to, alloc, 1)
         left.sweep()
@@ -157,7 +157,7 @@ def share(p, a, row):
     return sum((x / Fraction(p.pi[a][m]) for m, x in enumerate(row) if p.pi[a][m]), Fraction(0))
 
 
-def local(p, left, L, a, benefit, local_amount, stuck):
+def local(p, left, L, got, a, benefit, local_amount, stuck):
     """Step 5 for l = k: as printed, or as the sentence after the formula says it."""
     k = p.origin[a]
     printed = max(
@@ -171,9 +171,17 @@ def local(p, left, L, a, benefit, local_amount, stuck):
     for amount in tried:
         if amount > 0:
             return min(amount, benefit[k])
-    # one application per cluster takes all that is left; several at home divide it
-    home = sum(Fraction(p.w[b] * p.pi[b][k]) for b in L if p.origin[b] == k)
-    return benefit[k] * p.w[a] * p.pi[a][k] / home
+    # one application per cluster takes all that is left; several at home are filled up to
+    # one share, the lowest first
+    home = sorted((got[b], p.w[b] * Fraction(p.pi[b][k])) for b in L if p.origin[b] == k)
+    water, level, width = benefit[k] * p.w[a], home[0][0], Fraction(0)
+    for i, (start, weight) in enumerate(home):
+        width += weight
+        level = start
+        if i + 1 == len(home) or water <= width * (home[i + 1][0] - start):
+            break
+        water -= width * (home[i + 1][0] - start)
+    return (level + water / width - got[a]) * p.pi[a][k]
 
 
 def snapped(beta):
