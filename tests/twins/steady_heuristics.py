@@ -11,6 +11,8 @@ from math import floor, inf
 
 #: Below this part of what there was at first, nothing is left.
 DUST = Fraction(1, 10**9)
+#: Two numbers this close, relative, are a tie where they went through floats.
+TIE = Fraction(1, 10**12)
 #: A relaxed connection this close to a whole number is that number.
 SNAP = Fraction(1, 10**6)
 
@@ -106,7 +108,8 @@ class Residual:
 def greedy(p, local_amount="printed", stuck="prose", start=None, counted=True):
     """Heuristic G; from an allocation (alpha, beta) where `start` is one.
 
-    Without `counted` the applications' shares start at 0 although they hold work.
+    Without `counted` the applications' shares start at 0 although they hold work. A start
+    comes out of floats, so that numbers within `TIE` of each other are a tie.
     Returns alpha, beta and the steps (application, cluster, units).
     """
     A, left = len(p.pi), Residual(p)
@@ -124,19 +127,22 @@ def greedy(p, local_amount="printed", stuck="prose", start=None, counted=True):
     if start is not None and counted:
         got = [share(p, a, alpha[a]) for a in range(A)]
     left.sweep()
+    tie = 1 + (TIE if start is not None else 0)
     L, steps = [a for a in range(A) if max(p.pi[a]) > 0], []
     # Step 2
     while L:
         # Step 3
-        a = min(L, key=lambda b: (got[b], -max(p.pi[b]), b))
+        least = min(got[b] for b in L)
+        a = min((b for b in L if got[b] <= least * tie), key=lambda b: (-max(p.pi[b]), b))
         k = p.origin[a]
         # Step 4
         benefit = [min(left.room(a, m), inf if m == k else left.carry(a, m)) for m in range(p.K)]
         pay = [b / Fraction(p.pi[a][m]) if p.pi[a][m] else 0 for m, b in enumerate(benefit)]
-        to = max(range(p.K), key=lambda m: (pay[m], m == k, -m))
+        to = next(m for m in range(p.K) if pay[m] * tie >= max(pay))
         if pay[to] == 0:
             L.remove(a)
             continue
+        to = k if pay[k] * tie >= max(pay) else to
         # Step 5
         alloc = benefit[to]
         if to == k:
