@@ -304,6 +304,7 @@ def test_a_day_offers_the_load_it_says():
         (lambda b: b.submit("x", "a", 1, data=-1), "data must be a finite number of at least 0"),
         (lambda b: [b.submit("x", "a", 1) for _ in "ab"], "application 'x' was submitted before"),
         (lambda b: (b.advance(2), b.advance(1)), "until must be at least the present time 2"),
+        (lambda b: b.advance("noon"), "until must be at least the present time 0, got 'noon'"),
         (lambda b: b.advance(math.nan), "until must be at least the present time 0"),
     ],
 )
@@ -318,6 +319,8 @@ def test_broker_refuses(act, words):
         ({"period": 0}, "period must be above 0, got 0"),
         ({"trust": 1.5}, "trust must be a number from 0 to 1, got 1.5"),
         ({"method": "LP+least"}, "a broker needs whole connections"),
+        ({"method": "best"}, "method must be one of LP, MILP, G"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )
 def test_broker_refuses_to_be(kwargs, words):
@@ -331,8 +334,23 @@ def test_sites_need_different_names():
 
 
 def test_a_day_refuses_nonsense():
-    with pytest.raises(InputError, match="applications must be at least 1, hours and load above"):
-        day(draw_platform(0), load=0)
+    for bad in ({"load": 0}, {"hours": "many"}, {"applications": 0}, {"seed": -1}):
+        with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
+            day(draw_platform(0), **bad)
+
+
+def test_time_goes_on_where_floats_are_coarse():
+    """At 1e12 the next float is 1e-4 later: what takes less ends at the same instant."""
+    b = Broker(network(), "LPRR", period=1e-6)
+    b.advance(1e12)
+    b.register("a", 1e6)
+    b.submit("short", "a", 1.0)
+    b.submit("long", "a", 1e6)
+    b.deliver("a", 5e5)
+    b.advance()
+    ends = b.applications["completion"] - 1e12
+    assert ends["short"] == pytest.approx(0, abs=1e-3)
+    assert ends["long"] == pytest.approx(2, rel=1e-3)
 
 
 # ------------------------------------------------------------------- command line

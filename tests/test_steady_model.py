@@ -88,7 +88,15 @@ def links(**change):
         ({"router": ["a"]}, "router must name 2 routers"),
         ({"limits": Limits((Share(5, (0,), 0.1),))}, "must name clusters 0 to 1"),
         ({"limits": Limits(pairs={(0, 7): 1})}, "limits.pairs must name two clusters"),
-        ({"limits": Limits(pairs=-1)}, "limits.pairs must be numbers of at least 0"),
+        ({"links": [3.0]}, "links must be a DataFrame"),
+        ({"links": links(max_connect=["many"])}, r"max_connect must be numbers .* got \['many'\]"),
+        ({"routes": [(0, 1)]}, "routes must map pairs of clusters to links"),
+        ({"routes": {(0, 1): 0}}, r"route \(0, 1\) must be a list, got 0"),
+        ({"routes": {(0, 1): [[0]]}}, r"known links; got \[0\]"),
+        ({"origin": ["a", 0]}, "origin must name"),
+        ({"origin": 0}, "origin must be a list, got 0"),
+        ({"limits": None}, "limits must be Limits, got None"),
+        ({"router": 5}, "router must be a list, got 5"),
     ],
 )
 def test_what_is_no_platform_is_refused(change, message):
@@ -97,11 +105,36 @@ def test_what_is_no_platform_is_refused(change, message):
 
 
 @pytest.mark.parametrize(
-    ("share", "origins"), [(1.5, (0,)), (-0.1, (0,)), ("all", (0,)), (0.5, ())]
+    ("cap", "message"),
+    [
+        ((0, (0,), 1.5), "share must be a number from 0 to 1, got 1.5"),
+        ((0, (0,), -0.1), "share must be a number"),
+        ((0, (0,), "all"), "share must be a number from 0 to 1, got 'all'"),
+        ((0, (), 0.5), "at least one origin"),
+        ((0, 1, 0.5), "by whole numbers, got 0 and 1"),
+        ((0, (0.5,), 0.5), "by whole numbers"),
+        (("a", (0,), 0.5), "by whole numbers, got 'a'"),
+    ],
 )
-def test_what_is_no_share_is_refused(share, origins):
-    with pytest.raises(InputError, match="share"):
-        Share(0, origins, share)
+def test_what_is_no_share_is_refused(cap, message):
+    with pytest.raises(InputError, match=message):
+        Share(*cap)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (((0.1,),), "must list caps of type Share, got 0.1"),
+        (((), -1), "limits.pairs must be numbers of at least 0, got -1"),
+        (((), "few"), "limits.pairs must be numbers"),
+        (((), float("nan")), "limits.pairs must be numbers"),
+        (((), {(0, 1): True}), "limits.pairs must be numbers of at least 0, got True"),
+        (((), {0: 1}), "limits.pairs must be named by pairs of clusters, got 0"),
+    ],
+)
+def test_what_is_no_limit_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        Limits(*given)
 
 
 def test_broken_connections_are_rounded_down_with_a_warning():
@@ -109,6 +142,10 @@ def test_broken_connections_are_rounded_down_with_a_warning():
         p = Platform(**fields(links=links(max_connect=[2.7])))
     assert p.links["max_connect"].tolist() == [2]
     assert caught[0].filename == __file__
+    for most, kept in ((1.5, 1), ({(0, 1): 1.5}, {(0, 1): 1})):
+        with pytest.warns(UserWarning, match=r"limits\.pairs is rounded down .* 1\.5") as caught:
+            assert Limits(pairs=most).pairs == kept
+        assert caught[0].filename == __file__
     assert bound(p) == pytest.approx(bound(Platform(**fields())))
 
 
@@ -220,6 +257,23 @@ def test_every_broken_rule_is_named(bad, message):
         bad.check()
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_rows_are_checked_in_their_own_units(unit):
+    """A part in a million too much is refused, whatever the size of the numbers."""
+    scaled = {
+        "speed": [10 * unit, 2 * unit],
+        "gateway": [20 * unit, 20 * unit],
+        "links": links(bandwidth=[3 * unit]),
+    }
+    work = np.array([[7.0, 0.0], [3.0, 2.0]]) * unit
+    allocation(work, **scaled).check()
+    for cell, broken in (((1, 0), "6b|6e"), ((0, 0), "6b"), ((1, 1), "6b")):
+        much = work.copy()
+        much[cell] *= 1 + 1e-6
+        with pytest.raises(ScheduleError, match=broken):
+            allocation(much, **scaled).check()
+
+
 def test_a_valid_allocation_passes():
     allocation().check()
     allocation(connections=((0, 0), (0.5, 0)), is_relaxed=True).check()
@@ -318,7 +372,11 @@ def test_a_file_without_routes_gets_the_shortest(tmp_path):
         ({"limits": 5}, "limits must be a table"),
         ({"limits": {"pairs": 1, "pair": []}}, "not both"),
         ({"limits": {"pairs": "few"}}, "limits.pairs must be numbers"),
-        ({"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}}, "limits cannot"),
+        ({"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}}, "a list of origins"),
+        ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "limits cannot"),
+        ({"route": [{"from": float("inf"), "to": 1, "links": []}]}, "route must lead"),
+        ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "named by text or number"),
+        ({"cluster": [{"speed": "x", "gateway": 1}]}, "speed must be a list of numbers"),
         ({"application": []}, "priority must be above 0|shape|entries"),
     ],
 )

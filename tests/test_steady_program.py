@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from dlsim.errors import InputError, StudyError
+from dlsim.errors import InputError, ScheduleError, StudyError
 from dlsim.steady import (
     Allocation,
     Limits,
@@ -271,8 +271,18 @@ def test_fixing_one_by_one_is_polishing_at_once():
 
 @pytest.mark.parametrize("bad", [[[0, 0.5], [0, 0]], [[0, 0], [-1, 0]]])
 def test_polish_refuses_broken_connections(bad):
-    with pytest.raises(InputError, match="whole numbers"):
+    with pytest.raises(InputError, match=r"whole numbers|at least 0"):
         polish(pair(), bad)
+
+
+def test_polish_refuses_what_does_not_fit_the_platform():
+    with pytest.raises(InputError, match="connections must have 2 x 2 entries, got 1 x 1"):
+        polish(pair(), [[0]])
+    p = Platform((1, 1), (1, 1), pair().links, {(0, 1): [0]}, (1, 1), (1, 1), (1, 1))
+    with pytest.raises(InputError, match="connections 1 -> 0 must have a route with a link"):
+        polish(p, [[0, 0], [1, 0]])
+    with pytest.raises(ScheduleError, match=r"\(6d\) link 0: 9 exceeds 2"):
+        polish(pair(), [[0, 9], [0, 0]])
 
 
 # ---------------------------------------------------------------- mixed program

@@ -15,7 +15,8 @@ from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
 from dlsim.files import read_toml, write_csv, write_text
 from dlsim.steady.broker import Broker
-from dlsim.steady.model import Limits, Reading, Share
+from dlsim.steady.limits import Limits, Share
+from dlsim.steady.model import Reading
 from dlsim.steady.sites import Network
 
 #: What each table of the file must and may hold, by the type of each field.

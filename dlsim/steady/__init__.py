@@ -12,8 +12,9 @@ from dlsim.steady import topology
 from dlsim.steady.allocation import Allocation
 from dlsim.steady.check import exact, verify
 from dlsim.steady.graphs import from_graph, to_graph
+from dlsim.steady.limits import Limits, Share
 from dlsim.steady.methods import METHODS, solve
-from dlsim.steady.model import SWITCHES, Limits, Platform, Reading, Share
+from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.period import Period
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound

@@ -14,10 +14,10 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.steady.allocation import Allocation
-from dlsim.steady.heuristics import Seed
-from dlsim.steady.methods import solve
+from dlsim.steady.methods import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.rows import most_work
+from dlsim.steady.seeds import Seed, root_of
 from dlsim.steady.sites import Network
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
@@ -34,10 +34,34 @@ def _positive(name: str, value: object) -> float:
     raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
 
 
-def _above_zero(name: str, value: object) -> float:
+def above_zero(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
     if (number := _positive(name, value)) > 0:
         return number
     raise InputError(f"{name} must be above 0, got {value!r}")
+
+
+def _after(instant: float) -> float:
+    """Return the next instant that floats can tell from this one."""
+    return math.nextafter(instant, math.inf)
 
 
 @dataclass
@@ -123,10 +147,12 @@ class Broker:
     ) -> None:
         self.network, self.method, self.seed = network, method, seed
         self.reading = reading or Reading()
-        self.period, self.trust = _above_zero("period", period), _positive("trust", trust)
+        self.period, self.trust = above_zero("period", period), _positive("trust", trust)
         if self.trust > 1:
             raise InputError(f"trust must be a number from 0 to 1, got {trust!r}")
-        if str(method).partition("+")[0] == "LP":
+        split_method(method)
+        root_of(seed)
+        if method.partition("+")[0] == "LP":
             raise InputError("a broker needs whole connections; use another method than LP")
         self.now = 0.0
         self._allocation: Allocation | None = None
@@ -155,7 +181,7 @@ class Broker:
             For an unknown site or a speed that is not above 0.
         """
         self._site(site)
-        speed = _above_zero("speed", speed)
+        speed = above_zero("speed", speed)
         self._sites[site] = _Site(speed, speed, speed)
         self._note("register", site)
 
@@ -232,7 +258,7 @@ class Broker:
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
         numbers = {"load": load, "priority": priority, "work": work}
-        values = {what: _above_zero(what, value) for what, value in numbers.items()}
+        values = {what: above_zero(what, value) for what, value in numbers.items()}
         home, size = list(self.network.sites).index(origin), _positive("data", data)
         app = _Application(name, home, **values, data=size, arrival=self.now)
         self._all[name] = app
@@ -267,7 +293,7 @@ class Broker:
         InputError
             For a time before `now`.
         """
-        if not until >= self.now:
+        if not isinstance(until, Real) or not until >= self.now:
             raise InputError(f"until must be at least the present time {self.now:g}, got {until!r}")
         while self.now < until:
             self._settle()
@@ -299,9 +325,7 @@ class Broker:
         self._reasons = []
 
     def _next_seed(self) -> np.random.SeedSequence:
-        root = self.seed
-        if not isinstance(root, np.random.SeedSequence):
-            root = np.random.SeedSequence(root)
+        root = root_of(self.seed)
         key = (*root.spawn_key, len(self._log["schedules"]))
         return np.random.SeedSequence(root.entropy, spawn_key=key)
 
@@ -332,7 +356,7 @@ class Broker:
         if all(site.is_settled(self.trust) for site, is_busy in at_work if is_busy):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
-        return tick if tick > self.now else self.now + self.period
+        return tick if tick > self.now else max(self.now + self.period, _after(self.now))
 
     def _busy(self) -> list[bool]:
         if self._allocation is None:
@@ -359,16 +383,17 @@ class Broker:
         for app, rate, planned in zip(
             self._running, rates.sum(axis=1), self._planned(), strict=True
         ):
+            # the instant of completion counts: what is left may take less than one rounding
+            is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
             self._log["rates"].append({
                 "start": self.now, "end": then, "application": app.name,
                 "planned": planned, "delivered": rate,
             })  # fmt: skip
             app.done += rate * lasted
-        self.now = then
-        for app in self._running:
-            if app.is_active and app.load - app.done <= DONE * app.load:
+            if app.is_active and (is_done or app.load - app.done <= DONE * app.load):
                 app.done, app.completion = app.load, then
                 self._reasons.append("completion")
+        self.now = then
         if then >= tick:
             self._observe()
 

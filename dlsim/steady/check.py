@@ -154,5 +154,5 @@ def verify(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -
         raise ScheduleError("(6g): connections must be whole numbers")
     is_exact = amounts.dtype == object
     for row in rows_of(p, amounts, opened, is_exact):
-        if row.used > row.limit + (0 if is_exact else SLACK * max(1.0, abs(row.limit))):
+        if row.used > row.limit + (0 if is_exact else SLACK * row.limit):
             raise ScheduleError(f"{row.name}: {float(row.used):g} exceeds {float(row.limit):g}")

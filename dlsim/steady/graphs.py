@@ -13,7 +13,7 @@ from dlsim.steady.model import Pair, Platform
 
 
 def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
-    if graph.is_directed() or graph.is_multigraph():
+    if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
     unknown = [router for router in routers if router not in graph]
     if unknown:
@@ -157,6 +157,7 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     >>> from_graph(g, [0, 2], **unit).routes[1, 0]
     (1, 0)
     """
+    _check_graph(graph, routers)
     table = []
     for u, v, edge in graph.edges(data=True):
         if not {"bandwidth", "max_connect"} <= set(edge):

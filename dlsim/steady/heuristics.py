@@ -16,8 +16,8 @@ from dlsim.steady.allocation import trim
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.relaxation import ReducedProgram
+from dlsim.steady.seeds import Seed, generator
 
-Seed = int | np.random.SeedSequence
 Found = tuple[Floats, Ints]
 
 #: A relaxed connection this close to a whole number is that number.
@@ -198,20 +198,31 @@ def randomised_rounding(
     return Rounding(rounds.program.work, connections, rounds.order, rounds.solves)
 
 
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+def count(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number of at least 1, or another.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+    least : int
+        The smallest allowed.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
-
-
-def _generator(seed: Seed, run: int) -> np.random.Generator:
-    """Return the generator of one run, apart from those of all other runs and seeds."""
-    if not isinstance(seed, np.random.SeedSequence):
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}")
-        seed = np.random.SeedSequence(int(seed))
-    key = (*seed.spawn_key, run)
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))
 
 
 def _is_least(reading: Reading) -> bool:
@@ -313,10 +324,9 @@ def round_randomly(
     InputError
         For a seed, batch or number of runs that is not a whole number.
     """
-    batch, runs = _count("batch", batch), _count("runs", runs)
     best, value = None, -np.inf
     for run in range(runs):
-        done = randomised_rounding(p, _generator(seed, run), batch, _is_least(reading))
+        done = randomised_rounding(p, generator(seed, run), batch, _is_least(reading))
         work = trim(p, done.work, done.connections)
         got = float((work * p.worth).sum(axis=1)[p.counted].min())
         if best is None or got > value:

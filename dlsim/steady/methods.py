@@ -7,10 +7,11 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.steady.allocation import Allocation, trim
-from dlsim.steady.heuristics import HEURISTICS, Seed
+from dlsim.steady.heuristics import HEURISTICS, count
 from dlsim.steady.model import Platform, Reading, choose
 from dlsim.steady.program import MOST_NODES, fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.seeds import Seed, root_of
 
 #: The methods by name.
 METHODS: tuple[str, ...] = ("LP", "MILP", *HEURISTICS)
@@ -24,7 +25,26 @@ SUFFIXES: dict[str, str] = {
 _WITHOUT = {"LP": {"polish"}, "MILP": {"least"}, "G": {"least"}}
 
 
-def _split(method: str) -> tuple[str, set[str]]:
+def split_method(method: str) -> tuple[str, set[str]]:
+    """Return a method's name and suffixes.
+
+    Parameters
+    ----------
+    method : str
+        Such as "LPRG+polish".
+
+    Returns
+    -------
+    name : str
+        Of `METHODS`.
+    suffixes : set of str
+        Of `SUFFIXES`.
+
+    Raises
+    ------
+    InputError
+        For a name or suffix that is not known, or a suffix that the method does not take.
+    """
     if not isinstance(method, str):
         raise InputError(f"method must be a name such as 'LPRG+polish', got {method!r}")
     name, *suffixes = method.split("+")
@@ -117,7 +137,8 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown method or suffix, or a number that is not whole.
+        For what is no platform or reading, an unknown method or suffix, or a number that
+        is not whole.
     StudyError
         If a program is not solved.
 
@@ -132,8 +153,14 @@ def solve(
     >>> [round(solve(p, method).objective, 6) for method in ("LP", "G", "LPR", "LPRG")]
     [6.0, 4.0, 5.0, 6.0]
     """
-    name, suffixes = _split(method)
+    name, suffixes = split_method(method)
     reading = Reading() if reading is None else reading
+    for value, kind in ((platform, Platform), (reading, Reading)):
+        if not isinstance(value, kind):
+            raise InputError(f"{kind.__name__} expected, got {value!r}")
+    root_of(seed)
+    batch, runs = count("batch", batch), count("runs", runs)
+    most_nodes = count("most_nodes", most_nodes, least=0)
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     found = _find(name, platform, seed, reading, _Options(batch, runs, most_nodes))

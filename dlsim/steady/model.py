@@ -1,4 +1,4 @@
-"""The words of steady-state scheduling: platform, limits, reading.
+"""The words of steady-state scheduling: platform and reading.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
 "Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
@@ -7,11 +7,9 @@ beta[k, l] is `connections`.
 """
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.steady.limits import Limits, floored
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,75 +126,28 @@ class Reading:
         return {k: v for k, v in asdict(self).items() if v != SWITCHES[k][0]}
 
 
-@dataclass(frozen=True)
-class Share:
-    """A cap on how much of a cluster some origins may use (section 7).
+def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
+    """Return a read-only array of finite numbers of at least 0.
 
     Parameters
     ----------
-    cluster : int
-        Where the work is done.
-    origins : tuple of int
-        Clusters whose applications, taken together, are capped.
-    share : float
-        Largest part of the cluster's speed, 0 to 1.
+    name : str
+        Of the field, for the message.
+    values : object
+        What was given.
+    *shapes : tuple of int
+        Shapes allowed; any if none is named.
+
+    Returns
+    -------
+    ndarray of float
+        A copy.
 
     Raises
     ------
     InputError
-        For a share outside 0..1 or no origin.
+        For anything else.
     """
-
-    cluster: int
-    origins: tuple[int, ...]
-    share: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is no cap."""
-        object.__setattr__(self, "origins", tuple(map(int, self.origins)))
-        if not isinstance(self.share, Real) or not 0 <= self.share <= 1:
-            raise InputError(f"share must be a number from 0 to 1, got {self.share!r}")
-        if not self.origins:
-            raise InputError("a share cap must name at least one origin, got none")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Policies of the platform's owners beside (6) (section 7).
-
-    Parameters
-    ----------
-    shares : tuple of Share
-        Caps on parts of clusters.
-    pairs : int, mapping of (int, int) to int, or None
-        Most connections between two clusters, both directions together: one number for
-        every pair, or one for each pair named. An empty route opens no connection.
-
-    Examples
-    --------
-    No more than 10 % of cluster 2 for applications from clusters 0 and 1, at most four
-    connections between any two clusters:
-
-    >>> Limits((Share(2, (0, 1), 0.1),), 4).pairs
-    4
-    """
-
-    shares: tuple[Share, ...] = ()
-    pairs: int | Mapping[Pair, int] | None = None
-
-    def __post_init__(self) -> None:
-        """Keep the caps as a tuple."""
-        object.__setattr__(self, "shares", tuple(self.shares))
-
-    def between(self, k: int, to: int) -> float:
-        """Return the most connections between two clusters, infinite where not limited."""
-        if not isinstance(self.pairs, Mapping):
-            return math.inf if self.pairs is None else float(self.pairs)
-        return float(min(self.pairs.get(p, math.inf) for p in ((k, to), (to, k))))
-
-
-def _numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
-    """Return a read-only array of finite numbers of at least 0 in one of the shapes."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError):
@@ -212,13 +164,11 @@ def _numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     return array
 
 
-def _whole(name: str, values: Floats) -> Floats:
-    """Round counts down to whole numbers, with a warning where that changes one."""
-    down = np.floor(values)
-    if (down != values).any():
-        some = values[down != values][0]
-        warnings.warn(f"{name} is rounded down to whole numbers, e.g. {some:g}", stacklevel=5)
-    return down
+def _items(name: str, values: Any) -> list[Any]:
+    """Return the items of a sequence or other collection; text is none."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list, got {values!r}")
+    return list(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,19 +220,19 @@ class Platform:
 
     def __post_init__(self) -> None:
         """Refuse what is not a platform."""
-        speed = _numbers("speed", self.speed)
+        speed = numbers("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {self.speed!r}")
-        clusters, apps = len(speed), len(_numbers("data", self.data))
+        clusters, apps = len(speed), len(numbers("data", self.data))
         sized = {
             "speed": speed,
-            "gateway": _numbers("gateway", self.gateway, (clusters,)),
-            "priority": _numbers("priority", self.priority, (apps,), (apps, clusters)),
-            "work": _numbers("work", self.work, (apps,)),
-            "data": _numbers("data", self.data, (apps,)),
+            "gateway": numbers("gateway", self.gateway, (clusters,)),
+            "priority": numbers("priority", self.priority, (apps,), (apps, clusters)),
+            "work": numbers("work", self.work, (apps,)),
+            "data": numbers("data", self.data, (apps,)),
             "origin": self._homes(apps),
             "links": self._backbone(),
-            "routes": {pair: tuple(route) for pair, route in self.routes.items()},
+            "routes": self._ways(),
         }
         for name, value in sized.items():
             object.__setattr__(self, name, value)
@@ -291,17 +241,23 @@ class Platform:
         self._check_limits()
 
     def _homes(self, apps: int) -> Ints:
-        given = range(apps) if self.origin is None else self.origin
-        homes = np.array(list(given), dtype=float)
-        clusters = len(np.atleast_1d(self.speed))
-        if len(homes) != apps or not np.isin(homes, np.arange(clusters)).all():
+        given = _items("origin", range(apps) if self.origin is None else self.origin)
+        clusters = range(len(np.atleast_1d(self.speed)))
+        if len(given) != apps or not all(k in clusters for k in given):
             raise InputError(
-                f"origin must name one of {clusters} clusters for each of {apps} "
-                f"applications, got {list(given)}"
+                f"origin must name one of {len(clusters)} clusters for each of {apps} "
+                f"applications, got {given}"
             )
-        return homes.astype(np.int64)
+        return np.array(given, dtype=np.int64)
+
+    def _ways(self) -> dict[Pair, tuple[Any, ...]]:
+        if not isinstance(self.routes, Mapping):
+            raise InputError(f"routes must map pairs of clusters to links, got {self.routes!r}")
+        return {pair: tuple(_items(f"route {pair}", way)) for pair, way in self.routes.items()}
 
     def _backbone(self) -> pd.DataFrame:
+        if not isinstance(self.links, pd.DataFrame):
+            raise InputError(f"links must be a DataFrame, got {self.links!r}")
         missing = {"bandwidth", "max_connect"} - set(self.links.columns)
         if missing:
             raise InputError(
@@ -310,18 +266,21 @@ class Platform:
             )
         if not self.links.index.is_unique:
             raise InputError("links must have different labels; rename the repeated ones")
-        most = np.array(self.links["max_connect"], dtype=float)
-        if np.isnan(most).any() or (most < 0).any():
-            raise InputError("max_connect must be numbers of at least 0 (inf for no limit)")
-        bandwidth = _numbers("bandwidth", self.links["bandwidth"])
-        return self.links.assign(bandwidth=bandwidth, max_connect=_whole("max_connect", most))
+        most = pd.to_numeric(self.links["max_connect"], errors="coerce").to_numpy(float)
+        if not (most >= 0).all():
+            raise InputError(
+                "max_connect must be numbers of at least 0 (inf for no limit), got "
+                f"{self.links['max_connect'].tolist()}"
+            )
+        bandwidth = numbers("bandwidth", self.links["bandwidth"].tolist())
+        return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
 
     def _check_applications(self) -> None:
         if (self.work <= 0).any():
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
             raise InputError("priority must be above 0 for at least one application")
-        if self.router is not None and len(self.router) != self.clusters:
+        if self.router is not None and len(_items("router", self.router)) != self.clusters:
             raise InputError(f"router must name {self.clusters} routers, got {self.router!r}")
 
     def _check_routes(self) -> None:
@@ -330,7 +289,7 @@ class Platform:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise InputError(f"routes must be named by pairs of clusters, got {pair!r}")
             k, to = pair
-            unknown = [link for link in route if link not in known]
+            unknown = [x for x in route if not isinstance(x, Hashable) or x not in known]
             if k not in clusters or to not in clusters or k == to or unknown:
                 raise InputError(
                     f"route {k} -> {to} must join two clusters over known links; "
@@ -340,17 +299,16 @@ class Platform:
                 raise InputError(f"route {k} -> {to} must pass each link once, got {route}")
 
     def _check_limits(self) -> None:
+        if not isinstance(self.limits, Limits):
+            raise InputError(f"limits must be Limits, got {self.limits!r}")
         clusters = range(self.clusters)
         for cap in self.limits.shares:
             if not {cap.cluster, *cap.origins} <= set(clusters):
                 raise InputError(f"{cap} must name clusters 0 to {self.clusters - 1}")
         pairs = self.limits.pairs
-        named = pairs if isinstance(pairs, Mapping) else {} if pairs is None else {(0, 0): pairs}
-        for (k, to), most in named.items():
+        for k, to in pairs if isinstance(pairs, Mapping) else ():
             if k not in clusters or to not in clusters:
                 raise InputError(f"limits.pairs must name two clusters, got {(k, to)}")
-            if not isinstance(most, Real) or not most >= 0:
-                raise InputError(f"limits.pairs must be numbers of at least 0, got {most!r}")
 
     @property
     def clusters(self) -> int:
@@ -463,7 +421,7 @@ class Tables:
             elif most < math.inf:
                 extra[both] = len(capacity)
                 row.append(len(capacity))
-                capacity.append(math.floor(most))
+                capacity.append(most)
             route[k, to] = len(pairs)
             pairs.append((k, to))
             rows.append(row)

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dlsim.errors import InputError
-from dlsim.steady.broker import Broker
+from dlsim.steady.broker import Broker, above_zero
+from dlsim.steady.heuristics import count
 from dlsim.steady.model import Platform, Reading
+from dlsim.steady.seeds import Seed, generator
 from dlsim.steady.sites import Network
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
@@ -18,15 +19,14 @@ SHIFT, SLOWEST = 2.0, 0.5
 AWAY = (1.0, 4.0)
 
 
-def _generators(seed: int) -> dict[str, np.random.Generator]:
-    sequence = [np.random.SeedSequence(seed, spawn_key=(i,)) for i in range(len(_PURPOSES))]
-    return dict(zip(_PURPOSES, map(np.random.default_rng, sequence), strict=True))
+def _generators(seed: Seed) -> dict[str, np.random.Generator]:
+    return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
 
 
 def day(
     p: Platform,
     method: str = "G",
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     hours: float = 24.0,
     applications: int = 40,
@@ -49,7 +49,7 @@ def day(
         Sites, links, routes, limits, and speeds declared (work per hour).
     method : str
         How schedules are found.
-    seed : int
+    seed : int or SeedSequence
         Of everything drawn; the same day for every method.
     hours : float
         Length of the day, above 0.
@@ -74,11 +74,9 @@ def day(
     InputError
         For a number out of range.
     """
-    if applications < 1 or not hours > 0 or not load > 0:
-        raise InputError(
-            "applications must be at least 1, hours and load above 0; got "
-            f"{applications!r}, {hours!r}, {load!r}"
-        )
+    count("applications", applications)
+    above_zero("hours", hours)
+    above_zero("load", load)
     rng = _generators(seed)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events = _arrivals(p, broker, rng, hours, applications, load)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.steady.model import Floats, Platform
+from dlsim.steady.model import Floats, Platform, numbers
 from dlsim.steady.rows import Rows
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).
@@ -148,7 +148,7 @@ class ReducedProgram:
         for cell in np.flatnonzero(self.rows.top > 1).tolist():
             self._solver.changeColBounds(1 + cell, 0.0, 1.0)
         if connections is not None:
-            self._keep(np.asarray(connections))
+            self._keep(connections)
 
     def _all_rows(self, with_links: bool) -> tuple[csr_array, Floats]:
         rows, capacity = self.rows, self.platform.tables.capacity
@@ -159,11 +159,15 @@ class ReducedProgram:
         matrix = vstack([rows.matrix, links], format="csr")
         return matrix, np.concatenate([rows.limit, capacity])
 
-    def _keep(self, connections: Floats) -> None:
-        pairs = self.platform.tables.pairs
-        wanted = connections[tuple(pairs.T)]
-        if (wanted < 0).any() or (wanted != np.floor(wanted)).any():
-            raise InputError("connections to keep must be whole numbers of at least 0")
+    def _keep(self, connections: Any) -> None:
+        p = self.platform
+        kept = numbers("connections", connections, (p.clusters, p.clusters))
+        if (kept != np.floor(kept)).any():
+            raise InputError("connections must be whole numbers of at least 0, to be kept")
+        if (lost := np.argwhere((kept > 0) & (p.tables.route < 0))).size:
+            k, to = lost[0]
+            raise InputError(f"connections {k} -> {to} must have a route with a link to be kept")
+        wanted = kept[tuple(p.tables.pairs.T)]
         for r, value in enumerate(wanted):
             self._bound(r, float(value))
             self.fixed[r] = True

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.steady.model import Floats, Limits, Platform
+from dlsim.steady.limits import Limits
+from dlsim.steady.model import Floats, Platform
 
 
 @dataclass(frozen=True, eq=False)

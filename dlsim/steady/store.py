@@ -20,7 +20,8 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_toml, write_text
 from dlsim.steady.graphs import from_graph
-from dlsim.steady.model import Limits, Platform, Share
+from dlsim.steady.limits import Limits, Share
+from dlsim.steady.model import Platform
 
 #: The lists of a file, with the fields that each of their tables needs and may have.
 FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -147,6 +148,8 @@ def from_document(document: Mapping[str, Any]) -> Platform:
     InputError
         For a missing or unknown field, or what is no platform.
     """
+    if not isinstance(document, Mapping):
+        raise InputError(f"a platform must be a table of lists, got {document!r}")
     _known("a platform", document, ("cluster", "application", "link", "route", "limits"))
     given = {name: _rows(document, name) for name in ("cluster", "application", "link", "route")}
     sites, apps, links, routes = given.values()
@@ -157,6 +160,9 @@ def from_document(document: Mapping[str, Any]) -> Platform:
         "limits": _read_limits(document.get("limits", {})),
     }
     routers = [row.get("router") for row in sites]
+    ends = [row.get(end) for row in links for end in ("name", "start", "end")]
+    for name in (name for name in routers + ends if isinstance(name, list | dict)):
+        raise InputError(f"links and routers must be named by text or number, got {name!r}")
     named = all(router is not None for router in routers)
     if "route" not in document and links:
         return _routed(links, routers, fields)
@@ -164,7 +170,7 @@ def from_document(document: Mapping[str, Any]) -> Platform:
     table = table.set_index("name").dropna(axis=1, how="all" if links else "any")
     try:
         pairs = {(int(row["from"]), int(row["to"])): list(row["links"]) for row in routes}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("route must lead from a number to a number over a list of links") from None
     return Platform(links=table, routes=pairs, router=tuple(routers) if named else None, **fields)
 

@@ -11,17 +11,18 @@ redundancies are not in the paper.
 import math
 import warnings
 from collections.abc import Hashable, Sequence
+from numbers import Real
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.random import Generator, SeedSequence
+from numpy.random import Generator
 
 from dlsim.errors import InputError
 from dlsim.steady.graphs import from_graph, prune
-from dlsim.steady.model import Floats, Limits, Platform, choose
-
-Seed = int | SeedSequence
+from dlsim.steady.limits import Limits
+from dlsim.steady.model import Floats, Platform, choose
+from dlsim.steady.seeds import Seed, generator
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
@@ -35,16 +36,20 @@ SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
 
 def _streams(seed: Seed) -> dict[str, Generator]:
     """Return one generator per purpose."""
-    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
-    keys = [(*root.spawn_key, number) for number in range(len(_PURPOSES))]
-    children = [SeedSequence(root.entropy, spawn_key=key) for key in keys]
-    return dict(zip(_PURPOSES, map(np.random.default_rng, children), strict=True))
+    return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
 
 
 def _counts(**values: int) -> None:
     for name, value in values.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
             raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
+
+
+def _number(name: str, value: object, most: float = math.inf) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and 0 <= value <= most):  # type: ignore[arg-type,operator]
+        upper = f" to {most:g}" if math.isfinite(most) else ""
+        raise InputError(f"{name} must be a finite number from 0{upper}, got {value!r}")
 
 
 def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
@@ -281,8 +286,10 @@ def random(
     choose("table2", table2, SWITCHES["table2"])
     _counts(clusters=clusters)
     for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity)):
-        if not 0 <= value <= 1:
-            raise InputError(f"{name} must be from 0 to 1, got {value!r}")
+        _number(name, value, 1.0)
+    means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect}
+    for name, value in {**means, "speed": speed}.items():
+        _number(name, value)
     streams = _streams(seed)
 
     def spread(purpose: str, mean: float, size: int) -> Floats:
