@@ -1,5 +1,6 @@
 """Small platforms for the tests of the steady-state heuristics, seeded and by Hypothesis."""
 
+import copy
 from fractions import Fraction
 from itertools import pairwise
 
@@ -145,3 +146,34 @@ def platforms(most=4):
         )  # fmt: skip
 
     return build()
+
+
+#: What a careless or hostile file may hold in the place of anything.
+ODD = (
+    None, True, -1, 0, 1, 0.5, 1e308, 1e-308, float("nan"), float("inf"), 10**30, "", "x",
+    [], [1], ["a"], [[]], {}, {"a": 1},
+)  # fmt: skip
+
+
+def _places(document, path=()):
+    inside = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in inside:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from _places(value, (*path, key))
+
+
+@st.composite
+def mutated(draw, document):
+    """The document with one or two places deleted or replaced by something odd."""
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 2))):
+        *path, last = draw(st.sampled_from(list(_places(document))))
+        parent = document
+        for key in path:
+            parent = parent[key]
+        if draw(st.integers(0, 5)) == 0:
+            del parent[last]
+        else:
+            parent[last] = copy.deepcopy(draw(st.sampled_from(ODD)))
+    return document

@@ -2,22 +2,25 @@
 
 import math
 import re
+import tomllib
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.cli import main
+from dlsim.cli.broker import run_file
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Share, solve
 from dlsim.steady.broker import LEAST, Broker
 from dlsim.steady.organisation import day
 from dlsim.steady.sites import Network
-from tests.steady_platforms import draw_platform
+from tests.steady_platforms import draw_platform, mutated
 from tests.strategies import SCALE
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "organisation.toml"
@@ -426,6 +429,7 @@ def test_small_file_by_hand(tmp_path, capsys):
         ('"a", "b"]', '"a", "a"]', "route 0 -> 0 must join two clusters"),
         ('links = ["l"]', 'links = ["m"]', "over known links; got 'm'"),
         ('do = "submit"', 'do = "wait"', "event 1: do must be one of register, withdraw"),
+        ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
         ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1.0"),
         ("at = 0", "at = nan", "event 1: at must be a finite time"),
         ("load = 12", "load = 0", "event 1: load must be above 0"),
@@ -451,6 +455,19 @@ def test_file_refusals_name_the_place(tmp_path, capsys, old, new, words):
     said = capsys.readouterr().err
     assert "vo.toml" in said
     assert re.search(words, said)
+
+
+@settings(max_examples=int(60 * SCALE), deadline=None)
+@given(mutated(tomllib.loads(SMALL)))
+@pytest.mark.filterwarnings("ignore:max_connect:UserWarning")
+def test_mutated_files_run_or_are_refused(document):
+    said = "vo.toml"
+    with mock.patch("dlsim.cli.broker.read_toml", return_value=document):
+        try:
+            run_file("vo.toml", "G")
+        except InputError as refusal:
+            said = str(refusal)
+    assert "vo.toml" in said
 
 
 def test_unknown_methods_are_refused(tmp_path, capsys):

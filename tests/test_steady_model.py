@@ -29,7 +29,7 @@ from dlsim.steady.check import rows_of
 from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import to_graph
 from dlsim.steady.store import from_document, read_platform, to_document, write_platform
-from tests.steady_platforms import draw_platform, pair, platforms
+from tests.steady_platforms import draw_platform, mutated, pair, platforms
 from tests.strategies import SCALE
 
 
@@ -373,6 +373,7 @@ def test_a_file_without_routes_gets_the_shortest(tmp_path):
         ({"limits": {"pairs": 1, "pair": []}}, "not both"),
         ({"limits": {"pairs": "few"}}, "limits.pairs must be numbers"),
         ({"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}}, "a list of origins"),
+        ({"limits": {"pair": [{"from": 0, "to": float("inf"), "most": 1}]}}, "limits cannot"),
         ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "limits cannot"),
         ({"route": [{"from": float("inf"), "to": 1, "links": []}]}, "route must lead"),
         ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "named by text or number"),
@@ -398,6 +399,22 @@ def test_a_broken_file_is_refused_by_name(tmp_path, name, text):
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=name):
         read_platform(tmp_path / name)
+
+
+DOCUMENT = to_document(
+    topology.random(3, 0.8, seed=2, limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
+)
+
+
+@settings(max_examples=int(150 * SCALE), deadline=None)
+@given(mutated(DOCUMENT))
+@pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
+def test_mutated_documents_are_read_or_refused(document):
+    try:
+        p = from_document(document)
+    except InputError:
+        return
+    assert p.clusters == len(document["cluster"])
 
 
 def test_a_graph_needs_the_ends_of_its_links():

@@ -187,7 +187,7 @@ def events_of(path: str, document: dict[str, Any]) -> list[tuple[float, str, str
     for i, row in enumerate(given, start=1):
         at = f"{path}, event {i}"
         action = row.get("do") if isinstance(row, dict) else None
-        if action not in EVENTS:
+        if not isinstance(action, str) or action not in EVENTS:
             raise InputError(f"{at}: do must be one of {', '.join(EVENTS)}; got {action!r}")
         required, optional = EVENTS[action]
         fields = _fields(at, row, {"at": float, "do": str, **required}, optional)

@@ -202,7 +202,7 @@ def _read_limits(document: Any) -> Limits:
     try:
         shares = tuple(Share(**row) for row in _rows(document, "share"))
         named = {(int(r["from"]), int(r["to"])): r["most"] for r in _rows(document, "pair")}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"limits cannot be used: {error}") from error
     return Limits(shares, named or document.get("pairs"))
 
