@@ -287,18 +287,19 @@ class Study:
         Parameters
         ----------
         switches : mapping, optional
-            A reading other than the study's own.
+            A reading other than the study's own; with one connectivity then.
 
         Returns
         -------
         DataFrame
             heterogeneity clusters connectivity replicate G LPRG.
         """
+        links = self.size.connectivities if switches is None else (0.4,)
         switches = self.switches if switches is None else dict(switches)
         grid = {
             "heterogeneity": HETEROGENEITIES,
             "clusters": self.size.side_clusters,
-            "connectivity": self.size.connectivities,
+            "connectivity": links,
         }
         label = _label("heterogeneity", switches)
         return self.sweep(
