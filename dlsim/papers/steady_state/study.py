@@ -373,17 +373,18 @@ class Study:
         """Verdicts under the study's own reading and under every other one.
 
         Rows are the claims that the samples decide; columns are readings, the study's own
-        first (from its `verdicts`), the others one switch away from the default, at the
-        scale's `reading_clusters`.
+        first (from its `verdicts`), then the same and all that are one switch away from
+        the default on fewer platforms: the scale's `reading_clusters`.
         """
         rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
         own = {verdict.claim.id: str(verdict) for verdict in self.verdicts}
-        columns = {_name(self.switches) or "default": [own[claim.id] for claim in rows]}
-        for switches in alternatives():
-            if _name(switches) in columns or not (switches or self.switches):
-                continue
+        mine = _name(self.switches) or "default"
+        columns = {mine: [own[claim.id] for claim in rows]}
+        readings = {f"{mine}, fewer platforms": self.switches}
+        readings |= {_name(s) or "default": s for s in alternatives() if s != self.switches}
+        for name, switches in readings.items():
             evidence = claims.Evidence(*self.samples(switches, True), self.spread(switches))
-            columns[_name(switches) or "default"] = [
+            columns[name] = [
                 str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
             ]
         return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
