@@ -76,8 +76,8 @@ def _whole(values: Sequence[float]) -> tuple[int, ...]:
 #: ``paper`` takes a stratified sample of the paper's platforms, all its K and connectivities.
 SCALES = {
     "quick": Scale(
-        (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 6, 35, 4,
-        (15,), 5, (5, 15, 25, 35), 3, (5, 15, 25), 3,
+        (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 5, 25, 4,
+        (15,), 4, (5, 15, 25, 35), 2, (5, 15), 3,
     ),
     "paper": Scale(
         _whole(steps(1, "K")), _whole(steps(2, "K")), steps(2, "connectivity"), 16, 12, 45, 4,
