@@ -113,7 +113,7 @@ def test_other_readings_are_one_switch_each():
     assert alternatives()[0] == {}
     assert all(len(switches) == 1 for switches in alternatives()[1:])
     engine = sum(len(options) - 1 for options in SWITCHES.values())
-    law = sum(len(options) - 1 for options in workload.SWITCHES.values())
+    law = sum(len(options) - 1 for options in workload.SWITCHES["mcdf"].values())
     assert len(alternatives()) == 1 + engine + law
 
 
