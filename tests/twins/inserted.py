@@ -87,10 +87,16 @@ class Entry:
 
 
 class Twin:
-    def __init__(self, costs, order, nodes, partition, rounds, reading):
+    """One run: `free` holds the N instants.
+
+    Orders are fifo, edf and user, nodes min, fragment and user.
+    """
+
+    def __init__(self, costs, order, nodes, partition, rounds=1, reading=None):
         self.costs, self.order, self.nodes = costs, order, nodes
         self.partition, self.rounds = partition, rounds
         self.reading = DEFAULTS | (reading or {})
+        assert set(self.reading) == set(DEFAULTS)
         self.shared = self.reading["link"] == "shared"
         self.frozen = self.reading["mn_count"] == "frozen"
         self.free = [Fraction(0)] * costs.nodes
@@ -98,7 +104,7 @@ class Twin:
         self.waiting = []
         self.done = {}
         self.counted = {rule: [] for rule in RULES}
-        self.times = {}
+        self.times, self.rounds_of = {}, {}
 
     # --- how many nodes -------------------------------------------------------------------
 
@@ -111,10 +117,19 @@ class Twin:
     def time_anew(self, sigma, n):
         if self.partition == "equal":
             return splits.equal_time(self.costs, sigma, n)
+        if self.partition == "pieces":
+            return self.costs.E(sigma / Fraction(n), 1)
         if self.partition in ("umr", "umr-iit"):
-            sizes = splits.best_instalments(self.costs, sigma, n, self.rounds)
-            return splits.rounds_time(self.costs, sigma, n, sizes)
+            sizes = self.sizes(sigma, n)
+            return splits.makespan(self.costs, sigma, n, len(sizes), sizes[0])
         return self.costs.E(sigma, n)
+
+    def sizes(self, sigma, n):
+        """Chunk sizes round by round, c_0, c_1, ..."""
+        if (sigma, n) not in self.rounds_of:
+            rounds = splits.chosen_rounds(self.costs, sigma, n, self.rounds)
+            self.rounds_of[sigma, n] = splits.instalments(self.costs, sigma, n, rounds)
+        return self.rounds_of[sigma, n]
 
     def fewest(self, Ti, since):
         """The first n = 1, 2, ... that meets the deadline; `since` tells from when n run."""
@@ -167,7 +182,7 @@ class Twin:
             chunks = splits.sent_in_turn(costs, sigma, shares, together)
             return chunks, r[-1] + splits.equal_time(costs, sigma, n)
         if self.partition in ("umr", "umr-iit"):
-            sizes = splits.best_instalments(costs, sigma, n, self.rounds)
+            sizes = self.sizes(sigma, n)
             at = r if self.partition == "umr-iit" else together
             chunks = splits.sent_in_rounds(costs, sigma, sizes, at)
         elif self.partition == "pieces":
@@ -268,8 +283,8 @@ class Twin:
         """Nodes needed at t_k, N + 1 for "not yet", None for "never any more"."""
         N = self.costs.nodes
         if self.nodes == "user":
-            piece = splits.in_pieces(self.costs, Ti.sigma, [t_k] * Ti.user_nodes, False)
-            return None if piece[-1].compute_end > Ti.due else Ti.user_nodes
+            late = t_k + self.time(Ti.sigma, Ti.user_nodes) > Ti.due
+            return None if late else Ti.user_nodes
         if self.partition == "exact-n" and not self.frozen:
             n = self.fewest_exactly(Ti, [t for t, _ in idle])
             never = n is None and (Ti.due <= t_k or len(idle) == N)
@@ -376,43 +391,30 @@ def joined(tasks, pieces):
     return rows
 
 
-def simulate(
-    tasks,
-    nodes,
-    cms,
-    cps,
-    st=0,
-    sc=0,
-    *,
-    order="fifo",
-    node_rule="min",
-    partition="opr",
-    rounds=1,
-    reading=None,
-    keys=None,
-    user_nodes=None,
-):
-    """Simulate a table of (arrival, sigma, deadline) in exact arithmetic.
+def table(rows, keys=None, user_nodes=None):
+    """The tasks of a table of (arrival, sigma, deadline)."""
+    return [
+        Task(
+            i,
+            Fraction(arrival),
+            Fraction(sigma),
+            Fraction(deadline),
+            keys[i] if keys is not None else None,
+            user_nodes[i] if user_nodes is not None else None,
+        )
+        for i, (arrival, sigma, deadline) in enumerate(rows)
+    ]
 
-    `order` is fifo, edf or user (with `keys`); `node_rule` min, fragment or user (with
-    `user_nodes`); switches of `reading` that act on other policies only are ignored.
-    """
-    reading = {k: v for k, v in (reading or {}).items() if k in DEFAULTS}
-    rows = [
-        Task(i, Fraction(a), Fraction(sigma), Fraction(d),
-             keys[i] if keys is not None else None,
-             int(user_nodes[i]) if user_nodes is not None else None)
-        for i, (a, sigma, d) in enumerate(tasks)
-    ]  # fmt: skip
-    costs = realtime.Costs(nodes, Fraction(cms), Fraction(cps), Fraction(st), Fraction(sc))
-    twin = Twin(costs, order, node_rule, partition, rounds, reading)
-    if node_rule != "user" or twin.reading["split"] == "all":
-        return twin.run(rows)
+
+def simulate(twin, tasks):
+    """Run a `Twin` on a `table` of tasks; return one `Record` per task."""
+    if twin.nodes != "user" or twin.reading["split"] == "all":
+        return twin.run(tasks)
     cut = [
         (Ti.index, replace(Ti, sigma=Ti.sigma / Fraction(Ti.user_nodes), user_nodes=1))
-        for Ti in rows
+        for Ti in tasks
         for _ in range(Ti.user_nodes)
     ]
     parts = [replace(piece, index=k) for k, (_, piece) in enumerate(cut)]
     records = twin.run(parts)
-    return joined(rows, [(k, row) for (k, _), row in zip(cut, records, strict=True)])
+    return joined(tasks, [(k, row) for (k, _), row in zip(cut, records, strict=True)])

@@ -7,6 +7,7 @@ shares no code with dlsim.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 MOST_ROUNDS = 64
 NEARLY = Fraction(1, 10**9)  # rounds="best" takes the smallest M this close to the minimum
@@ -138,16 +139,21 @@ def in_pieces(costs, sigma, r, shared):
 # --- several rounds ---------------------------------------------------------------------------
 
 
-def instalments(costs, sigma, n, rounds):
-    """c_0..c_{M-1}: sending round j+1 takes as long as computing round j."""
+def recursion(costs, n):
+    """c_j = a_j c_0 + b_j for j = 0, 1, ...: sending round j+1 takes as long as computing j."""
     theta = costs.cps / Fraction(n * costs.cms)
     kappa = (costs.sc / Fraction(n) - costs.st) / Fraction(costs.cms)
-    a, b = [Fraction(1)], [Fraction(0)]  # c_j = a_j c_0 + b_j
-    for _ in range(rounds - 1):
-        a.append(theta * a[-1])
-        b.append(theta * b[-1] + kappa)
-    c_0 = (sigma / Fraction(n) - sum(b)) / sum(a)
-    return [x * c_0 + y for x, y in zip(a, b, strict=True)]
+    a, b = Fraction(1), Fraction(0)
+    while True:
+        yield a, b
+        a, b = theta * a, theta * b + kappa
+
+
+def instalments(costs, sigma, n, rounds):
+    """c_0..c_{M-1}: n of each make up the load."""
+    lines = list(islice(recursion(costs, n), rounds))
+    c_0 = (sigma / Fraction(n) - sum(b for _, b in lines)) / sum(a for a, _ in lines)
+    return [a * c_0 + b for a, b in lines]
 
 
 def sent_in_rounds(costs, sigma, sizes, r):
@@ -162,17 +168,21 @@ def sent_in_rounds(costs, sigma, sizes, r):
     return chunks
 
 
-def best_instalments(costs, sigma, n, rounds):
-    """The instalments used for `rounds`: lowered until all are positive; or the best M."""
-    tried = range(1, (MOST_ROUNDS if rounds == "best" else rounds) + 1)
-    good = [c for c in (instalments(costs, sigma, n, m) for m in tried) if min(c) > 0]
+def chosen_rounds(costs, sigma, n, rounds):
+    """How many: `rounds`, lowered until every size is positive; or the best of 1..64."""
+    most = MOST_ROUNDS if rounds == "best" else rounds
+    times, total_a, total_b = {}, Fraction(0), Fraction(0)
+    for m, (a, b) in enumerate(islice(recursion(costs, n), most), 1):
+        total_a, total_b = total_a + a, total_b + b
+        c_0 = (sigma / Fraction(n) - total_b) / total_a
+        if c_0 > 0 and a * c_0 + b > 0:  # sizes rise or fall, so the others lie between
+            times[m] = makespan(costs, sigma, n, m, c_0)
     if rounds != "best":
-        return good[-1]
-    times = [rounds_time(costs, sigma, n, c) for c in good]
-    return next(c for c, t in zip(good, times, strict=True) if t <= min(times) * (1 + NEARLY))
+        return max(times)
+    return min(m for m, t in times.items() if t <= min(times.values()) * (1 + NEARLY))
 
 
-def rounds_time(costs, sigma, n, sizes):
-    """Makespan of the instalments on n nodes free at 0, by running them."""
-    chunks = sent_in_rounds(costs, sigma, sizes, [Fraction(0)] * n)
-    return max(chunk.compute_end for chunk in chunks)
+def makespan(costs, sigma, n, rounds, c_0):
+    """End of the last computation on n nodes free at 0 (tested against `sent_in_rounds`)."""
+    first = n * (costs.st + costs.cms * c_0)
+    return first + rounds * costs.sc + costs.cps * sigma / Fraction(n)
