@@ -10,7 +10,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.realtime import SWITCHES
+from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.workload import SWITCHES as WORKLOAD_SWITCHES
 from dlsim.realtime.workload import split_reading
 from dlsim.study.claims import Verdict, load_claims, verdict_of
@@ -68,7 +68,7 @@ def alternatives() -> list[dict[str, str]]:
     list of dict
         The default (empty) first, then the switches of the engine, then the workload's.
     """
-    tables = (SWITCHES, WORKLOAD_SWITCHES["mcdf"])
+    tables = (SWITCHES_M, WORKLOAD_SWITCHES["mcdf"])
     single = [{k: v} for table in tables for k, options in table.items() for v in options[1:]]
     return [{}, *single]
 
