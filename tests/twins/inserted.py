@@ -13,6 +13,7 @@ from tests.twins import realtime, splits
 
 #: The switches of paper M that act here, and paper I's own; the default first.
 DEFAULTS = {
+    "mn_order": "skip",
     "mn_count": "at_start",
     "link": "per_task",
     "batch_order": "index",
@@ -268,6 +269,8 @@ class Twin:
                 if n is None:
                     return None
                 if n > len(idle):
+                    if self.reading["mn_order"] == "strict":
+                        break
                     continue
                 entry = self.laid(Ti, idle, self.widened(Ti, n, len(idle)))
                 if self.nodes == "user" and entry.estimate > Ti.due:
@@ -343,7 +346,8 @@ class Twin:
     # --- Table 1 ------------------------------------------------------------------------------
 
     def counts(self):
-        if self.reading["backfill"] == "on" or self.reading["split"] == "piece":
+        pieces = self.nodes == "user" and self.reading["split"] == "piece"
+        if pieces or self.reading["backfill"] == "on":
             return None
         table = {}
         for rule in RULES:
