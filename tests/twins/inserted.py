@@ -99,6 +99,7 @@ class Twin:
         self.reading = DEFAULTS | (reading or {})
         assert set(self.reading) == set(DEFAULTS)
         self.shared = self.reading["link"] == "shared"
+        self.backfills = (self.reading["backfill"], self.reading["mn_order"]) == ("on", "skip")
         self.frozen = self.reading["mn_count"] == "frozen"
         self.free = [Fraction(0)] * costs.nodes
         self.link_free = Fraction(0)
@@ -225,7 +226,7 @@ class Twin:
         """Return the new plan, or None where the newcomer T must be refused."""
         tasks = sorted([p.task for p in self.waiting] + [T], key=self.static_key)
         free, link_free = list(self.free), self.link_free
-        if self.reading["backfill"] == "on":
+        if self.backfills:
             return self.backfilled(tasks, free, link_free, now)
         plan = []
         for Ti in tasks:
@@ -235,25 +236,25 @@ class Twin:
             self.counted["replanned"].append(entry)
             if Ti is T:
                 self.counted["arrival"].append(entry)
+            if entry.estimate > Ti.due:  # pieces that wait for the link
+                return None
             plan.append(entry)
             link_free = self.book(entry, free, link_free)
         return plan
 
     def next_in_line(self, Ti, view):
-        """Plan one task on the state that those before it leave; None if it is late."""
+        """Plan one task on the state that those before it leave; None where it gets no n."""
         r = [t for t, _ in view]
         n = self.number(Ti, r)
         if n is None:
             return None
-        idle = sum(t <= r[n - 1] for t in r)
-        entry = self.laid(Ti, view, self.widened(Ti, n, idle))
-        if self.nodes == "user" and entry.estimate > Ti.due:
-            return None
-        return replace(entry, seen=(self.widened(Ti, n, idle), tuple(r)))
+        n = self.widened(Ti, n, sum(t <= r[n - 1] for t in r))
+        return replace(self.laid(Ti, view, n), seen=(n, tuple(r)))
 
     def number(self, Ti, r):
         if self.nodes == "user":
-            return Ti.user_nodes
+            n = Ti.user_nodes
+            return None if r[n - 1] + self.time(Ti.sigma, n) > Ti.due else n
         if self.partition == "exact-n" and not self.frozen:
             return self.fewest_exactly(Ti, r)
         return self.fewest(Ti, lambda n: r[n - 1])
@@ -269,11 +270,9 @@ class Twin:
                 if n is None:
                     return None
                 if n > len(idle):
-                    if self.reading["mn_order"] == "strict":
-                        break
                     continue
                 entry = self.laid(Ti, idle, self.widened(Ti, n, len(idle)))
-                if self.nodes == "user" and entry.estimate > Ti.due:
+                if entry.estimate > Ti.due:
                     return None
                 left.remove(Ti)
                 plan.append(entry)
@@ -347,7 +346,7 @@ class Twin:
 
     def counts(self):
         pieces = self.nodes == "user" and self.reading["split"] == "piece"
-        if pieces or self.reading["backfill"] == "on":
+        if pieces or self.backfills:
             return None
         table = {}
         for rule in RULES:
