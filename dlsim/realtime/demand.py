@@ -113,7 +113,7 @@ def longest(i, n, q, r, c):  # type: ignore[no-untyped-def]
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
 
 
-@kernel
+@kernel(inline=True)
 def prepare(x, now, due, q, r, c):  # type: ignore[no-untyped-def]
     """Set a newcomer's deadline and its count at the instant of its test.
 

@@ -63,7 +63,7 @@ from dlsim.realtime.state import (
 _EQUAL, _PIECES, _DLT, _I, _II, _UMR, _UMR_EARLY = 1, 2, 3, 4, 5, 8, 9
 
 
-@kernel
+@kernel(inline=True)
 def next_release(floor, idle, block, size, s):  # type: ignore[no-untyped-def]
     """Take the group of nodes that is released next off idle nodes, blocks or heap.
 
@@ -87,7 +87,7 @@ def next_release(floor, idle, block, size, s):  # type: ignore[no-untyped-def]
     return max(running, floor), s.blocks[block].nodes, 0, block + 1, size
 
 
-@kernel
+@kernel(inline=True)
 def search(i, time, before, total, q, r, c):  # type: ignore[no-untyped-def]
     """Look for the fewest nodes in before+1..total, all released by `time`, that are in time.
 
@@ -394,6 +394,25 @@ def lay(i, kind, rounds, n, end, q, r, s, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def ends_together(kind, groups):  # type: ignore[no-untyped-def]
+    """Tell whether a task is laid out as by the optimal partitioning rule.
+
+    Parameters
+    ----------
+    kind : int
+        What it is split by.
+    groups : int
+        Different release times of its nodes.
+
+    Returns
+    -------
+    bool
+        Its nodes then all finish at the planned completion.
+    """
+    return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
+
+
+@kernel(inline=True)
 def settle(i, n, groups, slot, size, link, rank, marks, q, r, s, c):  # type: ignore[no-untyped-def]
     """Split a task over the pool, write its placement, release its nodes on the heap.
 
@@ -404,11 +423,21 @@ def settle(i, n, groups, slot, size, link, rank, marks, q, r, s, c):  # type: ig
     link : float
         When the link is free of this task.
     """
-    kind, rounds, start, end, used, filled = divide(i, n, groups, q, r, s, c)
+    if r.part == 0:  # not left to `divide`: a call with all that state costs 0.1 us
+        start = s.pool[groups - 1].time
+        kind, rounds, used, filled = OPR, 1, n, groups
+        end = start + duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
+    elif groups == 1 and _DLT <= r.part < _UMR:  # released together: as OPR
+        start = s.pool[0].time
+        kind, rounds, used, filled = (REMODEL if r.part <= _II else OPTIMUM), 1, n, groups
+        end = start + duration(q[i].sigma, n, c.unit, c.fixed)
+    else:
+        kind, rounds, start, end, used, filled = divide(i, n, groups, q, r, s, c)
     for g in range(filled, groups):
         size = push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
-    own = kind == PIECES or (r.finish and kind != OPR)
-    if own or kind == ROUNDS_EARLY or (r.shared and kind != OPR):
+    even = ends_together(kind, filled)
+    own = kind == PIECES or (r.finish and not even)
+    if own or kind == ROUNDS_EARLY or (r.shared and not even):
         fill_releases(filled, s)
         completion, sent = lay(i, kind, rounds, used, end, q, r, s, c)
         if kind == ROUNDS_EARLY or (kind == PIECES and r.shared):
@@ -460,9 +489,9 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             and (pos == stop or goes_before(rank, x, s.plan[0, pos].rank, s.plan[0, pos].task))
         ):
             entry = s.plan[0, pos]
-            i, key, marks = entry.task, entry.rank, entry.marks
+            i, key = entry.task, entry.rank
             if waits and not r.last:
-                known = entry.nodes
+                known, marks = entry.nodes, entry.marks
             pos += 1
         elif pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
             due = s.plan[0, pos].rank
@@ -479,8 +508,9 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         if n == 0:
             return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
-            own = entry.kind == PIECES or (r.finish and entry.kind != OPR)
-            if own or (r.shared and entry.kind != OPR):
+            even = ends_together(entry.kind, groups)
+            own = entry.kind == PIECES or (r.finish and not even)
+            if own or (r.shared and not even):
                 fill_releases(groups, s)
                 _, sent = lay(i, entry.kind, entry.rounds, n, entry.end, q, r, s, c)
             else:
@@ -492,9 +522,14 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
                     size = push(s.heap, size, s.rows[(entry.rounds - 1) * n + k, 3], 1)
             else:
                 size = push(s.heap, size, entry.end, n)
+            if groups > 1 and entry.start == entry.ready:  # its early nodes have idled on
+                marks = marks_of(i, n, groups, block, size, q, r, s)
+            s.plan[1, slot].marks = marks
+            slot += 1
             tally(2, marks, s)
             continue
-        marks = marks_of(i, n, groups, block, size, q, r, s)
+        if groups > 1 or r.every:
+            marks = marks_of(i, n, groups, block, size, q, r, s)
         size, link = settle(i, n, groups, slot, size, link, key, marks, q, r, s, c)
         tally(2, marks, s)
         if i == x:
@@ -504,9 +539,13 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         slot += 1
         if i == x:
             seen = marks
+    first = s.head[0].first
     for k in range(slot):
-        s.plan[0, base + k] = s.plan[1, k]
-    s.head[0].last = base + slot
+        if first + k < base:
+            s.plan[0, first + k].marks = s.plan[1, k].marks
+        else:
+            s.plan[0, first + k] = s.plan[1, k]
+    s.head[0].last = first + slot
     tally(0, seen, s)
     tally(4, seen, s)
     return True, later
@@ -542,18 +581,10 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):  # type: ignore[no-un
         part = r.cms / (r.cms + r.cps)
         while n == 0 and g < groups:
             before, total = total, total + s.free[g].nodes
-            if s.free[g].time < one.limit:
+            time = s.free[g].time
+            if time < one.limit:
                 n, head, run, closed = reach(
-                    one.limit,
-                    head,
-                    run,
-                    closed,
-                    s.free[g].time,
-                    before,
-                    total,
-                    one.sigma,
-                    part,
-                    c.unit,
+                    one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
                 )
             g += 1
         if asked and g > 0:
@@ -615,7 +646,7 @@ def absorb_groups(t, floor, groups, idle, block, size, s):  # type: ignore[no-un
 
 
 @kernel
-def take(n, groups, floor, s):  # type: ignore[no-untyped-def]
+def take(n, groups, s):  # type: ignore[no-untyped-def]
     """Move the n nodes released first from `State.free` to `State.pool`.
 
     Returns
@@ -625,7 +656,7 @@ def take(n, groups, floor, s):  # type: ignore[no-untyped-def]
     """
     filled, used = 0, 0
     while n > 0:
-        nodes, time = min(n, s.free[used].nodes), max(floor, s.free[used].time)
+        nodes, time = min(n, s.free[used].nodes), s.free[used].time
         if filled > 0 and same_instant(time, s.pool[filled - 1].time):
             s.pool[filled - 1].nodes += nodes
         else:
@@ -662,14 +693,18 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         s.free[0].time, s.free[0].nodes = now, idle
         groups = 1
     t = now
-    if idle == 0 or (r.shared and link > t):
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         kept, blocked = 0, False
         for k in range(todo):
             i = s.todo[k].task
-            n, beyond = backfill_count(i, t, idle, groups, r.offers and i == x, q, r, s, c)
+            floor = max(now, link) if r.shared else now
+            for g in range(groups):
+                s.free[g].time = max(s.free[g].time, floor)
+            asked = r.offers and i == x
+            n, beyond = backfill_count(i, t, idle, groups, asked, q, r, s, c)
             if i == x:
                 later = min(later, beyond)
             if n < 0:
@@ -678,8 +713,7 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
                 s.todo[kept] = s.todo[k]
                 kept += 1
                 continue
-            floor = max(now, link) if r.shared else now
-            filled, groups = take(n, groups, floor, s)
+            filled, groups = take(n, groups, s)
             idle -= n
             size, link = settle(i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c)
             if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
@@ -695,11 +729,12 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         t = next_instant(t, idle, link, block, size, r.shared, s)
 
 
-@kernel
+@kernel(inline=True)
 def hold(now, d, q, r, s, c):  # type: ignore[no-untyped-def]
     """Start the first task of the plan on the nodes released first; it is fixed now (Fig. 2)."""
     entry, head = s.plan[0, s.head[0].first], s.head[0]
     i, n, left, k = entry.task, entry.nodes, entry.nodes, 0
+    even = ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
     head.first += 1
     while left > 0:
         if head.idle > 0:
@@ -711,16 +746,16 @@ def hold(now, d, q, r, s, c):  # type: ignore[no-untyped-def]
             one.nodes -= nodes
             head.block += one.nodes == 0
         left -= nodes
-        if entry.kind != OPR:
+        if not even:
             for _ in range(nodes):
                 s.release[k] = time
                 k += 1
-    if entry.kind == OPR:
+    if even:
         completion, sent = entry.end, sent_by(i, n, entry.start, q, r)
     else:
         completion, sent = lay(i, entry.kind, entry.rounds, n, entry.end, q, r, s, c)
     head.link = max(head.link, sent)
-    if entry.kind == PIECES or (r.finish and entry.kind != OPR):
+    if entry.kind == PIECES or (r.finish and not even):
         for k in range(n):
             insert_block(s.rows[(entry.rounds - 1) * n + k, 3], 1, s)
     else:

@@ -59,7 +59,7 @@ def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
     idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
     link, size, t, later = s.head[0].link, 0, now, np.inf
     n, time = q[x].low, q[x].length
-    if idle == 0 or (r.shared and link > t):
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
@@ -170,7 +170,7 @@ def admit(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             first,
             np.inf,
         )
-        if idle == 0 or (r.shared and link > t):
+        if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
             t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     else:
         ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)

@@ -265,11 +265,48 @@ def optimum(pool, groups, sigma, part, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
-    r"""Return the chunk c_0 of each node in the first round, 0 if some chunk would not be positive.
+def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
 
-    .. math:: n \sum_{j<M} c_j = \sigma, \quad c_j = \theta^j c_0 + \kappa S_j, \quad
-              S_j = 1 + \theta + \dots + \theta^{j-1}
+    .. math:: n \sum_{j<M} c_j = \sigma, \quad c_{j+1} = \theta c_j + \kappa, \quad
+              \theta = \frac{\chi}{n \tau}, \quad \kappa = \frac{SC/n - ST}{\tau}
+
+    Solved from the end where the recurrence shrinks errors: c_0 for theta <= 1, else
+    c_{M-1} by the inverse recurrence.
+
+    Parameters
+    ----------
+    j : int
+        Round.
+    sigma : float
+        Data size.
+    n, rounds : int
+        Nodes and rounds M.
+    cms, cps, st, sc : float
+        Costs of the cluster, cms > 0.
+
+    Returns
+    -------
+    float
+        Data per node; not positive where M rounds are too many.
+    """
+    ratio, step, place = cps / (n * cms), (sc / n - st) / cms, j
+    if ratio > 1:
+        ratio, step, place = 1 / ratio, -step / ratio, rounds - 1 - j
+    power, below, total = 1 + 0 * ratio, 0 * ratio, 0 * ratio
+    here, there = power, below  # ratio^place and 1 + ratio + ... + ratio^(place-1)
+    for k in range(1, rounds):
+        below = below + power
+        power = power * ratio
+        total = total + below
+        if k == place:
+            here, there = power, below
+    return here * ((sigma / n - step * total) / (below + power)) + step * there
+
+
+@kernel
+def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    """Return the chunk c_0 of the first round, 0 if some chunk would not be positive.
 
     Parameters
     ----------
@@ -285,14 +322,9 @@ def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-
     float
         Data per node.
     """
-    theta, kappa = cps / (n * cms), (sc / n - st) / cms
-    power, below, total = 1 + 0 * theta, 0 * theta, 0 * theta  # theta^j, S_j, sum of S_i, i <= j
-    for _ in range(1, rounds):
-        below = below + power
-        power = power * theta
-        total = total + below
-    chunk = (sigma / n - kappa * total) / (below + power)
-    return chunk if chunk > 0 and power * chunk + kappa * below > 0 else 0 * chunk
+    first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
+    last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
+    return first if first > 0 and last > 0 else 0 * first  # chunks grow or shrink throughout
 
 
 @kernel
@@ -424,10 +456,10 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             passed *= chi / (cms + chi)
         chi = cps * time / (time + (last - release[0]))
         load = sigma / total / (cms + chi)
-    elif kind == ROUNDS or kind == ROUNDS_EARLY:
-        load = first_chunk(sigma, n, rounds, cms, cps, st, sc)
     completion = clock
     for j in range(rounds):
+        if kind == ROUNDS or kind == ROUNDS_EARLY:
+            load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
         for i in range(n):
             row = base + j * n + i
             if kind == PIECES and not shared:
@@ -448,6 +480,4 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             elif kind == REMODEL and i + 1 < n:
                 ahead = cps * time / (time + (last - release[i + 1]))
                 load, chi = load * chi / (cms + ahead), ahead
-        if rounds > 1:
-            load = load * (cps / (n * cms)) + (sc / n - st) / cms
     return completion, clock
