@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from dlsim.realtime import Cluster, execution_time, split_load
 from tests.strategies import SCALE
-from tests.twins import splits
+from tests.twins import inserted, splits
 from tests.twins.realtime import Costs
 
 # --- instances and oracles ---------------------------------------------------------------------
@@ -169,3 +170,69 @@ def test_rounds_take_what_the_formula_says():
         assert end <= r[-1] + span
         earlier += end < r[-1] + span
     assert earlier > 0
+
+
+# --- the package's own split ------------------------------------------------------------------
+
+
+def same_split(costs: Costs, sigma: Q, r: list[Q], partition: str, rounds: object = 1) -> None:
+    """Hold `split_load` to the twin: who serves, shares, times, estimate, completion."""
+    twin = inserted.Twin(costs, "fifo", "min", partition, rounds)
+    chunks, estimate = twin.split(sigma, r)
+    cluster = Cluster(costs.nodes, *(float(x) for x in (costs.cms, costs.cps, costs.st, costs.sc)))
+    found = split_load(float(sigma), [float(t) for t in r], cluster, partition, rounds)
+    for name in ("alpha", "send_start", "send_end", "compute_end"):
+        wanted = [float(getattr(c, name)) for c in chunks]
+        assert np.ravel(getattr(found, name)) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+    assert found.estimate == pytest.approx(float(estimate), rel=1e-9)
+    assert found.completion == pytest.approx(float(max(c.compute_end for c in chunks)), rel=1e-9)
+    assert found.completion <= found.estimate * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("partition", ["opr", "equal", "dlt", "I", "II", "exact"])
+def test_a_split_is_the_twins(partition):
+    for costs, sigma, r in pools(f"split {partition}", round(150 * SCALE), tau=False):
+        if costs.cps or partition == "equal":  # with Cps = 0 the first node does it all
+            same_split(costs, sigma, r, partition)
+
+
+@pytest.mark.parametrize("partition", ["umr", "umr-iit"])
+@pytest.mark.parametrize("rounds", [1, 4, "best"])
+def test_a_split_in_rounds_is_the_twins(partition, rounds):
+    source = random.Random(f"split {partition} {rounds}")
+    for costs, sigma, r in pools(f"rounds {partition}", round(40 * SCALE)):
+        costs.st = Q(source.choice([0, 1, Q(1, 4)]) if rounds != "best" else 1)
+        costs.sc = Q(source.choice([0, 1, Q(1, 2)]))
+        same_split(costs, sigma, r, partition, rounds)
+
+
+def test_equal_release_times_make_the_remodel_opr():
+    for n in (1, 2, 5):
+        cluster = Cluster(n, 1, 10)
+        for partition in ("dlt", "I", "exact"):
+            found = split_load(7.0, [3.0] * n, cluster, partition)
+            assert found.estimate == pytest.approx(3 + execution_time(7.0, n, cluster), rel=1e-12)
+            whole = split_load(7.0, [3.0] * n, cluster, "opr")
+            assert found.alpha == pytest.approx(whole.alpha, rel=1e-12)
+
+
+def test_hand_case_with_a_negative_share():
+    # r = (0, 10), sigma = tau = 1, chi = 3: Constraint 1 holds and yet (3)-(4) = (7/4, -3/4)
+    cluster = Cluster(2, 1, 3)
+    remodel = split_load(1, [0, 10], cluster, "dlt")
+    for partition in ("I", "II"):
+        found = split_load(1, [0, 10], cluster, partition)
+        assert found.kind == "remodel"
+        assert found.alpha.tolist() == remodel.alpha.tolist()
+    exact = split_load(1, [0, 10], cluster, "exact")
+    assert exact.alpha == pytest.approx([1.0])
+    assert exact.completion == pytest.approx(4.0)
+
+
+def test_the_estimate_may_rise_with_more_nodes():
+    """The hazard: r_n + Ehat(n) is no monotone function of n; the optimum is."""
+    cluster, r = Cluster(3, 1, 3), [0.0, 1.0, 40.0]
+    remodel = [split_load(5, r[:n], cluster, "dlt").estimate for n in (1, 2, 3)]
+    exact = [split_load(5, r[:n], cluster, "exact").estimate for n in (1, 2, 3)]
+    assert remodel[1] < remodel[0] < remodel[2]
+    assert exact == sorted(exact, reverse=True)
