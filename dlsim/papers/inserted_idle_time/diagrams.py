@@ -108,6 +108,12 @@ def _legend(ax: Axes) -> None:
     ax.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=5, fontsize=8)
 
 
+def _without_legend(ax: Axes) -> None:
+    legend = ax.get_legend()
+    if legend is not None:
+        legend.remove()
+
+
 def _first(study: Study, name: str, policy: str, ax: Axes | None) -> Axes:
     s = simulate(FIRST, FOUR, policy)
     s.check()
@@ -179,14 +185,13 @@ def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         ax.set_yticks(range(5), ["link", *(f"$P_{k}$" for k in range(1, 5))])
         tables[title] = chunks.assign(release=split.release, last=max(split.release))
         mark_waits(ax, tables[title])
-        ax.legend().remove()
+        _without_legend(ax)
         words = f"{title}: ends at {split.completion:.4g}"
         if split.estimate > split.completion * (1 + 1e-9):
             words += f", booked until {split.estimate:.4g}"
         ax.set_title(words, loc="left", fontsize=10)
         ax.label_outer()
     _legend(axes[0])
-    axes[0].title.set_visible(True)
     axes[0].set_title(axes[0].get_title("left"), loc="left", fontsize=10, pad=22)
     table = pd.concat(tables, names=["asked"]).reset_index(0)
     return keep(study, "partitions", axes[0], table)
@@ -243,15 +248,15 @@ def _stretch(ax: Axes, s: Schedule, left: float, right: float) -> None:
     chunks, table = s.chunks, runs.waits(s)
     shown = chunks[(chunks["compute_end"] > left) & (chunks["send_start"] < right)]
     plot_gantt(shown, s.cluster.nodes, until=right, colors=task_colors(list(s.tasks.index)), ax=ax)
-    ax.legend().remove()
+    _without_legend(ax)
     ax.set_xlim(left, right)
     table = table[table["task"].isin(shown["task"])]
     wait = (table["last"] - table["release"]).groupby(table["task"]).transform("max")
     mark_waits(ax, table[wait > 1e-9 * right], names=False, size=3.5)
     came = s.tasks[s.tasks["arrival"].between(left, right)]
     use = runs.idle_use(s)
-    share = f"; {100 * use['used'] / use['idle']:.0f} % of the wait used" if use["idle"] else ""
-    title = f"{s.name}: {int(came['admitted'].sum())} of {len(came)} admitted{share}"
+    share = f"; {100 * use['used'] / use['idle']:.0f} % of all waits used" if use["idle"] else ""
+    title = f"{s.name}: {int(came['admitted'].sum())} of {len(came)} arrivals here admitted{share}"
     ax.set_title(title, loc="left", fontsize=10)
 
 

@@ -23,6 +23,8 @@ from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of, policy_lines, verdict_heat
 
 _LOAD = "nominal load"
+#: Ten runs of 10,000,000 time units: what Table 1 seems to be summed over.
+PAPER_TIME = 1e8
 #: Shares are fractions; pictures show points.
 POINTS = 100.0
 
@@ -253,8 +255,8 @@ def table1(study: Study) -> pd.DataFrame:
     -------
     DataFrame
         One row per load. Columns have two levels: "printed", then one per counting rule
-        under the default reading; a printed percentage that its own counts do not give
-        stands with the one they give.
+        under the default reading, S-IITs as the number in `PAPER_TIME`; a printed
+        percentage that its own counts do not give stands with the one they give.
     """
     printed, measured = printed_table(), counted(study)
     said: dict[tuple[str, str], Any] = {
@@ -274,7 +276,8 @@ def table1(study: Study) -> pd.DataFrame:
     own = measured[measured["reading"] == ""]
     for rule in RULES:
         rows = own[own["rule"] == rule].set_index("load").reindex(table.index)
-        table[rule, "S-IITs"] = rows["s_iits"].map("{:.1f}".format)
+        whole = rows["s_iits"] * (PAPER_TIME / study.size.horizon)
+        table[rule, "S-IITs"] = whole.map("{:.0f}".format)
         table[rule, "%"] = (100 * rows["share"]).map("{:.1f}".format)
         if rule != "rtgrid":
             table[rule, "% II"] = (100 * rows["share_ii"]).map("{:.1f}".format)
@@ -319,7 +322,7 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
             wrong["load"], wrong[f"percent{end}"], "x", color=INK["vermillion"], ms=8, mew=2,
             label="printed %, does not follow",
         )  # fmt: skip
-        ax.set(xlabel=_LOAD, title=f"{title} holds", ylim=(0, None))
+        ax.set(xlabel=_LOAD, title=f"{title} holds", ylim=(0, 100))
     panels[0].set_ylabel("% of the cases with idle time")
     figure = panels[0].get_figure(root=True)
     assert figure is not None
@@ -331,7 +334,7 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 _THIN = {
     "scope=all": (0, (5, 2)),
     "ties=skip": (0, (1, 1.4)),
-    "count_single=yes": (0, (6, 2, 1.4, 2)),
+    "scope=all, count_single=yes": (0, (6, 2, 1.4, 2)),
     "release=finish": "-",
     "mn_count=frozen": (0, (9, 2.5)),
 }

@@ -181,7 +181,7 @@ def _heat(ax: Axes, part: pd.DataFrame, reach: float) -> None:
     ax.pcolormesh(ink, cmap="RdBu", vmin=-bound, vmax=bound, edgecolors="white", lw=1)
     unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()
     for (i, j), value in np.ndenumerate(values):
-        dark = abs(ink[i, j]) > 0.75 * bound
+        dark = abs(ink[i, j]) > 0.62 * bound
         text = f"[{value:.2f}]" if unsure[i, j] else f"{value:.2f}"
         color = "white" if dark else "#222222"
         ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", size=8, color=color)

@@ -287,7 +287,8 @@ def count(
     load : float
         Nominal load.
     reading : str
-        One switch that differs from the default, as in "scope=all"; "" for none.
+        Switches that differ from the default, as in "scope=all" or
+        "scope=all, count_single=yes"; "" for none.
     tau, setting, switches, seed
         As for `compare`.
 
@@ -296,8 +297,8 @@ def count(
     list of dict
         One row per counting rule: s_iits, opt_iits, opt_iits_ii, non_positive.
     """
-    name, _, value = reading.partition("=")
-    changed = {**switches, **({name: value} if name else {})}
+    pairs = [pair.split("=") for pair in reading.split(", ") if pair]
+    changed = {**switches, **{name: value for name, value in pairs}}
     tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
     s = simulate(tasks, cluster, "FIFO-DLT", engine)
     return [{"rule": rule, **_counts(s, rule)} for rule in RULES]
