@@ -165,8 +165,8 @@ ACTS_ON = {
     "same_time": [n for n in IN_LINE if ALL_ROWS[n].order != "fifo"],
     "split": USERS,
 }  # fmt: skip
-#: One node is an inserted idle time only among all N.
-BESIDE = {"count_single": {"scope": "all"}}
+#: What a switch needs beside it: one node is an inserted idle time only among all N.
+BESIDE = {"count_single": {"scope": "all"}, "mn_order": {"backfill": "on"}}
 
 
 @pytest.mark.parametrize("switch", inserted.DEFAULTS)

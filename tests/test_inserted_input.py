@@ -10,7 +10,7 @@ from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
 
 C = Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame(
-    {"arrival": [0.0, 0, 1], "sigma": [6.0, 18, 6], "deadline": [90.0, 900, 90]},
+    {"arrival": [0.0, 0, 1], "sigma": [6.0, 18, 6], "deadline": [900.0, 900, 900]},
     index=["a", "b", "c"],
 )
 USERS = TASKS.assign(user_nodes=[1, 2, 3])
