@@ -641,7 +641,11 @@ def absorb_groups(t, floor, groups, idle, block, size, s):  # type: ignore[no-un
         else:
             nodes = s.blocks[block].nodes
             block += 1
-        s.free[groups].time, s.free[groups].nodes = max(floor, time), nodes
+        time, k = max(floor, time), groups
+        while k > 0 and s.free[k - 1].time > time:  # a piece may end before it is absorbed
+            s.free[k] = s.free[k - 1]
+            k -= 1
+        s.free[k].time, s.free[k].nodes = time, nodes
         groups, idle = groups + 1, idle + nodes
 
 
@@ -720,6 +724,7 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1
             blocked = r.shared and link > t and not same_instant(link, t)
+            groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
             for k in range(slot):
@@ -768,7 +773,10 @@ def hold(now, d, q, r, s, c):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def dispatch_in_line(now, inclusive, d, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Start every planned task whose time has come: s_1, or r_n under ``commit="last"``."""
+    """Start every planned task whose time has come: s_1, or r_n under ``commit="last"``.
+
+    Nobody is fixed before those ahead of him: his nodes may be theirs, given back.
+    """
     while s.head[0].first < s.head[0].last:
         entry = s.plan[0, s.head[0].first]
         t = entry.ready if r.last else entry.start

@@ -353,7 +353,7 @@ class Reading:
         at its own finish.
     commit : {"first", "last"}
         A task can be planned anew until its first node starts, s_1, or until its last
-        node is released, r_n.
+        node is released, r_n, and those ahead of it are fixed.
     backfill : {"off", "on"}
         Whether those who fit may pass a waiting task also under the policies that serve
         in line (sections 1 and 4.2 of paper I).

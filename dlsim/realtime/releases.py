@@ -17,7 +17,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 
 import numpy as np
 
-from dlsim.kernel import kernel, meets, same_instant
+from dlsim.kernel import TOL, kernel, meets, same_instant
 from dlsim.realtime.model import MOST_ROUNDS
 
 #: What a load was split by, after a constraint was tested.
@@ -324,7 +324,8 @@ def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-
     """
     first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
     last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
-    return first if first > 0 and last > 0 else 0 * first  # chunks grow or shrink throughout
+    least = TOL * sigma / n  # chunks grow or shrink throughout; a rounding is no chunk
+    return first if first > least and last > least else 0 * first
 
 
 @kernel

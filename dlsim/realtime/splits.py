@@ -97,7 +97,9 @@ def table_for(cluster: Cluster, partition: str) -> Table:
     return table
 
 
-def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
+def check_partition(
+    partition: str, rounds: int | str, cluster: Cluster, nodes: str = "min"
+) -> None:
     """Refuse a partition on a cluster for which it is not defined.
 
     Parameters
@@ -108,12 +110,19 @@ def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None
         Of the multi-round partitions.
     cluster : Cluster
         Nodes and costs.
+    nodes : str
+        As in `Policy`.
 
     Raises
     ------
     InputError
-        For set-up times where paper I has none, or rounds that cannot be told.
+        For set-up times where paper I has none, nodes without work, or rounds that cannot
+        be told.
     """
+    if partition in ("exact", "exact-n") and nodes == "all" and cluster.cps == 0:
+        raise InputError(
+            f"partition {partition!r} on all nodes needs cps > 0, got 0: one node does all"
+        )
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         raise InputError(
             f"partition {partition!r} knows no set-up times (paper I, section 3); got "
@@ -223,6 +232,8 @@ def split_load(
     q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
     q["sigma"], q["top"] = float(sigma), len(times)
+    if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
+        times = times[:1]
     groups, sizes = np.unique(times, return_counts=True)
     s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
     table = table_for(cluster, partition)

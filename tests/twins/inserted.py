@@ -304,11 +304,11 @@ class Twin:
         return entry.start if self.reading["commit"] == "first" else max(entry.latest, entry.start)
 
     def dispatch(self, now, inclusive):
-        """Fix what has begun (or whose last node is free) since the last event."""
-        ripe = [p for p in self.waiting if self.fixed(p) < now]
-        if inclusive:
-            ripe += [p for p in self.waiting if self.fixed(p) == now]
-        for entry in sorted(ripe, key=self.fixed):
+        """Fix what has begun (or whose last node is free), nobody before those ahead of him."""
+        for entry in list(self.waiting):
+            since = self.fixed(entry)
+            if not (since < now or (inclusive and since == now)):
+                break
             self.link_free = self.book(entry, self.free, self.link_free)
             self.done[entry.task.index] = entry
             self.counted["dispatched"].append(entry)
