@@ -239,14 +239,18 @@ def fig_gantt(
         _stretch(ax, s, left, left + 5.5 * least)
         ax.label_outer()
     _legend(panels[0])
-    table = pd.concat({s.name: s.chunks for s in schedules}, names=["policy"]).reset_index(0)
+    shown = {s.name: _between(s.chunks, left, left + 5.5 * least) for s in schedules}
+    table = pd.concat(shown, names=["policy"]).reset_index(0)
     return keep(study, "gantt", panels[0], table)
+
+
+def _between(chunks: pd.DataFrame, left: float, right: float) -> pd.DataFrame:
+    return chunks[(chunks["compute_end"] > left) & (chunks["send_start"] < right)]
 
 
 def _stretch(ax: Axes, s: Schedule, left: float, right: float) -> None:
     """Draw the chunks between two instants, and the marks of tasks that waited."""
-    chunks, table = s.chunks, runs.waits(s)
-    shown = chunks[(chunks["compute_end"] > left) & (chunks["send_start"] < right)]
+    shown, table = _between(s.chunks, left, right), runs.waits(s)
     plot_gantt(shown, s.cluster.nodes, until=right, colors=task_colors(list(s.tasks.index)), ax=ax)
     _without_legend(ax)
     ax.set_xlim(left, right)

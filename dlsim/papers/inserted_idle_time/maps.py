@@ -90,7 +90,7 @@ def fig_feasible(study: Study, ax: Axes | None = None) -> Axes:
         The axes drawn on.
     """
     ax = axes_of(ax, (7.2, 4.4))
-    ratios = np.geomspace(1, 1000, 181)
+    ratios = np.geomspace(1, 1000, 91)
     table = feasible(max(study.nodes, 2), list(ratios))
     state = np.where(table["window"] > 1, 2, np.where(table["positive"], 1, 0))
     grid = table.assign(state=state).pivot(index="n", columns="ratio", values="state")
