@@ -141,7 +141,7 @@ def test_hand_counts(instance, policy, row):
 
 @pytest.mark.parametrize("policy", IN_LINE)
 def test_every_decision_is_the_twins(policy):
-    count, uneven, refused = round(60 * SCALE), 0, 0
+    count, uneven, refused = round(40 * SCALE), 0, 0
     for k in range(count):
         _, instance, reading = seeded_for(policy, k)
         records = instance.exact(policy, reading)
@@ -174,7 +174,7 @@ def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
     moved = count = 0
     for policy in ACTS_ON.get(switch, IN_LINE):
-        for k in range(round(25 * SCALE)):
+        for k in range(round(10 * SCALE)):
             base = BESIDE.get(switch, {})
             _, instance, _ = seeded_for(policy, (switch, k), base)
             default = instance.exact(policy, base)
