@@ -77,9 +77,10 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     if s.policy.partition in ("opr", "equal"):
         table = table_for(s.cluster, s.policy.partition)
         span = table.fixed[n] + tasks["sigma"].to_numpy() * table.unit[n]
-        ends_then = equal(tasks["start"] + span, tasks["completion"], span)
+        sums = ULPS + s.cluster.nodes * (s.policy.partition == "equal")  # of equal sends in turn
+        ends_then = equal(tasks["start"] + span, tasks["completion"], span, sums)
         yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-        same = equal(tasks["estimate"], tasks["completion"], span)
+        same = equal(tasks["estimate"], tasks["completion"], span, sums)
         yield "estimate is the completion", index, ~ran | same
     else:
         span = ROUNDING * (tasks["estimate"] - tasks["start"])

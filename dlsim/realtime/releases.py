@@ -104,7 +104,7 @@ def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-de
     """
     for k in range(groups):
         time = pool[k].time
-        if pool[k].nodes > 1 and not skip_ties and not meets(time + send, time):
+        if pool[k].nodes > 1 and not skip_ties and send > 0:  # however short the send
             return False
         if k > 0 and not meets(pool[k - 1].time + send, time):
             return False
@@ -135,7 +135,7 @@ def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyp
     """
     for k in range(groups):
         sent = pool[k].time + (end - pool[k].time) * part
-        if pool[k].nodes > 1 and not skip_ties and not meets(sent, pool[k].time):
+        if pool[k].nodes > 1 and not skip_ties and (end - pool[k].time) * part > 0:
             return False
         if k + 1 < groups and not meets(sent, pool[k + 1].time):
             return False
