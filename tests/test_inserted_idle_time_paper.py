@@ -15,6 +15,7 @@ from dlsim.papers import inserted_idle_time as iit
 from dlsim.papers.inserted_idle_time import claims, diagrams, figures, maps, runs
 from dlsim.papers.inserted_idle_time.study import (
     COUNT_READINGS,
+    SCALES,
     alternatives,
     printed_table,
     switches_known,
@@ -32,7 +33,12 @@ SMALL = {"loads": LOADS, "taus": (8.0, 1.0), "dc_ratios": (2.0, 5.0), "clusters"
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return iit.Study(runs=3, out=str(tmp_path_factory.mktemp("iit")), **SMALL)
+    with pytest.MonkeyPatch.context() as patch:  # fewer pools, and readings at one load
+        small = SCALES["quick"]._replace(map_horizon=1e5, pools=8, reading_loads=(1.0,))
+        patch.setitem(SCALES, "quick", small)
+        study = iit.Study(runs=3, out=str(tmp_path_factory.mktemp("iit")), **SMALL)
+        assert study.size.pools == 8  # cached from here on
+    return study
 
 
 @pytest.fixture(autouse=True)
@@ -358,6 +364,9 @@ def test_every_figure_leaves_picture_and_numbers(study):
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
     assert tables == pictures | {f"{KEY}-claims"}
+    use = pd.read_csv(study.results.folder / "data" / f"{KEY}-use.csv").set_index("policy")
+    assert set(use.index) == set(runs.both(runs.USED))
+    assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
     for name in ("fig3a", "fig3b"):
         table = pd.read_csv(study.results.folder / "data" / f"{KEY}-{name}.csv")
         # positive part of N(200, 200): mean 257.5, so 1.29 times the nominal load

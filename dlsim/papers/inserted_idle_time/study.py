@@ -292,7 +292,7 @@ class Study:
         """
         policies, use = both(claims.ROLES), both(claims.USE)
         if not loads:
-            policies, use = both(runs.ROLES), both(runs.EARLY)
+            policies, use = both(runs.ROLES), both(runs.USED)
         taus = self.main(("EDF-DLT", "EDDO-II"), (), switches, loads[-1:] or TAU_LOADS, self.taus)
         return claims.Evidence(self.main(policies, use, switches, loads), taus)
 
