@@ -148,7 +148,8 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
     table = pd.DataFrame({"arrival": arrival, "sigma": rng.uniform(1, 80, 24)})
     table["deadline"] = rng.uniform(1, 12, 24) * least
     table["user_nodes"] = rng.integers(1, cluster.nodes + 1, 24)
+    brief = cluster.cms * 80 / cluster.nodes < 1e-12 * at  # sends that the clock cannot tell apart
     for policy in ROWS_I:
-        if policy in POLICIES and not policy.startswith(("FIFO-UMR", "EDF-UMR")):
-            for switches in ({}, {"link": "shared", "release": "finish"}):
+        if policy in POLICIES and "UMR" not in policy:
+            for switches in ({}, {"link": "shared", "release": "estimate" if brief else "finish"}):
                 simulate(table, cluster, policy, Reading.of(switches)).check()
