@@ -339,7 +339,8 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
         ({"nodes": 0}, "nodes"),
         ({"reading": {"lnik": "shared"}}, "lnik"),
         ({"reading": {"release": "never"}}, "never"),
-        ({"reading": {"counting": "guessed"}}, "guessed"),
+        ({"counting": "guessed"}, "guessed"),
+        ({"reading": {"counting": "rtgrid"}}, "counting"),
     ],
 )
 def test_bad_parameters_are_refused_before_anything_runs(wrong, named):

@@ -225,8 +225,8 @@ def idle_use(s: Schedule) -> Row:
 
 def _counts(s: Schedule, rule: str) -> Row:
     """Return a row of `Schedule.counts` as floats, NaN where the rule has no such count."""
-    row = s.counts.astype(float).loc[rule]
-    return {name: float(row[name]) for name in COUNTS}
+    row = s.counts.astype(float).loc[[rule], list(COUNTS)].iloc[0]
+    return {str(name): float(value) for name, value in row.items()}
 
 
 def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) -> Row:
