@@ -76,7 +76,8 @@ def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
     float
         Node time.
     """
-    last, total = pool[groups - 1].time, 0.0
+    last = pool[groups - 1].time
+    total = 0 * last
     for k in range(groups):
         total += pool[k].nodes * (last - pool[k].time)
     return total
@@ -442,7 +443,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
     clock = last if together else release[0]
     time = sigma * unit[n]
     load = sigma / n  # equal shares and pieces
-    shift, chi = 0.0, cps
+    shift, chi = 0 * sigma, cps
     if kind == OPR:
         load = (lead[n] + sigma * unit[n]) / w
     elif kind == EVEN:
@@ -450,7 +451,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             shift += last - release[i]
         shift = (sigma * w - shift) / n
     elif kind == REMODEL:
-        total, passed = 0.0, 1.0
+        total, passed = 0 * sigma, 1 + 0 * sigma
         for i in range(n):
             chi = cps * time / (time + (last - release[i]))
             total += passed / (cms + chi)
