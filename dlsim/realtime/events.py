@@ -38,7 +38,7 @@ def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
         ok, later = False, np.inf
     if not possible:
         return False, min(later, earliest(x, now, q, r, c))
-    if r.frozen and not r.all_nodes and q[x].low > 1:
+    if r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
         later = min(later, now + longest(x, q[x].low - 1, q, r, c))
     return ok, later
 
