@@ -1,9 +1,11 @@
 """Small random instances of the real-time engine, for seeded and for Hypothesis tests.
 
-Every number is a dyadic fraction, so that a float holds it exactly, but for deadlines that
-are exactly E(n): there the twin gets the Fraction and the engine the nearest float.
+Every number is a dyadic fraction, so that a float holds it exactly, but for what is made to
+meet a tie (deadlines that are exactly E(n), say): there the twin gets the Fraction and the
+engine the nearest float.
 """
 
+import itertools
 import math
 import os
 import random
@@ -15,10 +17,15 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, Schedule, simulate
+from dlsim.realtime.model import SWITCHES_M
+from tests.twins import inserted, splits
 from tests.twins import realtime as twin
 
 #: Multiplies the number of random instances of every differential test.
 SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
+
+
+PAPER_M = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "FIFOANNA", "EDFANNA")
 
 
 def by_user_key(tasks: pd.DataFrame) -> pd.Series:
@@ -26,9 +33,9 @@ def by_user_key(tasks: pd.DataFrame) -> pd.Series:
     return tasks["user_key"]
 
 
-#: The papers' policies and every other row that `Policy` allows.
+#: Paper M's policies and every other row that `Policy` allows for its partition.
 ROWS: dict[str, Policy] = {
-    **POLICIES,
+    **{name: POLICIES[name] for name in PAPER_M},
     "dc in line": Policy("dc", "min"),
     "edf in line": Policy("edf", "min"),
     "fifo in line": Policy("fifo", "min"),
@@ -37,6 +44,30 @@ ROWS: dict[str, Policy] = {
     "user all": Policy(by_user_key, "all"),
     "user all, no admission": Policy(by_user_key, "all", admission=False),
 }
+
+#: Paper I's policies, what the package adds to them, and the same in a user's order.
+ROWS_I: dict[str, Policy] = {
+    **{name: row for name, row in POLICIES.items() if name not in PAPER_M},
+    "user DLT": Policy(by_user_key, "min", "dlt"),
+    "user II": Policy(by_user_key, "min", "II"),
+    "user EXACT-N": Policy(by_user_key, "min", "exact-n"),
+    "user US": Policy(by_user_key, "user", "pieces"),
+    "EDF-UMR-MN best": Policy("edf", "min", "umr", rounds="best"),
+    "FIFO-UMR-IIT best": Policy("fifo", "min", "umr-iit", rounds="best"),
+    "EDF-UMR-IIT 2": Policy("edf", "min", "umr-iit", rounds=2),
+}
+ALL_ROWS = ROWS | ROWS_I
+
+#: The rows whose tasks are planned one behind another: paper I's twin answers for them.
+IN_LINE = [*ROWS_I, "edf in line", "fifo in line", "user in line"]
+#: Partitions that know no set-up time, and those that need a link.
+BARE = ("dlt", "I", "II", "exact", "exact-n")
+LINKED = ("umr", "umr-iit")
+
+
+def order_of(row: Policy) -> str:
+    """Return the twins' name of an order."""
+    return row.order if isinstance(row.order, str) else "user"
 
 
 class Instance(NamedTuple):
@@ -65,14 +96,29 @@ class Instance(NamedTuple):
         """The tasks as dlsim takes them."""
         rows = [[float(x) for x in row] for row in self.rows]
         table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
-        return table.assign(user_key=self.keys)
+        return table.assign(user_key=self.keys, user_nodes=self.user_nodes)
+
+    @property
+    def user_nodes(self) -> list[int]:
+        """A number of nodes per task, for user splits."""
+        return [1 + (key + i) % self.nodes for i, key in enumerate(self.keys)]
+
+    def fit(self, policy: str) -> "Instance":
+        """Drop the costs that a policy does not know; give it those it needs."""
+        partition = ALL_ROWS[policy].partition
+        cms = self.cms or Fraction(1) if partition in LINKED else self.cms
+        if partition in BARE:
+            return self._replace(st=Fraction(0), sc=Fraction(0))
+        if ALL_ROWS[policy].rounds == "best" and self.st + self.sc == 0:
+            return self._replace(cms=cms, st=Fraction(1, 2))
+        return self._replace(cms=cms)
 
     def simulate(
         self, policy: str, reading: dict[str, str] | None = None, negotiate: float = 0.0
     ) -> Schedule:
         """Run the engine."""
         reading_ = Reading.of(reading or {})
-        return simulate(self.table, self.cluster, ROWS[policy], reading_, negotiate)
+        return simulate(self.table, self.cluster, ALL_ROWS[policy], reading_, negotiate)
 
     def exact(
         self,
@@ -81,20 +127,29 @@ class Instance(NamedTuple):
         negotiate: float = 0.0,
         offers: bool = False,
     ) -> list[twin.Record]:
-        """Run the twin."""
-        row = ROWS[policy]
+        """Run the twin: paper I's where tasks are planned in line, unless offers are asked."""
+        row = ALL_ROWS[policy]
+        if policy in IN_LINE and not (negotiate or offers):
+            tasks = inserted.table(self.rows, self.keys, self.user_nodes)
+            return inserted.simulate(self.planner(policy, reading), tasks)
         return twin.simulate(
             self.rows,
             *self[:5],
-            order=row.order if isinstance(row.order, str) else "user",
+            order=order_of(row),
             node_rule=row.nodes,
             overtake=row.overtake,
             admission=row.admission,
-            reading=reading,
+            reading={k: v for k, v in (reading or {}).items() if k in twin.DEFAULTS},
             keys=self.keys,
             negotiate=negotiate or None,
             offers=offers,
         )
+
+    def planner(self, policy: str, reading: dict[str, str] | None = None) -> inserted.Twin:
+        """Return paper I's twin, empty."""
+        row, reading = ALL_ROWS[policy], reading or {}
+        known = {k: v for k, v in reading.items() if k in inserted.DEFAULTS}
+        return inserted.Twin(self.costs, order_of(row), row.nodes, row.partition, row.rounds, known)
 
 
 # --- how an instance is drawn: one recipe over any source of choices -------------------
@@ -145,11 +200,75 @@ def seeded(seed: object, most: int = 12) -> tuple[random.Random, Instance]:
     return source, draw_instance(source.choice, source.randint, most)
 
 
-def any_reading(pick: Pick) -> dict[str, str]:
-    """Draw a value for every switch; often the default reading."""
+def seeded_for(
+    policy: str, seed: object, reading: dict[str, str] | None = None, most: int = 7
+) -> tuple[random.Random, Instance, dict[str, str]]:
+    """Draw an instance of paper I's kind, task by task: most meet a state with ties in it.
+
+    Returns the generator for more draws, the instance, and the reading (drawn if None).
+    """
+    source = random.Random(repr((policy, seed)))
+    reading = any_reading(source.choice, SWITCHES) if reading is None else reading
+    nodes, cms = source.randint(2, 6), source.choice([1, 1, 2, Fraction(1, 2), 0])
+    cps = source.choice([1, 3, 5, 10, 20, Fraction(3, 2), 0] if cms else [1, 3, 10])
+    start_up, set_up = source.choice([0, 0, 1, Fraction(1, 4)]), source.choice([0, 0, 1, 2])
+    costs = (Fraction(x) for x in (cms, cps, start_up, set_up))
+    instance = Instance(nodes, *costs, [], []).fit(policy)
+    now = Fraction(source.randint(0, 8), 4)
+    for _ in range(source.randint(2, most)):
+        row = (now, Fraction(source.randint(1, 40), source.choice([1, 4])), Fraction(10**6))
+        instance = instance._replace(
+            rows=[*instance.rows, row], keys=[*instance.keys, source.randint(0, 4)]
+        )
+        last, r = met(source, instance, policy, reading)
+        instance = instance._replace(rows=[*instance.rows[:-1], last])
+        now += source.choice([0, 0, Fraction(source.randint(0, 60), 4)])
+        later = [t for t in r if t > now and Fraction(float(t)) == t]
+        if later and source.random() < 0.2:  # arrive when a node gets free
+            now = source.choice(later)
+    return source, instance, reading
+
+
+Row = tuple[Fraction, Fraction, Fraction]
+
+
+def met(
+    source: random.Random, instance: Instance, policy: str, reading: dict[str, str]
+) -> tuple[Row, list[Fraction]]:
+    """Fit the last task to the state it finds; return it and the instants r_1..r_N there.
+
+    Its deadline is often exactly what some n can meet, its size sometimes such that a gap
+    between two release times is exactly sigma tau.
+    """
+    row, (arrival, sigma, _) = ALL_ROWS[policy], instance.rows[-1]
+    planner = instance.planner(policy, reading | {"backfill": "off"})
+    planner.run(inserted.table(instance.rows, instance.keys, instance.user_nodes))
+    found = [p for p in planner.counted["arrival"] if p.task.index == len(instance.rows) - 1]
+    r = list(found[-1].seen[1]) if found else [arrival]
+    gaps = [b - a for a, b in itertools.pairwise(r) if b > a]
+    if gaps and instance.cms and source.random() < 0.3:
+        sigma = source.choice(gaps) / instance.cms
+    uneven = [n for n in range(2, len(r) + 1) if r[n - 1] > r[0]]
+    n = source.choice(uneven if uneven and source.random() < 0.7 else range(1, len(r) + 1))
+    due = r[n - 1] + planner.time(sigma, n)
+    if row.partition in ("exact", "exact-n"):
+        due = source.choice([due, splits.optimum(instance.costs, sigma, r[:n])])
+    kind = source.choice(["tie", "tie", "short", "slack", "loose"])
+    if kind == "short":
+        due -= Fraction(1, 1024)
+    elif kind != "tie":
+        most = {"slack": 40, "loose": 400}[kind]
+        due = Fraction(math.ceil(4 * due) + source.randint(0, most), 4)
+    if due <= arrival:
+        due = arrival + _deadline(instance.costs, sigma, 2, source.choice, source.randint)
+    return (arrival, sigma, due - arrival), r
+
+
+def any_reading(pick: Pick, switches: dict[str, tuple[str, ...]] = SWITCHES_M) -> dict[str, str]:
+    """Draw a value for every switch (by default paper M's); often the default reading."""
     if pick([True, False, False]):
         return {}
-    return {name: pick(list(options)) for name, options in SWITCHES.items()}
+    return {name: pick(list(options)) for name, options in switches.items()}
 
 
 @st.composite
@@ -162,7 +281,7 @@ def instances(draw: Any, most: int = 8) -> Instance:
     )
 
 
-policies = st.sampled_from(list(ROWS))
+policies = st.sampled_from(list(ALL_ROWS))
 readings = st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in SWITCHES.items()})
 
 
@@ -181,7 +300,38 @@ def differences(records: list[twin.Record], s: Schedule) -> list[str]:
     found = []
     for task, row in zip(records, s.tasks.itertuples(), strict=True):
         same = (task.admitted, task.nodes, task.missed) == (row.admitted, row.nodes, row.missed)
-        times = ("start", "completion", "deadline")
-        if not (same and all(close(getattr(task, t), getattr(row, t)) for t in times)):
-            found.append(f"task {row.Index}: twin {task}, engine {row}")
+        estimate = getattr(task, "estimate", task.completion)
+        times = all(close(getattr(task, t), getattr(row, t)) for t in TIMES)
+        if not (same and times and close(estimate, row.estimate)):
+            found.append(f"task {row.Index}: twin {told(task)}, engine {row}")
+    return found
+
+
+TIMES = ("start", "completion", "deadline")
+
+
+def told(task: twin.Record) -> str:
+    """Print a record with floats."""
+    times = [*TIMES, "estimate"]
+    shown = {t: getattr(task, t, None) for t in times}
+    floats = {k: None if v is None else float(v) for k, v in shown.items()}
+    return f"admitted={task.admitted} nodes={task.nodes} missed={task.missed} {floats}"
+
+
+def chunk_differences(records: inserted.Records, s: Schedule) -> list[str]:
+    """List the tasks whose sends and computations are not the twin's."""
+    columns = ["alpha", "send_start", "send_end", "compute_end"]
+    by_task = dict(list(s.chunks.groupby("task", sort=False)))
+    found = []
+    for label, task in zip(s.tasks.index, records, strict=True):
+        rows = by_task[label][columns].to_numpy().tolist() if label in by_task else []
+        wanted = [[getattr(c, name) for name in columns] for c in task.chunks]
+        good = len(rows) == len(wanted) and all(
+            close(x, y)
+            for a, b in zip(wanted, rows, strict=True)
+            for x, y in zip(a, b, strict=True)
+        )
+        if not good:
+            shown = [[float(x) for x in row] for row in wanted]
+            found.append(f"task {label}: twin {shown}, engine {rows}")
     return found

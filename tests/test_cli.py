@@ -99,6 +99,23 @@ def test_simulate_a_paper_is_reproducible(capsys):
     assert "nominal 0.3" in first
 
 
+def test_simulate_paper_i(capsys, tmp_path):
+    words = ["simulate", "--paper", "inserted-idle-time", "--load", "0.8", "--horizon", "300000"]
+    words += ["--dc-ratio", "4", "--seed", "3", "--policy", "EDFMN", "--out", str(tmp_path)]
+    code, out, _ = run(capsys, *words, "--reading", "size=uniform", "--reading", "n_min=code")
+    assert code == 0
+    cluster = Cluster(nodes=16, cms=1.0, cps=100.0)
+    tasks = workload.dcratio(cluster, 0.8, 3e5, 3, dc_ratio=4.0, size="uniform")
+    assert f"{len(tasks):,} tasks from paper I" in out
+    assert f"{simulate(tasks, cluster, 'EDFMN').reject_ratio:.4g}" in out
+    record = json.loads((tmp_path / "run.json").read_text())["tasks"]
+    assert record["reading"] == {"size": "uniform", "deadline": "clamp", "n_min": "code"}
+    assert record["dc_ratio"] == 4.0
+    code, _, err = run(capsys, *words, "--reading", "batch=single")
+    assert code == 2
+    assert "batch" in err
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -107,6 +124,9 @@ def test_simulate_a_paper_is_reproducible(capsys):
         (["--reading", "link=both"], ["both", "per_task", "shared"]),
         (["--reading", "shared"], ["shared", "name=value"]),
         (["--reading", "batch=single"], ["batch", "--paper"]),
+        (["--reading", "n_min=code"], ["n_min", "--paper"]),
+        (["--dc-ratio", "3"], ["--dc-ratio", "--swf", "inserted-idle-time", "--csv"]),
+        (["--load", "1"], ["--load", "--paper mcdf", "--csv"]),
         (["--nodes", "0"], ["nodes", "at least 1"]),
         (["--cms", "-1"], ["cms", "-1"]),
         (["--cps", "nan"], ["cps", "nan"]),

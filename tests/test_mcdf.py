@@ -10,7 +10,8 @@ from dlsim.errors import InputError
 from dlsim.papers import mcdf
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.study import alternatives
-from dlsim.realtime import SWITCHES, Cluster, Reading, simulate, workload
+from dlsim.realtime import Cluster, Reading, simulate, workload
+from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
 from dlsim.study.stats import mean_interval
 
@@ -112,8 +113,8 @@ def test_results_do_not_depend_on_the_number_of_processes(study, tmp_path):
 def test_other_readings_are_one_switch_each():
     assert alternatives()[0] == {}
     assert all(len(switches) == 1 for switches in alternatives()[1:])
-    engine = sum(len(options) - 1 for options in SWITCHES.values())
-    law = sum(len(options) - 1 for options in workload.SWITCHES.values())
+    engine = sum(len(options) - 1 for options in SWITCHES_M.values())
+    law = sum(len(options) - 1 for options in workload.SWITCHES["mcdf"].values())
     assert len(alternatives()) == 1 + engine + law
 
 

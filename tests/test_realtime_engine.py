@@ -10,8 +10,19 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, simulate, workload
+from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
-from tests.strategies import ROWS, SCALE, Instance, any_reading, close, differences, seeded
+from tests.strategies import (
+    ALL_ROWS,
+    ROWS,
+    SCALE,
+    Instance,
+    any_reading,
+    close,
+    differences,
+    seeded,
+)
+from tests.twins import inserted
 
 # --- by hand -----------------------------------------------------------------------------
 # Exact figures worked out by hand from paper M's formulas; (start, nodes, completion) or None.
@@ -137,7 +148,7 @@ def _meeting(source: random.Random, instance: Instance, policy: str) -> Instance
     return instance._replace(rows=rows, keys=[*instance.keys, 0])
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("switch", SWITCHES_M)
 def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
     moved = 0
@@ -392,7 +403,7 @@ def test_what_is_no_cluster(change):
     [
         ({"order": "lifo", "nodes": "min"}, "fifo, edf, dc; got 'lifo'"),
         ({"order": "edf", "nodes": "some"}, "nodes"),
-        ({"order": "edf", "nodes": "min", "partition": "equal"}, "partition"),
+        ({"order": "edf", "nodes": "min", "partition": "fair"}, "partition"),
         ({"order": "edf", "nodes": "min", "rounds": 2}, "rounds"),
         ({"order": "edf", "nodes": "min", "admission": False}, "admission"),
         ({"order": "dc", "nodes": "all"}, "dc"),
@@ -430,6 +441,6 @@ def test_a_users_keys_are_compared_exactly(keys):
 def test_the_strategies_cover_all_rows_and_switches():
     orders = {row.order if isinstance(row.order, str) else "user" for row in ROWS.values()}
     assert orders == {"fifo", "edf", "dc", "user"}
-    assert set(POLICIES) <= set(ROWS)
-    assert set(SWITCHES) == set(strategies.twin.DEFAULTS)
-    assert {k: v[0] for k, v in SWITCHES.items()} == strategies.twin.DEFAULTS
+    assert set(POLICIES) <= set(ALL_ROWS)
+    assert strategies.twin.DEFAULTS | inserted.DEFAULTS == {k: v[0] for k, v in SWITCHES.items()}
+    assert set(SWITCHES_M) == set(strategies.twin.DEFAULTS)

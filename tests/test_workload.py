@@ -25,7 +25,8 @@ SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 PAPER = Cluster(nodes=10, cms=10.0, cps=10.0)  # paper M, section 6.1
 SETUP = Cluster(nodes=10, cms=10.0, cps=10.0, st=20.0, sc=20.0)  # Figure 9
 COLUMNS = ["arrival", "sigma", "deadline"]
-OTHERS = [(name, value) for name, row in workload.SWITCHES.items() for value in row[1:]]
+SWITCHES = workload.SWITCHES["mcdf"]
+OTHERS = [(name, value) for name, row in SWITCHES.items() for value in row[1:]]
 
 
 def least(sigma, cluster):
@@ -41,7 +42,7 @@ def bytes_of(tasks):
 
 
 def test_switches_are_those_of_the_spec():
-    assert workload.SWITCHES == {
+    assert SWITCHES == {
         "batch": ("literal", "scaled", "single"),
         "interval": ("exponential", "poisson"),
         "size": ("resample", "abs", "clip"),
@@ -49,8 +50,8 @@ def test_switches_are_those_of_the_spec():
         "deadline": ("minmax", "largest"),
         "setup": ("regenerate", "same_tasks"),
     }
-    assert not set(workload.SWITCHES) & set(model.SWITCHES)
-    defaults = {name: row[0] for name, row in workload.SWITCHES.items()}
+    assert not set(SWITCHES) & set(model.SWITCHES)
+    defaults = {name: row[0] for name, row in SWITCHES.items()}
     assert workload.mcdf(PAPER, 0.5, 1e4).attrs["reading"] == defaults
 
 
@@ -181,7 +182,7 @@ def test_sizes_by_switch():
     np.testing.assert_array_equal(resample[:50], kept[kept > 1][:50])
 
 
-@pytest.mark.parametrize("size", workload.SWITCHES["size"])
+@pytest.mark.parametrize("size", SWITCHES["size"])
 @pytest.mark.parametrize(
     "cluster",
     [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)],
@@ -243,7 +244,7 @@ def test_largest_deadlines_reach_the_largest_time():
 
 def test_batch_switch_shares_points_and_sizes():
     literal, scaled, single = (
-        workload.mcdf(PAPER, 0.5, batch=name) for name in workload.SWITCHES["batch"]
+        workload.mcdf(PAPER, 0.5, batch=name) for name in SWITCHES["batch"]
     )
     assert shared(literal, scaled, ["sigma", "deadline"])
     assert shared(literal, single, ["sigma", "deadline"])
@@ -349,17 +350,17 @@ def test_bad_horizon_of_a_realised_load_is_refused():
 
 def test_split_reading():
     mixed = {"batch": "single", "an_nodes": "best", "setup": "same_tasks"}
-    reading, switches = workload.split_reading(mixed)
+    reading, switches = workload.split_reading(mixed, "mcdf")
     assert reading == {"an_nodes": "best"}
     assert switches == {"batch": "single", "setup": "same_tasks"}
     assert Reading.of(reading).an_nodes == "best"
-    assert workload.split_reading({}) == ({}, {})
+    assert workload.split_reading({}, "mcdf") == ({}, {})
     with pytest.raises(
         InputError, match=r"switch must be one of an_nodes, .*batch, .*; got 'btch'"
     ):
-        workload.split_reading({"btch": "single"})
+        workload.split_reading({"btch": "single"}, "mcdf")
     with pytest.raises(InputError, match=r"batch must be one of literal, .* got 'x'"):
-        workload.split_reading({"batch": "x"})
+        workload.split_reading({"batch": "x"}, "mcdf")
 
 
 # --- tables ---

@@ -55,7 +55,7 @@ def reproduce(args: argparse.Namespace) -> int:
     int
         0; 1 if a notebook failed; 130 if interrupted.
     """
-    from dlsim.realtime.workload import split_reading
+    from dlsim.realtime.workload import SWITCHES, split_reading
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
@@ -63,7 +63,7 @@ def reproduce(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
-    split_reading(reading)
+    split_reading(reading, *SWITCHES)
     out = Path(args.out)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
@@ -109,8 +109,11 @@ def list_everything(_: argparse.Namespace) -> int:
     print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
     print(f"\npolicies: {', '.join(POLICIES)}")
     print("readings (default first):")
-    for name, options in {**SWITCHES, **LAWS}.items():
-        print(f"  {name:<14}{' | '.join(options)}")
+    for title, table in {"": SWITCHES, **LAWS}.items():
+        if title:
+            print(f"and of workload.{title}:")
+        for name, options in table.items():
+            print(f"  {name:<14}{' | '.join(options)}")
     return 0
 
 
@@ -313,9 +316,14 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
         "--swf", metavar="FILE", help="a job log (Standard Workload Format, gzip too)"
     )
     source.add_argument("--csv", metavar="FILE", help="columns arrival, sigma, deadline")
-    source.add_argument("--paper", choices=("mcdf",), help="the random workload of a paper")
+    source.add_argument("--paper", choices=("mcdf", "inserted-idle-time"),
+                        help="the random workload of a paper")  # fmt: skip
     group = one.add_argument_group("what to do with them")
-    group.add_argument("--policy", default=None, help="one policy (default MCDF)")
+    group.add_argument(
+        "--policy",
+        default=None,
+        help="one policy (default MCDF; for paper inserted-idle-time EDF-DLT)",
+    )
     group.add_argument("--compare", metavar="A,B,...", help="several policies on the same tasks")
     group.add_argument("--negotiate", type=float, default=0.0, metavar="X",
                        help="refused tasks accept up to X times their deadline")  # fmt: skip
@@ -330,18 +338,19 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
     group.add_argument("--cps", type=float, help="time to compute one unit of data")
     group.add_argument("--st", type=float, default=0.0, help="set-up time of a transmission")
     group.add_argument("--sc", type=float, default=0.0, help="set-up time of a computation")
+    group = one.add_argument_group("deadlines (--swf, --paper inserted-idle-time)")
+    group.add_argument("--dc-ratio", type=float, metavar="R",
+                       help="mean deadline over minimum execution time (default 2)")  # fmt: skip
     group = one.add_argument_group("how a job becomes a task (--swf)")
     group.add_argument("--work-per-unit", type=float, metavar="W",
                        help="processor-seconds per unit of data (default: cps)")  # fmt: skip
-    group.add_argument("--dc-ratio", type=float, metavar="R",
-                       help="mean deadline over minimum execution time (default 2)")  # fmt: skip
     group.add_argument("--time-scale", type=float, metavar="F",
                        help="factor on the times between arrivals (default 1)")  # fmt: skip
     group.add_argument("--max-jobs", type=int, metavar="K", help="only the first K usable jobs")
     group = one.add_argument_group("a paper's workload (--paper)")
     group.add_argument("--load", type=float, help="nominal system load (default 0.5)")
     group.add_argument("--horizon", type=float,
-                       help="simulated time (default 1000000)")  # fmt: skip
+                       help="simulated time (default: mcdf 1e6, else 1e7)")  # fmt: skip
     one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
 
 

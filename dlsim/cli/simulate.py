@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,22 @@ def cluster_of(args: argparse.Namespace) -> Cluster:
     return Cluster(int(values[0]), float(values[1]), float(values[2]), args.st, args.sc)
 
 
-#: Options that belong to one source of tasks.
-OPTIONS = {
-    "swf": ("work_per_unit", "dc_ratio", "time_scale", "max_jobs"),
-    "paper": ("load", "horizon"),
+#: Options that not every source of tasks has.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "--swf": ("work_per_unit", "dc_ratio", "time_scale", "max_jobs"),
+    "--csv": (),
+    "--paper mcdf": ("load", "horizon"),
+    "--paper inserted-idle-time": ("load", "horizon", "dc_ratio"),
 }
+#: Functions of `workload` whose switches a paper's tasks understand.
+GENERATORS = {"mcdf": ("mcdf",), "inserted-idle-time": ("dcratio", "user_split")}
+#: Policy where none is named; MCDF for tasks of one's own.
+DEFAULTS = {"mcdf": "MCDF", "inserted-idle-time": "EDF-DLT"}
 
 
-def tasks_of(args: argparse.Namespace, cluster: Cluster, law: dict[str, Any]) -> pd.DataFrame:
+def tasks_of(
+    args: argparse.Namespace, cluster: Cluster, laws: Sequence[dict[str, Any]]
+) -> pd.DataFrame:
     """Read or draw the tasks.
 
     Parameters
@@ -59,34 +68,39 @@ def tasks_of(args: argparse.Namespace, cluster: Cluster, law: dict[str, Any]) ->
         swf, csv or paper, and their options.
     cluster : Cluster
         Sets minimum execution times.
-    law : dict of str to str
-        Switches of a drawn workload.
+    laws : sequence of dict
+        Switches of a drawn workload, one mapping per generator of the paper.
 
     Returns
     -------
     DataFrame
-        arrival, sigma, deadline, with attrs.
+        arrival, sigma, deadline, with attrs; paper I's has user_nodes too.
 
     Raises
     ------
     InputError
         For a broken file, or an option or switch of another source.
     """
-    source = next(name for name in ("swf", "csv", "paper") if getattr(args, name))
-    for owner, names in OPTIONS.items():
-        for name in names:
-            if owner != source and getattr(args, name) is not None:
-                option = name.replace("_", "-")
-                raise InputError(f"--{option} belongs to --{owner}; the tasks come from --{source}")
-    if law and source != "paper":
-        raise InputError(f"reading {', '.join(law)} belongs to a drawn workload: use --paper mcdf")
-    if source == "csv":
+    source = "--swf" if args.swf else "--csv" if args.csv else f"--paper {args.paper}"
+    names = {name for row in OPTIONS.values() for name in row}
+    given = {k: v for k in sorted(names) if (v := getattr(args, k)) is not None}
+    for name in given:
+        owners = [owner for owner, row in OPTIONS.items() if name in row]
+        if source not in owners:
+            option, owner = name.replace("_", "-"), " or ".join(owners)
+            raise InputError(f"--{option} belongs to {owner}; the tasks come from {source}")
+    drawn = {name: None for law in laws for name in law}
+    if drawn and not args.paper:
+        raise InputError(f"reading {', '.join(drawn)} belongs to a drawn workload: use --paper")
+    if args.csv:
         return workload.from_csv(args.csv)
-    given = {name: getattr(args, name) for name in OPTIONS[source]}
-    given = {name: value for name, value in given.items() if value is not None}
-    if source == "swf":
+    if args.swf:
         return workload.from_swf(args.swf, cluster, seed=args.seed, **given)
-    return workload.mcdf(cluster, given.pop("load", 0.5), seed=args.seed, **given, **law)
+    load = given.pop("load", 0.5)
+    if args.paper == "mcdf":
+        return workload.mcdf(cluster, load, seed=args.seed, **given, **laws[0])
+    tasks = workload.dcratio(cluster, load, seed=args.seed, **given, **laws[0])
+    return workload.user_split(tasks, cluster, args.seed, **laws[1])
 
 
 def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
@@ -214,18 +228,22 @@ def main(args: argparse.Namespace) -> int:
     int
         0.
     """
-    switches, law = workload.split_reading(reading_of(args.reading))
+    generators = GENERATORS.get(args.paper, tuple(workload.SWITCHES))
+    switches, *laws = workload.split_reading(reading_of(args.reading), *generators)
     cluster, reading = cluster_of(args), Reading.of(switches)
-    chosen = args.compare or ("MCDF" if args.policy is None else args.policy)
+    chosen = args.compare or (
+        DEFAULTS.get(args.paper, "MCDF") if args.policy is None else args.policy
+    )
     names = [name.strip() for name in chosen.split(",")]
     if args.compare and args.policy and args.policy not in names:
         names.insert(0, args.policy)
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
-    nothing = pd.DataFrame({name: [1.0] for name in ("arrival", "sigma", "deadline")})
+    columns = ("arrival", "sigma", "deadline", "user_nodes")
+    nothing = pd.DataFrame({name: [1.0] for name in columns})
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
         simulate(nothing, cluster, name, reading, args.negotiate)
-    tasks = tasks_of(args, cluster, law)
+    tasks = tasks_of(args, cluster, laws)
     print(describe(tasks, cluster))
     schedules, rows = [], []
     for name in names:

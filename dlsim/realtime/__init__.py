@@ -17,6 +17,7 @@ from dlsim.realtime.partition import (
     shares,
     total_cost,
 )
+from dlsim.realtime.splits import Split, split_load
 
 __all__ = [
     "POLICIES",
@@ -26,11 +27,13 @@ __all__ = [
     "Policy",
     "Reading",
     "Schedule",
+    "Split",
     "execution_time",
     "fastest_nodes",
     "fewest_nodes",
     "shares",
     "simulate",
+    "split_load",
     "total_cost",
     "workload",
 ]

@@ -1,7 +1,8 @@
 """Validity of a schedule from the model's definition alone, independent of the engine.
 
-Every rule is paper M's section 3 and 4 (the model) or a switch of the recorded reading;
-nothing here asks how the planner came to its decisions.
+Every rule is the model of papers M (sections 3 and 4) and I (section 3) or a switch of the
+recorded reading; nothing here asks how the planner came to its decisions. What holds where
+nodes are released one by one is in `dlsim.realtime.check_releases`.
 """
 
 import heapq
@@ -14,32 +15,17 @@ from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
 from dlsim.kernel import TOL
+from dlsim.realtime.check_releases import release_rules
 from dlsim.realtime.chunks import has_positive_shares, plain, told
-from dlsim.realtime.partition import table_of
+from dlsim.realtime.model import IN_ROUNDS
+from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant, not_after
+from dlsim.realtime.splits import table_for
 
 if TYPE_CHECKING:
     from dlsim.realtime.engine import Schedule
 
-# Two instants within TOL are one, for the engine and here. What is recomputed by another
-# route may differ by this part of the duration involved, and by roundings of the clock.
-ROUNDING = 1e-9
-ULPS = 64
-
 Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
-
-
-def _equal(a: Any, b: Any, span: Any, ulps: int = ULPS) -> NDArray[np.bool_]:
-    """Tell whether two instants (or durations) are equal but for rounding."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    clock = ulps * np.finfo(float).eps * np.maximum(np.abs(a), np.abs(b))
-    return np.asarray(np.abs(a - b) <= clock + ROUNDING * np.abs(np.asarray(span, dtype=float)))
-
-
-def _not_after(a: Any, b: Any) -> NDArray[np.bool_]:
-    """Tell whether instant a comes before b or is the same, by the engine's tolerance."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return np.asarray(a <= b + 2 * TOL * np.maximum(1, np.maximum(np.abs(a), np.abs(b))))
 
 
 def _given_rules(s: "Schedule") -> Iterator[Rule]:
@@ -54,7 +40,7 @@ def _given_rules(s: "Schedule") -> Iterator[Rule]:
     yield "a task keeps its arrival", tasks.index, arrival == given.arrival
     yield "a task keeps its size", tasks.index, tasks["sigma"].to_numpy() == given.sigma
     most = arrival + s.negotiate * given.deadline
-    offered = tasks["admitted"].to_numpy() & (agreed > 0) & _not_after(arrival + agreed, most)
+    offered = tasks["admitted"].to_numpy() & (agreed > 0) & not_after(arrival + agreed, most)
     yield (
         "a deadline is the one asked for or an offer within the factor",
         tasks.index,
@@ -82,18 +68,27 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     yield (
         "no task starts before it arrives",
         index,
-        ~ran | _not_after(tasks["arrival"], tasks["start"]),
+        ~ran | not_after(tasks["arrival"], tasks["start"]),
     )
     met = np.asarray(tasks["completion"] <= due + TOL * np.maximum(1, np.abs(due)))
     yield "missed means completion after the deadline", index, refused | (tasks["missed"] == ~met)
     guarded = ran & (s.policy.admission or may_drop)
     yield "a guaranteed task meets its deadline", index, ~guarded | met
-    table = table_of(s.cluster)
-    span = table.fixed[n] + tasks["sigma"].to_numpy() * table.unit[n]
-    ends = tasks["start"] + span
-    ends_then = _equal(ends, tasks["completion"], span)
-    yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-    yield "estimate is the completion", index, ~ran | (tasks["estimate"] == tasks["completion"])
+    if s.policy.partition in ("opr", "equal"):
+        table = table_for(s.cluster, s.policy.partition)
+        span = table.fixed[n] + tasks["sigma"].to_numpy() * table.unit[n]
+        even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
+        loose = ULPS + even * s.cluster.nodes, even * instant(tasks["estimate"])
+        ends_then = equal(tasks["start"] + span, tasks["completion"], span, *loose)
+        yield "completion is start + E(sigma, n)", index, ~ran | ends_then
+        same = equal(tasks["estimate"], tasks["completion"], span, *loose)
+        yield "estimate is the completion", index, ~ran | same
+    else:
+        span = ROUNDING * (tasks["estimate"] - tasks["start"])
+        safe = not_after(tasks["completion"] - span, tasks["estimate"])
+        yield "no task is complete after its estimate", index, ~ran | safe
+        promised = np.asarray(tasks["estimate"] <= due + 2 * TOL * np.maximum(1, np.abs(due)))
+        yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
     yield from _count_rules(s, ran, n, due)
     yield from _service_rules(s, ran, due)
     yield from _order_rules(s, s.tasks[ran].sort_values("start", kind="stable"))
@@ -102,16 +97,20 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
 def _count_rules(
     s: "Schedule", ran: NDArray[np.bool_], n: NDArray[np.int64], due: Floats
 ) -> Iterator[Rule]:
-    index, table = s.tasks.index, table_of(s.cluster)
-    positive = has_positive_shares(s.tasks, s.cluster)
-    formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
-    yield "every share is positive", index, positive | formula
-    if s.policy.nodes == "all":
+    index, table = s.tasks.index, table_for(s.cluster, s.policy.partition)
+    if s.policy.partition == "opr":
+        positive = has_positive_shares(s.tasks, s.cluster)
+        formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
+        yield "every share is positive", index, positive | formula
+    if s.policy.nodes == "user" and s.given is not None:
+        asked = pd.Series(s.given.wanted, s.given.labels).reindex(index).to_numpy()
+        yield "a user's task runs on the nodes asked for", index, ~ran | (n == asked)
+    elif s.policy.nodes == "all" and s.policy.partition not in ("exact", "exact-n"):
         wanted = np.full(len(n), s.cluster.nodes)
         if s.reading.an_nodes == "best":
             wanted = np.searchsorted(table.least[2:-1], s.tasks["sigma"].to_numpy()) + 1
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
-    else:
+    elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
         since = s.tasks["start" if s.reading.mn_count == "at_start" else "arrival"]
         ends = since + (table.fixed[fewer] + s.tasks["sigma"].to_numpy() * table.unit[fewer])
@@ -123,21 +122,30 @@ def _link_free(s: "Schedule", tasks: pd.DataFrame) -> Floats:
     """When the last send of each task ends, where tasks share the link; else -inf."""
     if s.reading.link != "shared":
         return np.full(len(tasks), -np.inf)
+    if s.policy.partition not in ("opr", "equal"):
+        last = s.chunks.groupby("task")["send_end"].max()
+        return last.reindex(tasks.index).to_numpy(dtype=float)
     sends = tasks["sigma"] * s.cluster.cms + tasks["nodes"] * s.cluster.st
     return np.asarray(tasks["start"] + sends)
 
 
 def _service_rules(s: "Schedule", ran: NDArray[np.bool_], due: Floats) -> Iterator[Rule]:
     """Nobody is sent away from an idle cluster that could serve him."""
-    tasks, table, top = s.tasks, table_of(s.cluster), s.cluster.nodes
+    serial = s.policy.partition == "pieces" and s.reading.link == "shared"
+    if s.policy.partition in IN_ROUNDS or serial:  # no formula that is not the engine's
+        return
+    tasks, top = s.tasks, s.cluster.nodes
+    table = table_for(s.cluster, s.policy.partition)
     arrival, sigma = tasks["arrival"].to_numpy(), tasks["sigma"].to_numpy()
-    if s.policy.nodes == "min" or s.reading.an_nodes == "best":
+    if s.policy.nodes == "user" and s.given is not None:
+        n = pd.Series(s.given.wanted, s.given.labels).reindex(tasks.index).to_numpy()
+    elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
         n = np.searchsorted(table.least[2:-1], sigma) + 1
     else:
         n = np.full(len(tasks), top)
     budget = max(1.0, s.negotiate) * tasks["deadline"].to_numpy()
     possible = arrival + (table.fixed[n] + sigma * table.unit[n]) <= arrival + budget
-    ends = np.where(ran, np.fmax(tasks["completion"], _link_free(s, tasks)), -np.inf)
+    ends = np.where(ran, np.fmax(tasks["estimate"], _link_free(s, tasks)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before = np.arange(len(tasks))
     if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
@@ -152,22 +160,26 @@ def _service_rules(s: "Schedule", ran: NDArray[np.bool_], due: Floats) -> Iterat
 def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
     """Who starts when; `line` holds the tasks that ran, by start."""
     start, arrival = line["start"].to_numpy(), line["arrival"].to_numpy()
-    ends = np.fmax(line["completion"].to_numpy(), _link_free(s, line))
-    if s.policy.nodes == "all":
+    ends = np.fmax(line["estimate"].to_numpy(), _link_free(s, line))
+    early = s.policy.partition not in ("opr", "equal", "umr")
+    if s.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], ends[:-1]])[: len(line)]
-        yield "all-nodes tasks run one after another", line.index, _not_after(before, start)
-        prompt = _not_after(start, np.maximum(before, arrival))
+        yield "all-nodes tasks run one after another", line.index, not_after(before, start)
+        prompt = not_after(start, np.maximum(before, arrival))
         yield "the cluster does not idle while a task waits", line.index, prompt
     else:
-        instants = np.sort(np.concatenate([line["completion"], _link_free(s, line)]))
-        if s.policy.order == "dc":  # a newcomer may change who leads
+        instants = np.sort(np.concatenate([line["estimate"], _link_free(s, line)]))
+        if early or s.reading.release == "finish":
+            instants = np.sort(np.concatenate([instants, s.chunks["compute_end"]]))
+        if s.policy.order == "dc" or s.reading.commit == "last":  # a newcomer may move starts
             instants = np.sort(np.concatenate([instants, s.tasks["arrival"]]))
         last = np.concatenate([[-np.inf], instants])[
             np.searchsorted(instants, start + TOL * np.maximum(1, start), side="right")
         ]
-        prompt = _not_after(start, np.maximum(last, arrival))
+        prompt = not_after(start, np.maximum(last, arrival))
         yield "a task starts on arrival or when nodes or the link get free", line.index, prompt
-    in_line = s.policy.nodes == "all" or not s.policy.overtake or s.reading.mn_order == "strict"
+    passes = s.policy.overtake or s.reading.backfill == "on"
+    in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
     if not in_line or s.policy.order == "dc":
         return
     if s.policy.order == "fifo":
@@ -175,7 +187,7 @@ def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
         yield (
             "tasks start in the order of arrival",
             starts.index,
-            _not_after(starts.cummax(), starts),
+            not_after(starts.cummax(), starts),
         )
     elif s.policy.order == "edf" or s.given is not None:
         yield "nobody passes a waiting task of smaller rank", line.index, _in_turn(s, line)
@@ -209,26 +221,31 @@ def _chunk_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
     by = k.groupby("task", sort=False)
     sigma = s.tasks["sigma"].reindex(k["task"]).to_numpy()
     index = pd.Index(k["task"])
-    yield "the shares of a task sum to 1", tasks.index, _equal(by["alpha"].sum(), 1.0, 1.0)
-    yield "a task has one chunk per node", tasks.index, by.size() == tasks["nodes"]
+    yield "the shares of a task sum to 1", tasks.index, equal(by["alpha"].sum(), 1.0, 1.0)
+    rounds = 1 if s.runs is None else s.runs["rounds"].reindex(tasks.index)
+    yield "a task has one chunk per node", tasks.index, by.size() == tasks["nodes"] * rounds
     distinct = by["node"].nunique() == tasks["nodes"]
     yield "a task's chunks go to distinct nodes", tasks.index, distinct
     send = c.st + k["alpha"] * sigma * c.cms
-    sent = _equal(k["send_start"] + send, k["send_end"], send)
+    sent = equal(k["send_start"] + send, k["send_end"], send)
     yield "a send takes ST + alpha sigma Cms", index, sent
     compute = c.sc + k["alpha"] * sigma * c.cps
+    busy = k.groupby(["task", "node"], sort=False)["compute_end"].shift()
     yield (
         "a node computes SC + alpha sigma Cps once it has received",
         index,
-        _equal(k["send_end"] + compute, k["compute_end"], compute),
+        equal(np.fmax(k["send_end"], busy) + compute, k["compute_end"], compute),
     )
     starts = by["send_start"].min()
-    yield "the first send starts with the task", tasks.index, _equal(starts, tasks["start"], 0.0)
-    ends, span = tasks["completion"], tasks["completion"] - tasks["start"]
-    together = _equal(
-        k["compute_end"], ends.reindex(k["task"]), span.reindex(k["task"]), ULPS + c.nodes
-    )
-    yield "all nodes of a task finish together", index, together
+    yield "the first send starts with the task", tasks.index, equal(starts, tasks["start"], 0.0)
+    if s.policy.partition == "opr":
+        ends, span = tasks["completion"], tasks["completion"] - tasks["start"]
+        together = equal(
+            k["compute_end"], ends.reindex(k["task"]), span.reindex(k["task"]), ULPS + c.nodes
+        )
+        yield "all nodes of a task finish together", index, together
+    else:
+        yield from release_rules(s, chunks)
     yield from _exclusion_rules(s, k)
 
 
@@ -242,18 +259,17 @@ def _exclusion_rules(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     k = k.assign(slack=ROUNDING * spans + clock, first=first, place=pd.factorize(k["task"])[0])
     by_node = k.sort_values(["node", "send_start"], kind="stable")
     same = by_node["node"].eq(by_node["node"].shift(-1)).to_numpy()
+    if s.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
+        same = same & by_node["task"].ne(by_node["task"].shift(-1)).to_numpy()
     after = by_node["send_start"].shift(-1).to_numpy()
-    free = ~same | _not_after(by_node["compute_end"] - by_node["slack"], after)
+    free = ~same | not_after(by_node["compute_end"] - by_node["slack"], after)
     yield "no node serves two chunks at once", pd.Index(by_node["task"]), free
     shared = s.reading.link == "shared"
     by_link = k.sort_values(["first", "place", "send_start"], kind="stable")
-    together = (
-        np.ones(len(by_link), dtype=bool)
-        if shared
-        else by_link["task"].eq(by_link["task"].shift(-1)).to_numpy()
-    )
+    one = by_link["task"].eq(by_link["task"].shift(-1)).to_numpy()
+    together = np.full(len(by_link), shared) | (one & (s.policy.partition != "pieces"))
     after = by_link["send_start"].shift(-1, fill_value=np.inf).to_numpy()
-    free = ~together | _not_after(by_link["send_end"] - by_link["slack"], after)
+    free = ~together | not_after(by_link["send_end"] - by_link["slack"], after)
     yield "the head node sends one chunk at a time", pd.Index(by_link["task"]), free
 
 
@@ -272,6 +288,9 @@ def check_schedule(s: "Schedule", strict: bool = False) -> None:
     ScheduleError
         Naming the rule, the reading and the first task that breaks it.
     """
+    if s.parts is not None:
+        _check_parts(s)
+        return
     if strict and not s.is_physical:
         bad = s.tasks.index[~has_positive_shares(s.tasks, s.cluster)][0]
         raise ScheduleError(
@@ -282,6 +301,28 @@ def check_schedule(s: "Schedule", strict: bool = False) -> None:
     _raise_first(_given_rules(s), s)
     _raise_first(_task_rules(s), s)
     _raise_first(_chunk_rules(s, s.chunks), s)
+
+
+def _check_parts(s: "Schedule") -> None:
+    """Pieces that are admitted one by one are tasks; their sums are the table's."""
+    assert s.parts is not None
+    assert s.given is not None
+    s.parts.check()
+    _raise_first(_given_rules(s), s)
+    alpha = s.chunks.groupby("task")["alpha"].sum().reindex(s.tasks.index).fillna(0.0)
+    asked = pd.Series(s.given.wanted, s.given.labels).reindex(s.tasks.index)
+    served = equal(alpha, s.tasks["nodes"] / asked, 1.0)
+    ends = s.chunks.groupby("task")["compute_end"].max().reindex(s.tasks.index)
+    done = equal(ends, s.tasks["completion"], 1.0) | ~s.tasks["admitted"].to_numpy()
+    _raise_first(
+        iter(
+            [
+                ("a task's pieces are those that were admitted", s.tasks.index, served),
+                ("a task is complete when its last piece is", s.tasks.index, done),
+            ]
+        ),
+        s,
+    )
 
 
 def _raise_first(rules: Iterator[Rule], s: "Schedule") -> None:

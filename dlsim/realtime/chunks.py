@@ -7,34 +7,87 @@ import pandas as pd
 
 from dlsim.errors import ScheduleError
 from dlsim.kernel import kernel, same_instant
-from dlsim.realtime.model import Cluster, Reading
+from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.partition import table_of
+from dlsim.realtime.releases import EQUAL, OPR, PIECES, ROUNDS, spread
+from dlsim.realtime.splits import table_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 @kernel
-def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, lead, free, ints, times):  # type: ignore[no-untyped-def]
-    r"""Fill one row per chunk, sends in sequence from the task's start.
-
-    Shares by the recurrence of paper M, :math:`\alpha_{j+1} = \beta\alpha_j - \phi`.
+def choose_nodes(start, n, early, free, chosen, release):  # type: ignore[no-untyped-def]
+    """Find n nodes for a task: the lowest idle ones, then those that are released first.
 
     Parameters
     ----------
-    order, first : ndarray of int
-        Tasks by start, and the first row of each.
-    start, sigma, nodes, end : ndarray, shape (m,)
-        The schedule.
+    start : float
+        When the task starts.
+    n : int
+        Nodes.
+    early : bool
+        Whether it may take nodes that are released later.
+    free : ndarray of float, shape (N,)
+        When each node becomes idle.
+    chosen, release : ndarray, shape (N,)
+        Output: nodes and their releases, in order of release.
+
+    Returns
+    -------
+    bool
+        Whether there are enough.
+    """
+    found = 0
+    for node in range(len(free)):
+        if found < n and (free[node] <= start or same_instant(free[node], start)):
+            chosen[found], release[found] = node, start
+            found += 1
+    if found < n and not early:
+        return False
+    after, last = start, -1  # in order of (free, node)
+    while found < n:
+        best = -1
+        for node in range(len(free)):
+            time = free[node]
+            if time <= start or same_instant(time, start):
+                continue
+            passed = time < after or (time == after and node <= last)
+            if not passed and (best < 0 or time < free[best]):
+                best = node
+        if best < 0:
+            return False
+        after, last = free[best], best
+        chosen[found], release[found] = best, free[best]
+        found += 1
+    return True
+
+
+@kernel
+def fill_chunks(runs, first, times, costs, unit, lead, own, free, chosen, release, ints, out):  # type: ignore[no-untyped-def]
+    r"""Fill one row per chunk, task by task in order of dispatch.
+
+    Parameters
+    ----------
+    runs : ndarray of int, shape (m, 3)
+        Nodes, kind and rounds of every task that ran, in order of dispatch.
+    first : ndarray of int, shape (m,)
+        First row of each.
+    times : ndarray of float, shape (m, 3)
+        Size, start and estimate of each.
     costs : tuple of float
         Cms, Cps, ST, SC.
     unit, lead : ndarray
-        Coefficients of a `Table`; a difference of absolute times would lose digits.
+        Coefficients of a `Table`.
+    own : tuple of bool
+        Readings link="shared" and release="finish".
     free : ndarray of float, shape (N,)
         When each node becomes idle; updated.
+    chosen, release : ndarray, shape (N,)
+        Work space.
     ints : ndarray of int, shape (rows, 2)
         Output: task position and node.
-    times : ndarray of float, shape (rows, 4)
+    out : ndarray of float, shape (rows, 4)
         Output: alpha, send_start, send_end, compute_end.
 
     Returns
@@ -42,26 +95,20 @@ def fill_chunks(order, first, start, sigma, nodes, end, costs, unit, lead, free,
     int
         -1, or the first task that found too few idle nodes.
     """
-    cms, cps, st, sc = costs
-    w = cms + cps
-    for task in order:
-        row, stop, clock = first[task], first[task] + nodes[task], start[task]
-        size, n = sigma[task], nodes[task]
-        alpha, phi = (lead[n] + size * unit[n]) / (size * w), st / (size * w)
-        for node in range(len(free)):
-            if row == stop:
-                break
-            if not (free[node] <= start[task] or same_instant(free[node], start[task])):
-                continue
-            free[node] = end[task]
-            ints[row, 0], ints[row, 1] = task, node
-            times[row, 0], times[row, 1] = alpha, clock
-            clock = clock + (st + alpha * size * cms)
-            times[row, 2], times[row, 3] = clock, clock + (sc + alpha * size * cps)
-            alpha = alpha * (cps / w) - phi
-            row += 1
-        if row < stop:
+    shared, finish = own
+    for task in range(len(runs)):
+        n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
+        size, start, end = times[task, 0], times[task, 1], times[task, 2]
+        early = kind != OPR and kind != EQUAL and kind != ROUNDS
+        if not choose_nodes(start, n, early, free, chosen, release):
             return task
+        base = first[task]
+        spread(kind, release, n, size, rounds, end, costs, unit, lead, shared, out, base)
+        for row in range(base, base + n * rounds):
+            ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]
+        for k in range(n):
+            single = kind == PIECES or (finish and kind != OPR)
+            free[chosen[k]] = out[base + (rounds - 1) * n + k, 3] if single else end
     return -1
 
 
@@ -99,15 +146,24 @@ def told(name: str, reading: Reading) -> str:
     return f"{name}, reading {reading.changes()}"
 
 
-def lay_out(tasks: pd.DataFrame, cluster: Cluster, under: str) -> pd.DataFrame:
+def lay_out(
+    tasks: pd.DataFrame, runs: pd.DataFrame, cluster: Cluster, policy: Policy, reading: Reading,
+    under: str,
+) -> pd.DataFrame:  # fmt: skip
     """Return the chunks of every task that ran.
 
     Parameters
     ----------
     tasks : DataFrame
         `Schedule.tasks`.
+    runs : DataFrame
+        `Schedule.runs`: turn, kind and rounds of every task.
     cluster : Cluster
         Nodes and costs.
+    policy : Policy
+        Its partition.
+    reading : Reading
+        Of the link and of the release of nodes.
     under : str
         Policy and reading for the message, as of `told`.
 
@@ -122,45 +178,45 @@ def lay_out(tasks: pd.DataFrame, cluster: Cluster, under: str) -> pd.DataFrame:
     ScheduleError
         If a task starts when too few nodes are idle.
     """
-    ran = tasks[tasks["start"].notna()].sort_values("start", kind="stable")
-    counts = ran["nodes"].to_numpy()
+    ran = tasks[tasks["start"].notna()].join(runs)
+    by = ["turn"] if policy.partition != "opr" else ["start"]
+    ran = ran.sort_values(by, kind="stable")
+    how = ran[["nodes", "kind", "rounds"]].to_numpy(dtype=np.int64)
+    counts = how[:, 0] * how[:, 2]
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]) if len(ran) else counts
     ints: NDArray[np.int64] = np.empty((int(counts.sum()), 2), dtype=np.int64)
-    times = np.empty((len(ints), 4))
-    columns = (ran[name].to_numpy(dtype=float) for name in ("start", "sigma", "completion"))
-    start, sigma, end = columns
+    out, free = np.empty((len(ints), 4)), np.full(cluster.nodes, -np.inf)
+    times = ran[["sigma", "start", "estimate"]].to_numpy(dtype=float)
     costs = (float(cluster.cms), float(cluster.cps), float(cluster.st), float(cluster.sc))
-    free = np.full(cluster.nodes, -np.inf)
-    table = table_of(cluster)
-    bad = fill_chunks(
-        np.arange(len(ran)), first, start, sigma, counts, end, costs, table.unit, table.lead,
-        free, ints, times,
-    )  # fmt: skip
+    table = table_for(cluster, policy.partition)
+    own = reading.link == "shared", reading.release == "finish"
+    work = np.empty(cluster.nodes, dtype=np.int64), np.empty(cluster.nodes)
+    bad = fill_chunks(how, first, times, costs, table.unit, table.lead, own, free, *work, ints, out)
     if bad >= 0:
         raise ScheduleError(
             f"a task starts on idle nodes: broken by task {plain(ran.index[bad])!r} ({under}), "
-            f"which starts on {counts[bad]} nodes at {start[bad]} when fewer are idle"
+            f"which starts on {how[bad, 0]} nodes at {times[bad, 1]} when fewer are idle"
         )
-    chunks = pd.DataFrame(times, columns=["alpha", "send_start", "send_end", "compute_end"])
+    chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
     chunks.insert(0, "node", ints[:, 1])
     chunks.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
     return chunks
 
 
 def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> "NDArray[np.bool_]":
-    """Tell per task that ran whether all its shares are positive (n <= N*).
+    """Tell per task that ran whether the optimal partitioning rule gives it positive shares.
 
     Parameters
     ----------
     tasks : DataFrame
-        `Schedule.tasks`.
+        `Schedule.tasks` of a policy with partition ``opr``.
     cluster : Cluster
         Nodes and costs.
 
     Returns
     -------
     ndarray of bool
-        True for tasks that did not run.
+        n <= N*; True for tasks that did not run.
     """
     least = table_of(cluster).least[tasks["nodes"].to_numpy()]
     return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))

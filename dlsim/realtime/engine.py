@@ -1,7 +1,7 @@
 """Simulate real-time divisible loads on one cluster (papers M and I)."""
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.kernel import TOL
-from dlsim.realtime import planner
+from dlsim.realtime import events, pieces
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.chunks import has_positive_shares, lay_out, plain, told
-from dlsim.realtime.model import Cluster, Policy, Reading, is_finite, policy_named
-from dlsim.realtime.partition import table_of, total_cost
-from dlsim.realtime.state import BLOCK, TASK, Rules, fresh_state
+from dlsim.realtime.model import Cluster, Policy, Reading, is_finite, is_whole, policy_named
+from dlsim.realtime.releases import KINDS
+from dlsim.realtime.splits import check_partition, rules_of, table_for
+from dlsim.realtime.state import (
+    BLOCK,
+    COUNT_RULES,
+    COUNTED,
+    TASK,
+    Rules,
+    fresh_results,
+    fresh_state,
+)
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +41,7 @@ class Offer(NamedTuple):
     nodes : int
         Nodes it would run on.
     cost : float
-        W(n) = n E(n) there.
+        Node time there: W(n) = n E(n) where all nodes start together.
     start, completion : float
         As planned at that instant.
     """
@@ -53,7 +62,8 @@ class Schedule:
     tasks : DataFrame
         arrival sigma deadline admitted start nodes estimate completion missed, indexed
         as the input; NaN, 0 and False where a task was refused. With negotiation the
-        deadline is the one agreed on.
+        deadline is the one agreed on. The estimate is the completion as planned; where
+        nodes are used as they are released the real one may be earlier.
     cluster : Cluster
         Where it ran.
     policy : Policy
@@ -64,7 +74,15 @@ class Schedule:
         The factor up to which refused tasks accepted a longer deadline; 0 for none.
     given : NamedTuple, optional
         The tasks as they came, which `check` compares with: arrays arrival, sigma,
-        deadline (as asked for) and key (rank of a static order), and labels.
+        deadline (as asked for), key (rank of a static order) and wanted (user_nodes, or
+        0), and labels.
+    runs : DataFrame, optional
+        How every task ran: turn (order of dispatch, -1 for none), kind (place in
+        `dlsim.realtime.releases.KINDS`) and rounds.
+    counted : ndarray of int, shape (5, 4), optional
+        Behind `counts`.
+    parts : Schedule, optional
+        Under ``split="piece"`` the schedule of the pieces, each a task.
     """
 
     tasks: pd.DataFrame
@@ -74,10 +92,13 @@ class Schedule:
     reading: Reading
     negotiate: float = 0.0
     given: "_Given | None" = field(default=None, repr=False)
+    runs: pd.DataFrame | None = field(default=None, repr=False)
+    counted: NDArray[np.int64] | None = field(default=None, repr=False)
+    parts: "Schedule | None" = field(default=None, repr=False)
 
     @functools.cached_property
     def chunks(self) -> pd.DataFrame:
-        """One row per task and node: task node alpha send_start send_end compute_end.
+        """One row per task, round and node: task node alpha send_start send_end compute_end.
 
         Returns
         -------
@@ -85,26 +106,76 @@ class Schedule:
             In order of dispatch and transmission; nodes are numbered from 0 and any
             idle one serves, here the lowest.
         """
-        return lay_out(self.tasks, self.cluster, told(self.name, self.reading))
+        if self.parts is not None:
+            return pieces.chunks_of(self)
+        runs = _fresh_runs(self.tasks) if self.runs is None else self.runs
+        under = told(self.name, self.reading)
+        return lay_out(self.tasks, runs, self.cluster, self.policy, self.reading, under)
+
+    @property
+    def kinds(self) -> pd.Series:
+        """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
+        assert self.runs is not None
+        names = pd.Series(KINDS, dtype=object).reindex(self.runs["kind"])
+        return names.set_axis(self.tasks.index).where(self.tasks["start"].notna()).rename("kind")
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """How often nodes were released at different instants, and a constraint held.
+
+        Returns
+        -------
+        DataFrame
+            A row per counting rule: admitted (each admitted task in its own test),
+            arrival (the newcomer of every test that found nodes for it), replanned (every
+            task planned in every test), dispatched (each plan carried out), rtgrid (as
+            admitted, but the authors' own counter: Constraint 1 is taken to hold iff
+            exactly one node is released before r_n; it has no counter for Constraint 2).
+            Columns s_iits, opt_iits and opt_iits_ii of Table 1 of paper I: a constraint
+            counts where (3)-(4) give positive shares; non_positive, how often one held
+            as printed with a share that is not.
+
+        Raises
+        ------
+        InputError
+            For policies that do not serve in line.
+        """
+        if self.counted is None:
+            raise InputError(
+                "counts are kept for policies that serve in line, such as FIFO-DLT, without "
+                f"backfill and split='piece'; got {told(self.name, self.reading)}"
+            )
+        frame = pd.DataFrame(self.counted, index=pd.Index(COUNT_RULES, name="rule"))
+        frame = frame.set_axis(list(COUNTED), axis=1).astype("Int64")
+        frame.loc["rtgrid", "opt_iits_ii"] = pd.NA
+        return frame
 
     @property
     def reject_ratio(self) -> float:
-        """Refused tasks per arrived task (paper M, section 6)."""
-        return _ratio(~self.tasks["admitted"].to_numpy(), np.ones(len(self.tasks)))
+        """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
+        return _ratio(self._refused(), np.ones(len(self.tasks)))
 
     @property
     def work_reject_ratio(self) -> float:
         """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
-        return _ratio(~self.tasks["admitted"].to_numpy(), self.tasks["sigma"].to_numpy())
+        return _ratio(self._refused(), self.tasks["sigma"].to_numpy())
+
+    def _refused(self) -> Floats:
+        """Refused part of every task, 0 or 1 unless its pieces are admitted one by one."""
+        if self.parts is not None:
+            return pieces.refused_part(self)
+        return np.asarray(~self.tasks["admitted"].to_numpy(), dtype=float)
 
     @property
     def miss_ratio(self) -> float:
         """Tasks that missed their deadline per arrived task (paper M, section 6)."""
-        return _ratio(self.tasks["missed"].to_numpy(), np.ones(len(self.tasks)))
+        return _ratio(self.tasks["missed"].to_numpy(dtype=float), np.ones(len(self.tasks)))
 
     @property
     def is_physical(self) -> bool:
         """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
+        if self.policy.partition != "opr":
+            return bool((self.chunks["alpha"] > 0).all())
         return bool(has_positive_shares(self.tasks, self.cluster).all())
 
     @property
@@ -115,7 +186,7 @@ class Schedule:
 
     @property
     def total_cost(self) -> float:
-        """Node time of all tasks that ran, the sum of W(n)."""
+        """Node time of all tasks that ran: the sum of W(n), nodes counted from s_1 on."""
         span = self.tasks["completion"] - self.tasks["start"]
         return float((span * self.tasks["nodes"]).sum())
 
@@ -162,16 +233,22 @@ class Schedule:
         if self.tasks["admitted"].iloc[row]:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
         assert self.given is not None
+        if self.parts is not None:
+            raise InputError("offers are made to whole tasks; use the reading split='all'")
         run = _run(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
         if np.isnan(run.offer):
             return None
-        n, sigma = int(run.nodes[row]), float(self.given.sigma[row])
-        cost = total_cost(sigma, n, self.cluster)
-        return Offer(run.offer, n, cost, float(run.start[row]), float(run.end[row]))
+        one = run.done[row]
+        cost = one.nodes * (one.estimate - one.start)
+        return Offer(run.offer, int(one.nodes), float(cost), float(one.start), float(one.end))
 
 
-def _ratio(which: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
-    return float(weight[which].sum() / weight.sum()) if len(weight) else np.nan
+def _ratio(part: Floats, weight: Floats) -> float:
+    return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
+
+
+def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame({"turn": -1, "kind": 0, "rounds": 1}, index=tasks.index)
 
 
 class _Given(NamedTuple):
@@ -179,16 +256,16 @@ class _Given(NamedTuple):
     sigma: Floats
     deadline: Floats
     key: Floats
+    wanted: NDArray[np.int64]
     labels: pd.Index
 
 
 class _Run(NamedTuple):
     deadline: Floats
     admitted: NDArray[np.bool_]
-    nodes: NDArray[np.int64]
-    start: Floats
-    end: Floats
+    done: np.recarray
     offer: float
+    counts: NDArray[np.int64] | None
 
 
 def _column(tasks: pd.DataFrame, name: str) -> Floats:
@@ -210,7 +287,25 @@ def _column(tasks: pd.DataFrame, name: str) -> Floats:
     return values
 
 
-def _checked(tasks: pd.DataFrame, policy: Policy) -> _Given:
+def _wanted(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> NDArray[np.int64]:
+    """Return the nodes that users ask for, 0 under policies that do not let them."""
+    if policy.nodes != "user":
+        return np.zeros(len(tasks), dtype=np.int64)
+    if "user_nodes" not in tasks.columns:
+        raise InputError(
+            "nodes='user' (User Split) needs a column user_nodes; "
+            "workload.user_split(tasks, cluster) draws one"
+        )
+    for task, n in zip(tasks.index, tasks["user_nodes"], strict=True):
+        if not is_whole(n) or not 1 <= n <= cluster.nodes:
+            raise InputError(
+                f"user_nodes of task {plain(task)!r} must be a whole number in "
+                f"1..{cluster.nodes}, got {plain(n)!r}"
+            )
+    return tasks["user_nodes"].to_numpy(dtype=np.int64)
+
+
+def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> _Given:
     """Return the columns that are simulated, or refuse the table."""
     if not isinstance(tasks, pd.DataFrame):
         raise InputError(
@@ -236,7 +331,8 @@ def _checked(tasks: pd.DataFrame, policy: Policy) -> _Given:
             f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
             "use tasks.sort_values('arrival', kind='stable')"
         )
-    return _Given(arrival, sigma, deadline, _keys(tasks, policy), tasks.index)
+    wanted = _wanted(tasks, policy, cluster)
+    return _Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
 
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
@@ -269,47 +365,54 @@ def _places(due: Floats) -> Floats:
 
 
 def _rules(cluster: Cluster, policy: Policy, reading: Reading, negotiate: float) -> Rules:
-    return Rules(
-        nodes=int(cluster.nodes),
-        cms=float(cluster.cms),
-        st=float(cluster.st),
+    backfill = reading.backfill == "on" and policy.nodes != "all"
+    strict = not (policy.overtake or backfill) or reading.mn_order == "strict"
+    static = policy.order != "dc"
+    return rules_of(cluster, policy.partition, policy.rounds, policy.nodes)._replace(
         edf=policy.order == "edf",
         dc=policy.order == "dc",
-        strict=not policy.overtake or reading.mn_order == "strict",
+        strict=strict or policy.nodes == "all",
+        in_line=policy.nodes in ("all", "fragment")
+        or (static and (strict or policy.partition != "opr")),
         once=reading.order_when == "once",
         infinite_top=reading.dc_at_N == "inf",
-        all_nodes=policy.nodes == "all",
         best=reading.an_nodes == "best",
-        frozen=reading.mn_count == "frozen",
+        frozen=reading.mn_count == "frozen" and policy.nodes != "all",
         shared=reading.link == "shared",
         by_policy=reading.batch_order == "policy",
         commit=reading.batch_commit == "commit",
         test_first=reading.same_time == "test",
         negotiate=float(negotiate),
-    )
+        last=reading.commit == "last",
+        finish=reading.release == "finish",
+        every=reading.scope == "all",
+        skip_ties=reading.ties == "skip",
+        single=reading.count_single == "yes",
+    )  # fmt: skip
 
 
 def _run(
     given: _Given, cluster: Cluster, policy: Policy, reading: Reading,
     negotiate: float, probe: int = -1,
 ) -> _Run:  # fmt: skip
-    m, deadline, table = len(given.arrival), given.deadline.copy(), table_of(cluster)
+    m, deadline = len(given.arrival), given.deadline.copy()
+    table = table_for(cluster, policy.partition)
     rules = _rules(cluster, policy, reading, negotiate)
+    rules = rules._replace(offers=negotiate > 0 or probe >= 0)
     q = np.empty(m, TASK).view(np.recarray)
     q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
-    admitted, nodes = np.ones(m, dtype=bool), np.zeros(m, dtype=np.int64)
-    start, end, offer = np.full(m, np.nan), np.full(m, np.nan), np.nan
+    q.wanted = given.wanted
+    admitted, done, offer, counts = np.ones(m, dtype=bool), fresh_results(m), np.nan, None
     if policy.admission:
-        state, members = fresh_state(m, rules.nodes), np.empty(m, dtype=np.int64)
-        out = admitted, nodes, start, end
-        offer = planner.run(q, rules, state, members, probe, deadline, *out, table)
+        state, members = fresh_state(m, rules), np.empty(m, dtype=np.int64)
+        offer = events.run(q, rules, state, members, probe, deadline, admitted, done, table)
+        counts = state.counts if rules.in_line and rules.strict else None
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
         if rules.edf:
             q.key = _places(given.arrival + deadline)
-        drop = reading.late == "drop"
-        planner.run_all_admitted(q, rules, waiting, drop, nodes, start, end, table)
-    return _Run(deadline, admitted, nodes, start, end, offer)
+        events.run_all_admitted(q, rules, waiting, reading.late == "drop", done, table)
+    return _Run(deadline, admitted, done, offer, counts)
 
 
 def simulate(
@@ -324,8 +427,8 @@ def simulate(
     Parameters
     ----------
     tasks : DataFrame
-        Columns arrival, sigma, deadline (relative); index = task id. Sorted by arrival;
-        tasks with one arrival time are one batch.
+        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
+        = task id. Sorted by arrival; tasks with one arrival time are one batch.
     cluster : Cluster
         Nodes and costs.
     policy : str or Policy
@@ -348,7 +451,8 @@ def simulate(
 
     References
     ----------
-    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals).
+    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
+    paper I, section 4 (Figure 2), and its references [5], [6], [9].
 
     Examples
     --------
@@ -368,14 +472,23 @@ def simulate(
     if not (is_finite(negotiate) and (negotiate == 0 or negotiate >= 1)):
         raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
     name, policy = policy_named(policy)
-    given = _checked(tasks, policy)
+    check_partition(policy.partition, policy.rounds, cluster, policy.nodes)
+    given = _checked(tasks, policy, cluster)
+    if policy.partition == "pieces" and reading.split == "piece":
+        if negotiate > 0:
+            raise InputError("negotiate needs whole tasks; use the reading split='all'")
+        inner = simulate(pieces.cut(tasks), cluster, policy, replace(reading, split="all"))
+        table = pieces.join(inner, given, pieces.owners(given.wanted))
+        return Schedule(table, cluster, policy, name, reading, 0.0, given, parts=inner)
     run = _run(given, cluster, policy, reading, negotiate)
-    missed = np.zeros(len(tasks), dtype=bool)
-    planner.mark_missed(given.arrival + run.deadline, run.end, run.admitted, missed)
+    missed, done = np.zeros(len(tasks), dtype=bool), run.done
+    events.mark_missed(given.arrival + run.deadline, done["end"], run.admitted, missed)
     columns = {
         "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
-        "admitted": run.admitted, "start": run.start, "nodes": run.nodes, "estimate": run.end,
-        "completion": run.end, "missed": missed,
+        "admitted": run.admitted, "start": done["start"], "nodes": done["nodes"],
+        "estimate": done["estimate"], "completion": done["end"], "missed": missed,
     }  # fmt: skip
     table = pd.DataFrame(columns, index=tasks.index)
-    return Schedule(table, cluster, policy, name, reading, float(negotiate), given)
+    runs = pd.DataFrame({k: done[k] for k in ("turn", "kind", "rounds")}, index=tasks.index)
+    schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
+    return Schedule(*schedule, run.counts)

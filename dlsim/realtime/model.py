@@ -1,7 +1,9 @@
 """The words of real-time divisible loads: cluster, policy, reading.
 
-Source: paper M (mcdf), X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible
-Load Scheduling for Cluster Computing", UNL-CSE 2005-0014.
+Sources: paper M (mcdf), X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible
+Load Scheduling for Cluster Computing", UNL-CSE 2005-0014; paper I (inserted idle
+times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
+Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
 import math
@@ -18,11 +20,20 @@ from dlsim.errors import InputError
 Order = str | Callable[[pd.DataFrame], Any]
 
 ORDERS = ("fifo", "edf", "dc")
-NODES = ("min", "all")
-PARTITIONS = ("opr",)
+NODES = ("min", "all", "fragment", "user")
+PARTITIONS = (
+    "opr", "equal", "pieces", "dlt", "I", "II", "exact", "exact-n", "umr", "umr-iit",
+)  # fmt: skip
+
+#: Partitions that serve nodes from different release times and know no set-up times.
+WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n")
+#: Partitions in several rounds.
+IN_ROUNDS = ("umr", "umr-iit")
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
+#: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
+MOST_ROUNDS = 64
 
 
 def choose(what: str, value: object, options: tuple[str, ...]) -> None:
@@ -60,6 +71,22 @@ def is_whole(value: object) -> bool:
         False for what is no number at all.
     """
     return is_finite(value) and float(value).is_integer()  # type: ignore[arg-type]
+
+
+def is_rounds(value: object) -> bool:
+    """Tell whether a value is a number of rounds: "best" or 1..MOST_ROUNDS.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for anything else.
+    """
+    return value == "best" or (is_whole(value) and 1 <= value <= MOST_ROUNDS)  # type: ignore[operator]
 
 
 def is_finite(value: object) -> bool:
@@ -135,12 +162,19 @@ class Policy:
     order : {"fifo", "edf", "dc"} or callable
         Who is served first: arrival, absolute deadline, decreasing cost derivative; or
         a function of the task table that returns one static key per task, smallest first.
-    nodes : {"min", "all"}
-        The fewest nodes that meet the deadline, or all of them.
-    partition : {"opr"}
-        How a load is split: the optimal partitioning rule.
-    rounds : int
-        Instalments per node; 1 in paper M.
+    nodes : {"min", "all", "fragment", "user"}
+        The fewest nodes that meet the deadline; all of them; the fewest and whatever
+        else is idle then, up to N* ([9] of paper I); the task's own ``user_nodes``.
+    partition : str
+        How a load is split. On nodes that start together: ``opr``, the optimal
+        partitioning rule (paper M); ``equal`` shares; ``umr``, several rounds. On nodes
+        as they are released: ``pieces``, equal shares as tasks of their own (User
+        Split); ``dlt``, the remodel of [6]; ``I`` and ``II``, equal finish under
+        Constraint 1 or 2 of paper I, else the remodel; ``exact``, the true single-round
+        optimum on the nodes that the deadline asks for; ``exact-n``, on the fewest
+        nodes whose optimum meets it; ``umr-iit``, several rounds.
+    rounds : int or "best"
+        Rounds of ``umr`` and ``umr-iit``; 1 otherwise.
     admission : bool
         Whether a task that would break a deadline is refused.
     overtake : bool
@@ -149,14 +183,14 @@ class Policy:
     Raises
     ------
     InputError
-        For an unknown option, an `admission` or `overtake` that is not a bool, or
-        ``nodes="min"`` without admission control.
+        For an unknown option, an `admission` or `overtake` that is not a bool, or a
+        combination that no engine can run.
     """
 
     order: Order
     nodes: str
     partition: str = "opr"
-    rounds: int = 1
+    rounds: int | str = 1
     admission: bool = True
     overtake: bool = False
 
@@ -169,17 +203,81 @@ class Policy:
         for name in ("admission", "overtake"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.rounds != 1:
+        self._check_rounds()
+        for wrong, remedy in self._misfits():
+            if wrong:
+                raise InputError(remedy)
+
+    def _check_rounds(self) -> None:
+        if self.partition not in IN_ROUNDS:
+            if self.rounds != 1:
+                raise InputError(
+                    f"rounds must be 1 for partition {self.partition!r}, got {self.rounds!r}"
+                )
+        elif not is_rounds(self.rounds):
             raise InputError(
-                f"rounds must be 1 for partition {self.partition!r}, got {self.rounds!r}"
+                f"rounds must be 'best' or a whole number in 1..{MOST_ROUNDS}, got {self.rounds!r}"
             )
-        if not self.admission and self.nodes == "min":
-            raise InputError(
-                "nodes='min' needs a deadline that can be met; without admission control "
-                "use nodes='all'"
-            )
-        if self.order == "dc" and self.nodes == "all":
-            raise InputError("order='dc' ranks by the fewest nodes n_min; use nodes='min'")
+
+    def _misfits(self) -> tuple[tuple[bool, str], ...]:
+        """Combinations without a meaning, each with what to use instead."""
+        return (
+            (
+                not self.admission and self.nodes != "all",
+                f"nodes={self.nodes!r} needs a deadline that can be met; without admission "
+                "control use nodes='all'",
+            ),
+            (
+                not self.admission and self.partition != "opr",
+                f"partition={self.partition!r} needs admission control; use partition='opr'",
+            ),
+            (
+                self.order == "dc" and self.nodes != "min",
+                "order='dc' ranks by the fewest nodes n_min; use nodes='min'",
+            ),
+            (
+                self.order == "dc" and self.partition != "opr",
+                "order='dc' ranks by the cost of the optimal partitioning rule; use "
+                "partition='opr'",
+            ),
+            (
+                self.partition == "exact-n" and self.nodes != "min",
+                "partition='exact-n' chooses the number of nodes itself; use nodes='min'",
+            ),
+            (
+                (self.partition == "pieces") != (self.nodes == "user"),
+                "nodes='user' and partition='pieces' (User Split) belong together; got "
+                f"nodes={self.nodes!r}, partition={self.partition!r}",
+            ),
+            (
+                self.nodes == "fragment" and self.partition != "opr",
+                f"nodes='fragment' needs partition='opr', got {self.partition!r}",
+            ),
+        )
+
+
+#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last
+#: six rows go beyond it.
+_IN_LINE: dict[str, tuple[str, str, int]] = {
+    "OPR-MN": ("min", "opr", 1),
+    "DLT": ("min", "dlt", 1),
+    "I": ("min", "I", 1),
+    "II": ("min", "II", 1),
+    "EQ-MN": ("min", "equal", 1),
+    "OPR-FRAG": ("fragment", "opr", 1),
+    "US": ("user", "pieces", 1),
+    "EXACT": ("min", "exact", 1),
+    "EXACT-N": ("min", "exact-n", 1),
+    "UMR-MN": ("min", "umr", 4),
+    "UMR-IIT": ("min", "umr-iit", 4),
+}
+
+
+def _legend(order: str, suffix: str) -> str:
+    """Return the name in the papers' legends: FIFO-DLT, but FIDO-I and EDDO-I."""
+    if suffix in ("I", "II"):
+        return {"fifo": "FIDO", "edf": "EDDO"}[order] + f"-{suffix}"
+    return f"{order.upper()}-{suffix}"
 
 
 #: The papers' algorithms by the names of their legends.
@@ -191,10 +289,14 @@ POLICIES: dict[str, Policy] = {
     "EDFAN": Policy("edf", "all"),
     "FIFOANNA": Policy("fifo", "all", admission=False),
     "EDFANNA": Policy("edf", "all", admission=False),
+} | {
+    _legend(order, suffix): Policy(order, *row)
+    for suffix, row in _IN_LINE.items()
+    for order in ("fifo", "edf")
 }
 
-#: Every switch of `Reading` with its options, the default first.
-SWITCHES: dict[str, tuple[str, ...]] = {
+#: Switches of `Reading` that paper M leaves open, with their options, the default first.
+SWITCHES_M: dict[str, tuple[str, ...]] = {
     "an_nodes": ("all", "best"),
     "mn_order": ("skip", "strict"),
     "mn_count": ("at_start", "frozen"),
@@ -206,11 +308,23 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "same_time": ("dispatch", "test"),
     "late": ("run", "drop"),
 }
+#: Those that paper I adds.
+SWITCHES_I: dict[str, tuple[str, ...]] = {
+    "release": ("estimate", "finish"),
+    "commit": ("first", "last"),
+    "backfill": ("off", "on"),
+    "split": ("all", "piece"),
+    "scope": ("chosen", "all"),
+    "ties": ("fail", "skip"),
+    "count_single": ("no", "yes"),
+}
+#: Every switch of `Reading`.
+SWITCHES = SWITCHES_M | SWITCHES_I
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the ambiguous sentences of paper M are understood; every default is named.
+    """How the ambiguous sentences of papers M and I are understood; every default is named.
 
     Parameters
     ----------
@@ -234,6 +348,23 @@ class Reading:
         What comes first when a planned start and an arrival coincide.
     late : {"run", "drop"}
         Without admission control: late tasks still run, or are dropped at their turn.
+    release : {"estimate", "finish"}
+        Paper I: all nodes of a task are free again at its estimated completion, or each
+        at its own finish.
+    commit : {"first", "last"}
+        A task can be planned anew until its first node starts, s_1, or until its last
+        node is released, r_n, and those ahead of it are fixed.
+    backfill : {"off", "on"}
+        Whether those who fit may pass a waiting task also under the policies that serve
+        in line (sections 1 and 4.2 of paper I).
+    split : {"all", "piece"}
+        User Split: all pieces of a task are admitted or none, or each for itself.
+    scope : {"chosen", "all"}
+        `Schedule.counts`: inserted idle times among the chosen n nodes, or all N.
+    ties : {"fail", "skip"}
+        `Schedule.counts`: equal release times break a constraint, or are not asked.
+    count_single : {"no", "yes"}
+        `Schedule.counts`: whether a task on one node counts.
 
     Raises
     ------
@@ -251,6 +382,13 @@ class Reading:
     batch_commit: str = "replan"
     same_time: str = "dispatch"
     late: str = "run"
+    release: str = "estimate"
+    commit: str = "first"
+    backfill: str = "off"
+    split: str = "all"
+    scope: str = "chosen"
+    ties: str = "fail"
+    count_single: str = "no"
 
     def __post_init__(self) -> None:
         """Refuse a value that no switch knows."""
@@ -316,6 +454,6 @@ def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
     if isinstance(policy, Policy):
         known = [name for name, row in POLICIES.items() if row == policy]
         order = getattr(policy.order, "__name__", policy.order)
-        return (known[0] if known else f"{order}-{policy.nodes}"), policy
+        return (known[0] if known else f"{order}-{policy.nodes}-{policy.partition}"), policy
     choose("policy", policy, tuple(POLICIES))
     return policy, POLICIES[policy]

@@ -7,11 +7,25 @@ cost does not depend on the size of the cluster. In every kernel ``s`` is the `S
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlsim.kernel import kernel, same_instant
+from dlsim.realtime.model import MOST_ROUNDS, PARTITIONS
 
 # Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
+
+
+#: How a task's number of nodes is found; see `Rules.method`.
+FEWEST, FRAGMENT, CAPACITY, SCAN = range(4)
+
+#: Bits of an entry's `marks`: nodes released at different instants; Constraints 1 and 2 of
+#: paper I under them; a constraint that holds with a share <= 0; one node before r_n.
+IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
+
+#: Counting rules of `Schedule.counts`, the rows, and what they count, the columns.
+COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
+COUNTED = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 
 
 class Rules(NamedTuple):
@@ -21,8 +35,8 @@ class Rules(NamedTuple):
     ----------
     nodes : int
         N.
-    cms, st : float
-        Costs of a transmission, for the shared link.
+    cms, cps, st, sc : float
+        Costs of the cluster.
     edf, dc : bool
         Rank by absolute deadline, by cost derivative; neither: by static keys.
     strict, once, infinite_top : bool
@@ -35,11 +49,23 @@ class Rules(NamedTuple):
         Readings of a batch and of coinciding instants.
     negotiate : float
         Accept offers up to this multiple of the deadline; 0 = no negotiation.
+    in_line : bool
+        Served by a static rank and, unless backfill is on, one after another.
+    part, method, rounds : int
+        Index into `PARTITIONS`; FEWEST, FRAGMENT, ...; rounds, 0 for the best number.
+    last, finish : bool
+        Readings ``commit="last"`` and ``release="finish"``.
+    offers : bool
+        Whether the next deadline that matters has to be known.
+    every, skip_ties, single : bool
+        Readings scope, ties and count_single of the counters.
     """
 
     nodes: int
     cms: float
+    cps: float
     st: float
+    sc: float
     edf: bool
     dc: bool
     strict: bool
@@ -53,24 +79,47 @@ class Rules(NamedTuple):
     commit: bool
     test_first: bool
     negotiate: float
+    in_line: bool
+    part: int
+    method: int
+    rounds: int
+    last: bool
+    finish: bool
+    offers: bool
+    every: bool
+    skip_ties: bool
+    single: bool
 
 
 #: What the planner knows per task: absolute times and sizes (`due` moves when an offer is
-#: accepted), static rank, latest finish that meets `due`, N*, and the node count at the
-#: first test with its duration (a lower bound of n_min; the count itself where it is fixed).
+#: accepted), static rank, latest finish that meets `due`, N*, the node count at the first
+#: test with its duration (a lower bound of n_min; the count itself where it is fixed), and
+#: the nodes that its user asks for.
 TASK = np.dtype(
     [(name, "f8") for name in ("arrival", "sigma", "due", "key", "limit", "length")]
-    + [("top", "i8"), ("low", "i8")]
+    + [(name, "i8") for name in ("top", "low", "wanted")]
 )
 #: Nodes that become idle at a time: a running block or a planned completion.
 BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
-#: A placed task; `rank` is what it was sorted by at its start.
-ENTRY = np.dtype([("task", "i8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8"), ("rank", "f8")])
+#: A placed task; `rank` is what it was sorted by at its start, `ready` when the last of its
+#: nodes is released, `kind` what it is split by, `marks` what the counters saw.
+ENTRY = np.dtype(
+    [("task", "i8"), ("nodes", "i8")]
+    + [(name, "f8") for name in ("start", "end", "rank", "ready")]
+    + [(name, "i8") for name in ("kind", "rounds", "marks")]
+)
 #: A task still to be placed, with its count and duration at the latest instant looked at.
 PENDING = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
 #: Idle nodes; first and end of the running blocks; first and end of the plan in force;
-#: when the link becomes free.
-HEAD = np.dtype([(k, "i8") for k in ("idle", "block", "stop", "first", "last")] + [("link", "f8")])
+#: tasks dispatched; when the link becomes free.
+HEAD = np.dtype(
+    [(k, "i8") for k in ("idle", "block", "stop", "first", "last", "done")] + [("link", "f8")]
+)
+#: What became of a task; `turn` is its place in the order of dispatch.
+RESULT = np.dtype(
+    [(name, "f8") for name in ("start", "estimate", "end")]
+    + [(name, "i8") for name in ("nodes", "kind", "rounds", "turn")]
+)
 
 
 class State(NamedTuple):
@@ -80,14 +129,22 @@ class State(NamedTuple):
     ----------
     head : recarray of HEAD, shape (1,)
         Counters.
-    blocks : recarray of BLOCK, shape (m + 2,)
+    blocks : recarray of BLOCK
         Running blocks, sorted by time.
     plan : recarray of ENTRY, shape (2, m + 2)
         Row 0 is the plan in force, row 1 the one being made.
     todo : recarray of PENDING, shape (m + 2,)
         Tasks still to be placed in this test.
-    heap : recarray of BLOCK, shape (m + 2,)
+    heap : recarray of BLOCK
         Planned completions, a binary heap.
+    pool, free : recarray of BLOCK
+        Release times of the task being placed; of the nodes idle at an instant.
+    release : ndarray of float
+        The same, node by node.
+    rows : ndarray of float, shape (n, 4)
+        Its chunks.
+    counts : ndarray of int, shape (5, 4)
+        What the counters saw, by `COUNT_RULES` and `COUNTED`.
     """
 
     head: np.recarray
@@ -95,33 +152,70 @@ class State(NamedTuple):
     plan: np.recarray
     todo: np.recarray
     heap: np.recarray
+    pool: np.recarray
+    free: np.recarray
+    release: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    counts: NDArray[np.int64]
 
 
-def fresh_state(tasks: int, nodes: int) -> State:
+def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
+    return np.empty(shape, dtype).view(np.recarray)
+
+
+def fresh_state(tasks: int, rules: Rules) -> State:
     """Return the state of an idle cluster with room for all tasks at once.
 
     Parameters
     ----------
     tasks : int
         Length of the task table.
-    nodes : int
-        N.
+    rules : Rules
+        What is to be planned: node by node where each node is released on its own.
 
     Returns
     -------
     State
         All nodes idle, nothing planned.
     """
-    room = tasks + 2
-
-    def empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
-        return np.empty(shape, dtype).view(np.recarray)
-
+    room, n = tasks + 2, rules.nodes
+    single = rules.finish or PARTITIONS[rules.part] == "pieces"  # node by node
+    groups = 2 * n + 2 if single else room
+    pool = min(n, 4 * groups) + 2
     head = np.zeros(1, HEAD).view(np.recarray)
-    head["idle"] = nodes
+    head["idle"] = n
     return State(
-        head, empty(room, BLOCK), empty((2, room), ENTRY), empty(room, PENDING), empty(room, BLOCK)
+        head,
+        _empty(groups, BLOCK),
+        _empty((2, room), ENTRY),
+        _empty(room, PENDING),
+        _empty(pool, BLOCK),
+        _empty(pool, BLOCK),
+        _empty(pool, BLOCK),
+        np.empty(n if rules.part > 0 else 0),
+        np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > 0 else 0, 4)),
+        np.zeros((len(COUNT_RULES), len(COUNTED)), dtype=np.int64),
     )
+
+
+def fresh_results(tasks: int) -> np.recarray:
+    """Return the results of tasks none of which has run.
+
+    Parameters
+    ----------
+    tasks : int
+        Length of the task table.
+
+    Returns
+    -------
+    recarray of RESULT, shape (m,)
+        No times, no nodes, turn -1.
+    """
+    results = np.zeros(tasks, RESULT).view(np.recarray)
+    results["start"] = results["estimate"] = results["end"] = np.nan
+    results["turn"] = -1
+    results["rounds"] = 1
+    return results
 
 
 @kernel
@@ -242,3 +336,28 @@ def sort_todo(size, s):  # type: ignore[no-untyped-def]
                 s.todo[j] = s.todo[j - gap]
                 j -= gap
             fill_todo(j, task, nodes, time, rank, s)
+
+
+@kernel
+def insert_block(time, nodes, s):  # type: ignore[no-untyped-def]
+    """Add a running block; make room at the front where the end is reached."""
+    head = s.head[0]
+    if head.stop == len(s.blocks):
+        for j in range(head.block, head.stop):
+            s.blocks[j - head.block] = s.blocks[j]
+        head.stop -= head.block
+        head.block = 0
+    j = head.stop
+    while j > head.block and s.blocks[j - 1].time > time:
+        s.blocks[j] = s.blocks[j - 1]
+        j -= 1
+    s.blocks[j].time, s.blocks[j].nodes = time, nodes
+    head.stop += 1
+
+
+@kernel
+def record(i, n, start, estimate, end, kind, rounds, d, s):  # type: ignore[no-untyped-def]
+    """Write what became of a task that is dispatched now."""
+    d[i].start, d[i].estimate, d[i].end = start, estimate, end
+    d[i].nodes, d[i].kind, d[i].rounds, d[i].turn = n, kind, rounds, s.head[0].done
+    s.head[0].done += 1

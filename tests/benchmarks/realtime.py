@@ -3,6 +3,8 @@
 Ratios within one run count, not wall times: the machine is named with every table.
 """
 
+import functools
+import math
 import os
 import platform
 import time
@@ -12,43 +14,37 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate
-from dlsim.realtime.partition import least_times
+from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
 from tests.benchmarks.peers import PEERS
 
-#: Paper I, section 5: the baseline cluster and EDF-OPR-MN on it.
+#: Paper I, section 5: the baseline cluster.
 BASELINE = Cluster(nodes=16, cms=1.0, cps=100.0)
-POLICY = Policy("edf", "min", admission=True, overtake=False)
-SHARED = Reading(link="shared")
+#: The policies that race, each with its reading.
+RULES = {
+    "EDF-OPR-MN": (Policy("edf", "min", admission=True, overtake=False), Reading(link="shared")),
+    "EDF-DLT": ("EDF-DLT", Reading()),
+}
 
 
-def realtime_workload(
-    tasks=10_000, seed=0, cluster=BASELINE, load=0.8, dc_ratio=2.0, mean_sigma=200.0
-):
-    """Task list of paper I, section 5.1: normal sizes, deadlines around DCRatio times E.
-
-    Sizes are normal(mean, mean) drawn again until positive; deadlines are uniform on
-    [.5, 1.5] DCRatio E(mean, N) and at least E(sigma, N); intervals are exponential with
-    mean E(mean, N) / load.
-    """
-    rng = np.random.default_rng(seed)
-    typical = execution_time(mean_sigma, cluster.nodes, cluster)
-    arrival = np.cumsum(rng.standard_exponential(tasks) * (typical / load))
-    sigma = mean_sigma + mean_sigma * rng.standard_normal(tasks)
-    while (low := sigma <= 0).any():
-        sigma[low] = mean_sigma + mean_sigma * rng.standard_normal(low.sum())
-    deadline = rng.uniform(0.5, 1.5, tasks) * dc_ratio * typical
-    deadline = np.maximum(deadline, least_times(sigma, cluster))
-    return pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
+def first_tasks(count=10_000, seed=0, cluster=BASELINE, load=0.8, dc_ratio=2.0):
+    """So many tasks of paper I's workload (section 5.1)."""
+    interval = execution_time(200.0, cluster.nodes, cluster) / load
+    enough = count + 10 * math.sqrt(count) + 20  # ten standard deviations
+    tasks = workload.dcratio(cluster, load, enough * interval, seed, dc_ratio=dc_ratio)
+    return tasks.head(count)
 
 
-def dlsim_engine(tasks, cluster):
+def dlsim_engine(tasks, cluster, policy="EDF-OPR-MN"):
     """The engine under test, in the peers' words."""
-    table = simulate(tasks, cluster, POLICY, reading=SHARED).tasks
+    rule, reading = RULES[policy]
+    table = simulate(tasks, cluster, rule, reading=reading).tasks
     return tuple(table[name].to_numpy() for name in ("nodes", "start", "completion"))
 
 
-ENGINES = {"dlsim": dlsim_engine, **PEERS}
+ENGINES = {
+    policy: {"dlsim": functools.partial(dlsim_engine, policy=policy), **peers}
+    for policy, peers in PEERS.items()
+}
 
 
 def difference(ours, theirs):
@@ -79,15 +75,15 @@ def machine():
     return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
 
 
-def run(tasks=10_000, seed=0, repeats=3):
-    """Race every engine on one task list.
+def run(tasks=10_000, seed=0, repeats=3, policy="EDF-OPR-MN"):
+    """Race every engine that knows a policy on one task list.
 
     Returns a row per engine: tasks_per_second, ratio (how many times faster dlsim is),
     decisions_differ and max_time_difference (relative) against dlsim.
     """
-    table = realtime_workload(tasks, seed)
-    rows, ours = [], dlsim_engine(table, BASELINE)
-    for name, engine in ENGINES.items():
+    table = first_tasks(tasks, seed)
+    rows, ours = [], dlsim_engine(table, BASELINE, policy)
+    for name, engine in ENGINES[policy].items():
         engine(table.head(10), BASELINE)
         seconds, theirs = timed(engine, table, BASELINE, repeats)
         rows.append((name, tasks / seconds, *difference(ours, theirs)))
@@ -128,7 +124,7 @@ def cost_against_nodes(tasks=10_000, seed=0, repeats=3, same_tasks=True):
     rows = []
     for n in 16 * 4 ** np.arange(6):
         cluster = Cluster(int(n), 1.0, 100.0 * n / 16 if same_tasks else 100.0)
-        rows.append({"N": n, **cost(realtime_workload(tasks, seed, cluster), cluster, repeats)})
+        rows.append({"N": n, **cost(first_tasks(tasks, seed, cluster), cluster, repeats)})
     return pd.DataFrame(rows)
 
 
@@ -141,7 +137,7 @@ def cost_against_queue(tasks=10_000, seed=0, repeats=3, load=2.0):
     ratios = [2, 6, 20, 60, 200]
     rows = []
     for ratio in ratios:
-        table = realtime_workload(tasks, seed, load=load, dc_ratio=ratio)
+        table = first_tasks(tasks, seed, load=load, dc_ratio=ratio)
         rows.append({"dc_ratio": ratio, **cost(table, BASELINE, repeats)})
     frame = pd.DataFrame(rows)
     slopes = np.diff(np.log(frame["us_per_task"])) / np.diff(np.log(frame["waiting"]))
@@ -152,9 +148,12 @@ def cost_against_queue(tasks=10_000, seed=0, repeats=3, load=2.0):
 def report(tasks=10_000, seed=0, repeats=3):
     """Every table as text, with the machine's name above."""
     tables = {
-        f"Paper I baseline, EDF-OPR-MN, shared link, {tasks} tasks, seed {seed}": run(
-            tasks, seed, repeats
-        ),
+        f"Paper I baseline, {policy}, {reading.link} link, {tasks} tasks, seed {seed}": run(
+            tasks, seed, repeats, policy
+        )
+        for policy, (_, reading) in RULES.items()
+    }
+    tables |= {
         "Cost against N, tasks in flight comparable (Cps = 100 N / 16)": cost_against_nodes(
             tasks, seed, repeats
         ),

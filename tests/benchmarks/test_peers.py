@@ -4,28 +4,55 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.realtime import Cluster, execution_time
+from dlsim.realtime import Cluster, workload
 from tests.benchmarks import peers, realtime
 
 #: Relative difference in time that rounding explains (sums of a few hundred terms).
 ROUNDING = 5e-12
 
 
-@pytest.mark.parametrize("name", peers.PEERS)
-@pytest.mark.parametrize(
-    ("nodes", "load", "dc_ratio"),
-    [(16, 0.8, 2), (16, 2.0, 2), (16, 2.0, 20), (5, 0.8, 2), (1, 1.0, 3)],
-)
-def test_peer_decides_like_the_engine(name, nodes, load, dc_ratio):
+#: nodes, load, DCRatio
+SETTINGS = [(16, 0.8, 2), (16, 2.0, 2), (16, 2.0, 20), (5, 0.8, 2), (1, 1.0, 3)]
+RACERS = [(policy, name) for policy, row in peers.PEERS.items() for name in row]
+
+
+def compare(policy, setting, one, other):
+    nodes, load, dc_ratio = setting
     cluster = Cluster(nodes, 1.0, 100.0)
     for seed in range(3):
-        tasks = realtime.realtime_workload(300, seed, cluster, load, dc_ratio)
-        ours = realtime.dlsim_engine(tasks, cluster)
-        differ, apart = realtime.difference(ours, peers.PEERS[name](tasks, cluster))
+        tasks = realtime.first_tasks(300, seed, cluster, load, dc_ratio)
+        ours, theirs = (realtime.ENGINES[policy][name](tasks, cluster) for name in (one, other))
+        differ, apart = realtime.difference(ours, theirs)
         assert differ == 0
         assert apart < ROUNDING
         assert 0 < (ours[0] == 0).sum() < len(tasks)
-        assert (ours[1] > tasks["arrival"]).any()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(("policy", "name"), RACERS)
+def test_peer_decides_like_the_engine(policy, name, setting):
+    compare(policy, setting, "dlsim", name)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("policy", peers.PEERS)
+def test_peers_decide_alike(policy, setting):
+    for name in peers.PEERS[policy]:
+        compare(policy, setting, "plain Python", name)
+
+
+@pytest.mark.parametrize("name", peers.PEERS["EDF-DLT"])
+def test_early_nodes_get_the_larger_part(name):
+    # N = 2, tau = 1, chi = 3: the second task finds its nodes free at 0 and 21; alpha =
+    # (53/77, 24/77), the nodes finish at 424/11 and 423/11, before the estimate 529/11
+    columns = ["arrival", "sigma", "deadline"]
+    tasks = pd.DataFrame([(0, 5.25, 21), (0, 14, 54), (1, 7, 60)], columns=columns)
+    nodes, start, end = peers.PEERS["EDF-DLT"][name](tasks, Cluster(2, 1.0, 3.0))
+    assert nodes.tolist() == [1, 2, 0]
+    assert start[:2].tolist() == [0, 0]
+    assert end[:2] == pytest.approx([21, 424 / 11], rel=1e-14)
+    parts = peers.shares([0, 21], 14, peers.unit_times(Cluster(2, 1.0, 3.0)), 1.0)
+    assert parts == pytest.approx([53 / 77, 24 / 77], rel=1e-14)
 
 
 def test_difference_sees_decisions_and_times():
@@ -35,26 +62,18 @@ def test_difference_sees_decisions_and_times():
     assert realtime.difference(ours, ours) == (0, 0.0)
 
 
-def test_workload_follows_paper_i():
-    cluster = realtime.BASELINE
-    tasks = realtime.realtime_workload(50_000, seed=1)
-    typical = execution_time(200, 16, cluster)
-    # normal(200, 200) given that it is positive has mean 200 (1 + phi(1) / Phi(1)) = 257.52
-    assert tasks["sigma"].mean() == pytest.approx(257.52, rel=0.02)
-    assert np.diff(tasks["arrival"]).mean() == pytest.approx(typical / 0.8, rel=0.02)
-    least = tasks["sigma"].map(lambda sigma: execution_time(sigma, 16, cluster))
-    clamped = np.isclose(tasks["deadline"], least, rtol=1e-14)
-    assert 0.05 < clamped.mean() < 0.5
-    assert tasks.loc[~clamped, "deadline"].between(typical, 3 * typical).all()
-    assert (tasks["deadline"] >= least * (1 - 1e-14)).all()
-    again = realtime.realtime_workload(50_000, seed=1)
-    pd.testing.assert_frame_equal(tasks, again, check_exact=True)
-    assert not tasks.equals(realtime.realtime_workload(50_000, seed=2))
+def test_tasks_are_the_first_of_paper_i():
+    for count in (1, 50, 2000):
+        tasks = realtime.first_tasks(count, seed=1)
+        assert len(tasks) == count
+        longer = workload.dcratio(realtime.BASELINE, 0.8, 1e7, 1)
+        pd.testing.assert_frame_equal(tasks, longer.head(count), check_exact=True)
 
 
-def test_race_has_a_row_per_engine():
-    frame = realtime.run(tasks=200, seed=3, repeats=1)
-    assert list(frame["engine"]) == list(realtime.ENGINES)
+@pytest.mark.parametrize("policy", realtime.RULES)
+def test_race_has_a_row_per_engine(policy):
+    frame = realtime.run(tasks=200, seed=3, repeats=1, policy=policy)
+    assert list(frame["engine"]) == list(realtime.ENGINES[policy])
     assert frame["ratio"][0] == 1
     assert (frame["decisions_differ"] == 0).all()
     assert (frame["max_time_difference"] < ROUNDING).all()
@@ -71,3 +90,4 @@ def test_report_names_the_machine_and_every_table():
     text = realtime.report(tasks=50, repeats=1)
     assert "simpy" in text.splitlines()[0]
     assert text.count("us_per_task") == 3
+    assert text.count("decisions_differ") == 2

@@ -52,7 +52,7 @@ def tasks_and_reading(
     reading : Reading
         The switches of the engine.
     """
-    reading, drawn = workload.split_reading(switches)
+    reading, drawn = workload.split_reading(switches, "mcdf")
     options: dict[str, Any] = {**drawn, **law}
     tasks = workload.mcdf(cluster, load, horizon, seed, **options)
     return tasks, Reading.of(reading)
@@ -307,7 +307,7 @@ def order_costs(
         MCDF admits as a whole.
     """
     cluster, excess = Cluster(nodes, cms, cps), []
-    reading = Reading.of(workload.split_reading(switches)[0])
+    reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for child in range(pools):
         key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
         pool = _pool(queue, 1.0, spread, cluster, key).iloc[:queue]
@@ -359,7 +359,7 @@ def newcomers(
         two plans of different cost.
     """
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
-    reading = Reading.of(workload.split_reading(switches)[0])
+    reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for child in range(pools):
         key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
         plans = _costs(_pool(queue, load, spread, cluster, key), cluster, reading)

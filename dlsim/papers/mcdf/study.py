@@ -10,7 +10,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.realtime import SWITCHES
+from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.workload import SWITCHES as WORKLOAD_SWITCHES
 from dlsim.realtime.workload import split_reading
 from dlsim.study.claims import Verdict, load_claims, verdict_of
@@ -68,7 +68,7 @@ def alternatives() -> list[dict[str, str]]:
     list of dict
         The default (empty) first, then the switches of the engine, then the workload's.
     """
-    tables = (SWITCHES, WORKLOAD_SWITCHES)
+    tables = (SWITCHES_M, WORKLOAD_SWITCHES["mcdf"])
     single = [{k: v} for table in tables for k, options in table.items() for v in options[1:]]
     return [{}, *single]
 
@@ -121,7 +121,7 @@ class Study:
             raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
         if self.runs < 0:
             raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
-        split_reading(self.switches)
+        split_reading(self.switches, "mcdf")
         axes = {"loads": self.loads, "ratios": self.ratios}
         axes["setups above 0"] = [setup for setup in self.setups if setup > 0]
         for name, values in axes.items():

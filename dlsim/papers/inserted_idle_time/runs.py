@@ -1,0 +1,413 @@
+"""What paper I runs: one function per experiment, each a cell of a sweep.
+
+Every function draws one workload and runs all policies on it, so that policies are
+compared on the same tasks. Source: inserted-idle-time.txt, section 5.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.kernel import TOL
+from dlsim.realtime import (
+    Cluster,
+    Reading,
+    Schedule,
+    execution_time,
+    simulate,
+    split_load,
+    workload,
+)
+
+#: Suffixes of the policies, FIFO and EDF alike, in the order of the paper and beyond.
+ROLES = (
+    "DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT", "OPR-MN", "OPR-FRAG", "EQ-MN", "UMR-MN",
+    "US", "AN",
+)  # fmt: skip
+#: Those that start on a node before all nodes of the task are free.
+EARLY = ("DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT")
+#: Those whose use of idle time is measured: OPR-MN, which leaves it unused, comes first.
+USED = ("OPR-MN", *EARLY)
+EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
+#: Partitions of one load on given release times: legend, partition, and what is compared.
+PARTITIONS = {
+    "no idle time used": ("opr", "completion"),
+    "remodel, estimate": ("dlt", "estimate"),
+    "remodel, actual": ("dlt", "completion"),
+    "constraint 2": ("II", "completion"),
+    "optimum": ("exact", "completion"),
+}
+#: How plannings are counted (`Schedule.counts`); the first is the default.
+RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
+#: Generators of `dlsim.realtime.workload` whose switches a reading may name.
+GENERATORS = ("dcratio", "user_split")
+COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+
+
+def named(order: str, role: str) -> str:
+    """Return the legend name of a policy.
+
+    Parameters
+    ----------
+    order : {"FIFO", "EDF"}
+        Who is served first.
+    role : str
+        One of `ROLES`.
+
+    Returns
+    -------
+    str
+        As in the paper's legends.
+
+    Examples
+    --------
+    >>> [named("EDF", role) for role in ("DLT", "II", "AN")]
+    ['EDF-DLT', 'EDDO-II', 'EDFAN']
+    """
+    if role in ("I", "II"):
+        return {"FIFO": "FIDO", "EDF": "EDDO"}[order] + f"-{role}"
+    return f"{order}{role}" if role == "AN" else f"{order}-{role}"
+
+
+def both(roles: Iterable[str]) -> tuple[str, ...]:
+    """Return the FIFO and the EDF policy of every role.
+
+    Parameters
+    ----------
+    roles : iterable of str
+        Among `ROLES`.
+
+    Returns
+    -------
+    tuple of str
+        All FIFO policies, then all EDF policies.
+    """
+    roles = tuple(roles)
+    return tuple(named(order, role) for order in ("FIFO", "EDF") for role in roles)
+
+
+class Setting(NamedTuple):
+    """What all workloads of a study have in common.
+
+    Attributes
+    ----------
+    nodes : int
+        N.
+    cps : float
+        Time to compute one unit, chi.
+    mean : float
+        Mean data size before sizes are made positive, Avg sigma.
+    dc_ratio : float
+        Mean deadline over E(mean, N).
+    horizon : float
+        Simulated time.
+    """
+
+    nodes: int
+    cps: float
+    mean: float
+    dc_ratio: float
+    horizon: float
+
+
+def drawn(
+    setting: Setting, load: float, tau: float, switches: Mapping[str, str], seed: Any
+) -> tuple[pd.DataFrame, Cluster, Reading, str]:
+    """Draw a workload of section 5.1 under a mixed mapping of switches.
+
+    Parameters
+    ----------
+    setting : Setting
+        The cluster but for its link, and the law of the tasks.
+    load, tau : float
+        Nominal system load; time to send one unit.
+    switches : mapping of str to str
+        Switches of the engine, of the workload, and ``counting``, one of `RULES`.
+    seed : int or SeedSequence
+        Root of the randomness.
+
+    Returns
+    -------
+    tasks : DataFrame
+        The workload, with the numbers of nodes that users ask for.
+    cluster : Cluster
+        Where it runs.
+    reading : Reading
+        The switches of the engine.
+    counting : str
+        How plannings are counted.
+    """
+    cluster = Cluster(setting.nodes, tau, setting.cps)
+    rest = {name: value for name, value in switches.items() if name != "counting"}
+    reading, law, users = workload.split_reading(rest, *GENERATORS)
+    options: dict[str, Any] = {**law, "mean": setting.mean, "dc_ratio": setting.dc_ratio}
+    tasks = workload.dcratio(cluster, load, setting.horizon, seed, **options)
+    tasks = workload.user_split(tasks, cluster, seed, **users)
+    return tasks, cluster, Reading.of(reading), switches.get("counting", RULES[0])
+
+
+def waits(s: Schedule) -> pd.DataFrame:
+    """Return when each node of each task became free, and how much of its wait was used.
+
+    A node is free for a task from its release by the one before, but not before the task
+    arrived (for policies that start early: not before it started). It waits until the last
+    node of the task is free. Of this wait the time is *used* in which it receives or
+    computes.
+
+    Parameters
+    ----------
+    s : Schedule
+        Any schedule.
+
+    Returns
+    -------
+    DataFrame
+        task node release last used send_start compute_end, one row per task and node, in
+        order of dispatch; last is r_n, and last - release is p_i (paper I, section 4.2).
+    """
+    chunks, early = s.chunks, s.policy.partition in EARLY_PARTITIONS
+    code, tasks = pd.factorize(chunks["task"])
+    order = np.lexsort((chunks["node"], code))  # stable: rounds stay in their order
+    code, node = code[order], chunks["node"].to_numpy()[order]
+    sent, end = (chunks[name].to_numpy()[order] for name in ("send_start", "compute_end"))
+    same = (code[1:] == code[:-1]) & (node[1:] == node[:-1])
+    busy_from = sent.copy()
+    busy_from[1:][same] = np.maximum(sent[1:], end[:-1])[same]  # rounds may overlap
+    first = np.flatnonzero(np.r_[True, ~same])
+    size = np.diff(np.r_[first, len(order)])
+    code, node, done = code[first], node[first], np.maximum.reduceat(end, first)
+    ran = s.tasks.loc[tasks]
+    at_once = s.reading.release == "finish" or s.policy.partition == "pieces"
+    released = done if at_once else ran["estimate"].to_numpy()[code]
+    floor = ran["start" if early else "arrival"].to_numpy()[code]
+    release = np.maximum(floor, _previous(released, node))
+    each = np.flatnonzero(np.r_[True, code[1:] != code[:-1]])
+    last = np.maximum.reduceat(release, each)[code]
+    used = np.add.reduceat((np.minimum(end, np.repeat(last, size)) - busy_from).clip(0), first)
+    columns = {"task": tasks[code], "node": node, "release": release, "last": last, "used": used}
+    return pd.DataFrame(columns | {"send_start": sent[first], "compute_end": done})
+
+
+def _previous(values: Floats, node: NDArray[np.int64]) -> Floats:
+    """Return the value of the row before with the same node; -inf for its first row."""
+    order = np.argsort(node, kind="stable")
+    before = np.full(len(values), -np.inf)
+    same = node[order][1:] == node[order][:-1]
+    before[order[1:][same]] = values[order[:-1][same]]
+    return before
+
+
+def idle_use(s: Schedule) -> Row:
+    """Sum the inserted idle node time of a schedule, and what of it was used.
+
+    Parameters
+    ----------
+    s : Schedule
+        Any schedule.
+
+    Returns
+    -------
+    dict
+        idle, the sum of p_i over all tasks with inserted idle time; used, the part in
+        which nodes received or computed.
+    """
+    table = waits(s)
+    wait = table["last"] - table["release"]
+    real = wait > TOL * table["last"].abs().clip(lower=1)
+    return {"idle": float(wait[real].sum()), "used": float(table["used"][real].sum())}
+
+
+def _counts(s: Schedule, rule: str) -> Row:
+    """Return a row of `Schedule.counts` as floats, NaN where the rule has no such count."""
+    row = s.counts.astype(float).loc[[rule], list(COUNTS)].iloc[0]
+    return {str(name): float(value) for name, value in row.items()}
+
+
+def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) -> Row:
+    row = {
+        "policy": s.name,
+        "ratio": s.reject_ratio,
+        "realised_load": tasks.attrs["realised_load"],
+        "tasks": len(tasks),
+        "admitted": int(s.tasks["admitted"].sum()),
+    }
+    if s.policy.partition in ("dlt", "I", "II") and s.reading.backfill == "off":
+        row |= _counts(s, counting)
+    return row | (idle_use(s) if s.name in use else {})
+
+
+def compare(
+    load: float, tau: float, *, policies: Sequence[str], use: Sequence[str],
+    setting: Sequence[Any], switches: Mapping[str, str], check_at: float, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run all policies on one workload (Figures 2 to 4, Table 1).
+
+    Parameters
+    ----------
+    load, tau : float
+        Nominal load; time to send one unit.
+    policies, use : sequence of str
+        Policies; those of them whose use of idle time is measured.
+    setting : Setting
+        What all workloads have in common.
+    switches : mapping of str to str
+        The reading.
+    check_at : float
+        Load at which the first replicate's schedules are verified.
+    seed : SeedSequence
+        Root of the randomness.
+
+    Returns
+    -------
+    list of dict
+        One row per policy: ratio (refused), realised_load, tasks, admitted; the columns of
+        `Schedule.counts` where plannings with idle time are counted; idle and used.
+    """
+    tasks, cluster, reading, counting = drawn(Setting(*setting), load, tau, switches, seed)
+    rows = []
+    for name in policies:
+        s = simulate(tasks, cluster, name, reading)
+        if load == check_at and seed.spawn_key[-1:] == (0,):
+            s.check()
+        rows.append(_row(s, tasks, counting, use))
+    return rows
+
+
+def count(
+    load: float, reading: str, *, tau: float, setting: Sequence[Any],
+    switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Count plannings with idle time under FIFO-DLT by every rule (Table 1).
+
+    Parameters
+    ----------
+    load : float
+        Nominal load.
+    reading : str
+        Switches that differ from the default, as in "scope=all" or
+        "scope=all, count_single=yes"; "" for none.
+    tau, setting, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        One row per counting rule: s_iits, opt_iits, opt_iits_ii, non_positive.
+    """
+    pairs = [pair.split("=") for pair in reading.split(", ") if pair]
+    changed = {**switches, **{name: value for name, value in pairs}}
+    tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
+    s = simulate(tasks, cluster, "FIFO-DLT", engine)
+    return [{"rule": rule, **_counts(s, rule)} for rule in RULES]
+
+
+def vary(
+    nodes: int, dc_ratio: float, tau: float, *, load: float, policies: Sequence[str],
+    setting: Sequence[Any], switches: Mapping[str, str], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run policies where deadlines, links and clusters differ from the baseline.
+
+    Parameters
+    ----------
+    nodes : int
+        N.
+    dc_ratio, tau : float
+        Mean deadline over mean least time; time to send one unit.
+    load, policies, setting, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        One row per policy: ratio.
+    """
+    here = Setting(*setting)._replace(nodes=nodes, dc_ratio=dc_ratio)
+    tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed)
+    runs = (simulate(tasks, cluster, name, reading) for name in policies)
+    return [{"policy": s.name, "ratio": s.reject_ratio} for s in runs]
+
+
+def pool(
+    setting: Setting, cluster: Cluster, rng: np.random.Generator
+) -> tuple[float, Floats, float]:
+    """Draw one load, the instants at which N nodes become free, and a deadline.
+
+    Parameters
+    ----------
+    setting : Setting
+        Law of size and deadline.
+    cluster : Cluster
+        Its nodes and costs.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    sigma : float
+        About N(mean, mean), positive.
+    releases : ndarray of float, shape (N,)
+        Sorted, the first is 0; the nodes are set free over the time that a mean load
+        takes on all of them.
+    due : float
+        Uniform around dc_ratio times the least time of a mean load, as in section 5.1.
+    """
+    least = execution_time(setting.mean, cluster.nodes, cluster)
+    draws = setting.mean + setting.mean * rng.standard_normal(64)
+    sigma = float(draws[draws > 0][0])
+    releases = np.sort(rng.random(cluster.nodes)) * least
+    due = (0.5 + rng.random()) * setting.dc_ratio * least
+    return sigma, releases - releases[0], float(due)
+
+
+def pools(tau: float, *, count: int, setting: Sequence[Any], seed: Any) -> list[Row]:
+    """Split single loads over random release times by every partition (theory).
+
+    Parameters
+    ----------
+    tau : float
+        Time to send one unit.
+    count : int
+        Pools per replicate.
+    setting : Setting
+        Nodes and the law of the loads.
+    seed : SeedSequence
+        Root of the randomness: the same pools, in units of the least time, for every tau.
+
+    Returns
+    -------
+    list of dict
+        One row per partition and nodes: excess, mean relative excess of the finish over the
+        optimum on the n nodes that are free first; admitted, share of loads that meet
+        their deadline on at most n of them.
+    """
+    here = Setting(*setting)
+    cluster, rng = Cluster(here.nodes, tau, here.cps), np.random.default_rng(seed)
+    finish = np.empty((len(PARTITIONS), here.nodes, count))
+    due = np.empty(count)
+    for k in range(count):
+        sigma, releases, due[k] = pool(here, cluster, rng)
+        for n in range(1, here.nodes + 1):
+            splits = {
+                name: split_load(sigma, releases[:n].tolist(), cluster, name)
+                for name in ("opr", "dlt", "II", "exact")
+            }
+            ends = (getattr(splits[name], what) for name, what in PARTITIONS.values())
+            finish[:, n - 1, k] = list(ends)
+    excess = finish / finish[-1] - 1
+    met = np.minimum.accumulate(finish, axis=1) <= due + TOL * np.maximum(1, due)
+    return [
+        {
+            "partition": name,
+            "nodes": n + 1,
+            "excess": float(excess[i, n].mean()),
+            "admitted": float(met[i, n].mean()),
+        }
+        for i, name in enumerate(PARTITIONS)
+        for n in range(here.nodes)
+    ]

@@ -1,0 +1,175 @@
+"""The compiled event loop of real-time divisible loads: arrivals, tests, offers, dispatch.
+
+Arguments as in `dlsim.realtime.planner`; ``d`` are the results (RESULT).
+
+Source: paper M, section 5, MCDF(); line numbers cite it.
+"""
+
+import numpy as np
+
+from dlsim.kernel import kernel, meets, same_instant
+from dlsim.realtime.demand import earliest, longest, prepare, rank_of, runs_on, sent_by
+from dlsim.realtime.line import admit_in_line, admit_with_backfill, dispatch_in_line
+from dlsim.realtime.partition import duration, fastest
+from dlsim.realtime.planner import admit
+from dlsim.realtime.state import absorb, fill_todo, insert_block, pop, push, record, sort_todo
+
+
+@kernel(inline=True)
+def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
+    """Test newcomer x with a given deadline.
+
+    Returns
+    -------
+    ok : bool
+        Whether x is admitted; its plan is then in force.
+    later : float
+        Smallest later deadline at which the answer could differ.
+    """
+    possible = prepare(x, now, due, q, r, c)
+    if r.in_line:  # also where x is hopeless: whoever is before it is planned, and counted
+        if r.strict:
+            ok, later = admit_in_line(x, now, q, r, s, c)
+        else:
+            ok, later = admit_with_backfill(x, now, q, r, s, c)
+    elif possible:
+        ok, later = admit(x, now, q, r, s, c)
+    else:
+        ok, later = False, np.inf
+    if not possible:
+        return False, min(later, earliest(x, now, q, r, c))
+    if r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
+        later = min(later, now + longest(x, q[x].low - 1, q, r, c))
+    return ok, later
+
+
+@kernel(inline=True)
+def dispatch(now, inclusive, d, q, r, s, c):  # type: ignore[no-untyped-def]
+    """Start every planned task whose time has come; it cannot be moved any more (l.3-9)."""
+    if r.in_line:
+        dispatch_in_line(now, inclusive, d, q, r, s, c)
+        return
+    while s.head[0].first < s.head[0].last:
+        k = s.head[0].first
+        i, t, n, end = (
+            s.plan[0, k].task,
+            s.plan[0, k].start,
+            s.plan[0, k].nodes,
+            s.plan[0, k].end,
+        )
+        tie = same_instant(t, now)
+        if not (tie and inclusive) and not (t < now and not tie):
+            break
+        s.head[0].idle, s.head[0].block, _ = absorb(t, s.head[0].idle, s.head[0].block, 0, s)
+        s.head[0].idle -= n
+        insert_block(end, n, s)
+        s.head[0].link = max(s.head[0].link, sent_by(i, n, t, q, r))
+        record(i, runs_on(i, n, q, r), t, end, end, 0, 1, d, s)
+        s.head[0].first += 1
+    if now < np.inf:
+        s.head[0].idle, s.head[0].block, _ = absorb(now, s.head[0].idle, s.head[0].block, 0, s)
+
+
+@kernel(inline=True)
+def batch_order(i, j, now, members, q, r, s, c):  # type: ignore[no-untyped-def]
+    """Write the order in which the tasks i..j-1 of one instant are tested."""
+    for k in range(i, j):
+        fill_todo(k - i, k, 0, 0.0, 0.0, s)
+        if r.by_policy:
+            feasible = prepare(k, now, q[k].due, q, r, c)
+            rank = np.inf if r.dc and not feasible else rank_of(k, q[k].low, q, r, c)
+            s.todo[k - i].rank = rank
+    if r.by_policy:
+        sort_todo(j - i, s)
+    for k in range(j - i):
+        members[k] = s.todo[k].task
+
+
+@kernel
+def run(q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-untyped-def]
+    """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
+
+    Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
+    or, in EDF order, at another task's deadline, and each test returns the next such
+    deadline; so the first that is admitted is the smallest one.
+
+    Returns
+    -------
+    float
+        The offer to `probe`, nan if there is none.
+    """
+    size, i, answer = len(q), 0, np.nan
+    while i < size:
+        now, j = q[i].arrival, i + 1
+        while j < size and q[j].arrival == now:
+            j += 1
+        dispatch(now, not r.test_first, d, q, r, s, c)
+        batch_order(i, j, now, members, q, r, s, c)
+        for k in range(j - i):
+            x = members[k]
+            given, ceiling, bargains = deadline[x], now + r.negotiate * deadline[x], x == probe
+            if bargains:
+                given, ceiling = earliest(x, now, q, r, c) - now, np.inf
+            while True:
+                admitted[x], due = decide(x, now, now + given, q, r, s, c)
+                if admitted[x]:
+                    deadline[x] = given
+                    break
+                if not bargains and r.negotiate > 0:
+                    due, bargains = earliest(x, now, q, r, c), True
+                elif not due > now + given:
+                    due = np.nextafter(now + given, np.inf)
+                if not bargains or due == np.inf or not meets(due, ceiling):
+                    break
+                given = due - now
+                while now + given < due:  # so that arrival + deadline reproduces it
+                    given = np.nextafter(given, np.inf)
+            if x == probe:  # what it would get is known; nobody else matters
+                answer, j = given if admitted[x] else np.nan, size
+                break
+            if r.commit:
+                dispatch(now, True, d, q, r, s, c)
+        i = j
+    dispatch(np.inf, True, d, q, r, s, c)
+    return answer
+
+
+@kernel
+def run_all_admitted(q, r, waiting, drop, d, c):  # type: ignore[no-untyped-def]
+    """Simulate all-nodes policies without admission control (FIFOANNA, EDFANNA).
+
+    The cluster is a single server: whenever it is free, the first in rank among those
+    that have arrived starts, late or not.
+    """
+    size = len(q)
+    length, i, now, turn = 0, 0, -np.inf, 0
+    while i < size or length > 0:
+        if length == 0:
+            now = max(now, q[i].arrival)
+        while i < size:
+            tie = same_instant(q[i].arrival, now)
+            if not (tie and (length == 0 or r.test_first)) and not (q[i].arrival < now and not tie):
+                break
+            stop = i + 1
+            while stop < size and q[stop].arrival == q[i].arrival:
+                stop += 1
+            for k in range(i, stop):
+                length = push(waiting, length, q[k].key, k)
+            i = stop
+        x = waiting[0].nodes  # the second field breaks ties: here the table order
+        length = pop(waiting, length)
+        n = fastest(q[x].sigma, c.least, r.nodes) if r.best else r.nodes
+        finish = now + duration(q[x].sigma, n, c.unit, c.fixed)
+        if drop and not meets(finish, q[x].due):
+            continue
+        d[x].nodes, d[x].start, d[x].estimate, d[x].end, d[x].turn = n, now, finish, finish, turn
+        turn += 1
+        # by the formula for n > N* the last send may end after the task
+        now = max(finish, now + q[x].sigma * r.cms + n * r.st) if r.shared else finish
+
+
+@kernel
+def mark_missed(due, end, admitted, missed):  # type: ignore[no-untyped-def]
+    """Mark the admitted tasks that did not finish by their deadline."""
+    for i in range(len(due)):
+        missed[i] = admitted[i] and not meets(end[i], due[i])

@@ -1,0 +1,179 @@
+"""Tasks from files: CSV tables and job logs in the Standard Workload Format."""
+
+import os
+import re
+
+import numpy as np
+import pandas as pd
+
+from dlsim import files
+from dlsim.errors import InputError
+from dlsim.realtime.draws import (
+    MOST_VALUE,
+    Seed,
+    check_positive,
+    frame,
+    plain_seed,
+    realised_load,
+    signed,
+    streams,
+)
+from dlsim.realtime.model import Cluster
+from dlsim.realtime.partition import least_times
+
+
+def from_csv(path: files.StrPath) -> pd.DataFrame:
+    """Read tasks from a CSV file with the columns arrival, sigma and deadline.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip; sorted by arrival. A column ``task`` gives the ids (whole
+        numbers where all of them are, else text), otherwise tasks count from 0. Further
+        columns are kept, for an order of one's own.
+
+    Returns
+    -------
+    DataFrame
+        The tasks (`dlsim.realtime.workload`). ``attrs``: load, realised load and seed are None,
+        because a table names neither cluster nor law; horizon is the last arrival.
+
+    Raises
+    ------
+    InputError
+        For a size or deadline that is not positive, a negative or falling arrival, an
+        id used twice, no task at all, or a broken file; names file, line and field.
+    """
+    wanted = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
+    tasks = files.read_csv(path, wanted, {"task": "text"}, ascending="arrival", unique="task")
+    if tasks.empty:
+        raise InputError(f"{os.fspath(path)}: holds no task; give one line per task")
+    ids = tasks.pop("task") if "task" in tasks else range(len(tasks))
+    whole = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
+    tasks.index = pd.Index(ids, dtype=np.int64 if whole else object, name="task")
+    tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
+    return signed(tasks, path, horizon=float(tasks["arrival"].iloc[-1]), skipped={})
+
+
+def _why_skipped(jobs: pd.DataFrame, processors: pd.Series, tasks: pd.DataFrame) -> pd.Series:
+    """Say for every job of a log why it is no task; "" where it is one."""
+    why = pd.Series("", index=jobs.index, dtype=object)
+    for reason, bad in (  # the first one counts
+        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
+        ("no submit time", jobs["submit"] < 0),
+        ("run time not above 0", jobs["run_time"] <= 0),
+        ("no processors", processors <= 0),
+        ("value out of range", (tasks > MOST_VALUE).any(axis=1) | (tasks["sigma"] == 0)),
+    ):
+        why[bad & (why == "")] = reason
+    return why
+
+
+def _job_index(numbers: pd.Series, notes: list[str]) -> pd.Index:
+    if numbers.is_unique and ((numbers % 1 == 0) & (numbers.abs() < 2**53)).all():
+        return pd.Index(numbers.astype(np.int64), name="task")
+    notes.append("job numbers are not different whole numbers; tasks are counted from 0")
+    return pd.RangeIndex(len(numbers), name="task")
+
+
+def from_swf(
+    path: files.StrPath,
+    cluster: Cluster,
+    *,
+    work_per_unit: float | None = None,
+    dc_ratio: float = 2.0,
+    time_scale: float = 1.0,
+    max_jobs: int | None = None,
+    seed: Seed = 0,
+    limit: int = files.LIMIT,
+) -> pd.DataFrame:
+    r"""Make divisible tasks of the jobs of a log in the Standard Workload Format.
+
+    A log knows neither data sizes nor deadlines; how a job becomes a task is this rule:
+
+    - arrival = (submit time - that of the first usable job) * `time_scale`;
+    - sigma = processors * run time / `work_per_unit`, with the allocated processors,
+      or the requested ones where those are unknown;
+    - deadline = U[0.5, 1.5] * `dc_ratio` * E, but never below E, the minimum execution
+      time E(sigma, min(N, N*)) on `cluster`.
+
+    Jobs without run time, processors or submit time, lines for a part of a job (status
+    2, 3, 4) and numbers beyond `MOST_VALUE` are skipped and counted. Log and cluster are
+    not matched otherwise: the realised load is what follows.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip.
+    cluster : Cluster
+        Where the tasks are to run.
+    work_per_unit : float, optional
+        Processor-seconds of the log that are one unit of data. Default ``cluster.cps``:
+        a task then costs the nodes as much computation as the job took, and its
+        transmission comes on top. Must be given where cps = 0.
+    dc_ratio : float
+        Mean deadline over minimum execution time (the authors' later DCRatio).
+    time_scale : float
+        Factor on the times between arrivals; 0.5 doubles the load.
+    max_jobs : int, optional
+        Only the first so many usable jobs; the others count as skipped.
+    seed : int or numpy.random.SeedSequence
+        For the deadlines; every line of the log has its own draw, whatever is skipped.
+    limit : int
+        Most bytes read, after decompression.
+
+    Returns
+    -------
+    DataFrame
+        The tasks (`dlsim.realtime.workload`), by job number; counted from 0 where job numbers
+        are not different whole numbers, which ``attrs["notes"]`` then says.
+        ``attrs["skipped"]`` maps reasons to numbers of jobs, ``attrs["notes"]`` lists
+        oddities of the log. The horizon is the last arrival; the nominal load is None,
+        and so is the realised one where all tasks arrive at once.
+
+    Raises
+    ------
+    InputError
+        For a parameter out of range, a broken file (names file, line and field) or a
+        log without one usable job.
+
+    References
+    ----------
+    Deadlines: the authors' later simulator, as told in section 5.1 of X. Lin, J. Deogun,
+    Y. Lu, S. Goddard, "Real-Time Divisible Load Scheduling with Inserted Idle Times"
+    (paper I). The rest is this suite's.
+    """
+    unit = cluster.cps if work_per_unit is None else work_per_unit
+    rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
+    check_positive(**rule)
+    if max_jobs is not None and not (isinstance(max_jobs, int) and max_jobs >= 1):
+        raise InputError(f"max_jobs must be a whole number of at least 1, got {max_jobs!r}")
+    jobs, _, notes = files.read_swf(path, limit)
+    draws = 0.5 + streams(seed)["deadlines"].random(len(jobs))
+    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    with np.errstate(over="ignore"):
+        sigma = processors * jobs["run_time"] / unit
+        least = least_times(sigma, cluster)
+        deadline = least * np.maximum(1.0, dc_ratio * draws)
+        tasks = frame(jobs["submit"] * time_scale, sigma, deadline)
+    why = _why_skipped(jobs, processors, tasks)
+    order = jobs["submit"][why == ""].sort_values(kind="stable").index
+    if order.empty:
+        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
+        raise InputError(f"{os.fspath(path)}: no job that could be a task ({counts})")
+    tasks = tasks.loc[order[:max_jobs]]
+    why[order[len(tasks) :]] = "beyond max_jobs"
+    tasks["arrival"] -= tasks["arrival"].iloc[0]
+    tasks.index = _job_index(jobs["job"][tasks.index], notes)
+    horizon = float(tasks["arrival"].iloc[-1])
+    lasts = horizon > 1 / MOST_VALUE
+    return signed(
+        tasks,
+        path,
+        realised_load=realised_load(tasks, cluster, horizon) if lasts else None,
+        horizon=horizon,
+        seed=plain_seed(seed),
+        reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
+        skipped={str(k): int(n) for k, n in why[why != ""].value_counts().items()},
+        notes=notes,
+    )

@@ -1,0 +1,485 @@
+r"""How a load is split over nodes that are released at different instants.
+
+Release times come as *pools*: groups (time, nodes) in ascending order, so that the cost
+follows the number of groups, not of nodes. With :math:`w = \sigma(\tau + \chi)` (paper I
+writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\beta =
+\chi/(\tau+\chi)`:
+
+* remodel of [6]: :math:`\chi_i = \chi E/(E + p_i)`, estimate
+  :math:`r_n + \sigma\tau/(1 - \prod \beta_i)`, written as :math:`\sigma / H` with
+  :math:`H = \sum_i \frac{1}{\tau + \chi_i} \prod_{j<i} \beta_j`, which needs no difference;
+* equal finish, eqs. (2)-(4): :math:`e - r_n = (w - \sum p_i)/n`;
+* true optimum: a run of m nodes that the link keeps busy from release r carries
+  :math:`(e - r)/u_m` with u_m of `dlsim.realtime.partition`; the runs sum to sigma;
+* several rounds (UMR): :math:`c_{j+1} = \theta c_j + \kappa`, :math:`\theta = \chi/(n\tau)`,
+  :math:`\kappa = (SC/n - ST)/\tau`.
+"""
+
+import numpy as np
+
+from dlsim.kernel import TOL, kernel, meets, same_instant
+from dlsim.realtime.model import MOST_ROUNDS
+
+#: What a load was split by, after a constraint was tested.
+OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY = range(8)
+KINDS = (
+    "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
+    "rounds from releases",
+)  # fmt: skip
+
+#: Of the rounds that reach the least makespan to within this part, the fewest are taken.
+ROUND_GAIN = 1e-9
+
+
+@kernel
+def remodelled_time(pool, groups, sigma, cms, cps, time):  # type: ignore[no-untyped-def]
+    r"""Return the estimated execution time of [6], counted from r_n.
+
+    Parameters
+    ----------
+    pool : recarray of (time, nodes)
+        Release times.
+    groups : int
+        Entries of the pool that count.
+    sigma, cms, cps : float
+        Data size and unit costs.
+    time : float
+        E(sigma, n), the execution time on nodes released together.
+
+    Returns
+    -------
+    float
+        :math:`\hat E \le E`.
+    """
+    last = pool[groups - 1].time
+    total, passed = 0 * time, 1 + 0 * time
+    for k in range(groups):
+        chi, m = cps * time / (time + (last - pool[k].time)), pool[k].nodes
+        if m == 1 or chi == 0:
+            total = total + passed / (cms + chi)
+            passed = passed * chi / (cms + chi)
+        elif cms == 0:
+            total = total + m / chi
+        else:
+            decay = -m * np.log1p(cms / chi)
+            total = total - passed * np.expm1(decay) / cms
+            passed = passed * np.exp(decay)
+    return sigma / total
+
+
+@kernel
+def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
+    """Return the sum of p_i = r_n - r_i over the nodes of a pool (paper I, section 4.2).
+
+    Returns
+    -------
+    float
+        Node time.
+    """
+    last = pool[groups - 1].time
+    total = 0 * last
+    for k in range(groups):
+        total += pool[k].nodes * (last - pool[k].time)
+    return total
+
+
+@kernel
+def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-def]
+    """Tell whether successive releases lie at least sigma Cms apart (Constraint 1).
+
+    Parameters
+    ----------
+    pool : recarray of (time, nodes)
+        Release times.
+    groups : int
+        Entries of the pool that count.
+    send : float
+        sigma Cms.
+    skip_ties : bool
+        Do not ask pairs of equal release times.
+
+    Returns
+    -------
+    bool
+        True for a single node.
+    """
+    for k in range(groups):
+        time = pool[k].time
+        if pool[k].nodes > 1 and not skip_ties and send > 0:  # however short the send
+            return False
+        if k > 0 and not meets(pool[k - 1].time + send, time):
+            return False
+    return True
+
+
+@kernel
+def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyped-def]
+    """Tell whether no send of shares (3)-(4) lasts beyond the next release (Constraint 2).
+
+    Parameters
+    ----------
+    pool : recarray of (time, nodes)
+        Release times.
+    groups : int
+        Entries of the pool that count.
+    end : float
+        Common finish e of eq. (2).
+    part : float
+        Cms / (Cms + Cps): the part of a node's time that its send takes.
+    skip_ties : bool
+        Do not ask pairs of equal release times.
+
+    Returns
+    -------
+    bool
+        True for a single node.
+    """
+    for k in range(groups):
+        sent = pool[k].time + (end - pool[k].time) * part
+        if pool[k].nodes > 1 and not skip_ties and (end - pool[k].time) * part > 0:
+            return False
+        if k + 1 < groups and not meets(sent, pool[k + 1].time):
+            return False
+    return True
+
+
+@kernel
+def carried(pool, groups, end, part, unit):  # type: ignore[no-untyped-def]
+    """Return the most data that nodes can receive and compute by `end`.
+
+    Every node takes all it can, in order of release: what is moved to a later node gains
+    less than it loses (Chuprat and Baruah, RTCSA 2008, with another proof).
+
+    Parameters
+    ----------
+    pool : recarray of (time, nodes)
+        Release times.
+    groups : int
+        Entries of the pool that count.
+    end : float
+        Finish of all nodes.
+    part : float
+        Cms / (Cms + Cps).
+    unit : ndarray
+        Time per unit of data by number of nodes, of a `Table`.
+
+    Returns
+    -------
+    float
+        Data.
+    """
+    total, head, run = 0 * end, pool[0].time, 0
+    for k in range(groups):
+        time = pool[k].time
+        if not time < end:
+            break
+        if run > 0 and time > head + (end - head) * reach_of(run, part, unit):
+            total = total + (end - head) / unit[run]
+            head, run = time, 0
+        run += pool[k].nodes
+    if run > 0:
+        total = total + (end - head) / unit[run]
+    return total
+
+
+@kernel
+def reach_of(run, part, unit):  # type: ignore[no-untyped-def]
+    """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m.
+
+    Parameters
+    ----------
+    run : int
+        Nodes m that follow one another without a pause of the link.
+    part : float
+        Cms / (Cms + Cps) = Cms / u_1.
+    unit : ndarray
+        Time per unit of data by number of nodes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    return part * unit[1] / unit[run]
+
+
+@kernel
+def optimum(pool, groups, sigma, part, unit):  # type: ignore[no-untyped-def]
+    """Return the least completion of a load in one round, and how many nodes serve.
+
+    Only nodes released before the completion serve; what they carry by then is concave
+    in it, so Newton's steps from below end at the root (theory: block form of the optimum).
+
+    Parameters
+    ----------
+    pool : recarray of (time, nodes)
+        Release times.
+    groups : int
+        Entries of the pool that count.
+    sigma : float
+        Data size.
+    part : float
+        Cms / (Cms + Cps).
+    unit : ndarray
+        Time per unit of data by number of nodes, of a `Table`.
+
+    Returns
+    -------
+    end : float
+        Completion.
+    nodes, groups : int
+        Nodes that receive data, and entries of the pool that they fill.
+    """
+    low, high = 1, groups  # group k serves iff those before it carry less than sigma by then
+    while low < high:
+        middle = (low + high + 1) // 2
+        time = pool[middle - 1].time
+        if carried(pool, middle - 1, time, part, unit) < sigma:
+            low = middle
+        else:
+            high = middle - 1
+    if low > 1:  # nothing but a rounding would be left for the last group
+        before = carried(pool, low - 1, pool[low - 1].time, part, unit)
+        alone = pool[low - 1].time + (sigma - before) * unit[1]
+        if same_instant(alone, pool[low - 1].time):
+            low -= 1
+    origin, nodes, waits = pool[0].time, 0, 0 * sigma
+    for k in range(low):
+        nodes += pool[k].nodes
+        waits = waits + pool[k].nodes * (pool[k].time - origin)
+    end = max((sigma * unit[1] + waits) / nodes, pool[low - 1].time - origin)
+    heads = groups + 1
+    while True:
+        data, slope, count = sigma, 0 * sigma, 0
+        head, run = 0 * end, 0
+        for k in range(low):
+            time = pool[k].time - origin
+            if run > 0 and time > head + (end - head) * reach_of(run, part, unit):
+                data, slope, count = data + head / unit[run], slope + 1 / unit[run], count + 1
+                head, run = time, 0
+            run += pool[k].nodes
+        data, slope, count = data + head / unit[run], slope + 1 / unit[run], count + 1
+        end = max(end, data / slope)
+        if count >= heads or count == 1:
+            return origin + end, nodes, low
+        heads = count
+
+
+@kernel
+def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
+
+    .. math:: n \sum_{j<M} c_j = \sigma, \quad c_{j+1} = \theta c_j + \kappa, \quad
+              \theta = \frac{\chi}{n \tau}, \quad \kappa = \frac{SC/n - ST}{\tau}
+
+    Solved from the end where the recurrence shrinks errors: c_0 for theta <= 1, else
+    c_{M-1} by the inverse recurrence.
+
+    Parameters
+    ----------
+    j : int
+        Round.
+    sigma : float
+        Data size.
+    n, rounds : int
+        Nodes and rounds M.
+    cms, cps, st, sc : float
+        Costs of the cluster, cms > 0.
+
+    Returns
+    -------
+    float
+        Data per node; not positive where M rounds are too many.
+    """
+    ratio, step, place = cps / (n * cms), (sc / n - st) / cms, j
+    if ratio > 1:
+        ratio, step, place = 1 / ratio, -step / ratio, rounds - 1 - j
+    power, below, total = 1 + 0 * ratio, 0 * ratio, 0 * ratio
+    here, there = power, below  # ratio^place and 1 + ratio + ... + ratio^(place-1)
+    for k in range(1, rounds):
+        below = below + power
+        power = power * ratio
+        total = total + below
+        if k == place:
+            here, there = power, below
+    return here * ((sigma / n - step * total) / (below + power)) + step * there
+
+
+@kernel
+def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    """Return the chunk c_0 of the first round, 0 if some chunk would not be positive.
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n, rounds : int
+        Nodes and rounds M.
+    cms, cps, st, sc : float
+        Costs of the cluster, cms > 0.
+
+    Returns
+    -------
+    float
+        Data per node.
+    """
+    first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
+    last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
+    least = TOL * sigma / n  # chunks grow or shrink throughout; a rounding is no chunk
+    return first if first > least and last > least else 0 * first
+
+
+@kernel
+def rounds_time(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    r"""Return the makespan of UMR on n nodes released together, and its rounds.
+
+    .. math:: n (ST + \tau c_0) + M\,SC + \chi\sigma/n
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    n, rounds : int
+        Nodes, and rounds M; lowered to the most with positive chunks. 0: the fewest
+        that reach the least makespan of 1..64.
+    cms, cps, st, sc : float
+        Costs of the cluster, cms > 0.
+
+    Returns
+    -------
+    time : float
+        Makespan.
+    rounds : int
+        M.
+    """
+    low, high = (1, MOST_ROUNDS) if rounds == 0 else (rounds, rounds)
+    best = np.inf
+    while best == np.inf:  # one round always has a positive chunk
+        for m in range(low, high + 1):
+            chunk = first_chunk(sigma, n, m, cms, cps, st, sc)
+            if chunk > 0:
+                best = min(best, n * (st + cms * chunk) + m * sc + cps * sigma / n)
+        low, high = (low - 1, high - 1) if best == np.inf else (low, high)
+    for m in range(low, high + 1):
+        chunk = first_chunk(sigma, n, m, cms, cps, st, sc)
+        time = n * (st + cms * chunk) + m * sc + cps * sigma / n
+        if chunk > 0 and time <= best + ROUND_GAIN * best:
+            return time, m
+    return best, low
+
+
+@kernel
+def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+    """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
+
+    The makespan is not monotone in n: every n is tried.
+
+    Parameters
+    ----------
+    start, limit : float
+        Start and latest admissible finish.
+    sigma : float
+        Data size.
+    low, high, rounds : int
+        Range of n; rounds as in `rounds_time`.
+    cms, cps, st, sc : float
+        Costs of the cluster, cms > 0.
+
+    Returns
+    -------
+    n : int
+        0 where no n meets the deadline.
+    least : float
+        Smallest makespan of the n that were tried and do not.
+    """
+    least = np.inf
+    for n in range(low, high + 1):
+        time, _ = rounds_time(sigma, n, rounds, cms, cps, st, sc)
+        if start + time <= limit:
+            return n, least
+        least = min(least, time)
+    return 0, least
+
+
+@kernel
+def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):  # type: ignore[no-untyped-def]
+    """Lay one task out: every send and computation, in order of transmission.
+
+    Parameters
+    ----------
+    kind : int
+        One of `KINDS`.
+    release : ndarray of float, shape (n,) or more
+        When each node is released, ascending; at least the task's start.
+    n : int
+        Nodes that receive data.
+    sigma : float
+        Data size.
+    rounds : int
+        Rounds of the multi-round kinds, as planned; 1 otherwise.
+    end : float
+        Planned completion, which the true optimum is laid out by.
+    costs : tuple of float
+        Cms, Cps, ST, SC.
+    unit, lead : ndarray
+        Coefficients of the `Table` of E(n).
+    shared : bool
+        Whether pieces queue for the link as well.
+    out : ndarray of float, shape (base + n * rounds, 4) or more
+        Output, round after round: share alpha, send_start, send_end, compute_end.
+    base : int
+        Its first row.
+
+    Returns
+    -------
+    completion : float
+        Finish of the last node.
+    link : float
+        End of the last send.
+    """
+    cms, cps, st, sc = costs
+    w, last = cms + cps, release[n - 1]
+    together = kind == OPR or kind == EQUAL or kind == ROUNDS
+    clock = last if together else release[0]
+    time = sigma * unit[n]
+    load = sigma / n  # equal shares and pieces
+    shift, chi = 0 * sigma, cps
+    if kind == OPR:
+        load = (lead[n] + sigma * unit[n]) / w
+    elif kind == EVEN:
+        for i in range(n):
+            shift += last - release[i]
+        shift = (sigma * w - shift) / n
+    elif kind == REMODEL:
+        total, passed = 0 * sigma, 1 + 0 * sigma
+        for i in range(n):
+            chi = cps * time / (time + (last - release[i]))
+            total += passed / (cms + chi)
+            passed *= chi / (cms + chi)
+        chi = cps * time / (time + (last - release[0]))
+        load = sigma / total / (cms + chi)
+    completion = clock
+    for j in range(rounds):
+        if kind == ROUNDS or kind == ROUNDS_EARLY:
+            load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
+        for i in range(n):
+            row = base + j * n + i
+            if kind == PIECES and not shared:
+                clock = release[i]
+            elif not together:
+                clock = max(clock, release[i])
+            if kind == EVEN:
+                load = (shift + (last - release[i])) / w
+            elif kind == OPTIMUM:
+                load = (end - clock) / w
+            out[row, 0], out[row, 1] = load / sigma, clock
+            clock = clock + (st + load * cms)
+            begins = clock if j == 0 else max(clock, out[row - n, 3])
+            out[row, 2], out[row, 3] = clock, begins + (sc + load * cps)
+            completion = max(completion, out[row, 3])
+            if kind == OPR:
+                load = load * (cps / w) - st / w
+            elif kind == REMODEL and i + 1 < n:
+                ahead = cps * time / (time + (last - release[i + 1]))
+                load, chi = load * chi / (cms + ahead), ahead
+    return completion, clock

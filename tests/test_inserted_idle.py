@@ -1,0 +1,288 @@
+"""Paper I's policies: by hand, against the exact twin, and every reading alone."""
+
+from fractions import Fraction as Q
+
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.realtime import SWITCHES, Schedule, simulate
+from tests.strategies import (
+    ALL_ROWS,
+    IN_LINE,
+    ROWS_I,
+    SCALE,
+    Instance,
+    chunk_differences,
+    close,
+    differences,
+    seeded_for,
+)
+from tests.twins import inserted
+
+COUNTS = ["s_iits", "opt_iits", "opt_iits_ii", "non_positive"]
+
+
+def count_differences(records: inserted.Records, s: Schedule) -> list[str]:
+    """List the counting rules whose numbers differ; no number where the twin has none."""
+    if records.counts is None:
+        with pytest.raises(InputError):
+            s.counts  # noqa: B018
+        return []
+    assert list(s.counts.columns) == COUNTS
+    assert sorted(s.counts.index) == sorted(inserted.RULES)
+    assert s.counts.index.name == "rule"
+    assert (s.counts.dtypes == "Int64").all()
+    found = []
+    for rule, wanted in records.counts.items():
+        row = [None if pd.isna(x) else int(x) for x in s.counts.loc[rule]]
+        if row != wanted:
+            found.append(f"counts of {rule}: twin {wanted}, engine {row}")
+    return found
+
+
+def disagreements(
+    instance: Instance, policy: str, reading: dict[str, str], records: inserted.Records
+) -> list[str]:
+    """List whatever the engine does otherwise than the twin."""
+    s = instance.simulate(policy, reading)
+    found = differences(records, s)
+    if not found:
+        pieces = reading.get("split") == "piece" and ALL_ROWS[policy].nodes == "user"
+        found = ([] if pieces else chunk_differences(records, s)) + count_differences(records, s)
+        s.check()
+    return found
+
+
+def rows_of(records: inserted.Records) -> list[tuple]:
+    """Return what a table shows."""
+    return [(r.start, r.nodes, r.estimate, r.completion) if r.admitted else () for r in records]
+
+
+# --- by hand ---------------------------------------------------------------------------------
+# Exact figures worked out by hand; (start, nodes, estimate, completion) or None.
+
+
+def cluster(nodes: int, cms: int, cps: int, rows: list[tuple], keys: list[int] | None = None):
+    """Build a cluster without set-up times and its tasks."""
+    fractions = [tuple(Q(x) for x in row) for row in rows]
+    return Instance(nodes, Q(cms), Q(cps), Q(0), Q(0), fractions, keys or [0] * len(rows))
+
+
+GAMMA = cluster(2, 1, 2, [(0, 5, 9)])
+THREE = cluster(2, 1, 3, [(0, Q(21, 4), 21), (0, 14, 54), (1, 7, 60)])
+WEAKER = cluster(2, 1, 3, [(0, 3, 12), (0, 14, 50)])
+#: Two nodes free at 0 and 10 for a task of one unit that insists on both.
+NEGATIVE = cluster(2, 1, 3, [(0, Q(5, 2), 10), (0, 1, 20)], [0, 0])
+
+FIRST, WHOLE = (0, 1, 21, 21), (0, 2, Q(77, 2), Q(77, 2))
+REMODELLED = (0, 2, Q(529, 11), Q(424, 11))
+THIRD = (Q(77, 2), 2, Q(109, 2), Q(109, 2))
+BY_HAND = [
+    *[(GAMMA, p, {}, [(0, 2, 9, 9)]) for p in ROWS_I if p.split("-")[-1] in
+      ("MN", "DLT", "I", "II", "EXACT", "N") and "EQ" not in p and "UMR" not in p],
+    *[(THREE, p, {}, [FIRST, (21, 2, 53, 53), None]) for p in ("FIFO-OPR-MN", "EDF-OPR-MN")],
+    *[(THREE, p, {}, [FIRST, REMODELLED, None]) for p in ("FIFO-DLT", "EDF-DLT")],
+    *[(THREE, p, {}, [FIRST, WHOLE, THIRD])
+      for p in ("FIDO-I", "FIDO-II", "EDDO-I", "EDDO-II", "FIFO-EXACT", "EDF-EXACT-N")],
+    *[(THREE, p, {"release": "finish"},
+       [FIRST, REMODELLED, (Q(423, 11), 2, Q(61767, 1133), Q(61741, 1133))])
+      for p in ("FIFO-DLT", "EDF-DLT")],
+    *[(WEAKER, p, {}, [(0, 1, 12, 12), (0, 2, Q(694, 17), Q(616, 17))])
+      for p in ("FIFO-DLT", "FIDO-I", "EDDO-I")],
+    *[(WEAKER, p, {}, [(0, 1, 12, 12), (0, 2, 34, 34)]) for p in ("FIDO-II", "EDDO-II")],
+    (NEGATIVE, "FIFO-US", {}, [(0, 1, 10, 10), (0, 2, 12, 12)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("instance", "policy", "reading", "wanted"), BY_HAND)
+def test_hand_cases(instance, policy, reading, wanted):
+    records = instance.exact(policy, reading)
+    assert rows_of(records) == [row or () for row in wanted]
+    assert disagreements(instance, policy, reading, records) == []
+
+
+@pytest.mark.parametrize(
+    ("instance", "policy", "shares"),
+    [
+        (GAMMA, "FIFO-DLT", [[Q(3, 5), Q(2, 5)]]),
+        (THREE, "FIFO-DLT", [[1], [Q(53, 77), Q(24, 77)]]),
+        (THREE, "FIDO-I", [[1], [Q(11, 16), Q(5, 16)], [Q(4, 7), Q(3, 7)]]),
+        (WEAKER, "FIDO-I", [[1], [Q(11, 17), Q(6, 17)]]),
+        (WEAKER, "EDDO-II", [[1], [Q(17, 28), Q(11, 28)]]),
+    ],
+)
+def test_hand_shares(instance, policy, shares):
+    records = [r for r in instance.exact(policy) if r.admitted]
+    assert [[c.alpha for c in r.chunks] for r in records] == shares
+    chunks = instance.simulate(policy).chunks
+    found = [rows.tolist() for _, rows in chunks.groupby("task")["alpha"]]
+    assert found == [pytest.approx([float(x) for x in row]) for row in shares]
+
+
+@pytest.mark.parametrize(
+    ("instance", "policy", "row"),
+    [
+        (WEAKER, "FIFO-DLT", [1, 0, 1, 0]),
+        (WEAKER, "EDF-DLT", [1, 0, 1, 0]),
+        (THREE, "FIFO-DLT", [1, 1, 1, 0]),
+        (NEGATIVE, "FIFO-US", [1, 0, 0, 1]),
+    ],
+)
+def test_hand_counts(instance, policy, row):
+    # case 4: with r = (0, 10) Constraint 1 holds and yet (3)-(4) = (7/4, -3/4)
+    for rule in ("arrival", "admitted", "dispatched"):
+        assert instance.exact(policy).counts[rule] == row
+        assert instance.simulate(policy).counts.loc[rule].tolist() == row
+
+
+# --- the exact twin ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", IN_LINE)
+def test_every_decision_is_the_twins(policy):
+    count, uneven, refused = round(25 * SCALE), 0, 0
+    for k in range(count):
+        _, instance, reading = seeded_for(policy, k)
+        records = instance.exact(policy, reading)
+        found = disagreements(instance, policy, reading, records)
+        assert found == [], (k, policy, reading, instance)
+        uneven += sum(r.nodes > 1 and r.start < r.chunks[-1].send_start for r in records)
+        refused += sum(not r.admitted for r in records)
+    print(f"{policy}: {count} instances, {uneven} tasks on several nodes, {refused} refused")
+    assert uneven > 0
+    assert refused > 0
+
+
+USERS = [name for name, row in ROWS_I.items() if row.nodes == "user"]
+#: The policies on which a switch acts, where these are not all that plan in line.
+ACTS_ON = {
+    "mn_count": [n for n in IN_LINE if ALL_ROWS[n].nodes != "user"],
+    "release": [n for n in ROWS_I if ALL_ROWS[n].partition not in ("opr", "pieces", "exact")],
+    "commit": [n for n in ROWS_I if ALL_ROWS[n].partition not in ("opr", "equal", "umr")],
+    "batch_order": [n for n in IN_LINE if ALL_ROWS[n].order != "fifo"],
+    "batch_commit": [n for n in IN_LINE if ALL_ROWS[n].order != "fifo"],
+    "same_time": [n for n in IN_LINE if ALL_ROWS[n].order != "fifo"],
+    "split": USERS,
+}  # fmt: skip
+#: What a switch needs beside it: one node is an inserted idle time only among all N.
+BESIDE = {"count_single": {"scope": "all"}, "mn_order": {"backfill": "on"}}
+
+
+@pytest.mark.parametrize("switch", inserted.DEFAULTS)
+def test_every_switch_alone_is_the_twins(switch):
+    """One switch changed on the same instances: it agrees, and it matters somewhere."""
+    moved = count = 0
+    for policy in ACTS_ON.get(switch, IN_LINE):
+        for k in range(round(6 * SCALE)):
+            base = BESIDE.get(switch, {})
+            _, instance, _ = seeded_for(policy, (switch, k), base)
+            default = instance.exact(policy, base)
+            for value in SWITCHES[switch][1:]:
+                reading = base | {switch: value}
+                records = instance.exact(policy, reading)
+                found = disagreements(instance, policy, reading, records)
+                assert found == [], (k, policy, reading, instance)
+                counted = records.counts is not None and records.counts != default.counts
+                moved += counted or rows_of(records) != rows_of(default)
+                count += 1
+    print(f"{switch}: {count} instances, moved {moved}")
+    assert moved > 0
+
+
+@pytest.mark.parametrize("policy", IN_LINE)
+def test_two_switches_at_once_are_the_twins(policy):
+    """Readings that reach deep into the planner, together."""
+    pairs = [("release", "finish"), ("commit", "last"), ("link", "shared"), ("backfill", "on"),
+             ("mn_count", "frozen"), ("same_time", "test")]  # fmt: skip
+    for k in range(round(SCALE)):
+        for i, one in enumerate(pairs):
+            for two in pairs[:i]:
+                reading = dict([one, two])
+                _, instance, _ = seeded_for(policy, (k, *one, *two), reading)
+                records = instance.exact(policy, reading)
+                found = disagreements(instance, policy, reading, records)
+                assert found == [], (k, policy, reading, instance)
+
+
+@pytest.mark.parametrize("order", ["FIFO", "EDF"])
+def test_backfilling_opr_is_paper_m(order):
+    """FIFO-OPR-MN whose tasks may be passed is FIFOMN, exactly; EDF likewise."""
+    moved = 0
+    for k in range(round(60 * SCALE)):
+        name = f"{order}-OPR-MN"
+        _, instance, _ = seeded_for(name, ("backfill", k), {})
+        records = instance.exact(f"{order}MN")
+        line = instance.exact(name, {"backfill": "on"})
+        for one, other in zip(records, line, strict=True):
+            assert (one.start, one.nodes, one.completion) == (
+                other.start, other.nodes, other.completion,
+            )  # fmt: skip
+        whole = instance.simulate(f"{order}MN").tasks
+        pd.testing.assert_frame_equal(whole, instance.simulate(name, {"backfill": "on"}).tasks)
+        moved += instance.exact(name) != line
+    assert moved > 0
+
+
+def test_opr_in_line_is_paper_m_without_overtaking():
+    for k in range(round(60 * SCALE)):
+        _, instance, _ = seeded_for("EDF-OPR-MN", ("strict", k), {})
+        for order in ("FIFO", "EDF"):
+            strict = instance.simulate(f"{order}MN", {"mn_order": "strict"}).tasks
+            pd.testing.assert_frame_equal(strict, instance.simulate(f"{order}-OPR-MN").tasks)
+
+
+def test_no_completion_is_after_its_estimate():
+    """The safety theorem of the remodel, and what every other partition promises."""
+    early = 0
+    for policy in ROWS_I:
+        for k in range(round(10 * SCALE)):
+            _, instance, reading = seeded_for(policy, ("safe", k))
+            tasks = instance.simulate(policy, reading).tasks.dropna(subset="completion")
+            late = tasks["completion"] > tasks["estimate"] * (1 + 1e-9)
+            assert not late.any(), (k, policy, reading, instance)
+            assert not tasks["missed"].any()
+            early += int((tasks["completion"] < tasks["estimate"] * (1 - 1e-9)).sum())
+    assert early > 0
+
+
+# --- user splits ---------------------------------------------------------------------------------
+
+
+def test_pieces_are_admitted_one_by_one():
+    # two nodes, two pieces of 2 units each: the second task's pieces end at 8 and 16
+    rows = [(0, 2, 9), (0, 4, 12)]
+    instance = cluster(2, 1, 3, rows, [0, 0])
+    assert instance.user_nodes == [1, 2]
+    whole = instance.simulate("FIFO-US")
+    assert whole.tasks["admitted"].tolist() == [True, False]
+    assert whole.reject_ratio == 1 / 2
+    for policy in ("FIFO-US", "EDF-US"):
+        records = instance.exact(policy, {"split": "piece"})
+        s = instance.simulate(policy, {"split": "piece"})
+        assert differences(records, s) == []
+        assert s.tasks["nodes"].tolist() == [1, 1]
+        assert s.reject_ratio == pytest.approx(1 / 4)
+        s.check()
+
+
+@pytest.mark.parametrize("policy", USERS)
+def test_rejected_fractions_are_the_twins(policy):
+    halves = 0
+    for k in range(round(25 * SCALE)):
+        reading = {"split": "piece"}
+        _, instance, _ = seeded_for(policy, ("fraction", k), reading)
+        records = instance.exact(policy, reading)
+        s = instance.simulate(policy, reading)
+        assert differences(records, s) == [], (k, instance)
+        served = [Q(r.pieces, n) for r, n in zip(records, instance.user_nodes, strict=True)]
+        assert close(1 - sum(served) / Q(len(served)), s.reject_ratio)
+        halves += any(0 < x < 1 for x in served)
+    assert halves > 0
+
+
+def test_the_input_is_left_alone():
+    before = THREE.table
+    after = before.copy()
+    simulate(after, THREE.cluster, "FIFO-US", negotiate=0.0)
+    pd.testing.assert_frame_equal(before, after)
