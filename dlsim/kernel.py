@@ -92,6 +92,7 @@ def kernel(
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_kernel_folder())
     options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
+    options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
     try:
         return _without_literals(numba.njit(cache=True, **options)(function))
     finally:
