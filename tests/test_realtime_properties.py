@@ -256,6 +256,6 @@ class Office(RuleBasedStateMachine):
 
 
 Office.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=max(1, round(40 * SCALE)), stateful_step_count=15
+    deadline=None, derandomize=True, max_examples=max(1, round(20 * SCALE)), stateful_step_count=15
 )
 TestOffice = Office.TestCase
