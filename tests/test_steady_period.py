@@ -72,6 +72,21 @@ def test_a_work_that_rounding_put_above_a_limit_loses_one_unit():
     assert a.periodic(10).units.tolist() == [[9]]
 
 
+@pytest.mark.parametrize("unit", [1e3, 1e6, 1e9])
+def test_large_units_lose_no_more_than_rounding(unit):
+    for seed in range(int(8 * SCALE)):
+        p = draw_platform(seed, exact=False)
+        fast = p.links.assign(bandwidth=p.links["bandwidth"] * unit)
+        p = replace(p, speed=p.speed * unit, gateway=p.gateway * unit, links=fast)
+        for method in ("G", "LPRG"):
+            a = solve(p, method)
+            for period in (None, 100):
+                schedule = a.periodic(period)
+                schedule.check()
+                most = 2 / schedule.length + 1e-8 * a.work
+                assert (a.work - schedule.work.astype(float) <= most).all()
+
+
 def test_two_applications_of_one_cluster_share_a_connection_exactly():
     base = pair((0, 9), gateway=30)
     p = Platform(base.speed, base.gateway, base.links, base.routes, (1, 1), (1, 1), (1, 2), (0, 0))

@@ -171,7 +171,8 @@ def reconstruct(allocation: Any, period: int | None = None, denominator: int = 1
     Returns
     -------
     Period
-        Checked exactly. A work that rounding error put above a limit loses one unit.
+        Checked exactly. Works that rounding error put above a limit are shrunk to it and rounded
+        down to whole units.
 
     Raises
     ------
@@ -201,12 +202,14 @@ def reconstruct(allocation: Any, period: int | None = None, denominator: int = 1
 
 
 def _valid(p: Platform, units: Any, period: int, connections: Any) -> Any:
-    """Take single units away where rounding error put a row above its limit."""
-    for _ in range(units.size):
-        rows = rows_of(p, units * Fraction(1, period), connections, is_exact=True)
-        broken = [row.cells for row in rows if row.used > row.limit and row.cells]
-        if not broken:
-            break
-        for cells in broken:
-            units[max(cells, key=lambda cell: units[cell])] -= 1
-    return units
+    """Shrink the cells of each row that rounding error put above its limit to fit it.
+
+    Rows only add up, so that one pass leaves none above: a cell of several takes the least.
+    """
+    fitting = units.copy()
+    for row in rows_of(p, units * Fraction(1, period), connections, is_exact=True):
+        if row.used > row.limit:
+            for cell in row.cells:
+                most = math.floor(units[cell] * Fraction(row.limit) / row.used)
+                fitting[cell] = min(fitting[cell], most)
+    return fitting
