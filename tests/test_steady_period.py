@@ -72,6 +72,14 @@ def test_a_work_that_rounding_put_above_a_limit_loses_one_unit():
     assert a.periodic(10).units.tolist() == [[9]]
 
 
+def test_an_excess_of_many_units_within_rounding_is_cut_to_the_limit():
+    links = pd.DataFrame({"bandwidth": [], "max_connect": []})
+    p = Platform([1e12], [1], links, {}, [1], [1], [1])
+    a = Allocation(p, np.array([[1e12 + 500]]), np.zeros((1, 1)))
+    a.check()
+    assert a.periodic(1).units.tolist() == [[10**12]]
+
+
 @pytest.mark.parametrize("unit", [1e3, 1e6, 1e9])
 def test_large_units_lose_no_more_than_rounding(unit):
     for seed in range(int(8 * SCALE)):
