@@ -55,7 +55,7 @@ def reproduce(args: argparse.Namespace) -> int:
     int
         0; 1 if a notebook failed; 130 if interrupted.
     """
-    from dlsim.realtime.workload import SWITCHES, split_reading
+    from dlsim.cli.readings import by_notebook
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
@@ -63,11 +63,11 @@ def reproduce(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
-    split_reading(reading, *SWITCHES)
+    readings = by_notebook(reading, names)
     out = Path(args.out)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
-        reading=reading, force=args.force,
+        readings=readings, force=args.force,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
     write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
@@ -94,9 +94,9 @@ def list_everything(_: argparse.Namespace) -> int:
     int
         0.
     """
+    from dlsim.cli.readings import switches_of
     from dlsim.files import read_toml, shared_file, shared_folder
-    from dlsim.realtime.model import POLICIES, SWITCHES
-    from dlsim.realtime.workload import SWITCHES as LAWS
+    from dlsim.realtime.model import POLICIES
 
     there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
     rows = read_toml(shared_file("data/figures.toml"))["figure"]
@@ -108,12 +108,12 @@ def list_everything(_: argparse.Namespace) -> int:
     waiting = [row["id"] for row in rows if row["notebook"] not in there]
     print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
     print(f"\npolicies: {', '.join(POLICIES)}")
-    print("readings (default first):")
-    for title, table in {"": SWITCHES, **LAWS}.items():
-        if title:
-            print(f"and of workload.{title}:")
-        for name, options in table.items():
-            print(f"  {name:<14}{' | '.join(options)}")
+    print("\nreadings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
+    for notebook in there:
+        if table := switches_of(notebook):
+            print(f"\n{notebook[3:]}")
+            for name, options in table.items():
+                print(f"  {name:<14}{' | '.join(options)}")
     return 0
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.papers.steady_state import beyond, claims, runs
 from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES, steps
-from dlsim.steady import SWITCHES, topology
+from dlsim.papers.steady_state.switches import SWITCHES
+from dlsim.steady.model import choose
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -86,17 +87,6 @@ SCALES = {
 }  # fmt: skip
 
 
-def switches_known() -> dict[str, tuple[str, ...]]:
-    """List the switches of this paper with their options, the default first.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        Of the engine, then of the generator of platforms.
-    """
-    return {**SWITCHES, **topology.SWITCHES}
-
-
 def alternatives() -> list[dict[str, str]]:
     """List every reading that differs from the default in one switch.
 
@@ -105,8 +95,7 @@ def alternatives() -> list[dict[str, str]]:
     list of dict
         The default (empty) first.
     """
-    known = switches_known()
-    return [{}, *({name: value} for name, options in known.items() for value in options[1:])]
+    return [{}, *({name: value} for name, options in SWITCHES.items() for value in options[1:])]
 
 
 @dataclass(frozen=True)
@@ -165,12 +154,9 @@ class Study:
             raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
         if not 0 <= self.share <= 1:
             raise InputError(f"share must be from 0 (what the scale says) to 1, got {self.share!r}")
-        known = switches_known()
         for name, value in self.switches.items():
-            if name not in known:
-                raise InputError(f"reading switch must be one of {', '.join(known)}; got {name!r}")
-            if value not in known[name]:
-                raise InputError(f"{name} must be one of {', '.join(known[name])}; got {value!r}")
+            choose("reading switch", name, tuple(SWITCHES))
+            choose(name, value, SWITCHES[name])
         for name, least in (("tiers_clusters", 2), ("random_clusters", 2), ("side_clusters", 1)):
             sizes = getattr(self.size, name)
             if len(set(sizes)) < least or min(sizes) < 2:
