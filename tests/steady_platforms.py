@@ -1,6 +1,7 @@
 """Small platforms for the tests of the steady-state heuristics, seeded and by Hypothesis."""
 
 import copy
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dlsim.steady import Limits, Platform, Share
+from dlsim.steady import Limits, Platform, Share, topology
 from tests.twins.steady_heuristics import Instance
 
 #: Numbers that floats hold exactly, so that equal shares are equal in the kernel too.
@@ -89,6 +90,22 @@ def draw_platform(seed, exact=True, clusters=4, apps=None, limited=True, odd=0.1
         some("speed", clusters), some("gateway", clusters), links,
         _routes(graph, number, rng, odd, odd), priority, some("unit", apps), some("unit", apps),
         origin=rng.integers(clusters, size=apps) if apps != clusters else None, limits=limits,
+    )  # fmt: skip
+
+
+def draw_wide(seed):
+    """A random network with priorities from 1/100 to 1000, several applications, limits."""
+    rng = np.random.default_rng(seed)
+    clusters = int(rng.integers(4, 10))
+    apps = int(rng.integers(2, 2 * clusters))
+    priority = rng.choice([0, 0.01, 1, 5, 1000], (apps, clusters))
+    priority[0, 0] = 1
+    cap = Share(int(rng.integers(clusters)), tuple(rng.choice(clusters, 3).tolist()), rng.random())
+    return replace(
+        topology.tiers(clusters, seed=seed, wan=8, mans=3, man=5),
+        priority=priority, work=rng.choice([0.1, 1, 10], apps),
+        data=rng.choice([0, 0.01, 1, 10], apps), origin=rng.integers(0, clusters, apps),
+        limits=Limits((cap,), int(rng.integers(0, 4)) if rng.random() < 0.5 else None),
     )  # fmt: skip
 
 

@@ -22,12 +22,22 @@ from dlsim.steady import (
     fair,
     polish,
     program,
+    relaxation,
+    solve,
     solve_program,
     topology,
 )
 from dlsim.steady.reduction import instance
 from dlsim.steady.relaxation import certified
-from tests.steady_platforms import alone, as_instance, draw_platform, pair, platforms, shared_link
+from tests.steady_platforms import (
+    alone,
+    as_instance,
+    draw_platform,
+    draw_wide,
+    pair,
+    platforms,
+    shared_link,
+)
 from tests.strategies import SCALE
 from tests.twins import steady as twin
 
@@ -165,6 +175,51 @@ def test_no_duals_at_all_prove_a_weak_bound():
     program = ReducedProgram(pair())
     top = certified(program.matrix, program.limit, np.zeros(len(program.limit)), 2)
     assert top * program.rows.scale >= 6
+
+
+# ------------------------------------------- numbers that span many decades
+
+
+def test_wide_priorities_are_solved_by_every_method():
+    for seed in range(int(10 * SCALE)):
+        p = draw_wide(seed)
+        top = bound(p)
+        for method in ("LP+least", "LPR+least", "LPRR+least", "LP+fair", "G+fair", "LPRG+fair"):
+            a = solve(p, method)
+            a.check()
+            assert a.objective <= top
+            if method.startswith("LP+"):
+                assert a.objective >= top * (1 - 1e-4) - 1e-7
+
+
+def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch):
+    p = Platform([1, 10], [20, 20], pair().links, {}, [1, 1], [1, 1], [1, 1])
+    assert fair(p).values == pytest.approx([1, 10])
+    solved = ReducedProgram.solve
+    calls = iter([True, False])
+
+    def once(self):
+        if next(calls):
+            return solved(self)
+        raise StudyError("not solved")
+
+    monkeypatch.setattr(ReducedProgram, "solve", once)
+    values = fair(p).values
+    assert values[0] == pytest.approx(1)
+    assert 1 - 1e-9 <= values[1] <= 10
+
+
+def test_a_loose_bound_is_proved_anew_and_never_refused(monkeypatch):
+    p = pair()
+    tries = iter([True, True, False])
+
+    def loose(*given):
+        return certified(*given) * (2 if next(tries) else 1)
+
+    monkeypatch.setattr(relaxation, "certified", loose)
+    assert bound(p) == pytest.approx(6)
+    monkeypatch.setattr(relaxation, "certified", lambda *given: certified(*given) * 2)
+    assert bound(pair()) == pytest.approx(12)
 
 
 # ------------------------------------------------- nothing depends on the vertex

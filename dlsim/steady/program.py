@@ -232,18 +232,23 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
     InputError
         For connections that are not whole numbers of at least 0.
     StudyError
-        If the solver proves no optimum.
+        If the solver proves no optimum of the first round.
 
     Notes
     -----
     On each cluster an application gets at most what is worth 1000 times the bound of the
-    least value (`PLENTY`): beyond that, floats cannot hold both in one program.
+    least value (`PLENTY`): beyond that, floats cannot hold both in one program. Where
+    priorities span so many decades that a round cannot be solved, the levels that were
+    reached before it stay: the least value is then still optimal.
     """
     program = ReducedProgram(platform, connections)
     free = int(platform.counted.sum())
-    while free:
-        program.solve()
-        free -= program.hold()
+    program.solve()
+    while free := free - program.hold():
+        try:
+            program.solve()
+        except StudyError:
+            break
     work = trim(platform, program.work, connections)
     if connections is not None:
         return _checked(platform, work, np.array(connections, dtype=np.int64))
