@@ -1,17 +1,19 @@
 """Networks of paper S, 6.1: routes, pruning, Tiers-like and random graphs, their numbers."""
 
 import itertools
+import json
 import sys
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
-from dlsim.steady import Limits, bound, from_graph, solve, to_graph, topology
+from dlsim.steady import Limits, Platform, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune, shortest_routes
 from dlsim.steady.topology import tiers_graph
 from tests.strategies import SCALE
@@ -76,15 +78,63 @@ def test_clusters_on_one_router_need_no_link():
     assert np.isinf(p.connection_bandwidth(0, 1))
 
 
-def test_a_graph_comes_back():
+NETWORKS = {
+    "Tiers": lambda seed: topology.tiers(8, seed=seed),
+    "random": lambda seed: topology.random(8, 0.3, seed=seed),
+    "hub": lambda seed: topology.hub("topozoo/Abilene", seed=seed),
+}
+
+
+def back(graph, p):
+    names = ("speed", "gateway", "priority", "work", "data", "origin", "limits")
+    return from_graph(graph, p.router, **{name: getattr(p, name) for name in names})
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_graph_comes_back_equal(network):
+    if network == "hub":
+        pytest.importorskip("topohub")
+    for seed in range(int(8 * SCALE)):
+        p = NETWORKS[network](seed)
+        graph = to_graph(p)
+        for kept in (graph, graph.copy(), nx.node_link_graph(json.loads(json.dumps(
+            nx.node_link_data(graph, edges="edges"))), edges="edges")):  # fmt: skip
+            again = back(kept, p)
+            assert same(p, again)
+            pd.testing.assert_frame_equal(p.links, again.links, check_index_type=False)
+            assert p.router == again.router
+        clusters = [graph.nodes[node]["clusters"] for node in p.router]
+        assert clusters == [[k] for k in range(p.clusters)]
+
+
+def test_routes_and_labels_of_ones_own_come_back():
+    links = pd.DataFrame(
+        {"start": ["b", "a", "a"], "end": ["c", "b", "c"], "bandwidth": 2.0, "max_connect": 1.0},
+        index=["x", "y", "z"],
+    )
+    # the way from a to c over b is longer, and no way leads back
+    p = Platform((1, 1), (1, 1), links, {(0, 1): ["y", "x"]}, (1, 1), (1, 1), (1, 1),
+                 router=("a", "c"))  # fmt: skip
+    again = back(to_graph(p), p)
+    assert again.routes == p.routes == {(0, 1): ("y", "x")}
+    pd.testing.assert_frame_equal(p.links, again.links)
+
+
+def test_a_graph_that_was_changed_gets_shortest_routes():
     p = topology.random(6, 0.5, seed=1)
     graph = to_graph(p)
-    ends = zip(p.links["start"], p.links["end"], strict=True)
-    assert {frozenset(edge) for edge in graph.edges} == {frozenset(edge) for edge in ends}
-    assert [graph.nodes[node]["clusters"] for node in p.router] == [[k] for k in range(6)]
-    again = from_graph(graph, p.router, speed=p.speed, gateway=p.gateway, priority=p.priority,
-                       work=p.work, data=p.data)  # fmt: skip
-    assert bound(again) == pytest.approx(bound(p))
+    nx.set_edge_attributes(graph, 7.0, "bandwidth")
+    assert back(graph, p).routes == p.routes
+    assert (back(graph, p).links["bandwidth"] == 7).all()
+    gone = next(edge for edge in graph.edges if p.router[0] in edge)
+    graph.remove_edge(*gone)
+    q = back(graph, p)
+    assert len(q.links) == len(p.links) - 1
+    assert q.routes != p.routes
+    paths = shortest_routes(graph, p.router)
+    assert {pair: len(route) for pair, route in q.routes.items()} == {
+        pair: len(path) - 1 for pair, path in paths.items()
+    }
 
 
 # -------------------------------------------------------------- Tiers-like networks

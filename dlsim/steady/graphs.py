@@ -141,7 +141,8 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     -------
     Platform
         Links are numbered in the order of the edges; columns start and end name their
-        nodes.
+        nodes. A graph of `to_graph` that has the same edges and routers as then, whatever
+        they carry now, keeps the labels and order of its links and its routes.
 
     Raises
     ------
@@ -158,18 +159,35 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     (1, 0)
     """
     _check_graph(graph, routers)
-    table = []
     for u, v, edge in graph.edges(data=True):
         if not {"bandwidth", "max_connect"} <= set(edge):
             raise InputError(f"edge {u!r} - {v!r} must carry bandwidth and max_connect; got {edge}")
-        table.append((u, v, edge["bandwidth"], edge["max_connect"]))
-    links = pd.DataFrame(table, columns=["start", "end", "bandwidth", "max_connect"])
-    number = {frozenset(edge): i for i, edge in enumerate(graph.edges)}
-    routes = {
-        pair: [number[frozenset(hop)] for hop in itertools.pairwise(path)]
-        for pair, path in shortest_routes(graph, routers).items()
-    }
+    if _is_unchanged(graph, routers):
+        named, ways = graph.graph["links"], graph.graph["routes"]
+        routes = {(k, to): route for k, to, route in ways}
+    else:
+        named = [[i, *edge] for i, edge in enumerate(graph.edges)]
+        number = {frozenset(edge): i for i, edge in enumerate(graph.edges)}
+        routes = {
+            pair: [number[frozenset(hop)] for hop in itertools.pairwise(path)]
+            for pair, path in shortest_routes(graph, routers).items()
+        }
+    table = [
+        (u, v, graph.edges[u, v]["bandwidth"], graph.edges[u, v]["max_connect"])
+        for _, u, v in named
+    ]
+    columns = ["start", "end", "bandwidth", "max_connect"]
+    links = pd.DataFrame(table, columns=columns, index=[label for label, _, _ in named])
     return Platform(links=links, routes=routes, router=tuple(routers), **fields)
+
+
+def _is_unchanged(graph: nx.Graph, routers: Sequence[Hashable]) -> bool:
+    """Return whether a graph of `to_graph` still has its edges and these routers."""
+    if not {"links", "routes", "routers"} <= set(graph.graph):
+        return False
+    before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
+    now = {frozenset(edge) for edge in graph.edges}
+    return before == now and list(routers) == list(graph.graph["routers"])
 
 
 def to_graph(platform: Platform) -> nx.Graph:
@@ -184,7 +202,9 @@ def to_graph(platform: Platform) -> nx.Graph:
     -------
     networkx.Graph
         Edges carry bandwidth, max_connect and link (the label); nodes that clusters sit
-        on carry clusters, a list of their numbers.
+        on carry clusters, a list of their numbers. The graph carries, for `from_graph`,
+        links (lists of label, start and end), routes (lists of from, to and labels) and
+        routers (of each cluster), in the platform's order.
 
     Raises
     ------
@@ -205,4 +225,8 @@ def to_graph(platform: Platform) -> nx.Graph:
     for k, node in enumerate(router):
         graph.add_node(node)
         graph.nodes[node].setdefault("clusters", []).append(k)
+    ends = zip(links.index.tolist(), links["start"].tolist(), links["end"].tolist(), strict=True)
+    graph.graph["links"] = [list(names) for names in ends]
+    graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in platform.routes.items()]
+    graph.graph["routers"] = list(router)
     return graph
