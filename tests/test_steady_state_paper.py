@@ -14,16 +14,17 @@ from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
 from dlsim.papers import steady_state as ss
-from dlsim.papers.steady_state import beyond, claims, diagrams, figures, platforms, runs
+from dlsim.papers.steady_state import beyond, claims, diagrams, extras, figures, platforms, runs
 from dlsim.papers.steady_state.study import alternatives
 from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
 from dlsim.steady.graphs import prune
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.execution import run_notebook
+from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
 from tests.steady_platforms import pair
 
-KEY = "steady-state"
+KEY, ROOT = "steady-state", Path(__file__).parents[1]
 RUNS = 2
 SMALL = {
     "tiers_clusters": (5, 8), "random_clusters": (5, 8), "connectivities": (0.4,),
@@ -107,6 +108,13 @@ def test_a_larger_sample_contains_the_smaller_one(study):
         pd.testing.assert_frame_equal(kept, small)
 
 
+def test_the_notebook_takes_the_share_that_the_readme_gives_it():
+    command = f"papermill notebooks/40-{KEY}.ipynb out.ipynb -p share 0.1"
+    assert f"`{command}`" in (ROOT / "README.md").read_text("utf-8")
+    known = parameters_of(ROOT / "notebooks" / f"40-{KEY}.ipynb")
+    assert (known["share"].kind, known["share"].default) == ("float", 0.0)
+
+
 def test_a_share_of_the_paper_is_counted_in_platforms():
     size = ss.Study("paper", share=0.01).size
     # 29,298 / 43 = 681.3 and 269,835 / 64 = 4216.2 platforms per stratum
@@ -174,6 +182,23 @@ def test_an_optimum_is_found_from_any_start():
     assert best.is_proved
 
 
+def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):
+    def proved(most):
+        monkeypatch.setattr(runs, "MOST_NODES", most)
+        rows = [
+            runs.timed(5, methods=("G", "MILP"), switches={}, seed=seed_of(replicate))
+            for replicate in (0, 1)
+        ]
+        assert all(np.isnan(of_g["proved"]) for of_g, _ in rows)
+        return [of_search["proved"] for _, of_search in rows]
+
+    best = [solve(platforms.on_tiers(5, seed_of(r)), "MILP") for r in (0, 1)]
+    at_bound = [float(a.objective >= bound(a.platform) * (1 - 1e-9)) for a in best]
+    assert at_bound == [1, 0]
+    assert proved(0) == at_bound  # without a search only the bound proves
+    assert proved(200) == [1, 1]
+
+
 def test_ratios_ignore_rounding_error():
     assert runs.share(3.0000000001, 3.0) == 1
     assert runs.share(0.0, 0.0) == 1
@@ -229,6 +254,38 @@ def test_the_ends_of_a_run_cost_one_period(study):
     longest = frame[frame["count"] == frame["count"].max()]
     loss = longest.groupby("length")["kept"].mean()
     assert loss.is_monotonic_increasing  # longer periods round less away
+
+
+def test_every_method_serves_the_same_events(study):
+    methods = study.churn.set_index(["kind", "clusters", "replicate", "policy"])
+    assert len(methods) == 2 * RUNS * len(beyond.SERVING)
+    assert (methods["submitted"] == 20).all()  # 12 hours
+    assert (methods["completed"] == 20).all()
+    assert methods["ratio"].between(0, 1 + 1e-9).all()
+    assert (methods["schedules"] > 12 / 0.25).all()  # every period, and every event
+
+
+def test_a_broker_is_told_the_reading():
+    """The printed local amount wastes speed, whoever comes and goes."""
+    given = {"methods": ("G",), "hours": 3.0, "seed": seed_of(0)}
+    rows = [
+        beyond.under_churn("random", 5, switches=s, **given)[0]["ratio"]
+        for s in ({}, {"local_amount": "prose"}, {"table2": "het"})
+    ]
+    assert len(set(rows)) == 3
+
+
+def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
+    frame = pd.DataFrame(
+        {"kind": "Tiers", "clusters": 5, "replicate": [0, 0, 1, 1], "policy": ["G", "LPRR"] * 2,
+         "response": [1.0, 2.0, 3.0, 24.0]}
+    )  # fmt: skip
+    [row] = extras._versus(frame, "response", "G").to_dict("records")
+    assert (row["policy"], row["n"]) == ("LPRR", 2)
+    assert row["estimate"] == pytest.approx(4)  # of 2 and 8; the arithmetic mean is 5
+    # t with one degree of freedom at 97.5 %: 12.7062; deviation of (ln 2, ln 8) over sqrt 2
+    assert row["high"] == pytest.approx(4 * np.exp(12.7062 * np.log(2)), rel=1e-4)
+    assert row["low"] * row["high"] == pytest.approx(16)
 
 
 def test_flows_add_up():
@@ -427,7 +484,7 @@ def test_a_real_network_is_skipped_with_a_sentence(study, monkeypatch, capsys):
 def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
     pytest.importorskip("topohub")
     monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = Path(__file__).parents[1] / "notebooks" / f"40-{KEY}.ipynb"
+    source = ROOT / "notebooks" / f"40-{KEY}.ipynb"
     out = tmp_path / "results"
     given = {name: list(values) for name, values in SMALL.items()}
     done = run_notebook(source, tmp_path / "40.ipynb", {**given, "runs": RUNS, "out": str(out)})

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dlsim.papers.steady_state.diagrams import fig1, fig2, fig3, fig_flows, fig_wan
     from dlsim.papers.steady_state.extras import (
         fig_adaptation,
+        fig_churn,
         fig_limits,
         fig_polish,
         fig_startup,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 _ROOMS = {
     "diagrams": ("fig1", "fig2", "fig3", "fig_flows", "fig_wan"),
     "extras": (
-        "fig_adaptation", "fig_limits", "fig_polish", "fig_startup", "fig_structure",
-        "table_structure",
+        "fig_adaptation", "fig_churn", "fig_limits", "fig_polish", "fig_startup",
+        "fig_structure", "table_structure",
     ),
     "figures": (
         "fig4a", "fig4b", "fig5", "fig_gap", "fig_quantiles", "fig_readings", "fig_spread",
@@ -59,6 +60,7 @@ __all__ = [
     "fig4b",
     "fig5",
     "fig_adaptation",
+    "fig_churn",
     "fig_flows",
     "fig_gap",
     "fig_limits",

@@ -1,4 +1,4 @@
-"""Beyond the tables of paper S: bandwidths that drift, runs that end (cells of sweeps)."""
+"""Beyond the tables of paper S: bandwidths drift, runs end, sites come and go (cells of sweeps)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +12,7 @@ from dlsim.papers.steady_state.runs import Row, Switches, share, split_switches
 from dlsim.steady import Allocation, Platform, bound, polish, solve
 from dlsim.steady.allocation import trim
 from dlsim.steady.model import Floats
+from dlsim.steady.organisation import day
 
 #: Who knows which bandwidths when a period's schedule is made, best informed last.
 INFORMED = ("frozen", "new work only", "last period's", "this period's")
@@ -19,6 +20,8 @@ INFORMED = ("frozen", "new work only", "last period's", "this period's")
 DECADES, MEMORY = 0.3, 0.9
 #: Periods whose simulation must complete what the formula says.
 SIMULATED = 4
+#: What serves a virtual organisation whose sites come and go, and applications per hour.
+SERVING, PER_HOUR = ("G", "LPRG", "LPRR"), 5 / 3
 
 
 def drifts(size: int, periods: int, rng: np.random.Generator) -> Floats:
@@ -184,3 +187,38 @@ def _ends(a: Allocation, period: Any, count: int, length: int) -> Row:
         "length": length, "count": count, "ends": float(lost.max(initial=0.0)),
         "kept": share(value, a.objective),
     }  # fmt: skip
+
+
+def under_churn(
+    kind: str, clusters: int, *, methods: Sequence[str], hours: float, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Serve a virtual organisation whose sites and applications come and go (section 7).
+
+    Parameters
+    ----------
+    kind, clusters : str, int
+        Of the platform.
+    methods : sequence of str
+        How schedules are found, each on the same events (`dlsim.steady.organisation.day`).
+    hours : float
+        For how long applications arrive, `PER_HOUR` of them.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Of platform and events.
+
+    Returns
+    -------
+    list of dict
+        A row per method: policy; ratio, objective over bound, mean over time; response,
+        mean hours from arrival to completion; submitted, completed, schedules, numbers.
+    """
+    reading, drawn = split_switches(switches)
+    p, count = of_kind(kind, clusters, seed, **drawn), max(1, round(PER_HOUR * hours))
+    rows = []
+    for name in methods:
+        done = day(p, name, rounding(seed), hours=hours, applications=count, reading=reading)
+        some = {k: v for k, v in done.summary().items() if k != "slowdown"}
+        rows.append({"policy": name, **some, "ratio": round(some["ratio"], 6)})
+    return rows

@@ -1,4 +1,4 @@
-"""Pictures that go beyond the paper: structure, polish, policies, drift, start-up."""
+"""Pictures that go beyond the paper: structure, polish, policies, drift, churn, start-up."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.papers.steady_state import runs
-from dlsim.papers.steady_state.beyond import INFORMED
+from dlsim.papers.steady_state.beyond import INFORMED, SERVING
 from dlsim.papers.steady_state.figures import keep, panels
 from dlsim.papers.steady_state.platforms import STRUCTURES
 from dlsim.papers.steady_state.study import KEY, KINDS, LENGTHS, NUMBERS, Study
@@ -26,13 +26,15 @@ def _mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -
     return summary(tidy, [*keys, "policy"], "ratio")
 
 
-def _grouped(ax: Axes, table: pd.DataFrame, column: str, order: Sequence[str]) -> None:
+def _grouped(
+    ax: Axes, table: pd.DataFrame, column: str, order: Sequence[str], most: float = 1.0
+) -> None:
     """Draw one mark per method side by side at every category."""
     methods = list(dict.fromkeys(table["policy"]))
     shift = {name: 0.13 * (k - (len(methods) - 1) / 2) for k, name in enumerate(methods)}
     place = {name: k for k, name in enumerate(order)}
     at = table[column].map(place) + table["policy"].map(shift)
-    shown = table.assign(at=at, low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
+    shown = table.assign(at=at, low=table["low"].clip(0, most), high=table["high"].clip(0, most))
     policy_lines(shown, "at", interval="bar", legend=False, ax=ax)
     for line in ax.get_lines():
         line.set_linestyle("none")
@@ -138,6 +140,34 @@ def fig_adaptation(study: Study, ax: Axes | None = None) -> Axes:
            title="schedules under drifting bandwidths")  # fmt: skip
     ax.legend(loc="lower left", ncols=2)
     return keep(study, "adaptation", ax, table)
+
+
+def _versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
+    """Geometric mean, with its interval, of a column over the rival's on the same platform."""
+    keys = ["kind", "clusters"]
+    wide = np.log(frame.pivot(index=[*keys, "replicate"], columns="policy", values=column))
+    others = wide.drop(columns=rival).sub(wide[rival], axis=0).reset_index()
+    tidy = others.melt([*keys, "replicate"], var_name="policy", value_name=column).dropna()
+    table = summary(tidy, [*keys, "policy"], column)
+    return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
+
+
+def fig_churn(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: the heuristics where sites and applications come and go (section 7)."""
+    frame = study.churn
+    ratio = summary(frame, ["kind", "clusters", "policy"], "ratio").assign(measure="ratio")
+    faster = _versus(frame, "response", SERVING[0]).assign(measure="response over G's")
+    table = pd.concat([ratio, faster], ignore_index=True)
+    table["platform"] = table["kind"] + ", K = " + table["clusters"].astype(str)
+    axes = panels(axes, 2, (11, 4.2), is_shared=False)
+    for ax, (measure, rows) in zip(axes, table.groupby("measure", sort=False), strict=True):
+        _grouped(ax, rows, "platform", list(dict.fromkeys(rows["platform"])), np.inf)
+        ax.set_ylabel(str(measure))
+    axes[0].set(ylabel="objective / bound, mean over time", ylim=(None, 1.005))
+    axes[1].set(ylabel="response time over that under G", yscale="log")
+    axes[1].axhline(1, color="0.4", lw=0.8)
+    _legend(axes[0])
+    return keep(study, "churn", axes[0], table.drop(columns="platform"))
 
 
 def fig_startup(study: Study, ax: Axes | None = None) -> Axes:

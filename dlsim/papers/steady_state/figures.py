@@ -54,8 +54,10 @@ def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -
     return ax
 
 
-def panels(axes: Sequence[Axes] | None, count: int, size: tuple[float, float]) -> Sequence[Axes]:
-    """Return the axes given, or a row of new ones that share the y axis.
+def panels(
+    axes: Sequence[Axes] | None, count: int, size: tuple[float, float], is_shared: bool = True
+) -> Sequence[Axes]:
+    """Return the axes given, or a row of new ones.
 
     Parameters
     ----------
@@ -65,6 +67,8 @@ def panels(axes: Sequence[Axes] | None, count: int, size: tuple[float, float]) -
         Number of panels.
     size : tuple of float
         Of a new figure, in inches.
+    is_shared : bool
+        Whether new ones share the y axis.
 
     Returns
     -------
@@ -73,8 +77,10 @@ def panels(axes: Sequence[Axes] | None, count: int, size: tuple[float, float]) -
     """
     if axes is not None:
         return axes
-    new = plt.subplots(1, count, figsize=size, sharey=True, layout="constrained", squeeze=False)
-    return list(new[1][0])
+    _, new = plt.subplots(
+        1, count, figsize=size, sharey=is_shared, layout="constrained", squeeze=False
+    )
+    return list(new[0])
 
 
 _SAMPLE = {1: ("Tiers", "tiers_clusters"), 2: ("random", "random_clusters")}
@@ -365,6 +371,7 @@ def fig5(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 5: median seconds per run against K, beside the printed ones at K = 50."""
     times = study.timing.groupby(["policy", "clusters"])["seconds"]
     table = times.agg(["median", "min", "max"]).reset_index()
+    exact = study.timing.dropna(subset=["proved"])
     ax = axes_of(ax, (7.2, 4.2))
     policy_lines(table, "clusters", "median", low="min", high="max", ax=ax)
     for name, (least, most) in PRINTED_SECONDS.items():
@@ -374,11 +381,14 @@ def fig5(study: Study, ax: Axes | None = None) -> Axes:
     ax.annotate("printed, 1 GHz Pentium", (50, 3600), (-8, 0), textcoords="offset points",
                 ha="right", va="center", fontsize="small")  # fmt: skip
     ax.set(
-        yscale="log", xlabel="clusters K", ylabel="processor seconds per run", title="Tiers-like"
-    )
+        yscale="log", xlabel="clusters K", ylabel="processor seconds per run",
+        title=f"Tiers-like; MILP proved in {exact['proved'].sum():.0f} of {len(exact)} runs",
+    )  # fmt: skip
     programs = summary(study.timing.dropna(subset=["programs"]), ["clusters"], "programs")
     counts = programs[["clusters", "estimate"]].rename(columns={"estimate": "programs of LPRR"})
-    return keep(study, "fig5", ax, table.merge(counts, on="clusters"))
+    table = table.merge(counts, on="clusters")
+    shares = exact.groupby(["policy", "clusters"])["proved"].mean().reset_index()
+    return keep(study, "fig5", ax, table.merge(shares, on=["policy", "clusters"], how="left"))
 
 
 def fig_spread(study: Study, ax: Axes | None = None) -> Axes:

@@ -346,7 +346,8 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
     -------
     list of dict
         One row per method: policy; seconds of processor time, which other work on the
-        machine does not lengthen; programs, linear programs that LPRR solved,
+        machine does not lengthen; proved, whether the exact search, which visits no more
+        than `MOST_NODES`, proved its optimum; programs, linear programs that LPRR solved,
         and rounded, routes that it fixed (NaN elsewhere).
     """
     reading, _ = split_switches(switches)
@@ -355,8 +356,9 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
     for name in methods:
         solve(small, name, reading=reading)  # whatever is loaded or compiled once
         fresh, begun = replace(p), time.process_time()
-        solve(fresh, name, rounding(seed), reading, **_search(name))
+        found = solve(fresh, name, rounding(seed), reading, **_search(name))
         rows.append({"policy": name, "seconds": time.process_time() - begun,
+                     "proved": float(found.is_proved) if _search(name) else np.nan,
                      "programs": np.nan, "rounded": np.nan})  # fmt: skip
     rng = np.random.default_rng(rounding(seed))
     done = randomised_rounding(p, rng, least=reading.vertex == "least_connections")

@@ -53,6 +53,12 @@ class Scale(NamedTuple):
         K at which other readings are judged.
     reading_runs : int
         Platforms of each.
+    churn_clusters : tuple of int
+        K of the virtual organisations whose sites come and go.
+    churn_runs : int
+        Platforms of each.
+    churn_hours : float
+        How long each is served.
     """
 
     tiers_clusters: tuple[int, ...]
@@ -68,21 +74,26 @@ class Scale(NamedTuple):
     timed_runs: int
     reading_clusters: tuple[int, ...]
     reading_runs: int
+    churn_clusters: tuple[int, ...]
+    churn_runs: int
+    churn_hours: float
 
 
 def _whole(values: Sequence[float]) -> tuple[int, ...]:
     return tuple(round(value) for value in values)
 
 
-#: ``paper`` takes a stratified sample of the paper's platforms, all its K and connectivities.
+#: ``paper`` takes a stratified sample of the paper's platforms, all its K and connectivities;
+#: LPRR and the exact search run on the smaller platforms, up to `Scale.costly_to`.
 SCALES = {
     "quick": Scale(
         (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 5, 25, 4,
-        (15,), 4, (5, 15, 25, 35), 2, (5, 15), 3,
+        (15,), 4, (5, 15, 25, 35), 2, (5, 15), 3, (5,), 3, 12.0,
     ),
     "paper": Scale(
         _whole(steps(1, "K")), _whole(steps(2, "K")), steps(2, "connectivity"), 16, 12, 45, 4,
         (15, 25), 10, (5, 15, 25, 35, 45, 55, 65, 75, 85), 3, (5, 15, 25, 35), 6,
+        (5, 15), 10, 24.0,
     ),
 }  # fmt: skip
 
@@ -180,7 +191,7 @@ class Study:
             if len(getattr(self, name))
         }
         if "side_clusters" in given:
-            others = ("timed_clusters", "reading_clusters")
+            others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
         if self.runs:
             names = [name for name in Scale._fields if name.endswith("_runs")]
@@ -340,6 +351,16 @@ class Study:
         return self.sweep(
             beyond.adapt, {"clusters": (15,)}, self.size.side_runs, "drifting bandwidths",
             periods=24, method=METHOD,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def churn(self) -> pd.DataFrame:
+        """Organisations whose sites come and go: kind clusters replicate policy ratio ..."""
+        s = self.size
+        grid = {"kind": KINDS, "clusters": s.churn_clusters}
+        return self.sweep(
+            beyond.under_churn, grid, s.churn_runs, "churn", methods=beyond.SERVING,
+            hours=s.churn_hours,
         )  # fmt: skip
 
     @functools.cached_property
