@@ -145,7 +145,8 @@ def fig_adaptation(study: Study, ax: Axes | None = None) -> Axes:
 def _versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
     """Geometric mean, with its interval, of a column over the rival's on the same platform."""
     keys = ["kind", "clusters"]
-    wide = np.log(frame.pivot(index=[*keys, "replicate"], columns="policy", values=column))
+    logs = frame.assign(**{column: np.log(frame[column])})
+    wide = logs.pivot(index=[*keys, "replicate"], columns="policy", values=column)
     others = wide.drop(columns=rival).sub(wide[rival], axis=0).reset_index()
     tidy = others.melt([*keys, "replicate"], var_name="policy", value_name=column).dropna()
     table = summary(tidy, [*keys, "policy"], column)
