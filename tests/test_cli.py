@@ -122,6 +122,17 @@ def test_simulate_paper_i(capsys, tmp_path):
     assert "batch" in err
 
 
+def test_nodes_released_early_are_busy_once(capsys, tmp_path):
+    """Node 1 serves till 21 and is sent its share of the next task after; node 2 at 0."""
+    tasks = tmp_path / "tasks.csv"
+    tasks.write_text("arrival,sigma,deadline\n0,5.25,21\n0,14,54\n")
+    words = ["simulate", "--csv", str(tasks), "--policy", "FIFO-EXACT", "--nodes", "2"]
+    code, out, _ = run(capsys, *words, "--cms", "1", "--cps", "3")
+    assert code == 0
+    # 21 on node 1, then both to 38.5: all of 2 x 38.5
+    assert float(out.split("FIFO-EXACT")[1].split()[5]) == 1.0
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

@@ -1,12 +1,13 @@
 """Paper I's policies: by hand, against the exact twin, and every reading alone."""
 
+import dataclasses
 from fractions import Fraction as Q
 
 import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.realtime import SWITCHES, Schedule, simulate
+from dlsim.realtime import POLICIES, SWITCHES, Reading, Schedule, simulate
 from tests.strategies import (
     ALL_ROWS,
     IN_LINE,
@@ -222,6 +223,23 @@ def test_backfilling_opr_is_paper_m(order):
         pd.testing.assert_frame_equal(whole, instance.simulate(name, {"backfill": "on"}).tasks)
         moved += instance.exact(name) != line
     assert moved > 0
+
+
+def test_overtaking_is_backfilling():
+    """The twin answers for ``backfill="on"``; a policy that lets others pass is the same."""
+    moved = set()
+    for policy in [name for name in POLICIES if name in ROWS_I]:
+        passing = dataclasses.replace(POLICIES[policy], overtake=True)
+        for k in range(round(8 * SCALE)):
+            _, instance, reading = seeded_for(policy, ("overtake", k), most=10)
+            reading = reading | {"backfill": "off", "mn_order": "skip"}
+            s = simulate(instance.table, instance.cluster, passing, Reading.of(reading))
+            s.check()
+            on = instance.simulate(policy, reading | {"backfill": "on"})
+            pd.testing.assert_frame_equal(s.tasks, on.tasks)
+            if not s.tasks.equals(instance.simulate(policy, reading).tasks):
+                moved.add(policy)
+    assert len(moved) > 3
 
 
 def test_opr_in_line_is_paper_m_without_overtaking():

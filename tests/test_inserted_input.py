@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
+from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate, split_load
 
 C = Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame(
@@ -119,6 +119,8 @@ def test_one_round_is_one_round(partition, rounds):
         ({"nodes": "fragment", "partition": "dlt"}, "opr"),
         ({"nodes": "fragment", "partition": "pieces"}, "user"),
         ({"nodes": "all", "partition": "exact-n"}, "nodes='min'"),
+        *[({"nodes": "all", "partition": name}, f"nodes='all' needs partition='opr', got '{name}'")
+          for name in ("equal", "dlt", "I", "II", "exact", "umr", "umr-iit")],
         ({"nodes": "min", "partition": "dlt", "admission": False}, "admission"),
         ({"nodes": "fragment", "admission": False}, "admission"),
         ({"nodes": "user", "partition": "pieces", "admission": False}, "admission"),
@@ -128,7 +130,7 @@ def test_one_round_is_one_round(partition, rounds):
         ({"nodes": "min", "partition": "III"}, "umr-iit; got 'III'"),
         ({"nodes": "min", "partition": None}, "partition must be one of"),
     ],
-)
+)  # fmt: skip
 def test_combinations_without_a_meaning(row, said):
     with pytest.raises(InputError, match=said):
         Policy(**{"order": "edf"} | row)
@@ -175,3 +177,24 @@ def test_counts_belong_to_policies_that_plan_in_line(policy, reading):
     s = simulate(USERS, C, policy, Reading.of(reading))
     with pytest.raises(InputError, match="counts"):
         _ = s.counts
+
+
+@pytest.mark.parametrize(
+    ("partition", "cluster"),
+    [("opr", Cluster(8, 10, 10, 20)), *[(name, Cluster(8, 1, 0)) for name in ("opr", "dlt", "I")]],
+)
+def test_a_split_without_positive_shares_is_refused(partition, cluster):
+    with pytest.raises(InputError, match=rf"{partition}.* gives a node the share .*'exact'"):
+        split_load(1, [0] * 8, cluster, partition)
+
+
+@pytest.mark.parametrize("release", [None, 5, "abc", [1, "x"], [], [[0, 1]], [0, float("nan")]])
+def test_what_are_no_release_times(release):
+    with pytest.raises(InputError, match=r"release must hold 1\.\.4 finite times") as caught:
+        split_load(1, release, Cluster(4, 1, 1))
+    assert repr(release) in str(caught.value)
+
+
+def test_a_split_in_one_round_has_no_rounds():
+    with pytest.raises(InputError, match="rounds must be 1 for partition 'exact', got 3"):
+        split_load(1, [0], Cluster(4, 1, 1), "exact", rounds=3)

@@ -159,10 +159,18 @@ def row_of(s: Schedule, seconds: float) -> dict[str, object]:
         "agreed": float((s.stretch != 1).mean()),
         "mean nodes": ran["nodes"].mean(),
         "mean wait": (ran["start"] - ran["arrival"]).mean(),
-        "busy": s.total_cost / (span * s.cluster.nodes),
+        "busy": _node_time(s) / (span * s.cluster.nodes),
         "physical": s.is_physical,
         "seconds": seconds,
     }
+
+
+def _node_time(s: Schedule) -> float:
+    """Node time of all tasks: from their start or, released one by one, each from its send."""
+    if s.policy.partition == "opr":
+        return s.total_cost
+    visits = s.chunks.groupby(["task", "node"], sort=False)
+    return float((visits["compute_end"].max() - visits["send_start"].min()).sum())
 
 
 def draw(schedules: list[Schedule], folder: Path) -> None:

@@ -105,7 +105,7 @@ def _count_rules(
     if s.policy.nodes == "user" and s.given is not None:
         asked = pd.Series(s.given.wanted, s.given.labels).reindex(index).to_numpy()
         yield "a user's task runs on the nodes asked for", index, ~ran | (n == asked)
-    elif s.policy.nodes == "all" and s.policy.partition not in ("exact", "exact-n"):
+    elif s.policy.nodes == "all":
         wanted = np.full(len(n), s.cluster.nodes)
         if s.reading.an_nodes == "best":
             wanted = np.searchsorted(table.least[2:-1], s.tasks["sigma"].to_numpy()) + 1
@@ -162,7 +162,7 @@ def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
     start, arrival = line["start"].to_numpy(), line["arrival"].to_numpy()
     ends = np.fmax(line["estimate"].to_numpy(), _link_free(s, line))
     early = s.policy.partition not in ("opr", "equal", "umr")
-    if s.policy.nodes == "all" and not early:
+    if s.policy.nodes == "all":
         before = np.concatenate([[-np.inf], ends[:-1]])[: len(line)]
         yield "all-nodes tasks run one after another", line.index, not_after(before, start)
         prompt = not_after(start, np.maximum(before, arrival))

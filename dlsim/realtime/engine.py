@@ -474,7 +474,7 @@ def simulate(
     if not (is_finite(negotiate) and (negotiate == 0 or negotiate >= 1)):
         raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
     name, policy = policy_named(policy)
-    check_partition(policy.partition, policy.rounds, cluster, policy.nodes)
+    check_partition(policy.partition, policy.rounds, cluster)
     given = _checked(tasks, policy, cluster)
     if policy.partition == "pieces" and reading.split == "piece":
         if negotiate > 0:

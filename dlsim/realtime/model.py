@@ -241,6 +241,10 @@ class Policy:
                 "partition='opr'",
             ),
             (
+                self.nodes == "all" and self.partition not in ("opr", "exact-n"),
+                f"nodes='all' needs partition='opr', got {self.partition!r}",
+            ),
+            (
                 self.partition == "exact-n" and self.nodes != "min",
                 "partition='exact-n' chooses the number of nodes itself; use nodes='min'",
             ),

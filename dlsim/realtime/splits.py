@@ -97,9 +97,7 @@ def table_for(cluster: Cluster, partition: str) -> Table:
     return table
 
 
-def check_partition(
-    partition: str, rounds: int | str, cluster: Cluster, nodes: str = "min"
-) -> None:
+def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
     """Refuse a partition on a cluster for which it is not defined.
 
     Parameters
@@ -110,19 +108,12 @@ def check_partition(
         Of the multi-round partitions.
     cluster : Cluster
         Nodes and costs.
-    nodes : str
-        As in `Policy`.
 
     Raises
     ------
     InputError
-        For set-up times where paper I has none, nodes without work, or rounds that cannot
-        be told.
+        For set-up times where paper I has none, or rounds that cannot be told.
     """
-    if partition in ("exact", "exact-n") and nodes == "all" and cluster.cps == 0:
-        raise InputError(
-            f"partition {partition!r} on all nodes needs cps > 0, got 0: one node does all"
-        )
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         raise InputError(
             f"partition {partition!r} knows no set-up times (paper I, section 3); got "
@@ -168,6 +159,19 @@ def rules_of(cluster: Cluster, partition: str, rounds: int | str = 1, nodes: str
     return Rules(**flags)
 
 
+def _release_times(release: Sequence[float], cluster: Cluster) -> Floats:
+    try:
+        times = np.sort(np.atleast_1d(np.asarray(release, dtype=float)))
+        good = np.ndim(release) == 1 and np.isfinite(times).all()
+    except (TypeError, ValueError):
+        good = False
+    if not good or not 1 <= len(times) <= cluster.nodes:
+        raise InputError(
+            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
+        )
+    return times
+
+
 def split_load(
     sigma: float,
     release: Sequence[float],
@@ -198,8 +202,9 @@ def split_load(
     Raises
     ------
     InputError
-        For a size that is not positive, times that are not finite, more nodes than N, or
-        a partition that the cluster has no use for.
+        For a size that is not positive, times that are not finite, more nodes than N, a
+        partition that the cluster has no use for, or one that gives a share that is not
+        positive.
 
     References
     ----------
@@ -221,13 +226,9 @@ def split_load(
     if not is_rounds(rounds):
         raise InputError(f"rounds must be 'best' or 1..{MOST_ROUNDS}, got {rounds!r}")
     check_partition(partition, rounds, cluster)
-    times = np.sort(np.asarray(release, dtype=float))
-    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
-        raise InputError(
-            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
-        )
-    if partition not in IN_ROUNDS:
-        rounds = 1
+    times = _release_times(release, cluster)
+    if partition not in IN_ROUNDS and rounds != 1:
+        raise InputError(f"rounds must be 1 for partition {partition!r}, got {rounds!r}")
     rules = rules_of(cluster, partition, rounds)
     q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
@@ -243,6 +244,11 @@ def split_load(
     rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     estimate = completion if KINDS[kind] == "rounds from releases" else end
     share, sent, received, done = (rows[..., k].copy() for k in range(4))
+    if share.min() <= 0:
+        raise InputError(
+            f"partition {partition!r} gives a node the share {share.min():.3g}, and shares must be "
+            "positive: give fewer release times, or use partition 'exact', which leaves nodes out"
+        )
     return Split(
         KINDS[kind], s.release[:n].copy(), share, sent, received, done,
         float(estimate), float(completion),

@@ -13,6 +13,7 @@ from dlsim.papers.inserted_idle_time import claims, runs
 from dlsim.papers.inserted_idle_time.runs import RULES, Setting, both
 from dlsim.papers.inserted_idle_time.switches import GENERATORS, SWITCHES
 from dlsim.realtime import Cluster, workload
+from dlsim.realtime.model import is_finite
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -118,6 +119,11 @@ def printed_table() -> pd.DataFrame:
     return table
 
 
+def _above_zero(name: str, value: object) -> None:
+    if not is_finite(value) or value <= 0:  # type: ignore[operator]
+        raise InputError(f"{name} must be above 0, got {value!r}")
+
+
 @dataclass(frozen=True)
 class Study:
     """Paper I's experiments under one set of parameters; results are kept once computed.
@@ -171,16 +177,28 @@ class Study:
         """Refuse unknown scales and readings before anything runs."""
         if self.scale not in SCALES:
             raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        if self.runs < 0:
-            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        for name in ("seed", "runs", "jobs"):
+            value = getattr(self, name)
+            if not is_finite(value) or value < 0 or value != int(value):
+                raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
+        if self.reading is not None and not isinstance(self.reading, Mapping):
+            raise InputError(f"reading must be a mapping such as a dict, got {self.reading!r}")
         if self.counting not in RULES:
             raise InputError(f"counting must be one of {', '.join(RULES)}; got {self.counting!r}")
         workload.split_reading(self.reading or {}, *GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
+        for name in ("mean", "dc_ratio", "cps"):
+            _above_zero(name, getattr(self, name))
+        for name in ("loads", "taus", "dc_ratios", "clusters"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise InputError(
+                    f"{name} must be one value or more, such as (1, 2); got {values!r}"
+                )
+            for value in values:
+                _above_zero(name, value)
         if len(set(self.taus)) < 2:
             raise InputError("taus must be two values or more: claims compare neighbours")
-        if not self.loads:
-            raise InputError("loads must be one value or more, got none")
 
     @property
     def switches(self) -> dict[str, str]:
