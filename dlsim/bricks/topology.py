@@ -317,9 +317,10 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
         raise InputError(f"hop {hop} of the path from {source} to {target} is named twice")
     domains = max(ends) + 1
     pair = (rows["source"] * domains + rows["target"]).to_numpy()
-    length = np.bincount(pair, minlength=domains * domains)
-    if not length.all():
-        source, target = divmod(int(np.argmin(length)), domains)
+    seen, length = np.unique(pair, return_counts=True)
+    if len(seen) < domains * domains:
+        gaps = np.flatnonzero(seen != np.arange(len(seen)))
+        source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
         raise InputError(f"no path from domain {source} to {target}; every pair needs one")
     first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     hops = rows["link"].to_numpy(dtype=np.int64)

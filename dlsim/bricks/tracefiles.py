@@ -183,7 +183,8 @@ def _stamps(path: files.StrPath, table: pd.DataFrame) -> dict[str, tuple[Floats,
 def _common_step(path: files.StrPath, stamps: dict[str, tuple[Floats, Floats]]) -> float:
     """Return the step of stamps that are regular and the same for every link."""
     steps = {len(time) for time, _ in stamps.values()}
-    count = max(steps)
+    if max(steps) == 1:
+        raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
     first = next(iter(stamps.values()))[0]
     step = float(first[1]) if len(first) > 1 else math.nan
     for link, (time, _) in stamps.items():
@@ -191,8 +192,6 @@ def _common_step(path: files.StrPath, stamps: dict[str, tuple[Floats, Floats]]) 
         if len(steps) > 1 or not regular.all():
             what = "stamps are not the same regular ones for every link"
             raise _refuse(path, link, f"{what}; give read_traces a step to average over")
-    if count == 1:
-        raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
     return step
 
 

@@ -119,7 +119,8 @@ def autocovariance(H: float, lags: ArrayLike) -> Floats:
 
 
 def _scale(frequency: Floats, H: float) -> Floats:
-    return np.asarray(2 * math.sin(math.pi * H) * gamma(2 * H + 1) * (1 - np.cos(frequency)))
+    # 1 - cos(x) = 2 sin(x / 2)^2 keeps its digits near 0
+    return np.asarray(4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(frequency / 2) ** 2)
 
 
 def spectrum(frequency: ArrayLike, H: float) -> Floats:
