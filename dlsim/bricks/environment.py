@@ -5,19 +5,18 @@ Source: paper B (bricks), section 2 (Figures 1 and 2) and section 4.1 (Table 1).
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.model import check_number
-from dlsim.bricks.network import left_over
+from dlsim.bricks.network import Stream, left_over
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.errors import InputError
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS = {
@@ -28,24 +27,6 @@ COLUMNS = {
         "deadline": True,
     },
 }  # fmt: skip
-
-
-class Stream(NamedTuple):
-    """Arrivals at a set of queues, one queue after another.
-
-    Attributes
-    ----------
-    first : ndarray of int, shape (queues + 1,)
-        Where each queue's arrivals begin.
-    times : ndarray of float
-        When they arrive, sorted within a queue.
-    sizes : ndarray of float
-        Work in Mops, or data in Mbit, of each; or a single one for all.
-    """
-
-    first: Whole
-    times: Floats
-    sizes: Floats
 
 
 def _refuse(name: str, what: str) -> InputError:
@@ -286,7 +267,7 @@ class Environment:
         """What other users' data leave of the links, shape (links, steps); else `rates`."""
         if not len(self.link_background.times):
             return self.rates
-        return left_over(self.rates, self.step, *self.link_background)
+        return left_over(self.rates, self.step, self.link_background)
 
     @property
     def trace_end(self) -> float:

@@ -4,15 +4,36 @@ Source: paper B, section 2.1. A trace is a row of `rates` (Mbit/s), one entry pe
 seconds; the last entry is held for ever. A path is ``hops[first:last]``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.kernel import kernel
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 #: What other users' data leave of a link at least.
 LEAST_LEFT = 0.01
+
+
+class Stream(NamedTuple):
+    """Arrivals at a set of queues, one queue after another.
+
+    Attributes
+    ----------
+    first : ndarray of int, shape (queues + 1,)
+        Where each queue's arrivals begin.
+    times : ndarray of float
+        When they arrive, sorted within a queue.
+    sizes : ndarray of float
+        Work in Mops, or data in Mbit, of each; or a single one for all.
+    """
+
+    first: Whole
+    times: Floats
+    sizes: Floats
 
 
 @kernel
@@ -104,9 +125,7 @@ def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-
                 start, k = until, k + 1
 
 
-def left_over(
-    rates: Floats, step: float, first: NDArray[np.int64], times: Floats, sizes: Floats
-) -> Floats:
+def left_over(rates: Floats, step: float, data: Stream) -> Floats:
     """Return what other users' data leave of the throughput of links.
 
     Parameters
@@ -115,8 +134,8 @@ def left_over(
         Their traces, Mbit/s.
     step : float
         Seconds per entry.
-    first, times, sizes : ndarray
-        Arrivals of data, link by link; see `dlsim.bricks.environment.Stream`.
+    data : Stream
+        Arrivals of data, link by link.
 
     Returns
     -------
@@ -125,9 +144,9 @@ def left_over(
         to the end of the trace or the last arrival, whichever is later; then one entry of
         the last throughput, whole.
     """
-    steps = max(rates.shape[1], int(times.max(initial=0.0) // step) + 1)
+    steps = max(rates.shape[1], int(data.times.max(initial=0.0) // step) + 1)
     longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
-    _spread(busy, rates, step, first, times, sizes)
+    _spread(busy, rates, step, *data)
     longer[:, :-1] *= np.maximum(LEAST_LEFT, 1 - busy / step)
     return np.ascontiguousarray(longer)
