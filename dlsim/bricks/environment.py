@@ -141,7 +141,8 @@ class Environment:
         Arrival times of other users' data, one sorted list per link (the extraneous data
         model of section 2.1): each occupies its link for data / throughput, first come,
         first served. In a fluid network, and for the monitor, a link has what they leave:
-        per step its throughput times its idle fraction, at least 1 %.
+        per step its throughput times its idle fraction, at least 1 %, until the trace or
+        their arrivals end, whichever is later, and all of it from then on.
     link_data : float or sequence of array_like
         Their size in Mbit.
     packet : float

@@ -8,7 +8,7 @@ import numpy as np
 from dlsim.bricks.monitor import observe, predicted_on_path, show_all, show_link, show_server
 from dlsim.bricks.network import finish_on_link, finish_transfer
 from dlsim.bricks.schedulers import bar, choose_server, estimate, estimate_moves, seconds, unbar
-from dlsim.bricks.servers import absorb_background, accept, external_load
+from dlsim.bricks.servers import absorb_background, accept
 from dlsim.bricks.state import (
     CHOOSE,
     DONE,
@@ -179,10 +179,9 @@ def receive(row, now, w, r, s):  # type: ignore[no-untyped-def]
     count_links(row, -1, w, r, s)
     job.arrived = now
     absorb_background(server, now, w, s)
-    slow = (1 + external_load(server, now, w)) / w.performance[server]
     home = w.client_domain[w.client[row]]
     back = predicted_on_path(w.server_domain[server], home, s.predicted, w)
-    rest = max(0.0, s.servers[server].free - now) + w.work[row] * slow
+    rest = max(0.0, s.servers[server].free - now) + w.work[row] / w.performance[server]
     finish = now + rest + seconds(w.recv[row], back)  # eq. (6), on the clock
     one = s.attempts[job.attempt]
     one.arrived, one.promised = now, finish

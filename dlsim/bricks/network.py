@@ -45,7 +45,7 @@ def entry_at(time, step, steps):  # type: ignore[no-untyped-def]
     int
         floor(time / step), at most ``steps - 1``.
     """
-    return min(int(time // step), steps - 1)
+    return min(int(time / step), steps - 1)
 
 
 @kernel
@@ -118,7 +118,7 @@ def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-
         for j in range(first[link], first[link + 1]):
             start = max(free, times[j])
             free = finish_on_link(start, sizes[j * unit], rates, step, link)
-            k = int(start // step)
+            k = int(start / step)
             while k < steps and start < free:
                 until = min(free, (k + 1) * step)
                 busy[link, k] += until - start
@@ -144,7 +144,7 @@ def left_over(rates: Floats, step: float, data: Stream) -> Floats:
         to the end of the trace or the last arrival, whichever is later; then one entry of
         the last throughput, whole.
     """
-    steps = max(rates.shape[1], int(data.times.max(initial=0.0) // step) + 1)
+    steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
     _spread(busy, rates, step, *data)
