@@ -10,6 +10,7 @@ coincide with.
 import heapq
 import math
 from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -70,17 +71,27 @@ def arrivals(stream, queue):
     return list(zip(times, map(float, sizes), strict=True))
 
 
-def what_others_leave(row, step, stream, link):
-    """Throughput times idle fraction, step by step, at least 1 % (the monitor sees no more)."""
-    busy, free = [0.0] * len(row), 0.0
-    for t, size in arrivals(stream, link):
+def what_others_leave(rows, step, stream):
+    """Throughput times idle fraction, step by step, at least 1 % (the monitor sees no more).
+
+    Up to the end of the trace or of the last arrival's step; then the last throughput, whole.
+    """
+    last = max((float(t) for t in stream.times), default=0.0)
+    n = max(len(rows[0]), math.floor(last / step) + 1)
+    return [left_of(row, step, arrivals(stream, link), n) for link, row in enumerate(rows)]
+
+
+def left_of(row, step, others, n):
+    busy, free = [0.0] * n, 0.0
+    for t, size in others:
         start = max(t, free)
         free = walk(start, size, row.__getitem__, step, len(row))
-        for k in range(min(math.floor(start / step), len(row)), len(row)):
+        for k in range(math.floor(start / step), n):
             busy[k] += max(0.0, min(free, (k + 1) * step) - max(start, k * step))
             if free <= (k + 1) * step:
                 break
-    return [r * max(0.01, 1 - b / step) for r, b in zip(row, busy, strict=True)]
+    held = row + [row[-1]] * (n + 1 - len(row))
+    return [r * max(0.01, 1 - b / step) for r, b in zip(held, [*busy, 0.0], strict=True)]
 
 
 def routes(table):
@@ -89,6 +100,48 @@ def routes(table):
     for row in table.sort_values("hop").itertuples():
         found.setdefault((row.source, row.target), []).append(int(row.link))
     return found
+
+
+# --- predictors: what a series of measurements is expected to be next ---------------------------
+
+
+def last(series):
+    return series[-1]
+
+
+def mean_of_ten(series):
+    return sum(series[-WINDOW:]) / len(series[-WINDOW:])
+
+
+def mean_of_all(series):
+    return sum(series) / len(series)
+
+
+def smoothed(series, share):
+    value = series[0]
+    for x in series[1:]:
+        value += share * (x - value)
+    return value
+
+
+FORECASTERS = (
+    last,
+    mean_of_ten,
+    mean_of_all,
+    lambda series: smoothed(series, 0.1),
+    lambda series: smoothed(series, 0.5),
+)
+
+
+def adaptive(series):
+    """The forecaster with the smallest sum of absolute errors so far, the first of equal ones."""
+    errors = [
+        sum(abs(guess(series[:n]) - series[n]) for n in range(1, len(series)))
+        for guess in FORECASTERS
+    ]
+    best = min(errors)
+    pairs = zip(FORECASTERS, errors, strict=True)
+    return next(guess(series) for guess, error in pairs if one_instant(error, best))
 
 
 # --- the simulated world ---------------------------------------------------------------------
@@ -148,10 +201,7 @@ class Twin:
         self.rows = traces.reshape(-1, traces.shape[-1]).tolist()
         self.seen_rows = self.rows
         if len(env.link_background.times):
-            self.seen_rows = [
-                what_others_leave(row, self.step, env.link_background, link)
-                for link, row in enumerate(self.rows)
-            ]
+            self.seen_rows = what_others_leave(self.rows, self.step, env.link_background)
         loads = env.load_traces
         self.servers = [
             Server(float(p), None if loads is None else list(map(float, loads[i])), self.step)
@@ -265,15 +315,14 @@ class Twin:
         if kind == "perfect":
             return self.measured(now)
         if self.believed is None:
-            columns = list(zip(*self.history[-WINDOW:], strict=True))
+            columns = list(zip(*self.history, strict=True))
             if callable(kind):
-                self.believed = [float(x) for x in kind(np.array(columns))]
+                shown = np.array([column[-WINDOW:] for column in columns])
+                self.believed = [float(x) for x in kind(shown)]
             else:
-                self.believed = [self.guess(kind, column) for column in columns]
+                guess = {"last": last, "mean": mean_of_ten, "adaptive": adaptive}[kind]
+                self.believed = [guess(column) for column in columns]
         return self.believed
-
-    def guess(self, kind, column):
-        return column[-1] if kind == "last" else sum(column) / len(column)
 
     # --- the scheduler -----------------------------------------------------------------------
 
@@ -297,6 +346,8 @@ class Twin:
 
     def choose(self, request, now):
         T = self.estimates(request, now)
+        if callable(self.scheduler.algorithm):
+            return int(self.scheduler.algorithm(self.shown(request, now, T)))
         allowed = list(range(len(T)))
         if self.scheduler.exclude_rejecting and len(request.refused) < len(T):
             allowed = [i for i in allowed if i not in request.refused]
@@ -308,6 +359,16 @@ class Twin:
                 return next(i for i in fit if one_instant(now + T[i], now + best))
         best = min(T[i] for i in allowed)
         return next(i for i in allowed if one_instant(now + T[i], now + best))
+
+    def shown(self, request, now, T):
+        """What a user's function needs here of a View."""
+        loads = self.predicted(now)[len(self.rows) :]
+        return SimpleNamespace(
+            now=now, row=self.requests.index(request), deadline=request.deadline,
+            fallbacks=request.fallbacks, opt=self.scheduler.opt, estimates=np.array(T),
+            load=np.array(loads), ours=np.array(self.scheduled),
+            performance=np.array([server.performance for server in self.servers]),
+        )  # fmt: skip
 
     def submitted(self, now, who):
         request = self.requests[who]
