@@ -338,3 +338,19 @@ def test_engine_equals_twin_on_random_combinations(block):
         scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
         env = draw_environment(source, **draw(OF_ENVIRONMENT, source, often=0.7))
         agree(env, scheduler, reading)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "reading"),
+    [
+        ({}, {}),
+        ({"server_background": "trace"}, {"load": "util", "predictor": "adaptive"}),
+        ({"link_background": "data"}, {"network": "packet", "load": "queue"}),
+        ({"link_background": "data", "topology": topology.balanced([2, 2])}, {"probe": 7.0}),
+    ],
+)
+def test_engine_equals_twin_on_drawn_environments(drawn, reading):
+    sizes = {"work_range": (1e3, 3e5), "packet": 50.0, "link_data": 100.0}
+    env = Environment.random(3, 5, horizon=1200.0, domains=4, **sizes, **drawn)
+    scheduler = {"algorithm": "deadline", "opt": 0.8, "max_fallbacks": 2, "load_correction": True}
+    agree(env, scheduler, reading)

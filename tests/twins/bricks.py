@@ -315,10 +315,10 @@ class Twin:
         if kind == "perfect":
             return self.measured(now)
         if self.believed is None:
-            columns = list(zip(*self.history, strict=True))
+            known = self.history if kind == "adaptive" else self.history[-WINDOW:]
+            columns = list(zip(*known, strict=True))
             if callable(kind):
-                shown = np.array([column[-WINDOW:] for column in columns])
-                self.believed = [float(x) for x in kind(shown)]
+                self.believed = [float(x) for x in kind(np.array(columns))]
             else:
                 guess = {"last": last, "mean": mean_of_ten, "adaptive": adaptive}[kind]
                 self.believed = [guess(column) for column in columns]
