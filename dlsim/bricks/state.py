@@ -3,7 +3,7 @@
 In every kernel of `dlsim.bricks` ``w`` is the `World`, ``r`` the `Rules`, ``s`` the `State`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ USER = -1
 
 #: Forecasters among which the predictor "adaptive" chooses, the first one on equal errors.
 FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothing by 0.5")
+
+#: Columns of the requests that are real numbers.
+MEASURES = ("time", "send", "recv", "work", "deadline")
 
 EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
@@ -202,6 +205,17 @@ class State(NamedTuple):
     refused: NDArray[np.int32]
 
 
+def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+    """Return a view that cannot be written: one type for the compiler, whoever made it."""
+    view: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _fixed_stream(one: Stream) -> Stream:
+    return Stream(_fixed(one.first, np.int64), _fixed(one.times), _fixed(one.sizes))
+
+
 def world_of(env: Environment) -> World:
     """Return an environment as arrays, without copying what is large.
 
@@ -219,12 +233,24 @@ def world_of(env: Environment) -> World:
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain = servers["domain"].to_numpy()
     return World(
-        servers["performance"].to_numpy(), domain, env.clients["domain"].to_numpy(),
-        env.background, float(env.server_load), loads, env.open_rates, env.rates,
-        env.link_background, float(env.step), float(env.packet), topology.first, topology.hops,
-        topology.domains, np.unique(domain),
-        *(r[name].to_numpy() for name in ("time", "client", "send", "recv", "work", "deadline")),
-    )  # fmt: skip
+        performance=_fixed(servers["performance"].to_numpy()),
+        server_domain=_fixed(domain, np.int64),
+        client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
+        jobs=_fixed_stream(env.background),
+        server_load=float(env.server_load),
+        loads=_fixed(loads),
+        rates=_fixed(env.open_rates),
+        raw=_fixed(env.rates),
+        data=_fixed_stream(env.link_background),
+        step=float(env.step),
+        packet=float(env.packet),
+        first=_fixed(topology.first, np.int64),
+        hops=_fixed(topology.hops, np.int64),
+        domains=int(topology.domains),
+        places=_fixed(np.unique(domain), np.int64),
+        client=_fixed(r["client"].to_numpy(), np.int64),
+        **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
+    )
 
 
 def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
