@@ -273,6 +273,22 @@ def test_a_view_shows_what_is_known_and_no_more():
         ]
 
 
+def test_what_cannot_be_reached_is_no_tie_with_what_can():
+    """A link predicted at zero makes an infinite estimate; relative slack of inf is inf."""
+    traces = np.full((2, 4, 2), 40.0)
+    traces[1, 2, 0] = 0.0  # WAN up of domain 1, at the probe of time 0
+    env = Environment(
+        servers=pd.DataFrame({"domain": [1, 0, 0], "performance": 100.0}),
+        clients=pd.DataFrame({"domain": [0]}), traces=traces, step=1.0,
+        requests=pd.DataFrame({"time": [0.0], "client": 0, "send": 0.0, "recv": 40.0,
+                               "work": 100.0, "deadline": 1.5}),
+    )  # fmt: skip
+    for algorithm in ("greedy", "deadline", greedy, deadline):
+        out = simulate(env, Scheduler(algorithm))
+        assert out.requests["server"].tolist() == [1]
+        assert out.attempts["estimate"].tolist() == [2.0]
+
+
 # ---------------------------------------------------------------- properties
 
 

@@ -264,6 +264,17 @@ class Environment:
         return from_paths(pd.DataFrame(names), self.paths)
 
     @functools.cached_property
+    def is_two_level(self) -> bool:
+        """Whether every domain hangs below one core by a LAN and a WAN link each way."""
+        if self.paths is None:
+            return True
+        if len(self.rates) != len(TWO_LEVEL) * self.topology.domains:
+            return False
+        usual = two_level(self.topology.domains)
+        mine = self.topology
+        return np.array_equal(usual.first, mine.first) and np.array_equal(usual.hops, mine.hops)
+
+    @functools.cached_property
     def open_rates(self) -> Floats:
         """What other users' data leave of the links, shape (links, steps); else `rates`."""
         if not len(self.link_background.times):

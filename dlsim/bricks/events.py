@@ -95,7 +95,7 @@ def count_links(row, change, w, r, s):  # type: ignore[no-untyped-def]
         pair, _ = ends_of(row, w, s)
         for h in range(w.first[pair], w.first[pair + 1]):
             s.links[w.hops[h]].ours += change
-            show_link(w.hops[h], r, s)
+            show_link(w.hops[h], w, r, s)
 
 
 @kernel

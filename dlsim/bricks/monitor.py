@@ -129,10 +129,14 @@ def observe(time, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_link(link, r, s):  # type: ignore[no-untyped-def]
+def show_link(link, w, r, s):  # type: ignore[no-untyped-def]
     """Write a link's predicted throughput after Load Correction for links."""
     ours = s.links[link].ours if r.correct_links else 0
     s.shown[link] = s.predicted[link] / (1 + r.pload * ours)
+    if w.two_level:
+        d = link // 4
+        for way in range(2):  # LAN and WAN up, LAN and WAN down
+            s.edges[way, d] = min(s.shown[4 * d + way], s.shown[4 * d + way + 2])
 
 
 @kernel
@@ -149,7 +153,7 @@ def show_all(w, r, s):  # type: ignore[no-untyped-def]
     """Write what the scheduler is shown, where something new has been predicted."""
     if s.head[0].stale:
         for link in range(w.rates.shape[0]):
-            show_link(link, r, s)
+            show_link(link, w, r, s)
         for server in range(w.performance.shape[0]):
             show_server(server, w, r, s)
         s.head[0].stale = 0

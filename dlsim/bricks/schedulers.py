@@ -7,7 +7,7 @@ import numpy as np
 
 from dlsim.bricks.monitor import predicted_on_path
 from dlsim.bricks.state import DEADLINE
-from dlsim.kernel import kernel, meets, same_instant
+from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
 
 
 @kernel
@@ -44,12 +44,20 @@ def unbar(row, r, s):  # type: ignore[no-untyped-def]
 @kernel
 def estimate_moves(row, w, s):  # type: ignore[no-untyped-def]
     """Write, per domain that holds servers, the first two terms of eq. (2)."""
-    home = w.client_domain[w.client[row]]
+    home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
+    if not w.two_level:
+        for k in range(w.places.shape[0]):
+            there = w.places[k]
+            on_way = seconds(send, predicted_on_path(home, there, s.shown, w))
+            s.moving[there] = on_way + seconds(recv, predicted_on_path(there, home, s.shown, w))
+        return
+    up, down = s.edges[0, home], s.edges[1, home]
     for k in range(w.places.shape[0]):
         there = w.places[k]
-        send = seconds(w.send[row], predicted_on_path(home, there, s.shown, w))
-        recv = seconds(w.recv[row], predicted_on_path(there, home, s.shown, w))
-        s.moving[there] = send + recv
+        on_way = seconds(send, min(up, s.edges[1, there]))
+        s.moving[there] = on_way + seconds(recv, min(s.edges[0, there], down))
+    inside = min(s.shown[4 * home], s.shown[4 * home + 1])  # LAN up, LAN down
+    s.moving[home] = seconds(send, inside) + seconds(recv, inside)
 
 
 @kernel
@@ -83,22 +91,24 @@ def choose_server(row, now, w, r, s):  # type: ignore[no-untyped-def]
     int
         Its row; the lowest of several that are the same within the tolerance.
     """
-    due = now
+    limit = -np.inf
     if r.algorithm == DEADLINE:
-        due = now + (w.deadline[row] - now) * r.opt  # eq. (1), (3)
-    fitting, fastest, where, quickest = -np.inf, np.inf, -1, -1
+        limit = latest_finish(now + (w.deadline[row] - now) * r.opt)  # eq. (1), (3)
+    nearest, fastest = -np.inf, np.inf
     for k in range(w.performance.shape[0]):
-        if not s.barred[k]:
-            t = estimate(row, k, w, s)
-            if t < fastest or quickest < 0:
-                fastest, quickest = t, k
-            if t > fitting and r.algorithm == DEADLINE and meets(now + t, due):
-                fitting, where = t, k
-    best = fitting if where >= 0 else fastest
-    last = where if where >= 0 else quickest
-    for k in range(last):
-        if not s.barred[k]:
-            t = estimate(row, k, w, s)
-            if same_instant(now + t, now + best) and (where < 0 or meets(now + t, due)):
+        t = np.inf if s.barred[k] else estimate(row, k, w, s)
+        fits = t if now + t <= limit else -np.inf
+        nearest = fits if fits > nearest else nearest
+        fastest = t if t < fastest else fastest
+    k = 0
+    if nearest > -np.inf:
+        best = now + nearest
+        near = best - 2 * TOL * max(1.0, abs(best))  # sieve: few are compared in earnest
+        while True:
+            end = now + estimate(row, k, w, s)
+            if near <= end <= limit and same_instant(end, best) and not s.barred[k]:
                 return k
-    return last
+            k += 1
+    while s.barred[k] or not meets(now + estimate(row, k, w, s), now + fastest):
+        k += 1
+    return k

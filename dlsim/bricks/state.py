@@ -85,6 +85,8 @@ class World(NamedTuple):
         Of the traces; of the packets.
     first, hops, domains : ndarray, ndarray, int
         See `dlsim.bricks.topology.Topology`.
+    two_level : bool
+        Whether that is the two-level tree, of which a link's domain is known.
     places : ndarray of int
         Domains that hold servers.
     time, client, send, recv, work, deadline : ndarray
@@ -105,6 +107,7 @@ class World(NamedTuple):
     first: Whole
     hops: Whole
     domains: int
+    two_level: bool
     places: Whole
     time: Floats
     client: Whole
@@ -176,6 +179,8 @@ class State(NamedTuple):
         Of the predictor "adaptive": sums of absolute errors, and what each says now.
     shown : ndarray of float, shape (links,)
         Predicted throughput after Load Correction for links.
+    edges : ndarray of float, shape (2, domains)
+        In the two-level tree: the smaller of LAN and WAN, up and down.
     slowness : ndarray of float, shape (servers,)
         1 / P_serv, after Load Correction.
     moving : ndarray of float, shape (domains,)
@@ -199,6 +204,7 @@ class State(NamedTuple):
     errors: Floats
     forecasts: Floats
     shown: Floats
+    edges: Floats
     slowness: Floats
     moving: Floats
     barred: NDArray[np.bool_]
@@ -247,6 +253,7 @@ def world_of(env: Environment) -> World:
         first=_fixed(topology.first, np.int64),
         hops=_fixed(topology.hops, np.int64),
         domains=int(topology.domains),
+        two_level=env.is_two_level,
         places=_fixed(np.unique(domain), np.int64),
         client=_fixed(r["client"].to_numpy(), np.int64),
         **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
@@ -326,6 +333,7 @@ def fresh_state(w: World, r: Rules) -> State:
         errors=np.zeros((len(FORECASTERS), series)),
         forecasts=np.zeros((len(FORECASTERS), series)),
         shown=np.zeros(links),
+        edges=np.zeros((2, w.domains)),
         slowness=np.zeros(servers),
         moving=np.zeros(w.domains),
         barred=np.zeros(servers, dtype=bool),

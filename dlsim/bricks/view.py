@@ -97,13 +97,14 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
     """
     clock = view.now + np.where(view.barred, np.inf, estimates)
     due = view.now + target
-    fits = clock <= due + TOL * max(1.0, abs(due))
-    best = clock[fits].max() if fits.any() else clock.min()
-    pool = fits if fits.any() else ~view.barred
-    slack = TOL * np.maximum(1.0, np.maximum(abs(best), np.abs(clock)))
-    with np.errstate(invalid="ignore"):
-        ties = pool & ((np.abs(clock - best) <= slack) | (clock == best))
-    return int(np.argmax(ties))
+    limit = due + TOL * max(1.0, abs(due))
+    fits = clock <= limit
+    if not fits.any():
+        best = float(clock.min())
+        return int(np.argmax((clock <= best + TOL * max(1.0, abs(best))) & ~view.barred))
+    near = np.where(fits, clock, -np.inf)
+    best = float(near.max())
+    return int(np.argmax(best - near <= TOL * max(1.0, abs(best))))
 
 
 def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any]) -> View:

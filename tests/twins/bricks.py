@@ -28,7 +28,7 @@ def meets(finish, due):
 
 
 def one_instant(a, b):
-    return a == b or abs(a - b) <= TOL * max(1.0, abs(a), abs(b))
+    return a == b or abs(a - b) <= TOL * max(1.0, abs(a), abs(b)) < math.inf
 
 
 def early(t):
