@@ -1,6 +1,7 @@
 """The command ``dlsim``: reproduce the papers, or simulate your own tasks."""
 
 import argparse
+import importlib
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from dlsim.errors import DlsimError, InputError
 
 #: Where the main job leaves its results, and a rerun finds them.
 LATEST = "results/latest"
+#: Engines with peers to race, modules of tests/benchmarks.
+BENCHES = ("realtime", "bricks")
 
 EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
@@ -189,7 +192,7 @@ def bench(args: argparse.Namespace) -> int:
     Parameters
     ----------
     args : Namespace
-        tasks, seed.
+        engines, tasks, seed.
 
     Returns
     -------
@@ -198,12 +201,15 @@ def bench(args: argparse.Namespace) -> int:
     """
     from dlsim.files import project_root
 
-    root = project_root()
+    root, names = project_root(), args.engines or BENCHES
+    for name in names:
+        if name not in BENCHES:
+            raise InputError(f"no benchmark is called {name!r}; known: {', '.join(BENCHES)}")
     try:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        from tests.benchmarks import realtime
+        engines = [importlib.import_module(f"tests.benchmarks.{name}") for name in names]
     except ImportError as error:
         print(
             f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
@@ -211,7 +217,8 @@ def bench(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    print(realtime.report(args.tasks, args.seed))
+    for engine in engines:
+        print(engine.report(args.tasks, args.seed), flush=True)
     return 0
 
 
@@ -275,7 +282,9 @@ def parser() -> argparse.ArgumentParser:
     _add_simulate(one)
 
     one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
-    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
+    one.add_argument("engines", nargs="*", help=f"{', '.join(BENCHES)} (default: all)")
+    one.add_argument("--tasks", type=int, default=10_000,
+                     help="tasks per run (default 10000, the full size)")  # fmt: skip
     one.add_argument("--seed", type=int, default=0, help="seed of the task list (default 0)")
     return top
 
