@@ -6,6 +6,7 @@
 >>> o.check()
 """
 
+from dlsim.bricks import topology, traces, tuning, workload
 from dlsim.bricks.engine import simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
@@ -22,4 +23,8 @@ __all__ = [
     "View",
     "best_server",
     "simulate",
+    "topology",
+    "traces",
+    "tuning",
+    "workload",
 ]

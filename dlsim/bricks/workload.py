@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from dlsim.bricks import traces
 from dlsim.bricks.model import DRAWN, check_number, choose
 from dlsim.bricks.network import Stream
+from dlsim.bricks.readers import from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
+
+__all__ = ["arrivals", "draw", "from_swf"]
 
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
