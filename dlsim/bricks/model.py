@@ -21,6 +21,17 @@ hold under every reading:
 - T_Si = send / P_send + recv / P_recv + work / P_serv (eq. 2), P_send and P_recv the
   smallest predicted throughput on the path, P_serv = performance / (1 + Load). Transfers of
   no data take no time.
+- ET_exec of eq. (6) is the exact backlog of the server plus work / performance, whatever its
+  load trace says; ET_recv is recv over the smallest predicted throughput of the return path,
+  never corrected for links.
+- numjobs of eq. (5), and the transfers that ``correct_links`` counts, no longer hold a
+  rejected request when the resubmission chooses.
+- The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
+  errors of the forecasters in `dlsim.bricks.state.FORECASTERS`; the first of those that err
+  least (sums within `dlsim.kernel.TOL` are equal) predicts.
+- With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
+- Other users' data (`Environment.link_background`) take from a link up to the end of its trace
+  or of the step of their last arrival, whichever is later; then its last entry holds, whole.
 - Times that differ by no more than `dlsim.kernel.TOL` are one, on the absolute clock: T_Si
   is within T_target iff ``meets(now + T_Si, now + T_target)``; estimates within the tolerance
   of the best one are ties, and the lowest server index wins. A request is missed iff not

@@ -20,7 +20,7 @@ from dlsim.bricks.state import (
     QUEUE,
     USER,
 )  # fmt: skip
-from dlsim.kernel import TOL, kernel, latest_finish
+from dlsim.kernel import TOL, kernel, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
 _SHARES = (0.1, 0.5)
@@ -70,12 +70,13 @@ def _predict(series, r, s):  # type: ignore[no-untyped-def]
     elif r.predictor != ADAPTIVE:
         s.predicted[series] = value
     else:
-        best, f = 0, s.forecasts
+        best, least, f = 0, np.inf, s.forecasts
         for j in range(f.shape[0]):
             if k > 0:
                 s.errors[j, series] += abs(f[j, series] - value)
-            if s.errors[j, series] < s.errors[best, series]:
-                best = j
+            least = min(least, s.errors[j, series])
+        while not same_instant(s.errors[best, series], least):
+            best += 1
         f[0, series], f[1, series] = value, mean
         f[2, series] += (value - f[2, series]) / (k + 1)
         for j in range(3, f.shape[0]):
