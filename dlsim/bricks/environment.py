@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dlsim.bricks.model import check_number
 from dlsim.bricks.network import Stream, left_over
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
+from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -287,7 +288,7 @@ class Environment:
         return float(self.rates.shape[1] * self.step)
 
     @classmethod
-    def random(cls, seed: int, interval: float = 60.0, **options: Any) -> Self:
+    def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:
         """Draw an environment as in Table 1 of the paper.
 
         Parameters
