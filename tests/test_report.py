@@ -26,6 +26,10 @@ PRINTED = {
 }
 BEYOND = ["overload", "readings", "weighted", "negotiation", "gantt", "stability"]
 META = {"scale": "quick", "seed": 7, "runs": 0, "seconds": 12.34, "reading": {"link": "shared"}}
+BRICKS = (
+    "background", "correction", "drivers", "economy", "magnitude", "paired", "pareto", "readings",
+    "replay",
+)  # fmt: skip
 INSERTED = (
     "admission", "excess", "feasible", "gain", "gantt", "paired", "partitions", "readings",
     "rivals", "use",
@@ -116,14 +120,16 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     papers, figures = load_figures()
     ids = [row.id for row in figures]
     wanted = [f"{paper}-{name}" for paper, names in PRINTED.items() for name in names]
-    beyond = {"mcdf": BEYOND, "theory": THEORY, "inserted-idle-time": INSERTED}
+    beyond = {
+        "mcdf": BEYOND, "theory": THEORY, "inserted-idle-time": INSERTED, "bricks": BRICKS,
+    }  # fmt: skip
     ours = [f"{paper}-{name}" for paper, names in beyond.items() for name in names]
     assert sorted(ids) == sorted(wanted + ours)
     assert set(papers) == {*PRINTED, "theory"}
     for row in figures:
         assert (row.status == "beyond") == (row.id in ours)
         assert (row.status == "cannot be reproduced") == bool(row.why)
-        if row.paper in ("mcdf", "inserted-idle-time"):
+        if row.paper in ("mcdf", "inserted-idle-time", "bricks"):
             assert row.caption
             assert row.expect
     status = {row.id: row.status for row in figures}
@@ -133,6 +139,7 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     assert drawn == {"redrawn"}
     run = {status[f"inserted-idle-time-{name}"] for name in ("fig3a", "fig3b", "fig4", "table1")}
     assert run == {"reproduced"}
+    assert [status[f"bricks-fig{i}"] for i in range(1, 7)] == ["redrawn"] * 2 + ["reproduced"] * 4
 
 
 ROW = """

@@ -45,9 +45,8 @@ def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:
         Whether the cost is within the range.
     """
     hull: list[tuple[float, float]] = []
-    for x, y in sorted(zip(rows["cost"], rows["failure"], strict=True)):
-        while hull and hull[-1][1] >= y and hull[-1][0] == x:
-            hull.pop()
+    best = rows.groupby("cost")["failure"].min()
+    for x, y in zip(best.index.to_numpy(dtype=float), best.to_numpy(dtype=float), strict=True):
         while len(hull) > 1 and _turns_up(hull[-2], hull[-1], (x, y)):
             hull.pop()
         hull.append((x, y))
@@ -80,7 +79,8 @@ def judged(study: Study) -> pd.DataFrame:
     fixed = frame[frame["policy"].isin(list(map(runs.deadline, FRONT)))]
     mine = frame[frame["policy"].isin(list(runs.TUNERS))]
     for key, line in mine.groupby(["policy", "fallbacks", "corrected"], sort=False):
-        policy, fallbacks, corrected = key
+        policy, fallbacks = str(key[0]), int(line["fallbacks"].iloc[0])
+        corrected = int(line["corrected"].iloc[0])
         for front in [front for front in FRONTS if front >= corrected]:
             same = fixed[(fixed["fallbacks"] == fallbacks) & (fixed["corrected"] == front)]
             apart, inside = [], []
@@ -92,7 +92,7 @@ def judged(study: Study) -> pd.DataFrame:
                 {
                     "policy": policy, "fallbacks": fallbacks, "corrected": corrected,
                     "front": front, "failure": line["failure"].mean(), "cost": line["cost"].mean(),
-                    "target": runs.TARGETS.get(str(policy), np.nan),
+                    "target": runs.TARGETS.get(policy, np.nan),
                     **mean_interval(apart)._asdict(), "outside": 1 - float(np.mean(inside)),
                 }
             )  # fmt: skip
@@ -183,8 +183,8 @@ def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     names, parts = list(map(runs.deadline, FRONT)), []
     for ax, fallbacks in zip(panels, (0, study.most), strict=True):
         here = frame[frame["fallbacks"] == fallbacks]
-        for corrected, (ink, label) in FRONTS.items():
-            own = here[here["corrected"] == corrected]
+        for front, (ink, label) in FRONTS.items():
+            own = here[here["corrected"] == front]
             t = _mean_points(own[own["policy"].isin(names)]).loc[names]
             color = INK[ink]
             _crosses(ax, t, color, ".", label, "-")
@@ -194,13 +194,13 @@ def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
                 place = (t.loc[name, "costestimate"], t.loc[name, "failureestimate"])
                 ax.annotate(name[2:], place, textcoords="offset points", xytext=(5, 4), fontsize=8)
             greedy = _mean_points(own[own["policy"] == "Greedy"])
-            _crosses(ax, greedy, color, "v", f"Greedy{', Load Correction' * corrected}")
-            parts += [x.assign(corrected=corrected, fallbacks=fallbacks) for x in (t, greedy)]
-        for (tuner, corrected), rows in here[here["policy"].isin(list(runs.TUNERS))].groupby(
-            ["policy", "corrected"], sort=False
-        ):
-            t, k = _mean_points(rows), list(runs.TUNERS).index(str(tuner))
-            label = "" if corrected else str(tuner)
+            _crosses(ax, greedy, color, "v", f"Greedy{', Load Correction' * front}")
+            parts += [x.assign(corrected=front, fallbacks=fallbacks) for x in (t, greedy)]
+        tuned = here[here["policy"].isin(list(runs.TUNERS))]
+        for key, rows in tuned.groupby(["policy", "corrected"], sort=False):
+            tuner, corrected = str(key[0]), int(rows["corrected"].iloc[0])
+            t, k = _mean_points(rows), list(runs.TUNERS).index(tuner)
+            label = "" if corrected else tuner
             _crosses(ax, t, INK[TUNER_INKS[k]], "DsP^*"[k], label, hollow=bool(corrected))
             parts.append(t.assign(corrected=corrected, fallbacks=fallbacks))
         ax.set(xlabel="cost, Mops/s", title=f"at most {fallbacks} fallbacks")

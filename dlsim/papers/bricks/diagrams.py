@@ -125,7 +125,8 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     for name, (module, middle) in PARTS.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
         ax.text(middle[0], middle[1], name, ha="center", va="center", bbox=box, zorder=3)
-        ax.text(middle[0], middle[1] - 0.47, f"bricks.{module}", ha="center", fontsize=7,
+        up = 0.34 if middle[1] > 0 else -0.47
+        ax.text(middle[0], middle[1] + up, f"bricks.{module}", ha="center", fontsize=7,
                 color=INK["blue"], family="monospace")  # fmt: skip
     at = {name: place for name, (_, place) in PARTS.items()}
     _arrow(ax, at["Client"], at["Scheduler"], f"{n['submissions']} submissions of\n"
@@ -135,7 +136,7 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     _arrow(ax, at["Server"], at["Scheduler"], f"{n['fallbacks']} fallbacks", 0)
     _arrow(ax, at["Network"], at["Resource\nmonitor"], f"{n['links']} links", -0.25)
     _arrow(ax, at["Server"], at["Resource\nmonitor"], f"{n['servers']} servers", -0.25)
-    _arrow(ax, at["Resource\nmonitor"], at["Resource DB"], f"{n['probes']}\nprobes", 0.42, 40)
+    _arrow(ax, at["Resource\nmonitor"], at["Resource DB"], f"{n['probes']} probes", -0.2, 40)
     _arrow(ax, at["Resource DB"], at["Predictor"], gap=38)
     _arrow(ax, at["Predictor"], at["Scheduler"], gap=34)
     ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=7.5)
@@ -152,18 +153,18 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
     domains = env.topology.domains
     angle = 2 * np.pi * np.arange(domains) / domains
     mean = env.rates.mean(axis=1).reshape(domains, 4)
-    rows = []
+    plate, rows = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}, []
     for d in range(domains):
         hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
         wan = mean[d, 2:].mean()
         ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
         ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, ha="center", va="center",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip
+                bbox=plate)  # fmt: skip
         speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
         clients = int((env.clients["domain"] == d).sum())
         _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
         ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
-                color=INK["vermillion"], ha="center", va="center")  # fmt: skip
+                color=INK["vermillion"], ha="center", va="center", bbox=plate)  # fmt: skip
         rows.append({"domain": d, "servers": len(speeds), "clients": clients}
                     | dict(zip(("lan_up", "lan_down", "wan_up", "wan_down"), mean[d],
                                strict=True)))  # fmt: skip
