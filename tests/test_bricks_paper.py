@@ -22,12 +22,16 @@ from dlsim.papers.bricks.study import (
     printed_table,
     switches_known,
 )
+from dlsim.papers.mcdf.claims import points
 from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
 
 KEY = "bricks"
-SMALL = {"intervals": (60.0, 120.0), "opts": (0.5, 0.9), "fallbacks": (0, 1, 3), "domains": 3}
+SMALL = {
+    "intervals": (60.0, 120.0), "opts": (0.5, 0.9), "fallbacks": (0, 1, 3), "nodes": (4, 75),
+    "domains": 3,
+}  # fmt: skip
 HOURS = 4.0
 
 
@@ -121,6 +125,20 @@ def test_costs_are_compared_relative_to_greedy(study):
     ]
     want = 1 - np.mean(ratio)
     assert table.loc["D-0.5 x/x, interval 60", "estimate"] == pytest.approx(want)
+
+
+def test_points_are_those_of_summary():
+    rng = np.random.default_rng(2)
+    index = pd.MultiIndex.from_product([[60.0, 90.0], range(4)], names=["interval", "replicate"])
+    values = pd.DataFrame(rng.random((8, 3)), index=index, columns=["a", "b", "c"]).assign(d=0.5)
+    values.iloc[0, 2] = np.nan
+    keys = ["point", "estimate", "low", "high", "n"]
+    for labels in (["interval"], []):
+        part = values if labels else values.loc[60.0]
+        mine, usual = (
+            f(part, labels).set_index("point").sort_index() for f in (claims.points, points)
+        )
+        pd.testing.assert_frame_equal(mine[keys[1:]], usual[keys[1:]], check_dtype=False)
 
 
 def synthetic(failure):
@@ -318,6 +336,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
         ({"opts": (0.5, 1.5)}, "opt"),
         ({"fallbacks": (0, 1)}, "fallbacks"),
         ({"domains": 0}, "domains"),
+        ({"nodes": (5,)}, "nodes"),
         ({"reading": {"laod": "util"}}, "laod"),
         ({"reading": {"load": "guessed"}}, "guessed"),
         ({"reading": {"H": 2.0}}, "H"),

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from dlsim.papers.bricks.runs import VERSIONS
-from dlsim.papers.mcdf.claims import points
 from dlsim.study.claims import Claim
 from dlsim.study.stats import relative_reduction
 
@@ -62,6 +63,34 @@ def wide(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame
     return frame.pivot(
         index=[by, "replicate"], columns=["policy", "corrected", "fallbacks"], values=column
     )
+
+
+def points(values: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
+    """Estimate every column of paired values at every point of the grid.
+
+    Parameters
+    ----------
+    values : DataFrame
+        Index = `labels` and replicate; one column per comparison.
+    labels : list of str
+        At most one index level, which ends the point's name.
+
+    Returns
+    -------
+    DataFrame
+        point estimate low high n: what `dlsim.study.stats.summary` gives, many at once.
+    """
+    parts = [(None, values)] if not labels else list(values.groupby(level=labels[0]))
+    tables = []
+    for label, rows in parts:
+        x, n = rows.to_numpy(dtype=float), len(rows)
+        mean = x.mean(axis=0)
+        half = stdtrit(n - 1.0, 0.975) * x.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.nan
+        half = np.where((x == x[0]).all(axis=0) & (n > 1), 0.0, half)
+        end = f", {labels[0]} {label:g}" if labels else ""
+        columns = {"estimate": mean, "low": mean - half, "high": mean + half, "n": n}
+        tables.append(pd.DataFrame({"point": [f"{name}{end}" for name in rows], **columns}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def opts(table: pd.DataFrame) -> list[str]:

@@ -20,6 +20,7 @@ KEY = "bricks"
 HOUR = 3600.0
 INTERVALS = (60.0, 90.0, 120.0)
 OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
+NODES = tuple(runs.SIZES)
 #: Opt of the fixed-Opt front.
 FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Probe intervals that are readings of their own, in seconds; the default is 60.
@@ -60,7 +61,7 @@ class Scale(NamedTuple):
 #: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
 SCALES = {
     "quick": Scale(24.0, 5, 8.0, 3, (60.0,)),
-    "paper": Scale(24.0, 25, 24.0, 10, (60.0, 120.0)),
+    "paper": Scale(24.0, 25, 24.0, 10, (60.0,)),
 }
 
 
@@ -123,6 +124,8 @@ class Study:
         `dlsim.bricks.DRAWN`, and exclude_rejecting.
     intervals, opts, fallbacks : sequence
         Axes: Int in minutes, Opt, most fallbacks; fallbacks must hold 0 and 1.
+    nodes : sequence of int
+        Sizes of the systems of claim 11, keys of `runs.SIZES`.
     domains : int
         Local domains of 5 to 10 nodes each.
     swf : str
@@ -143,6 +146,7 @@ class Study:
     intervals: Sequence[float] = INTERVALS
     opts: Sequence[float] = OPTS
     fallbacks: Sequence[int] = tuple(range(6))
+    nodes: Sequence[int] = NODES
     domains: int = 10
     swf: str = ""
 
@@ -160,6 +164,9 @@ class Study:
             Scheduler("deadline", opt=opt)
         if not {0, 1} < set(self.fallbacks):
             raise InputError("fallbacks must hold 0, 1 and a larger number: claims compare them")
+        if not self.nodes or set(self.nodes) - set(NODES):
+            known = ", ".join(map(str, NODES))
+            raise InputError(f"nodes must be one or more of {known}; got {self.nodes!r}")
         drawn = runs.split_switches(self.switches).drawn
         tiny = {"horizon": 60.0, "domains": self.domains, "nodes": (2, 2), **drawn}
         for interval in self.intervals:
@@ -282,7 +289,7 @@ class Study:
     @functools.cached_property
     def sizes(self) -> pd.DataFrame:
         """The same over the number of nodes: parameter value replicate policy ..."""
-        grid = [{"parameter": "nodes", "value": float(n)} for n in runs.SIZES]
+        grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
         schedulers = self.versions(self.few, ())
         return self._at_first(runs.vary, grid, "nodes", schedulers=schedulers)
 
