@@ -33,6 +33,11 @@ SMALL = {
     "domains": 3,
 }  # fmt: skip
 HOURS = 4.0
+#: The heat map is drawn of these; the notebook's has all.
+SOME_READINGS = (
+    {"load": "util"}, {"network": "packet"}, {"interval_scope": "system"}, {"H": 0.5},
+    {"exclude_rejecting": True},
+)  # fmt: skip
 
 
 def shorten(patch):
@@ -44,9 +49,8 @@ def shorten(patch):
 def study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         shorten(patch)
-        study = bricks.Study(runs=3, jobs=1, out=str(tmp_path_factory.mktemp("b")), **SMALL)
-        assert study.size.hours == HOURS  # cached from here on
-    return study
+        patch.setattr("dlsim.papers.bricks.study.alternatives", lambda: [{}, *SOME_READINGS])
+        yield bricks.Study(runs=3, jobs=1, out=str(tmp_path_factory.mktemp("b")), **SMALL)
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +296,8 @@ def test_other_readings_are_one_switch_each():
     assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
     names = [name_of(switches) for switches in alternatives()]
     assert len(set(names)) == len(names)
-    assert "network=packet" in names
+    assert all(switches in alternatives() for switches in SOME_READINGS)
+    assert all(bricks.Study(reading=switches).switches == switches for switches in alternatives())
     split = runs.split_switches({"load": "util", "H": 0.5, "exclude_rejecting": True})
     assert split == (Reading(load="util"), {"H": 0.5}, {"exclude_rejecting": True})
 
@@ -301,7 +306,7 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     table = study.by_reading
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table["default"].to_dict() == {key: own[key] for key in table.index}
-    assert table.columns.tolist() == ["default", *map(name_of, alternatives()[1:])]
+    assert table.columns.tolist() == ["default", *map(name_of, SOME_READINGS)]
     assert len(table) == len([c for c in load_claims(KEY) if c.measure in claims.BY_READING])
 
 
