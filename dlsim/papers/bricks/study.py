@@ -60,7 +60,7 @@ class Scale(NamedTuple):
 
 #: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
 SCALES = {
-    "quick": Scale(24.0, 5, 8.0, 3, (60.0,)),
+    "quick": Scale(24.0, 5, 6.0, 3, (60.0,)),
     "paper": Scale(24.0, 25, 24.0, 10, (60.0,)),
 }
 
