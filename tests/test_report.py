@@ -128,7 +128,7 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     for row in figures:
         assert (row.status == "beyond") == (row.id in ours)
         assert (row.status == "cannot be reproduced") == bool(row.why)
-        if row.paper in ("mcdf", "inserted-idle-time"):
+        if row.paper in ("mcdf", "inserted-idle-time", "bricks"):
             assert row.caption
             assert row.expect
     status = {row.id: row.status for row in figures}
@@ -138,6 +138,7 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     assert drawn == {"redrawn"}
     run = {status[f"inserted-idle-time-{name}"] for name in ("fig3a", "fig3b", "fig4", "table1")}
     assert run == {"reproduced"}
+    assert [status[f"bricks-fig{i}"] for i in range(1, 7)] == ["redrawn"] * 2 + ["reproduced"] * 4
 
 
 ROW = """

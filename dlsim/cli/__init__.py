@@ -1,9 +1,10 @@
 """The command ``dlsim``: reproduce the papers, or simulate your own tasks."""
 
 import argparse
+import importlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,13 @@ from dlsim.errors import DlsimError, InputError
 
 #: Where the main job leaves its results, and a rerun finds them.
 LATEST = "results/latest"
+#: Engines with peers to race: modules of tests/benchmarks, and what each is asked to report.
+BENCHES: dict[str, Callable[[Any, argparse.Namespace], str]] = {
+    "realtime": lambda peers, args: str(peers.report(args.tasks, args.seed)),
+    "steady": lambda peers, args: str(peers.report(seed=args.seed)),
+    "bricks": lambda peers, args: str(peers.report(args.tasks, args.seed)),
+    "cpugpu": lambda peers, args: str(peers.report(max(20, args.tasks // 5), args.seed)),
+}
 
 EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
@@ -198,12 +206,15 @@ def bench(args: argparse.Namespace) -> int:
     """
     from dlsim.files import project_root
 
-    root = project_root()
+    root, names = project_root(), args.engines or list(BENCHES)
+    for name in names:
+        if name not in BENCHES:
+            raise InputError(f"no benchmark is called {name!r}; known: {', '.join(BENCHES)}")
     try:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        from tests.benchmarks import realtime, steady
+        engines = [importlib.import_module(f"tests.benchmarks.{name}") for name in names]
     except ImportError as error:
         print(
             f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
@@ -211,14 +222,8 @@ def bench(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    reports = {
-        "realtime": lambda: realtime.report(args.tasks, args.seed),
-        "steady": lambda: steady.report(seed=args.seed),
-    }
-    for name in args.engines or reports:
-        if name not in reports:
-            raise InputError(f"engine must be one of {', '.join(reports)}; got {name!r}")
-        print(f"{reports[name]()}\n", flush=True)
+    for name, engine in zip(names, engines, strict=True):
+        print(f"{BENCHES[name](engine, args)}\n", flush=True)
     return 0
 
 
@@ -292,9 +297,9 @@ def parser() -> argparse.ArgumentParser:
 
     one = verb("bench", bench, "speed against SimPy, SciPy and plain Python on the same work")
     one.add_argument("engines", nargs="*", metavar="ENGINE",
-                     help="realtime, steady (default: both)")  # fmt: skip
+                     help=f"{', '.join(BENCHES)} (default: all)")  # fmt: skip
     one.add_argument("--tasks", type=int, default=10_000,
-                     help="tasks per run of realtime (default 10000)")  # fmt: skip
+                     help="tasks per run (default 10000, the full size)")  # fmt: skip
     one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
     return top
 

@@ -1,0 +1,30 @@
+"""Deadline scheduling for client-server systems on the Grid (paper B).
+
+>>> from dlsim.bricks import Environment, Scheduler, simulate
+>>> env = Environment.random(seed=0, interval=60, horizon=6 * 3600)
+>>> o = simulate(env, Scheduler("deadline", opt=0.7, max_fallbacks=1))
+>>> o.check()
+"""
+
+from dlsim.bricks import topology, traces, tuning, workload
+from dlsim.bricks.engine import simulate
+from dlsim.bricks.environment import Environment
+from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
+from dlsim.bricks.outcome import Outcome
+from dlsim.bricks.view import View, best_server
+
+__all__ = [
+    "DRAWN",
+    "SWITCHES",
+    "Environment",
+    "Outcome",
+    "Reading",
+    "Scheduler",
+    "View",
+    "best_server",
+    "simulate",
+    "topology",
+    "traces",
+    "tuning",
+    "workload",
+]

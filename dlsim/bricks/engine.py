@@ -1,0 +1,159 @@
+"""Simulate deadline scheduling for client-server systems on the Grid (paper B)."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.bricks import events
+from dlsim.bricks.environment import Environment
+from dlsim.bricks.model import Reading, Scheduler
+from dlsim.bricks.outcome import Outcome
+from dlsim.bricks.schedulers import bar, split_moves
+from dlsim.bricks.state import (
+    CHOOSE,
+    DONE,
+    GROW,
+    Rules,
+    State,
+    World,
+    fresh_state,
+    rules_of,
+    world_of,
+)  # fmt: skip
+from dlsim.bricks.view import view_of, window_of
+from dlsim.errors import InputError
+from dlsim.kernel import TOL
+
+
+def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, memory: dict[str, Any]) -> None:
+    """Let a user's scheduler choose for the request at hand."""
+    row, servers = int(s.head[0].row), len(w.performance)
+    if r.exclude:
+        bar(row, r, s)
+    terms = np.empty((2, servers))
+    split_moves(row, terms, w, s)
+    view = view_of(w, r, s, terms, memory)
+    try:
+        choice = scheduler.algorithm(view)  # type: ignore[operator]
+        good = int(choice) == choice and 0 <= choice < servers
+    except Exception as error:  # whatever a user's function raises
+        raise InputError(
+            f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}; "
+            f"got {type(error).__name__}: {error}"
+        ) from error
+    if not good:
+        raise InputError(
+            f"algorithm {scheduler.name} must return the row of a server, one of "
+            f"0..{servers - 1}; got {choice!r}"
+        )
+    s.head[0].choice = int(choice)
+
+
+def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
+    """Let a user's predictor speak after a probe."""
+    rule = f"predictor must return one number of at least 0 per series, shape {s.predicted.shape}"
+    try:
+        found: Any = reading.predictor(window_of(r, s))  # type: ignore[operator]
+        values = np.asarray(found, dtype=np.float64)
+    except Exception as error:  # whatever a user's function raises
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+    if values.shape != s.predicted.shape or not (values >= 0).all():
+        raise InputError(f"{rule}; got shape {values.shape}, smallest {values.min(initial=0)}")
+    s.predicted[:] = values
+
+
+def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
+    r = rules_of(scheduler, reading)
+    s, memory = fresh_state(w, r), dict[str, Any]()
+    while (why := events.run(w, r, s)) != DONE:
+        if why == GROW:
+            longer = np.concatenate([s.heap, np.zeros_like(s.heap)]).view(np.recarray)
+            s = s._replace(heap=longer)
+        elif why == CHOOSE:
+            _ask(scheduler, w, r, s, memory)
+        else:
+            _foretell(reading, w, r, s)
+    return s
+
+
+def _outcome(env: Environment, scheduler: Scheduler, reading: Reading, s: State) -> Outcome:
+    jobs, performance = s.jobs, env.servers["performance"].to_numpy()
+    deadline = env.requests["deadline"].to_numpy()
+    late = jobs.completion > deadline + TOL * np.maximum(1.0, np.abs(deadline))
+    table = {
+        "server": jobs.server, "fallbacks": jobs.fallbacks, "completion": jobs.completion,
+        "missed": late, "cost": performance[jobs.server], "submitted": jobs.submitted,
+        "arrived": jobs.arrived, "start": jobs.start, "end": jobs.end,
+    }  # fmt: skip
+    done: np.recarray = s.attempts[: int(s.head[0].attempts)].view(np.recarray)
+    tries = pd.DataFrame({
+        "request": env.requests.index.to_numpy()[done.row], "server": done.server,
+        "submitted": done.submitted, "estimate": done.estimate, "arrived": done.arrived,
+        "promised": done.promised, "accepted": done.accepted.astype(bool),
+    })  # fmt: skip
+    requests = pd.DataFrame({name: np.array(column) for name, column in table.items()},
+                            index=env.requests.index)  # fmt: skip
+    return Outcome(requests, tries, env, scheduler, reading)
+
+
+def simulate(
+    env: Environment, scheduler: Scheduler | None = None, reading: Reading | None = None
+) -> Outcome:
+    """Run all requests of an environment through a scheduler, under one reading.
+
+    Parameters
+    ----------
+    env : Environment
+        Clients, network, servers, requests and other users.
+    scheduler : Scheduler, optional
+        How servers are picked; default `Scheduler()`, Greedy.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+
+    Returns
+    -------
+    Outcome
+        Tables of what happened; `Outcome.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For what is no environment, scheduler or reading, or a user's function that returns
+        what cannot be used.
+
+    Notes
+    -----
+    The event loop is compiled; a user's scheduler or predictor is a plain function that is
+    called back from it, once per submission or probe.
+
+    Examples
+    --------
+    Servers of 200 and 100 Mops/s, three jobs of 20 Gops (section 3.2), and a monitor that
+    sees no load:
+
+    >>> import numpy as np
+    >>> env = Environment(
+    ...     servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
+    ...     clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 100.0), step=10,
+    ...     requests=pd.DataFrame({"time": [0, 1, 2], "client": 0, "send": 0, "recv": 0,
+    ...                            "work": 20_000, "deadline": 250}))
+    >>> blind = Reading(load="ext")
+    >>> simulate(env, Scheduler("greedy"), blind).requests["completion"].tolist()
+    [100.0, 200.0, 300.0]
+    >>> o = simulate(env, Scheduler("greedy", load_correction=True), blind)
+    >>> o.requests[["server", "completion"]].values.tolist()
+    [[0.0, 100.0], [0.0, 200.0], [1.0, 202.0]]
+    >>> o.failure_rate, o.cost
+    (0.0, 166.66666666666666)
+    """
+    scheduler = Scheduler() if scheduler is None else scheduler
+    reading = Reading() if reading is None else reading
+    for name, value, kind in (
+        ("env", env, Environment), ("scheduler", scheduler, Scheduler),
+        ("reading", reading, Reading),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    s = _run(world_of(env), scheduler, reading)
+    return _outcome(env, scheduler, reading, s)

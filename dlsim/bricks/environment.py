@@ -1,0 +1,310 @@
+"""The Grid computing environment of paper B: servers, clients, links, requests, other users.
+
+Source: paper B (bricks), section 2 (Figures 1 and 2) and section 4.1 (Table 1).
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.bricks.model import check_number
+from dlsim.bricks.network import Stream, left_over
+from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
+from dlsim.bricks.traces import Seed
+from dlsim.errors import InputError
+
+Floats = NDArray[np.float64]
+
+#: Columns of the tables, each with whether it may be negative.
+COLUMNS = {
+    "servers": {"domain": False, "performance": False},
+    "clients": {"domain": False},
+    "requests": {
+        "time": False, "client": False, "send": False, "recv": False, "work": False,
+        "deadline": True,
+    },
+}  # fmt: skip
+
+
+def _refuse(name: str, what: str) -> InputError:
+    return InputError(f"{name} {what}")
+
+
+def _table(name: str, table: Any) -> pd.DataFrame:
+    """Return a copy of a table with checked columns of numbers."""
+    columns = COLUMNS[name]
+    if not isinstance(table, pd.DataFrame) or not table.columns.is_unique:
+        raise _refuse(name, f"must be a DataFrame with the columns {', '.join(columns)}")
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise _refuse(name, f"need the columns {', '.join(columns)}; {missing[0]} not found")
+    if not table.index.is_unique:
+        raise _refuse(name, "need one index label per row; two rows share one")
+    table = table.copy()
+    for column, negative in columns.items():
+        try:
+            values = table[column].to_numpy(dtype=float)
+        except (TypeError, ValueError) as error:
+            raise _refuse(name, f"column {column} must hold numbers: {error}") from None
+        bad = ~np.isfinite(values) | ((values < 0) & (not negative))
+        if column in ("domain", "client"):
+            bad |= values != np.floor(values)
+        if column == "performance":
+            bad |= values == 0
+        if bad.any():
+            row = int(np.argmax(bad))
+            rule = {"performance": "finite and above 0", "deadline": "finite"}
+            least = rule.get(column, "finite and at least 0")
+            whole = "a whole number, " if column in ("domain", "client") else ""
+            raise _refuse(
+                name,
+                f"column {column} must be {whole}{least}; row {table.index[row]!r} has "
+                f"{values[row]:g}",
+            )
+        whole_numbers = column in ("domain", "client")
+        table[column] = values.astype(np.int64) if whole_numbers else values
+    return table
+
+
+def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
+    values = np.ascontiguousarray(traces, dtype=float)
+    shape = " or ".join(f"{n} dimensions" for n in dimensions)
+    if values.ndim not in dimensions or values.shape[-1] == 0:
+        raise _refuse(name, f"must be an array of {shape} with at least one step")
+    if not np.isfinite(values).all() or (values < 0).any():
+        at = np.argwhere(~(np.isfinite(values) & (values >= 0)))[0]
+        raise _refuse(name, f"must be finite and at least 0; entry {tuple(at.tolist())} is not")
+    return values
+
+
+def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
+    """Pack arrivals, one sorted list per queue, and their sizes."""
+    if isinstance(times, Stream):
+        return times
+    lists = [np.asarray(one, dtype=float) for one in (times if times is not None else [])]
+    lists = lists or [np.empty(0)] * queues
+    if len(lists) != queues:
+        raise _refuse(
+            name, f"needs one list of arrival times per queue, {queues}; got {len(lists)}"
+        )
+    for k, one in enumerate(lists):
+        if one.ndim != 1 or not np.isfinite(one).all() or (one < 0).any():
+            raise _refuse(name, f"arrival times of queue {k} must be finite and at least 0")
+        if (np.diff(one) < 0).any():
+            raise _refuse(name, f"arrival times of queue {k} must not decrease; sort them")
+    first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    flat = np.concatenate(lists) if lists else np.empty(0)
+    if np.isscalar(sizes):
+        check_number(f"size of {name}", sizes, lambda x: x >= 0, "finite and at least 0")
+        return Stream(first, flat, np.array([float(sizes)]))  # type: ignore[arg-type]
+    packed = np.concatenate([np.asarray(one, dtype=float) for one in sizes] or [np.empty(0)])
+    if packed.shape != flat.shape or not np.isfinite(packed).all() or (packed < 0).any():
+        raise _refuse(name, "needs one finite size of at least 0 per arrival, in lists alike")
+    return Stream(first, flat, packed)
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """Everything that is simulated, but for the scheduling unit (paper B, Figure 1).
+
+    Parameters
+    ----------
+    servers : DataFrame
+        Columns domain and performance (Mops/s), one row per server.
+    clients : DataFrame
+        Column domain, one row per client.
+    traces : array_like of float, shape (domains, 4, steps) or (links, steps)
+        Throughput of the links in Mbit/s: LAN up, LAN down, WAN up, WAN down of every
+        domain; or of the links of a general network, with `paths`.
+    step : float
+        Seconds per entry of a trace; the last entry is held for ever.
+    requests : DataFrame
+        Columns time (s), client (row of `clients`), send and recv (Mbit), work (Mops),
+        deadline (absolute, s), sorted by time; index = request id.
+    background : sequence of array_like, optional
+        Arrival times of other users' jobs, one sorted list per server.
+    background_work : float or sequence of array_like
+        Their work in Mops: one for all, or one list per server.
+    server_load : float
+        External load that a monitor reports without looking: 0.1 in Table 1.
+    load_traces : array_like of float, shape (servers, steps), optional
+        External CPU load of the servers (the trace model of section 2.1), with the same
+        `step`: a server then works at performance / (1 + load), and that load is what the
+        monitor sees instead of `server_load`.
+    paths : Topology or DataFrame, optional
+        With traces of shape (links, steps): a `dlsim.bricks.topology.Topology`, or its
+        table source, target (domains), hop, link.
+    link_background : sequence of array_like, optional
+        Arrival times of other users' data, one sorted list per link (the extraneous data
+        model of section 2.1): each occupies its link for data / throughput, first come,
+        first served. In a fluid network, and for the monitor, a link has what they leave:
+        per step its throughput times its idle fraction, at least 1 %, until the trace or
+        their arrivals end, whichever is later, and all of it from then on.
+    link_data : float or sequence of array_like
+        Their size in Mbit.
+    packet : float
+        Logical packet size in Mbit.
+    horizon : float, optional
+        When requests stop arriving, by default with the last one.
+
+    Raises
+    ------
+    InputError
+        Naming the table, the column and the row that cannot be used; also for no servers,
+        and for a link that ends with throughput zero, over which a transfer might never
+        end.
+    """
+
+    servers: pd.DataFrame
+    clients: pd.DataFrame
+    traces: Any
+    step: float
+    requests: pd.DataFrame
+    background: Any = None
+    background_work: Any = 50.0
+    server_load: float = 0.0
+    load_traces: Any = None
+    paths: Topology | pd.DataFrame | None = None
+    link_background: Any = None
+    link_data: Any = 10.0
+    packet: float = 10.0
+    horizon: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an environment."""
+        for name in ("step", "packet"):
+            check_number(name, getattr(self, name), lambda x: x > 0, "finite and above 0")
+        check_number("server_load", self.server_load, lambda x: x >= 0, "finite and at least 0")
+        for name in COLUMNS:
+            object.__setattr__(self, name, _table(name, getattr(self, name)))
+        if not len(self.servers):
+            raise InputError("servers must have at least one row: nobody could run a request")
+        object.__setattr__(self, "traces", _rates("traces", self.traces, (2, 3)))
+        if self.load_traces is not None:
+            loads = _rates("load_traces", self.load_traces, (2,))
+            if len(loads) != len(self.servers):
+                raise InputError(
+                    f"load_traces needs a row per server, {len(self.servers)}; got {len(loads)}"
+                )
+            object.__setattr__(self, "load_traces", loads)
+        jobs = _stream("background", len(self.servers), self.background, self.background_work)
+        data = _stream("link_background", len(self.rates), self.link_background, self.link_data)
+        object.__setattr__(self, "background", jobs)
+        object.__setattr__(self, "link_background", data)
+        self._check_links()
+        self._check_requests()
+
+    def _check_links(self) -> None:
+        if (self.traces.ndim == 2) != (self.paths is not None):
+            raise InputError(
+                "traces of shape (links, steps) need paths, and those of shape "
+                f"(domains, 4, steps) take none; got shape {self.traces.shape}"
+            )
+        if self.traces.ndim == 3 and self.traces.shape[1] != len(TWO_LEVEL):
+            raise InputError(
+                f"traces must hold {', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps); "
+                f"got shape {self.traces.shape}"
+            )
+        stuck = self.rates[:, -1] == 0
+        if stuck.any():
+            raise InputError(
+                f"traces: link {int(np.argmax(stuck))} ends with throughput zero, which is held "
+                "for ever; give its last step a positive value"
+            )
+        topology = self.topology
+        if topology.hops.max(initial=-1) >= len(self.rates):
+            raise InputError(
+                f"paths use link {topology.hops.max()}, but traces hold {len(self.rates)} links; "
+                "give every link a trace"
+            )
+        for name in ("servers", "clients"):
+            domain = getattr(self, name)["domain"].to_numpy()
+            if (domain >= topology.domains).any():
+                raise InputError(
+                    f"{name}: domain {domain.max()} has no links; there are "
+                    f"{topology.domains} domains, from 0"
+                )
+
+    def _check_requests(self) -> None:
+        r = self.requests
+        client = r["client"].to_numpy()
+        if (client >= len(self.clients)).any():
+            row = int(np.argmax(client >= len(self.clients)))
+            raise InputError(
+                f"requests: row {r.index[row]!r} comes from client {client[row]}; there are "
+                f"{len(self.clients)} clients, from 0"
+            )
+        back = np.diff(r["time"]) < 0
+        if back.any():
+            raise InputError(
+                f"requests must be sorted by time, but row {r.index[int(np.argmax(back)) + 1]!r} "
+                "comes before the one above; use requests.sort_values('time', kind='stable')"
+            )
+        last = float(r["time"].max()) if len(r) else 0.0
+        until = last if self.horizon is None else self.horizon
+        check_number("horizon", until, lambda x: x >= last, f"at least {last:g}, the last request")
+        object.__setattr__(self, "horizon", float(until))
+
+    @property
+    def rates(self) -> Floats:
+        """Traces of all links, shape (links, steps): a view."""
+        return np.asarray(self.traces.reshape(-1, self.traces.shape[-1]))
+
+    @functools.cached_property
+    def topology(self) -> Topology:
+        """Which links lead from domain to domain."""
+        if isinstance(self.paths, Topology):
+            return self.paths
+        if self.paths is None:
+            return two_level(len(self.traces))
+        names = {"name": [f"link {k}" for k in range(len(self.rates))]}
+        return from_paths(pd.DataFrame(names), self.paths)
+
+    @functools.cached_property
+    def is_two_level(self) -> bool:
+        """Whether every domain hangs below one core by a LAN and a WAN link each way."""
+        if self.paths is None:
+            return True
+        if len(self.rates) != len(TWO_LEVEL) * self.topology.domains:
+            return False
+        usual = two_level(self.topology.domains)
+        mine = self.topology
+        return np.array_equal(usual.first, mine.first) and np.array_equal(usual.hops, mine.hops)
+
+    @functools.cached_property
+    def open_rates(self) -> Floats:
+        """What other users' data leave of the links, shape (links, steps); else `rates`."""
+        if not len(self.link_background.times):
+            return self.rates
+        return left_over(self.rates, self.step, self.link_background)
+
+    @property
+    def trace_end(self) -> float:
+        """When the traces of the links end and their last values are held from then on."""
+        return float(self.rates.shape[1] * self.step)
+
+    @classmethod
+    def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:
+        """Draw an environment as in Table 1 of the paper.
+
+        Parameters
+        ----------
+        seed : int or SeedSequence
+            Root of all randomness.
+        interval : float
+            Int, mean minutes between two requests.
+        **options
+            See `dlsim.bricks.workload.draw`.
+
+        Returns
+        -------
+        Environment
+            The same for the same arguments.
+        """
+        from dlsim.bricks.workload import draw
+
+        return cls(**draw(seed, interval, **options))

@@ -1,0 +1,329 @@
+"""The words of deadline scheduling on the Grid: scheduler, reading, and the rules of a run.
+
+Source: paper B (bricks), A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of
+Deadline Scheduling for Client-Server Systems on the Computational Grid", HPDC 2001.
+
+Units: seconds, Mbit, Mbit/s, Mops, Mops/s. The rules that the paper leaves open, and that
+hold under every reading:
+
+- A request is submitted at its time; the scheduler picks a server at once; the input goes
+  over the path; once all of it has arrived the server takes the request into its queue or
+  lets it fall back, which submits it again at that same instant. A server runs its queue,
+  client and background jobs alike, first come, first served, one at a time. The result goes
+  back over the return path. Nothing is ever cancelled: the run ends when all results are in.
+- What happens at one instant happens in this order: probes; background arrivals; jobs
+  served; results returned; inputs arriving; submissions (new ones and fallbacks); packets
+  offered to links. Within a kind, requests go in the order of their table. A job served or
+  arriving at the instant of a probe is therefore not yet gone, or not yet seen.
+- Probes happen at 0, probe, 2 probe, ...; the scheduler knows the latest one, up to and
+  including its own instant. Before the trace of a link ends its value at t is entry
+  floor(t / step); afterwards the last value is held.
+- T_Si = send / P_send + recv / P_recv + work / P_serv (eq. 2), P_send and P_recv the
+  smallest predicted throughput on the path, P_serv = performance / (1 + Load). Transfers of
+  no data take no time.
+- ET_exec of eq. (6) is the exact backlog of the server plus work / performance, whatever its
+  load trace says; ET_recv is recv over the smallest predicted throughput of the return path,
+  never corrected for links.
+- numjobs of eq. (5), and the transfers that ``correct_links`` counts, no longer hold a
+  rejected request when the resubmission chooses.
+- The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
+  errors of the forecasters in `dlsim.bricks.state.FORECASTERS`; the first of those that err
+  least (sums within `dlsim.kernel.TOL` are equal) predicts.
+- With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
+- Other users' data (`Environment.link_background`) take from a link up to the end of its trace
+  or of the step of their last arrival, whichever is later; then its last entry holds, whole.
+- Times that differ by no more than `dlsim.kernel.TOL` are one, on the absolute clock: T_Si
+  is within T_target iff ``meets(now + T_Si, now + T_target)``; estimates within the tolerance
+  of the best one are ties, and the lowest server index wins. A request is missed iff not
+  ``meets(completion, deadline)``. Eq. (6) is "not ``meets``" of its two sides, each with the
+  clock added. Whether a probe, or a background job, and another event coincide is decided by
+  the same tolerance; the order of all other events is by exact time.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from dlsim.errors import InputError
+
+ALGORITHMS = ("greedy", "deadline")
+
+#: Probes that the predictor "mean" averages, and that a user's predictor is shown.
+WINDOW = 10
+#: Most fallbacks of one request.
+MOST_FALLBACKS = 1000
+
+#: Switches of `Reading` with their options, the default first. Row numbers refer to the
+#: table in the notes of `Reading`.
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    "load": ("clients", "util", "queue", "ext"),
+    "predictor": ("last", "mean", "perfect", "adaptive"),
+    "fallback_time": ("at_submit", "at_arrival"),
+    "fallback_strict": (True, False),
+    "network": ("fluid", "packet"),
+    "corrected_until": ("returned", "served"),
+    "cost": ("mean", "work_weighted"),
+}
+#: Numbers of `Reading`, with their defaults.
+NUMBERS = {"probe": 60.0}
+
+#: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
+DRAWN: dict[str, tuple[Any, ...]] = {
+    "work_range": ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
+    "interval_scope": ("client", "system"),
+    "deadline_communication": (True, False),
+    "server_load": (0.1, 0.0, 0.3),
+    "server_background": ("jobs", "trace"),
+    "link_background": ("trace", "data"),
+    "H": (0.8, 0.5, 0.9),
+    "trace_step": (10.0, 1.0, 60.0, 900.0),
+    "trace_std": (0.1, 0.0, 0.5),
+    "trace_method": ("davies-harte", "paxson"),
+}
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite real number: 3, numpy's 3 or 3.5, but not True.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for what is no number at all, or too big for a float.
+    """
+    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:
+        return False
+
+
+def choose(what: str, value: object, options: tuple[Any, ...]) -> None:
+    """Refuse a value that is not one of the known options.
+
+    Parameters
+    ----------
+    what : str
+        Name of the field, for the message.
+    value : object
+        What was asked for.
+    options : tuple
+        What is known.
+
+    Raises
+    ------
+    InputError
+        If `value` is not among `options`.
+    """
+    if not any(type(value) is type(one) and value == one for one in options):
+        known = ", ".join(map(str, options))
+        raise InputError(f"{what} must be one of {known}; got {value!r}")
+
+
+def check_number(what: str, value: Any, holds: Callable[[float], bool], rule: str) -> None:
+    """Refuse what is no finite number, or breaks a rule.
+
+    Parameters
+    ----------
+    what, rule : str
+        Name of the field and its rule, for the message.
+    value : object
+        What was given.
+    holds : callable
+        The rule.
+
+    Raises
+    ------
+    InputError
+        Naming both.
+    """
+    if not (is_number(value) and holds(value)):
+        raise InputError(f"{what} must be {rule}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    r"""How a server is picked for a request (paper B, section 3).
+
+    Parameters
+    ----------
+    algorithm : {"greedy", "deadline"} or callable
+        The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} =
+        (T_{deadline} - now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`,
+        and where there is none the smallest (eq. 4); or a plain function of a
+        `dlsim.bricks.View` that returns the row of a server.
+    opt : float
+        Opt, in (0, 1].
+    load_correction : bool
+        Add ``pload`` per job of ours that is scheduled on a server and not completed (5).
+    pload : float
+        At least 0.
+    max_fallbacks : int
+        :math:`N_{max. fallbacks}`; 0 for no Fallback mechanism.
+    exclude_rejecting : bool
+        Whether a request may no longer go to servers that it fell back from; where these
+        are all there are, it may.
+    correct_links : bool
+        Load Correction for links (the paper's future work): a link's predicted throughput
+        is divided by 1 + ``pload`` per transfer of ours that is under way over it, an
+        input until it has arrived, a result once it is sent. Needs no `load_correction`.
+    fallback_slack : float
+        Seconds past the deadline that a server still accepts (section 3.3).
+
+    Raises
+    ------
+    InputError
+        For an Opt outside (0, 1], an unknown algorithm, or a number out of range.
+    """
+
+    algorithm: str | Callable[[Any], int] = "greedy"
+    opt: float = 1.0
+    load_correction: bool = False
+    pload: float = 1.0
+    max_fallbacks: int = 0
+    exclude_rejecting: bool = False
+    correct_links: bool = False
+    fallback_slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a scheduler."""
+        if not callable(self.algorithm):
+            choose("algorithm", self.algorithm, ALGORITHMS)
+        for name, holds, rule in (
+            ("opt", lambda x: 0 < x <= 1, "above 0 and at most 1 (eq. 3)"),
+            ("pload", lambda x: x >= 0, "a finite number of at least 0"),
+            (
+                "max_fallbacks",
+                lambda x: float(x).is_integer() and 0 <= x <= MOST_FALLBACKS,
+                f"a whole number in 0..{MOST_FALLBACKS}",
+            ),
+            ("fallback_slack", lambda x: x >= 0, "a finite number of seconds, at least 0"),
+        ):
+            check_number(name, getattr(self, name), holds, rule)
+        for name in ("load_correction", "exclude_rejecting", "correct_links"):
+            choose(name, getattr(self, name), (True, False))
+
+    @property
+    def name(self) -> str:
+        """The legend of Figures 3 and 5, such as ``D-0.7 L/F``; a function's own name."""
+        if callable(self.algorithm):
+            short = str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
+        else:
+            short = "Greedy" if self.algorithm == "greedy" else f"D-{self.opt:g}"
+        fallback = "F" if self.max_fallbacks else "x"
+        return f"{short} {'L' if self.load_correction else 'x'}/{fallback}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the ambiguous sentences of paper B are understood; every default is named.
+
+    Parameters
+    ----------
+    load : {"clients", "util", "queue", "ext"}
+        What the monitor reports as Load of a server. ``clients``: client jobs in its queue
+        or running, plus the external load; ``util``: busy fraction of the last probe
+        period (0 at the first probe); ``queue``: all jobs in its queue or running,
+        background included; ``ext``: the external load alone. The external load is
+        ``Environment.server_load``, or the value of the server's load trace; it is also
+        added to ``util`` and ``queue`` where there is a load trace.
+    probe : float
+        Seconds between two probes of the monitor.
+    predictor : {"last", "mean", "perfect", "adaptive"} or callable
+        From what was probed to what is predicted, for links and loads alike: the last
+        value; the mean of the last ten (or as many as there are); the true value of this
+        very instant, without probing; the one of several predictors that erred least so
+        far; or a plain function of an array (series, n) of the last n <= 10 values, newest
+        last, that returns one value per series.
+    fallback_time : {"at_submit", "at_arrival"}
+        Whether T_until_deadline of (6) is counted from the latest submission, or from the
+        arrival of the input, which counts T_send twice.
+    fallback_strict : bool
+        Eq. (7) with < (at most max_fallbacks); False: <= as printed, one more, but
+        max_fallbacks = 0 never falls back.
+    network : {"fluid", "packet"}
+        A transfer flows at the smallest throughput of its path's traces, nobody shares; or
+        packets of ``Environment.packet`` Mbit (the last one smaller) pass the links one by
+        one, each link first come, first served at the throughput of its trace; a packet is
+        offered to the first link when the one before has left it.
+    corrected_until : {"returned", "served"}
+        When a job of (5) is completed.
+    cost : {"mean", "work_weighted"}
+        Mean over all requests of the Mops/s of the server that finally ran it; or weighted
+        by work.
+
+    Raises
+    ------
+    InputError
+        For a value that is not an option of its switch.
+
+    Notes
+    -----
+    Behind the switches (paper B): Load is never defined (2.1, 3.2); probe interval and
+    predictor are not given (4.1); (6) refers to (1), "now", while T_send has passed already;
+    (7) allows one fallback more than its name says; packets of 10 Mbit are in Table 1,
+    sharing is not; "completed" (3.2) and "priced proportionally to their performance" (1)
+    have two meanings each. What concerns inputs is an argument of `Environment.random`, and
+    listed in `DRAWN`.
+    """
+
+    load: str = "clients"
+    probe: float = 60.0
+    predictor: str | Callable[[Any], Any] = "last"
+    fallback_time: str = "at_submit"
+    fallback_strict: bool = True
+    network: str = "fluid"
+    corrected_until: str = "returned"
+    cost: str = "mean"
+
+    def __post_init__(self) -> None:
+        """Refuse a value that no switch knows."""
+        for name, options in SWITCHES.items():
+            value = getattr(self, name)
+            if not (name == "predictor" and callable(value)):
+                choose(name, value, options)
+        check_number("probe", self.probe, lambda x: x > 0, "a finite number of seconds above 0")
+
+    @classmethod
+    def of(cls, switches: Mapping[str, Any]) -> Self:
+        """Build a reading from a mapping, refusing unknown switches by name.
+
+        Parameters
+        ----------
+        switches : mapping of str to value
+            The fields that differ from the default.
+
+        Returns
+        -------
+        Reading
+            The reading.
+
+        Raises
+        ------
+        InputError
+            For a switch or a value that is not known, or what is no mapping.
+        """
+        if not isinstance(switches, Mapping):
+            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
+        for name in switches:
+            choose("reading switch", name, tuple(field.name for field in fields(cls)))
+        return cls(**switches)
+
+    def changes(self) -> dict[str, Any]:
+        """Return the switches that differ from the default.
+
+        Returns
+        -------
+        dict of str to value
+            Empty for the default reading.
+        """
+        usual = asdict(type(self)())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}

@@ -1,0 +1,152 @@
+"""Links and their traces: how long a transfer takes, and what other users' data leave.
+
+Source: paper B, section 2.1. A trace is a row of `rates` (Mbit/s), one entry per `step`
+seconds; the last entry is held for ever. A path is ``hops[first:last]``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.kernel import kernel
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+#: What other users' data leave of a link at least.
+LEAST_LEFT = 0.01
+
+
+class Stream(NamedTuple):
+    """Arrivals at a set of queues, one queue after another.
+
+    Attributes
+    ----------
+    first : ndarray of int, shape (queues + 1,)
+        Where each queue's arrivals begin.
+    times : ndarray of float
+        When they arrive, sorted within a queue.
+    sizes : ndarray of float
+        Work in Mops, or data in Mbit, of each; or a single one for all.
+    """
+
+    first: Whole
+    times: Floats
+    sizes: Floats
+
+
+@kernel
+def entry_at(time, step, steps):  # type: ignore[no-untyped-def]
+    """Return the entry of a trace that holds at a time.
+
+    Returns
+    -------
+    int
+        floor(time / step), at most ``steps - 1``.
+    """
+    return min(int(time / step), steps - 1)
+
+
+@kernel
+def bottleneck(k, rates, hops, first, last):  # type: ignore[no-untyped-def]
+    """Return the smallest throughput on a path in entry k; inf without a hop.
+
+    Returns
+    -------
+    float
+        Mbit/s.
+    """
+    least = np.inf
+    for h in range(first, last):
+        least = min(least, rates[hops[h], k])
+    return least
+
+
+@kernel
+def finish_transfer(start, data, rates, step, hops, first, last):  # type: ignore[no-untyped-def]
+    """Return when data that flow at the smallest throughput of a path have all arrived.
+
+    Returns
+    -------
+    float
+        The start itself for no data.
+    """
+    if data <= 0 or first == last:
+        return start
+    steps, now, left = rates.shape[1], start, data
+    k = entry_at(start, step, steps)
+    while k < steps - 1:
+        rate, until = bottleneck(k, rates, hops, first, last), (k + 1) * step
+        room = rate * (until - now)
+        if left <= room:
+            return now + left / rate
+        left -= room
+        now, k = until, k + 1
+    return now + left / bottleneck(k, rates, hops, first, last)
+
+
+@kernel
+def finish_on_link(start, data, rates, step, link):  # type: ignore[no-untyped-def]
+    """Return when data that have one link to themselves have left it.
+
+    Returns
+    -------
+    float
+        The start itself for no data.
+    """
+    if data <= 0:
+        return start
+    steps, now, left = rates.shape[1], start, data
+    k = entry_at(start, step, steps)
+    while k < steps - 1:
+        rate, until = rates[link, k], (k + 1) * step
+        room = rate * (until - now)
+        if left <= room:
+            return now + left / rate
+        left -= room
+        now, k = until, k + 1
+    return now + left / rates[link, k]
+
+
+@kernel
+def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-def]
+    """Write the seconds per step in which other users' data occupy each link."""
+    steps, unit = busy.shape[1], 1 if sizes.shape[0] > 1 else 0
+    for link in range(busy.shape[0]):
+        free = 0.0
+        for j in range(first[link], first[link + 1]):
+            start = max(free, times[j])
+            free = finish_on_link(start, sizes[j * unit], rates, step, link)
+            k = int(start / step)
+            while k < steps and start < free:
+                until = min(free, (k + 1) * step)
+                busy[link, k] += until - start
+                start, k = until, k + 1
+
+
+def left_over(rates: Floats, step: float, data: Stream) -> Floats:
+    """Return what other users' data leave of the throughput of links.
+
+    Parameters
+    ----------
+    rates : ndarray of float, shape (links, steps)
+        Their traces, Mbit/s.
+    step : float
+        Seconds per entry.
+    data : Stream
+        Arrivals of data, link by link.
+
+    Returns
+    -------
+    ndarray of float, shape (links, steps')
+        Throughput times the idle fraction of each step, at least `LEAST_LEFT` of it, up
+        to the end of the trace or the last arrival, whichever is later; then one entry of
+        the last throughput, whole.
+    """
+    steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
+    longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
+    busy = np.zeros((len(rates), steps))
+    _spread(busy, rates, step, *data)
+    longer[:, :-1] *= np.maximum(LEAST_LEFT, 1 - busy / step)
+    return np.ascontiguousarray(longer)

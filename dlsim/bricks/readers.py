@@ -1,0 +1,179 @@
+"""Requests from a job log in the Standard Workload Format: what it lacks is synthesised."""
+
+import operator
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.random import PCG64, Generator, SeedSequence
+
+from dlsim import files
+from dlsim.bricks.traces import Seed, child
+from dlsim.errors import InputError
+
+#: How a job's work is told from its line: seconds at the reference performance.
+WORK = {
+    "run_time": lambda jobs, processors: jobs["run_time"],
+    "processor_time": lambda jobs, processors: jobs["run_time"] * processors,
+}
+#: Columns that no log has; ``attrs["synthesised"]`` names them.
+SYNTHESISED = ("send", "recv", "deadline")
+#: Largest number in a request, so that sums stay finite.
+MOST_VALUE = 1e100
+
+
+def _check_ranges(**ranges: tuple[float, float]) -> None:
+    for name, (low, high) in ranges.items():
+        if not 0 <= low <= high < MOST_VALUE:
+            raise InputError(f"{name} must be a range from 0 on, low first; got {(low, high)}")
+
+
+def _check(rule: dict[str, Any], clients: int, max_jobs: int | None) -> None:
+    for name, value in rule.items():
+        if not (isinstance(value, int | float | np.number) and 0 < value < MOST_VALUE):
+            raise InputError(f"{name} must be a number above 0 and below 1e100, got {value!r}")
+    for name, count in (("clients", clients), ("max_jobs", max_jobs)):
+        whole = isinstance(count, int | np.integer) and count >= 1
+        if not whole and not (count is None and name == "max_jobs"):
+            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
+
+
+def _why_skipped(jobs: pd.DataFrame, work: pd.Series, time: pd.Series) -> pd.Series:
+    """Say for every job of a log why it is no request; "" where it is one."""
+    why = pd.Series("", index=jobs.index, dtype=object)
+    for reason, bad in (  # the first one counts
+        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
+        ("no submit time", jobs["submit"] < 0),
+        ("run time not above 0", jobs["run_time"] <= 0),
+        ("no processors", work <= 0),
+        ("value out of range", ~((work < MOST_VALUE) & (time < MOST_VALUE))),
+    ):
+        why[bad & (why == "")] = reason
+    return why
+
+
+def _draws(seed: Seed, count: int, **ranges: tuple[float, float]) -> dict[str, np.ndarray]:
+    """Draw one value per line of the log and purpose, whatever is skipped."""
+    return {
+        name: low + (high - low) * Generator(PCG64(child(seed, number))).random(count)
+        for number, (name, (low, high)) in enumerate(ranges.items())
+    }
+
+
+def _plain(seed: Seed) -> int | dict[str, Any]:
+    if isinstance(seed, SeedSequence):
+        return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
+    return operator.index(seed)
+
+
+def from_swf(
+    path: files.StrPath,
+    clients: int,
+    *,
+    performance: float = 300.0,
+    throughput: float = 75.0,
+    work: str = "run_time",
+    send: tuple[float, float] = (100.0, 5000.0),
+    recv: tuple[float, float] = (100.0, 5000.0),
+    deadline_factor: tuple[float, float] = (1.0, 3.0),
+    time_scale: float = 1.0,
+    max_jobs: int | None = None,
+    seed: Seed = 0,
+    limit: int = files.LIMIT,
+) -> pd.DataFrame:
+    r"""Make requests of the jobs of a log in the Standard Workload Format.
+
+    A log knows neither data sizes nor deadlines; how a job becomes a request is this rule:
+
+    - time = (submit time - that of the first usable job) * `time_scale`;
+    - client = the job's user, users numbered in the order of their first usable jobs,
+      modulo `clients`;
+    - work = run time * `performance`, so that a server of that performance is busy as
+      long as the job was; or processors * run time * `performance`, for one processor
+      each, with the requested processors where the allocated ones are unknown;
+    - send, recv: synthesised, uniform (Table 1);
+    - deadline = time + DF (work / performance + (send + recv) / `throughput`):
+      synthesised, DF uniform (section 4.1).
+
+    Jobs without run time, processors (where they count) or submit time, lines for a part
+    of a job (status 2, 3, 4) and numbers beyond `MOST_VALUE` are skipped and counted.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip.
+    clients : int
+        Clients of the environment that replays the log.
+    performance : float
+        Mops/s of the reference server.
+    throughput : float
+        Mbit/s behind the deadlines (mean LAN of Table 1).
+    work : {"run_time", "processor_time"}
+        Seconds of work in a job.
+    send, recv : tuple of float
+        Range of the data sizes, Mbit.
+    deadline_factor : tuple of float
+        Range of DF.
+    time_scale : float
+        Factor on the times between submissions; 0.5 doubles the load.
+    max_jobs : int, optional
+        Only the first so many usable jobs; the others count as skipped.
+    seed : int or numpy.random.SeedSequence
+        For what is synthesised; every line of the log has its own draws.
+    limit : int
+        Most bytes read, after decompression.
+
+    Returns
+    -------
+    DataFrame
+        Columns time, client, send, recv, work, deadline (absolute), by time.
+        ``attrs["synthesised"]`` names the columns that the log does not know;
+        ``source``, ``skipped`` (reasons to numbers of jobs), ``notes`` (oddities of the
+        log), ``seed`` and ``reading`` (the parameters) stand there too.
+
+    Raises
+    ------
+    InputError
+        For a parameter out of range, a broken file (names file, line and field) or a
+        log without one usable job.
+
+    References
+    ----------
+    Paper B, Table 1 and section 4.1; the rest is this suite's.
+    """
+    rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
+    ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
+    _check(rule, clients, max_jobs)
+    _check_ranges(**ranges)
+    if work not in WORK:
+        raise InputError(f"work must be one of {', '.join(WORK)}; got {work!r}")
+    jobs, _, notes = files.read_swf(path, limit)
+    drawn = _draws(seed, len(jobs), **ranges)
+    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    with np.errstate(over="ignore"):
+        table = pd.DataFrame({"time": jobs["submit"] * time_scale, "client": jobs["user"]})
+        table["send"], table["recv"] = drawn["send"], drawn["recv"]
+        table["work"] = WORK[work](jobs, processors) * performance
+        away = (table["send"] + table["recv"]) / throughput
+        due = drawn["deadline_factor"] * (table["work"] / performance + away)
+    why = _why_skipped(jobs, table["work"], table["time"])
+    order = jobs["submit"][why == ""].sort_values(kind="stable").index
+    if order.empty:
+        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
+        raise InputError(f"{os.fspath(path)}: no job that could be a request ({counts})")
+    table, due = table.loc[order[:max_jobs]], due[order[:max_jobs]]
+    why[order[len(table) :]] = "beyond max_jobs"
+    table["time"] -= table["time"].iloc[0]
+    table["client"] = (pd.factorize(table["client"])[0] % clients).astype(np.int64)
+    table["deadline"] = table["time"] + due
+    table.index = pd.RangeIndex(len(table), name="request")
+    table.attrs = {
+        "source": os.fspath(path),
+        "synthesised": list(SYNTHESISED),
+        "skipped": {str(k): int(n) for k, n in why[why != ""].value_counts().items()},
+        "notes": notes,
+        "seed": _plain(seed),
+        "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
+    }
+    return table

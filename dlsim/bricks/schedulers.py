@@ -1,0 +1,114 @@
+"""The schedulers of paper B, section 3: Greedy and Deadline.
+
+Arguments as in `dlsim.bricks.state`.
+"""
+
+import numpy as np
+
+from dlsim.bricks.monitor import predicted_on_path
+from dlsim.bricks.state import DEADLINE
+from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
+
+
+@kernel
+def seconds(data, throughput):  # type: ignore[no-untyped-def]
+    """Return how long a transfer takes; none for no data.
+
+    Returns
+    -------
+    float
+        inf at throughput 0.
+    """
+    return data / throughput if data > 0 else 0.0
+
+
+@kernel
+def bar(row, r, s):  # type: ignore[no-untyped-def]
+    """Mark the servers that a request fell back from, unless these are all there are."""
+    different = 0
+    for k in range(s.jobs[row].fallbacks):
+        server = s.refused[row, k]
+        different += not s.barred[server]
+        s.barred[server] = True
+    if different == s.barred.shape[0]:
+        unbar(row, r, s)
+
+
+@kernel
+def unbar(row, r, s):  # type: ignore[no-untyped-def]
+    """Unmark them."""
+    for k in range(s.jobs[row].fallbacks):
+        s.barred[s.refused[row, k]] = False
+
+
+@kernel
+def estimate_moves(row, w, s):  # type: ignore[no-untyped-def]
+    """Write, per domain that holds servers, the first two terms of eq. (2)."""
+    home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
+    if not w.two_level:
+        for k in range(w.places.shape[0]):
+            there = w.places[k]
+            on_way = seconds(send, predicted_on_path(home, there, s.shown, w))
+            s.moving[there] = on_way + seconds(recv, predicted_on_path(there, home, s.shown, w))
+        return
+    up, down = s.edges[0, home], s.edges[1, home]
+    for k in range(w.places.shape[0]):
+        there = w.places[k]
+        on_way = seconds(send, min(up, s.edges[1, there]))
+        s.moving[there] = on_way + seconds(recv, min(s.edges[0, there], down))
+    inside = min(s.shown[4 * home], s.shown[4 * home + 1])  # LAN up, LAN down
+    s.moving[home] = seconds(send, inside) + seconds(recv, inside)
+
+
+@kernel
+def split_moves(row, terms, w, s):  # type: ignore[no-untyped-def]
+    """Write, per server, the first two terms of eq. (2), each for itself."""
+    home = w.client_domain[w.client[row]]
+    for k in range(w.server_domain.shape[0]):
+        there = w.server_domain[k]
+        terms[0, k] = seconds(w.send[row], predicted_on_path(home, there, s.shown, w))
+        terms[1, k] = seconds(w.recv[row], predicted_on_path(there, home, s.shown, w))
+
+
+@kernel
+def estimate(row, server, w, s):  # type: ignore[no-untyped-def]
+    """Return T_Si of eq. (2).
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    return s.moving[w.server_domain[server]] + w.work[row] * s.slowness[server]
+
+
+@kernel
+def choose_server(row, now, w, r, s):  # type: ignore[no-untyped-def]
+    """Return the server of step 4: nearest below the target, else the fastest.
+
+    Returns
+    -------
+    int
+        Its row; the lowest of several that are the same within the tolerance.
+    """
+    limit = -np.inf
+    if r.algorithm == DEADLINE:
+        limit = latest_finish(now + (w.deadline[row] - now) * r.opt)  # eq. (1), (3)
+    nearest, fastest = -np.inf, np.inf
+    for k in range(w.performance.shape[0]):
+        t = np.inf if s.barred[k] else estimate(row, k, w, s)
+        fits = t if now + t <= limit else -np.inf
+        nearest = fits if fits > nearest else nearest
+        fastest = t if t < fastest else fastest
+    k = 0
+    if nearest > -np.inf:
+        best = now + nearest
+        near = best - 2 * TOL * max(1.0, abs(best))  # sieve: few are compared in earnest
+        while True:
+            end = now + estimate(row, k, w, s)
+            if near <= end <= limit and same_instant(end, best) and not s.barred[k]:
+                return k
+            k += 1
+    while s.barred[k] or not meets(now + estimate(row, k, w, s), now + fastest):
+        k += 1
+    return k

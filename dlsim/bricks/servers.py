@@ -1,0 +1,166 @@
+"""Servers: queues of client and background jobs, first come, first served.
+
+Background jobs are not events. A queue is followed job by job (the recursion of Lindley:
+a job starts when it has arrived and the one before has ended) as far as somebody looks.
+Source: paper B, sections 2.1 and 3.3. Arguments as in `dlsim.bricks.state`.
+"""
+
+import numpy as np
+
+from dlsim.bricks.network import entry_at
+from dlsim.bricks.state import GONE, SEEN
+from dlsim.kernel import kernel, latest_finish
+
+
+@kernel
+def external_load(server, time, w):  # type: ignore[no-untyped-def]
+    """Return the external CPU load of a server's trace at a time; 0 without one.
+
+    Returns
+    -------
+    float
+        As the trace says.
+    """
+    steps = w.loads.shape[1]
+    return w.loads[server, entry_at(time, w.step, steps)] if steps else 0.0
+
+
+@kernel
+def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
+    """Return when a server ends work that it starts at a time.
+
+    Returns
+    -------
+    float
+        start + work / performance; under a load trace the speed is performance / (1 + load).
+    """
+    steps, speed = w.loads.shape[1], w.performance[server]
+    if steps == 0 or work <= 0:
+        return start + work / speed
+    k, now, left = entry_at(start, w.step, steps), start, work
+    while k < steps - 1:
+        until = (k + 1) * w.step
+        room = speed / (1 + w.loads[server, k]) * (until - now)
+        if left <= room:
+            break
+        left -= room
+        now, k = until, k + 1
+    return now + left * (1 + w.loads[server, k]) / speed
+
+
+@kernel
+def absorb_background(server, time, w, s):  # type: ignore[no-untyped-def]
+    """Let the background jobs of a server arrive up to a time."""
+    one, limit = s.servers[server], latest_finish(time)
+    at, last, free = one.at, w.jobs.first[server + 1], one.free
+    if w.loads.shape[1] == 0 and w.jobs.sizes.shape[0] == 1:
+        span = w.jobs.sizes[0] / w.performance[server]
+        while at < last and w.jobs.times[at] <= limit:
+            free = max(free, w.jobs.times[at]) + span
+            at += 1
+    else:
+        unit = 1 if w.jobs.sizes.shape[0] > 1 else 0
+        while at < last and w.jobs.times[at] <= limit:
+            start = max(free, w.jobs.times[at])
+            free = finish_service(server, start, w.jobs.sizes[at * unit], w)
+            at += 1
+    one.at, one.free = at, free
+
+
+@kernel
+def accept(server, row, time, w, s):  # type: ignore[no-untyped-def]
+    """Put a request at the end of a queue whose background has been absorbed."""
+    one, job = s.servers[server], s.jobs[row]
+    job.start = max(one.free, time)
+    job.end = finish_service(server, job.start, w.work[row], w)
+    one.free = job.end
+    if one.tail < 0:
+        one.head = row
+    else:
+        s.jobs[one.tail].next = row
+    one.tail = row
+
+
+@kernel
+def following(server, job, s):  # type: ignore[no-untyped-def]
+    """Return the client job after one on its server, after -1 the first; -1 for none.
+
+    Returns
+    -------
+    int
+        A row.
+    """
+    return s.servers[server].head if job < 0 else s.jobs[job].next
+
+
+@kernel
+def count_seen(server, bound, background, w, s):  # type: ignore[no-untyped-def]
+    """Return how many jobs have arrived by an instant.
+
+    Returns
+    -------
+    int
+        Of clients, or of everybody.
+    """
+    c = s.cursors[server, SEEN]
+    job = following(server, c.job, s)
+    while job >= 0 and s.jobs[job].arrived <= bound:
+        c.job = job
+        c.count += 1
+        job = s.jobs[job].next
+    if background:
+        last = w.jobs.first[server + 1]
+        while c.at < last and w.jobs.times[c.at] <= bound:
+            c.at += 1
+            c.count += 1
+    return c.count
+
+
+@kernel
+def count_gone(server, bound, s):  # type: ignore[no-untyped-def]
+    """Return how many client jobs have ended by an instant.
+
+    Returns
+    -------
+    int
+        Their number.
+    """
+    c = s.cursors[server, GONE]
+    job = following(server, c.job, s)
+    while job >= 0 and s.jobs[job].end <= bound:
+        c.job = job
+        c.count += 1
+        job = s.jobs[job].next
+    return c.count
+
+
+@kernel
+def follow(server, c, bound, time, w, s):  # type: ignore[no-untyped-def]
+    """Move a cursor past every job of a queue, of whomever, that has ended by an instant.
+
+    Returns
+    -------
+    float
+        Seconds that the server has worked up to `time`.
+    """
+    last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0
+    while True:
+        job, at = following(server, c.job, s), c.at
+        ours = s.jobs[job].arrived if job >= 0 else np.inf
+        theirs = w.jobs.times[at] if at < last else np.inf
+        if ours == np.inf and theirs == np.inf:
+            return c.busy
+        if theirs <= latest_finish(ours):
+            start = max(c.free, theirs)
+            end = finish_service(server, start, w.jobs.sizes[at * unit], w)
+        else:
+            start, end = s.jobs[job].start, s.jobs[job].end
+        if end > bound:
+            return c.busy + max(0.0, time - start)
+        c.busy += end - start
+        c.free = end
+        c.count += 1
+        if theirs <= latest_finish(ours):
+            c.at += 1
+        else:
+            c.job = job

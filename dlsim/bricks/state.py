@@ -1,0 +1,348 @@
+"""What a run works on, as arrays: the inputs, the rules, and what changes.
+
+In every kernel of `dlsim.bricks` ``w`` is the `World`, ``r`` the `Rules`, ``s`` the `State`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.bricks.environment import Environment
+from dlsim.bricks.model import ALGORITHMS, SWITCHES, WINDOW, Reading, Scheduler
+from dlsim.bricks.network import Stream
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+#: Kinds of events, in the order in which they happen at one instant.
+SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
+#: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
+#: predictor has to predict; the heap of events is full.
+DONE, CHOOSE, PREDICT, GROW = range(4)
+#: Codes of `Rules.algorithm`, `Rules.load` and `Rules.predictor`; USER is a function.
+GREEDY, DEADLINE = range(2)
+CLIENTS, UTIL, QUEUE, EXT = range(4)
+LAST, MEAN, PERFECT, ADAPTIVE = range(4)
+USER = -1
+
+#: Forecasters among which the predictor "adaptive" chooses, the first one on equal errors.
+FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothing by 0.5")
+
+#: Columns of the requests that are real numbers.
+MEASURES = ("time", "send", "recv", "work", "deadline")
+
+EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
+#: What becomes of a request; times of its latest submission, and `next`, the client job that
+#: follows it on its server.
+JOB = np.dtype(
+    [(k, "i8") for k in ("server", "fallbacks", "attempt", "next", "returning")]
+    + [(k, "f8") for k in ("submitted", "arrived", "start", "end", "completion")]
+)
+#: One submission and what came of it.
+ATTEMPT = np.dtype(
+    [(k, "i8") for k in ("row", "server", "accepted")]
+    + [(k, "f8") for k in ("submitted", "estimate", "arrived", "promised")]
+)
+#: A place in a server's queue up to which jobs have been followed: the next background job,
+#: the last client job, how many of either, when the last one ended, seconds of service.
+CURSOR = np.dtype([("at", "i8"), ("job", "i8"), ("count", "i8"), ("free", "f8"), ("busy", "f8")])
+#: The cursors of a server: jobs that the monitor has seen arrive, jobs gone, service up to
+#: now, and up to one period ago.
+SEEN, GONE, BUSY, BEFORE = range(4)
+#: A server: when all work that has arrived is done, the next background job, the first and
+#: last client jobs, and those of ours that are scheduled and not completed.
+SERVER = np.dtype([("free", "f8"), ("at", "i8"), ("head", "i8"), ("tail", "i8"), ("ours", "i8")])
+#: A link: transfers of ours under way; when it is free, and the next data of other users.
+LINK = np.dtype([("ours", "i8"), ("free", "f8"), ("at", "i8")])
+#: Counters: events in the heap, the next new request, attempts, probes taken, whether what
+#: the scheduler is shown is out of date, what a user's scheduler decides and has decided,
+#: requests returned, and the clock.
+HEAD = np.dtype(
+    [(k, "i8") for k in ("size", "new", "attempts", "probes", "stale", "row", "choice", "done")]
+    + [("now", "f8")]
+)
+
+
+class World(NamedTuple):
+    """An environment as arrays.
+
+    Attributes
+    ----------
+    performance, server_domain, client_domain : ndarray
+        Columns of its tables.
+    jobs : Stream
+        Background jobs of the servers.
+    server_load : float
+        External load, where there is no trace.
+    loads : ndarray of float, shape (servers, steps)
+        Load traces; no steps where there are none.
+    rates, raw : ndarray of float, shape (links, steps)
+        Throughput of a link that other users' data leave, and the whole.
+    data : Stream
+        Other users' data.
+    step, packet : float
+        Of the traces; of the packets.
+    first, hops, domains : ndarray, ndarray, int
+        See `dlsim.bricks.topology.Topology`.
+    two_level : bool
+        Whether that is the two-level tree, of which a link's domain is known.
+    places : ndarray of int
+        Domains that hold servers.
+    time, client, send, recv, work, deadline : ndarray
+        Columns of the requests.
+    """
+
+    performance: Floats
+    server_domain: Whole
+    client_domain: Whole
+    jobs: Stream
+    server_load: float
+    loads: Floats
+    rates: Floats
+    raw: Floats
+    data: Stream
+    step: float
+    packet: float
+    first: Whole
+    hops: Whole
+    domains: int
+    two_level: bool
+    places: Whole
+    time: Floats
+    client: Whole
+    send: Floats
+    recv: Floats
+    work: Floats
+    deadline: Floats
+
+
+class Rules(NamedTuple):
+    """A scheduler under a reading, as numbers.
+
+    Attributes
+    ----------
+    algorithm, load, predictor : int
+        Codes, or USER.
+    opt, pload, slack, probe : float
+        As in `Scheduler` and `Reading`.
+    most : int
+        Fallbacks allowed.
+    correct, correct_links, exclude : bool
+        Load Correction, for servers and links; excluding servers that rejected.
+    at_arrival, packets, until_served : bool
+        Readings fallback_time, network and corrected_until.
+    """
+
+    algorithm: int
+    load: int
+    predictor: int
+    opt: float
+    pload: float
+    slack: float
+    probe: float
+    most: int
+    correct: bool
+    correct_links: bool
+    exclude: bool
+    at_arrival: bool
+    packets: bool
+    until_served: bool
+
+
+class State(NamedTuple):
+    """What changes during a run.
+
+    Attributes
+    ----------
+    head : recarray of HEAD, shape (1,)
+        Counters.
+    heap : recarray of EVENT
+        Events to come, a binary heap by time, kind, row and packet.
+    jobs : recarray of JOB, shape (requests,)
+        The requests.
+    attempts : recarray of ATTEMPT
+        Their submissions, in order.
+    returned : ndarray of int, shape (requests,)
+        Those that are done, in order of their return.
+    servers : recarray of SERVER, shape (servers,)
+        The servers.
+    cursors : recarray of CURSOR, shape (servers, 4)
+        How far their queues have been followed.
+    links : recarray of LINK
+        The links.
+    ring : ndarray of float, shape (10, links + servers)
+        The resource database: what was measured at the latest probes; probe k in row k % 10.
+    predicted : ndarray of float, shape (links + servers,)
+        Throughput of every link and Load of every server, as predicted.
+    errors, forecasts : ndarray of float, shape (forecasters, links + servers)
+        Of the predictor "adaptive": sums of absolute errors, and what each says now.
+    shown : ndarray of float, shape (links,)
+        Predicted throughput after Load Correction for links.
+    edges : ndarray of float, shape (2, domains)
+        In the two-level tree: the smaller of LAN and WAN, up and down.
+    slowness : ndarray of float, shape (servers,)
+        1 / P_serv, after Load Correction.
+    moving : ndarray of float, shape (domains,)
+        Seconds that the transfers of the request at hand would take.
+    barred : ndarray of bool, shape (servers,)
+        Servers excluded for the request at hand.
+    refused : ndarray of int, shape (requests, most fallbacks)
+        Servers that each request fell back from, where that matters.
+    """
+
+    head: np.recarray
+    heap: np.recarray
+    jobs: np.recarray
+    attempts: np.recarray
+    returned: Whole
+    servers: np.recarray
+    cursors: np.recarray
+    links: np.recarray
+    ring: Floats
+    predicted: Floats
+    errors: Floats
+    forecasts: Floats
+    shown: Floats
+    edges: Floats
+    slowness: Floats
+    moving: Floats
+    barred: NDArray[np.bool_]
+    refused: NDArray[np.int32]
+
+
+def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+    """Return a view that cannot be written: one type for the compiler, whoever made it."""
+    view: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _fixed_stream(one: Stream) -> Stream:
+    return Stream(_fixed(one.first, np.int64), _fixed(one.times), _fixed(one.sizes))
+
+
+def world_of(env: Environment) -> World:
+    """Return an environment as arrays, without copying what is large.
+
+    Parameters
+    ----------
+    env : Environment
+        What is simulated.
+
+    Returns
+    -------
+    World
+        The same.
+    """
+    servers, r, topology = env.servers, env.requests, env.topology
+    loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
+    domain = servers["domain"].to_numpy()
+    return World(
+        performance=_fixed(servers["performance"].to_numpy()),
+        server_domain=_fixed(domain, np.int64),
+        client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
+        jobs=_fixed_stream(env.background),
+        server_load=float(env.server_load),
+        loads=_fixed(loads),
+        rates=_fixed(env.open_rates),
+        raw=_fixed(env.rates),
+        data=_fixed_stream(env.link_background),
+        step=float(env.step),
+        packet=float(env.packet),
+        first=_fixed(topology.first, np.int64),
+        hops=_fixed(topology.hops, np.int64),
+        domains=int(topology.domains),
+        two_level=env.is_two_level,
+        places=_fixed(np.unique(domain), np.int64),
+        client=_fixed(r["client"].to_numpy(), np.int64),
+        **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
+    )
+
+
+def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
+    """Return a scheduler and a reading as numbers.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        How servers are picked.
+    reading : Reading
+        How the paper is understood.
+
+    Returns
+    -------
+    Rules
+        The same.
+    """
+
+    def code(value: object, options: tuple[object, ...]) -> int:
+        return USER if callable(value) else options.index(value)
+
+    most = int(scheduler.max_fallbacks)
+    return Rules(
+        algorithm=code(scheduler.algorithm, ALGORITHMS),
+        load=code(reading.load, SWITCHES["load"]),
+        predictor=code(reading.predictor, SWITCHES["predictor"]),
+        opt=float(scheduler.opt),
+        pload=float(scheduler.pload),
+        slack=float(scheduler.fallback_slack),
+        probe=float(reading.probe),
+        most=most + (most > 0 and not reading.fallback_strict),
+        correct=scheduler.load_correction,
+        correct_links=scheduler.correct_links,
+        exclude=scheduler.exclude_rejecting,
+        at_arrival=reading.fallback_time == "at_arrival",
+        packets=reading.network == "packet",
+        until_served=reading.corrected_until == "served",
+    )
+
+
+def _records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
+    return np.zeros(shape, dtype).view(np.recarray)
+
+
+def fresh_state(w: World, r: Rules) -> State:
+    """Return the state before the first event.
+
+    Parameters
+    ----------
+    w : World
+        The environment.
+    r : Rules
+        The rules.
+
+    Returns
+    -------
+    State
+        Nothing measured, nothing submitted.
+    """
+    requests, servers, links = len(w.time), len(w.performance), len(w.rates)
+    series = links + servers
+    s = State(
+        head=_records(1, HEAD),
+        heap=_records(4 * requests + 64, EVENT),
+        jobs=_records(requests, JOB),
+        attempts=_records(requests * (r.most + 1), ATTEMPT),
+        returned=np.zeros(requests, dtype=np.int64),
+        servers=_records(servers, SERVER),
+        cursors=_records((servers, len((SEEN, GONE, BUSY, BEFORE))), CURSOR),
+        links=_records(links, LINK),
+        ring=np.zeros((WINDOW, series)),
+        predicted=np.zeros(series),
+        errors=np.zeros((len(FORECASTERS), series)),
+        forecasts=np.zeros((len(FORECASTERS), series)),
+        shown=np.zeros(links),
+        edges=np.zeros((2, w.domains)),
+        slowness=np.zeros(servers),
+        moving=np.zeros(w.domains),
+        barred=np.zeros(servers, dtype=bool),
+        refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
+    )
+    s.head.choice = -1
+    s.jobs.next = s.jobs.server = -1
+    s.jobs.completion = np.nan
+    s.servers.at, s.links.at = w.jobs.first[:-1], w.data.first[:-1]
+    s.servers.head = s.servers.tail = -1
+    s.cursors.at, s.cursors.job = w.jobs.first[:-1, None], -1
+    return s

@@ -1,0 +1,393 @@
+"""Who is connected to whom: trees of LAN and WAN links, and the links a transfer crosses.
+
+The nodes of a domain hang below one leaf of a tree. Every vertex but the root has two
+links to its parent, one up and one down, each with a trace of its own. A transfer
+climbs to the first vertex above both ends, at least one link, and descends: within a
+domain it crosses LAN up, LAN down; in the two-level tree of `two_level`, between
+domains, LAN up, WAN up, WAN down, LAN down.
+
+Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from dlsim.bricks.traces import Floats, Seed, child
+from dlsim.errors import InputError
+
+Ints = NDArray[np.int64]
+
+#: Links of one domain in the two-level tree, in the order of its traces.
+TWO_LEVEL = ("LAN up", "LAN down", "WAN up", "WAN down")
+#: Most hops of all pairs of domains together: 2 GiB.
+MOST_HOPS = 2**28
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Links and the path between every two domains.
+
+    Attributes
+    ----------
+    links : DataFrame
+        One row per link, in the order of the traces: ``name``, and for a tree ``kind``
+        (lan or wan), ``direction`` (up or down) and ``vertex`` (its lower end).
+    domains : int
+        How many.
+    first : ndarray of int, shape (domains * domains + 1,)
+        Where the path of a pair begins in `hops`.
+    hops : ndarray of int
+        From domain d to e: ``hops[first[d * domains + e]:first[d * domains + e + 1]]``.
+    """
+
+    links: pd.DataFrame
+    domains: int
+    first: Ints
+    hops: Ints
+
+    def path(self, source: int, target: int) -> tuple[int, ...]:
+        """Return the links from one domain to another, in order.
+
+        Parameters
+        ----------
+        source, target : int
+            Domains; may be the same.
+
+        Returns
+        -------
+        tuple of int
+            Rows of `links`.
+        """
+        pair = source * self.domains + target
+        return tuple(self.hops[self.first[pair] : self.first[pair + 1]].tolist())
+
+    @property
+    def paths(self) -> pd.DataFrame:
+        """Every hop of every path: source, target, hop (from 0), link."""
+        length = np.diff(self.first)
+        pair = np.repeat(np.arange(len(length)), length)
+        columns = {
+            "source": pair // self.domains,
+            "target": pair % self.domains,
+            "hop": np.arange(len(pair)) - self.first[pair],
+            "link": self.hops,
+        }
+        return pd.DataFrame(columns)
+
+
+def _packed(links: pd.DataFrame, domains: int, paths: Iterable[Sequence[int]]) -> Topology:
+    first: list[int] = [0]
+    hops: list[int] = []
+    for path in paths:
+        hops.extend(path)
+        first.append(len(hops))
+        if len(hops) > MOST_HOPS:
+            raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
+    return Topology(links, domains, np.array(first, np.int64), np.array(hops, np.int64))
+
+
+def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
+    """Return whole numbers from low to below high, or say what is none."""
+    found = np.asarray(values)
+    if found.ndim == 1 and found.size and found.dtype.kind in "iu":
+        bad = (found < low) | (found >= high)
+        if not bad.any():
+            return [int(value) for value in found]
+        values = found[bad][0]
+    raise InputError(f"{name} must be whole numbers from {low} to below {high}; got {values!r}")
+
+
+def _climb(parents: Sequence[int], leaf: int) -> list[int]:
+    """Return the vertices from a leaf to just below the root."""
+    climbed = []
+    while parents[leaf] >= 0:
+        climbed.append(leaf)
+        leaf = parents[leaf]
+        if len(climbed) > len(parents):
+            raise InputError("parents run in a circle; every vertex must lead to the root")
+    return climbed
+
+
+def _way(up: list[int], down: list[int], row: dict[int, int]) -> list[int]:
+    """Join two climbs at the first common vertex above both first links."""
+    shared = 0
+    while shared < min(len(up), len(down)) - 1 and up[-1 - shared] == down[-1 - shared]:
+        shared += 1
+    up, down = up[: len(up) - shared], down[: len(down) - shared]
+    return [2 * row[v] for v in up] + [2 * row[v] + 1 for v in reversed(down)]
+
+
+def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
+    """Make a topology of any tree.
+
+    Parameters
+    ----------
+    parents : sequence of int
+        The vertex above each vertex; -1 for the root.
+    leaves : sequence of int
+        The vertex below which the nodes of each domain hang: different leaves. The
+        links of a leaf are LAN, the others WAN.
+
+    Returns
+    -------
+    Topology
+        The two links, up and down, of each vertex but the root, in the order of
+        vertices.
+
+    Raises
+    ------
+    InputError
+        For a circle, several roots, a vertex that is not there, a leaf that is none,
+        is the root or serves two domains.
+
+    Examples
+    --------
+    Two domains below one regional vertex 2, a third directly below the root 4:
+
+    >>> t = tree([2, 2, 4, 4, -1], leaves=[0, 1, 3])
+    >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
+    (['up 0', 'down 1'], 3)
+    """
+    parents = _whole("parents", parents, -1, len(parents))
+    leaves = _whole("leaves", leaves, 0, len(parents))
+    if parents.count(-1) != 1:
+        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
+    inner = set(parents)
+    for leaf in leaves:
+        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
+            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
+    below = [vertex for vertex, parent in enumerate(parents) if parent >= 0]
+    for vertex in below:
+        _climb(parents, vertex)
+    climbs = [_climb(parents, leaf) for leaf in leaves]
+    row = {vertex: number for number, vertex in enumerate(below)}
+    at = set(leaves)
+    links = pd.DataFrame(
+        [
+            (f"{direction} {v}", "lan" if v in at else "wan", direction, v)
+            for v in below
+            for direction in ("up", "down")
+        ],
+        columns=["name", "kind", "direction", "vertex"],
+    )
+    return _packed(links, len(leaves), (_way(a, b, row) for a in climbs for b in climbs))
+
+
+def two_level(domains: int) -> Topology:
+    """Make the default tree: every domain's LAN on a WAN link to one core.
+
+    Parameters
+    ----------
+    domains : int
+        How many.
+
+    Returns
+    -------
+    Topology
+        Link 4 d + k of domain d, k in the order of `TWO_LEVEL`: a table of traces of
+        shape (domains, 4, steps), its first two axes joined.
+
+    Raises
+    ------
+    InputError
+        For less than one domain.
+
+    Examples
+    --------
+    >>> t = two_level(2)
+    >>> t.links["name"][list(t.path(0, 1))].tolist()
+    ['0 LAN up', '0 WAN up', '1 WAN down', '1 LAN down']
+    >>> t.path(1, 1)
+    (4, 5)
+    """
+    (domains,) = _whole("domains", [domains], 1, np.inf)
+    if 4 * domains**2 > MOST_HOPS:
+        raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
+    columns = {
+        "name": [f"{d} {name}" for d in range(domains) for name in TWO_LEVEL],
+        "kind": ["lan", "lan", "wan", "wan"] * domains,
+        "direction": ["up", "down"] * (2 * domains),
+        "vertex": np.repeat(np.arange(2 * domains), 2),
+    }
+    d, e = np.indices((domains, domains))
+    way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
+    crossed = np.ones(way.shape, dtype=bool)
+    crossed[np.diag_indices(domains)] = True, False, False, True
+    first = np.concatenate([[0], np.cumsum(crossed.sum(axis=-1))]).astype(np.int64)
+    return Topology(pd.DataFrame(columns), domains, first, way[crossed].astype(np.int64))
+
+
+def balanced(fanouts: Sequence[int]) -> Topology:
+    """Make a tree in which all vertices of a level have equally many children.
+
+    Parameters
+    ----------
+    fanouts : sequence of int
+        Children of the root, of each vertex below it, and so on; the last level are
+        routers, each with one domain on a LAN: ``balanced([10])`` has the shape of
+        ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two
+        regional links.
+
+    Returns
+    -------
+    Topology
+        Domains from left to right.
+
+    Raises
+    ------
+    InputError
+        For a number of children below 1.
+    """
+    parents, level = [-1], [0]
+    for fanout in [*_whole("fanouts", fanouts, 1, np.inf), 1]:
+        made = range(len(parents), len(parents) + fanout * len(level))
+        parents += [parent for parent in level for _ in range(fanout)]
+        level = list(made)
+    return tree(parents, level)
+
+
+def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
+    """Draw a random recursive tree of routers and put domains below them.
+
+    Parameters
+    ----------
+    domains : int
+        How many; each has a LAN on a router drawn at random.
+    routers : int
+        Vertices of the WAN; each but the root is attached to an earlier one, drawn at
+        random.
+    seed : int or numpy.random.SeedSequence
+        Same seed, same tree.
+
+    Returns
+    -------
+    Topology
+        The tree.
+
+    Raises
+    ------
+    InputError
+        For less than one domain or router.
+    """
+    domains, routers = _whole("domains and routers", [domains, routers], 1, np.inf)
+    stream = Generator(PCG64(child(seed)))
+    above = [int(stream.integers(0, router)) for router in range(1, routers)]
+    parents = [-1, *above, *stream.integers(0, routers, domains).tolist()]
+    return tree(parents, range(routers, routers + domains))
+
+
+def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
+    """Make a topology of tables, whatever its shape.
+
+    Parameters
+    ----------
+    links : DataFrame
+        One row per link, in the order of the traces; with a column ``name``, and
+        ``kind`` where means shall be drawn.
+    paths : DataFrame
+        Columns source, target (domains from 0 on), hop (its place on the path, rising)
+        and link (row of `links`), as `Topology.paths`; every pair of domains has one.
+
+    Returns
+    -------
+    Topology
+        The same.
+
+    Raises
+    ------
+    InputError
+        For a missing column, a link or domain that is not there, a hop named twice, or
+        a pair of domains without a path.
+    """
+    wanted = ["source", "target", "hop", "link"]
+    missing = [name for name in wanted if name not in paths] + ["name"] * ("name" not in links)
+    if missing:
+        raise InputError(f"paths need {', '.join(wanted)} and links a name; got no {missing[0]}")
+    rows = paths[wanted].sort_values(wanted[:3], kind="stable")
+    _whole("link", rows["link"], 0, len(links))
+    ends = _whole("source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15)
+    if rows.duplicated(wanted[:3]).any():
+        source, target, hop = rows[rows.duplicated(wanted[:3])].iloc[0][wanted[:3]]
+        raise InputError(f"hop {hop} of the path from {source} to {target} is named twice")
+    domains = max(ends) + 1
+    pair = (rows["source"] * domains + rows["target"]).to_numpy()
+    seen, length = np.unique(pair, return_counts=True)
+    if len(seen) < domains * domains:
+        gaps = np.flatnonzero(seen != np.arange(len(seen)))
+        source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
+        raise InputError(f"no path from domain {source} to {target}; every pair needs one")
+    first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    hops = rows["link"].to_numpy(dtype=np.int64)
+    return Topology(links.reset_index(drop=True), domains, first, hops)
+
+
+def draw_means(
+    topology: Topology,
+    seed: Seed = 0,
+    *,
+    lan: tuple[float, float] = (50.0, 100.0),
+    wan: tuple[float, float] = (500.0, 1000.0),
+) -> Floats:
+    """Draw the average throughput of every link.
+
+    Parameters
+    ----------
+    topology : Topology
+        Its links have a ``kind``.
+    seed : int or numpy.random.SeedSequence
+        Same seed, same bytes; a link's draw is that of its row.
+    lan, wan : tuple of float
+        Range of the uniform law, Mbit/s (defaults: Table 1).
+
+    Returns
+    -------
+    ndarray of float, shape (links,)
+        Mbit/s.
+
+    Raises
+    ------
+    InputError
+        For a range that is empty or not above 0, or a kind that is neither.
+    """
+    kinds = {"lan": lan, "wan": wan}
+    for name, (low, high) in kinds.items():
+        if not 0 < low <= high < np.inf:
+            raise InputError(f"{name} must be a range above 0, low first; got {(low, high)}")
+    if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
+        raise InputError("links must have a kind, lan or wan, for their means to be drawn")
+    low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T
+    return np.asarray(low + (high - low) * Generator(PCG64(child(seed))).random(len(low)))
+
+
+def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:
+    """Make nodes alternately client and server, through all domains.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Nodes per domain.
+
+    Returns
+    -------
+    servers, clients : ndarray of int
+        The domain of each; clients are as many as servers, or one more.
+
+    Raises
+    ------
+    InputError
+        For a negative or fractional count.
+
+    Examples
+    --------
+    >>> servers, clients = alternate([3, 2])
+    >>> servers.tolist(), clients.tolist()
+    ([0, 1], [0, 0, 1])
+    """
+    nodes = np.repeat(np.arange(len(counts)), _whole("counts", counts, 0, np.inf))
+    return nodes[1::2].astype(np.int64), nodes[::2].astype(np.int64)

@@ -1,0 +1,251 @@
+"""Trace files in and out: throughput of named links over time, as CSV or NPZ."""
+
+import math
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim import files
+from dlsim.bricks.traces import MOST_VALUES, Floats
+from dlsim.errors import InputError
+
+#: Columns of a trace file; time in seconds, throughput in Mbit/s (or the unit of the user).
+COLUMNS = {"link": "text", "time": "number", "throughput": "nonnegative"}
+#: Arrays of an NPZ file.
+ARRAYS = ("values", "step", "names")
+#: How far from regular, in steps, time stamps may be.
+_JITTER = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """Traces of named links, all with one step.
+
+    Attributes
+    ----------
+    values : ndarray of float, shape (links, steps)
+        At least 0; the last of each row is above 0, because it is held after the end.
+    step : float
+        Seconds.
+    names : tuple of str
+        One per row, all different.
+    """
+
+    values: Floats
+    step: float
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no table of traces."""
+        check_values(self.values, self.step)
+        if self.values.ndim != 2 or len(self.names) != len(self.values):
+            raise InputError(
+                f"traces need one name per row: {len(self.names)} names, "
+                f"values of shape {self.values.shape}"
+            )
+        if len(set(self.names)) != len(self.names):
+            raise InputError("traces need a different name for every row")
+
+
+def check_values(values: NDArray[np.float64], step: float) -> None:
+    """Refuse traces that no transfer could use.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (..., steps)
+        Throughput.
+    step : float
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        For no steps, a step that is not above 0, a value that is negative or not
+        finite, or a trace whose last value, held for ever, is 0.
+    """
+    if not (isinstance(step, int | float | np.number) and 0 < step < math.inf):
+        raise InputError(f"step must be a finite number of seconds above 0, got {step!r}")
+    if values.ndim < 1 or values.size == 0:
+        raise InputError(f"traces need at least one step, got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values >= 0))
+    bad[..., -1] |= values[..., -1] == 0
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            f"trace values must be finite and at least 0, the last of a trace above 0 because it "
+            f"is held after the end; position {at} holds {values[at]}"
+        )
+
+
+def _write_npz(path: files.StrPath, traces: Traces) -> None:
+    stream = BytesIO()
+    step, names = np.float64(traces.step), np.array(traces.names)
+    np.savez_compressed(stream, values=traces.values, step=step, names=names)
+    files.write_bytes(path, stream.getvalue())
+
+
+def _write_csv(path: files.StrPath, traces: Traces) -> None:
+    links, steps = traces.values.shape
+    columns = {
+        "link": np.repeat(np.array(traces.names, dtype=object), steps),
+        "time": np.tile(np.arange(steps) * float(traces.step), links),
+        "throughput": traces.values.ravel(),
+    }
+    files.write_csv(path, pd.DataFrame(columns))
+
+
+def write_traces(path: files.StrPath, traces: Traces) -> None:
+    """Write traces to a file, whole or not at all; `read_traces` reads the same back.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.csv`` (columns link, time, throughput) or ``.npz`` (arrays values,
+        step, names).
+    traces : Traces
+        What to write.
+
+    Raises
+    ------
+    InputError
+        For another ending, or a place that cannot be written to.
+    StudyError
+        Where the disk is full or fails.
+    """
+    writers = {".csv": _write_csv, ".npz": _write_npz}
+    suffix = Path(path).suffix.lower()
+    if suffix not in writers:
+        raise InputError(f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}")
+    writers[suffix](path, traces)
+
+
+def _named_arrays(path: files.StrPath, raw: bytes) -> dict[str, NDArray[np.generic]]:
+    what = f"{os.fspath(path)}: not a trace file in NPZ"
+    try:
+        with zipfile.ZipFile(BytesIO(raw)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > files.LIMIT:
+            raise InputError(f"{what}: unpacks to {size} bytes, more than {files.LIMIT}; split it")
+        with np.load(BytesIO(raw), allow_pickle=False) as archive:
+            return {name: archive[name] for name in ARRAYS}
+    except KeyError as error:
+        raise InputError(f"{what}: array {error} is missing; needs {', '.join(ARRAYS)}") from None
+    except InputError:
+        raise
+    except (
+        ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError,
+        NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError,
+    ) as error:  # fmt: skip
+        raise InputError(f"{what} ({error}); write it again with write_traces") from error
+
+
+def _read_npz(path: files.StrPath, raw: bytes) -> Traces:
+    arrays = _named_arrays(path, raw)
+    values, step, names = (arrays[name] for name in ARRAYS)
+    if values.dtype.kind not in "fiu" or step.dtype.kind not in "fiu" or step.size != 1:
+        raise InputError(
+            f"{os.fspath(path)}: values must be an array of real numbers and step one number, "
+            f"got {values.dtype} of shape {values.shape} and {step.dtype} of shape {step.shape}"
+        )
+    if names.dtype.kind != "U" or names.ndim != 1:
+        raise InputError(f"{os.fspath(path)}: names must be one row of texts, got {names.dtype}")
+    texts = tuple(str(name) for name in names)
+    return Traces(values.astype(float), float(step.reshape(())), texts)
+
+
+def _refuse(path: files.StrPath, link: object, what: str) -> InputError:
+    return InputError(f"{os.fspath(path)}, link {link}, field time: {what}")
+
+
+def _stamps(path: files.StrPath, table: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
+    """Return rising stamps from 0 on, and values, of every link."""
+    if table.empty:
+        raise InputError(f"{os.fspath(path)}: holds no value; give a line per link and time")
+    start = table["time"].min()
+    found = {}
+    for link, rows in table.groupby("link", sort=False):
+        time = rows["time"].to_numpy() - start
+        if not (np.diff(time) > 0).all():
+            raise _refuse(path, link, "must rise from line to line; sort the lines by link, time")
+        if time[0] != 0:
+            raise _refuse(path, link, f"starts {time[0]} s after the first link; cut or fill it")
+        found[str(link)] = time, rows["throughput"].to_numpy()
+    return found
+
+
+def _common_step(path: files.StrPath, stamps: dict[str, tuple[Floats, Floats]]) -> float:
+    """Return the step of stamps that are regular and the same for every link."""
+    steps = {len(time) for time, _ in stamps.values()}
+    if max(steps) == 1:
+        raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
+    first = next(iter(stamps.values()))[0]
+    step = float(first[1]) if len(first) > 1 else math.nan
+    for link, (time, _) in stamps.items():
+        regular = np.abs(time - step * np.arange(len(time))) <= _JITTER * step
+        if len(steps) > 1 or not regular.all():
+            what = "stamps are not the same regular ones for every link"
+            raise _refuse(path, link, f"{what}; give read_traces a step to average over")
+    return step
+
+
+def _averaged(time: Floats, values: Floats, step: float, steps: int) -> Floats:
+    """Average a piecewise constant curve over each step, so that no Mbit is lost."""
+    edges = step * np.arange(steps + 1)
+    reach = np.append(time, max(edges[-1], time[-1]))
+    moved = np.concatenate([[0.0], np.cumsum(values * np.diff(reach))])
+    averages = np.diff(np.interp(edges, reach, moved)) / step
+    averages[edges[:-1] >= time[-1]] = values[-1]
+    return np.asarray(averages)
+
+
+def read_traces(path: files.StrPath, step: float | None = None) -> Traces:
+    """Read traces from a file.
+
+    Parameters
+    ----------
+    path : path
+        NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link,
+        time in seconds and throughput; a value holds until the next time stamp of its
+        link, the last one for ever. Rows of one link are in the order of time. All
+        links begin at the same time, which becomes 0.
+    step : float, optional
+        For a CSV file: average over steps of so many seconds, so that no data volume is
+        lost. By default the stamps must be regular and the same for every link.
+
+    Returns
+    -------
+    Traces
+        Links in the order of their first lines.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or breaks a rule; names file, line and field
+        where one is to blame.
+    """
+    try:
+        with open(path, "rb") as stream:
+            packed = stream.read(2) == b"PK"
+            raw = b"PK" + stream.read() if packed else b""
+    except (OSError, ValueError) as error:
+        raise InputError(f"{os.fspath(path)}: cannot be read ({error}); check the name") from error
+    if packed:
+        return _read_npz(path, raw)
+    stamps = _stamps(path, files.read_csv(path, COLUMNS))
+    if step is None:
+        step = _common_step(path, stamps)
+        values = np.array([row for _, row in stamps.values()])
+        return Traces(values, step, tuple(stamps))
+    check_values(np.ones(1), step)
+    steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
+    if steps * len(stamps) > MOST_VALUES:
+        raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
+    rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
+    return Traces(np.array(rows), float(step), tuple(stamps))

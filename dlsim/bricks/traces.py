@@ -1,0 +1,408 @@
+"""Throughput over time: self-similar traces, drawn or read from files.
+
+A trace is a row of values; value i holds from i * step to (i + 1) * step seconds, and
+the last value is held after the end, so that a run may outlast its traces. Traces are
+drawn as fractional Gaussian noise around a mean, by one of two methods:
+
+- ``"davies-harte"``: exact. A circulant matrix that holds the wanted covariance is
+  diagonal in Fourier space; its square root colours white noise.
+- ``"paxson"``: the approximate synthesis the paper used ([29]), kept for fidelity. It
+  omits frequency 0, so that every trace has its mean fixed, lacks about
+  :math:`n^{2H-2}` of the variance, and is circular: its end fits its beginning.
+
+References
+----------
+A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of Deadline Scheduling for
+Client-Server Systems on the Computational Grid", HPDC 2001 (paper B), sections 2.1, 4.1.
+V. Paxson, "Fast, Approximate Synthesis of Fractional Gaussian Noise for Generating
+Self-Similar Network Traffic", Computer Communication Review 27(5), 1997.
+R. B. Davies, D. S. Harte, "Tests for Hurst effect", Biometrika 74(1), 1987.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import next_fast_len
+from scipy.optimize import minimize_scalar
+from scipy.special import gamma, zeta
+
+from dlsim.errors import InputError
+
+Seed = int | SeedSequence
+Floats = NDArray[np.float64]
+
+#: Most values of all traces together: 4 GiB.
+MOST_VALUES = 2**29
+#: Terms of Paxson's approximation on either side of frequency 0.
+_TERMS = 3
+
+
+class Drawn(NamedTuple):
+    """Traces and how often they had to be raised to 0.
+
+    Attributes
+    ----------
+    values : ndarray of float
+        Mbit/s, Mops/s or what the mean was; the last axis is time.
+    clipped : float
+        Share of the values that were below 0.
+    """
+
+    values: Floats
+    clipped: float
+
+
+def _check_noise(n: int, H: float) -> None:
+    if not (isinstance(n, int | np.integer) and 1 <= n <= MOST_VALUES):
+        raise InputError(f"steps must be a whole number from 1 to {MOST_VALUES}, got {n!r}")
+    if not (isinstance(H, int | float | np.floating) and 0 < H < 1):
+        raise InputError(f"H must lie between 0 and 1, both excluded; got {H!r}")
+
+
+def child(seed: Seed, *key: int) -> SeedSequence:
+    """Return the seed of one purpose without changing its parent.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        Root.
+    *key : int
+        Appended to the spawn key.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+        The same for the same root and key.
+
+    Raises
+    ------
+    InputError
+        For what is neither a sequence nor a whole number of at least 0.
+    """
+    if not isinstance(seed, SeedSequence):
+        try:
+            seed = SeedSequence(operator.index(seed))
+        except (TypeError, ValueError):
+            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}") from None
+    return SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key), pool_size=seed.pool_size)
+
+
+def autocovariance(H: float, lags: ArrayLike) -> Floats:
+    r"""Covariance of fractional Gaussian noise of variance 1.
+
+    .. math:: \gamma(k) = \tfrac12 \left(|k+1|^{2H} - 2|k|^{2H} + |k-1|^{2H}\right)
+
+    Parameters
+    ----------
+    H : float
+        Hurst parameter in (0, 1); 0.5 is white noise.
+    lags : array_like of float
+        Distances in steps.
+
+    Returns
+    -------
+    ndarray of float
+        In the shape of `lags`.
+
+    Examples
+    --------
+    >>> autocovariance(0.5, [0, 1, 2]).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    k, h = np.abs(np.asarray(lags, dtype=float)), 2 * H
+    return np.asarray(0.5 * ((k + 1) ** h - 2 * k**h + np.abs(k - 1) ** h))
+
+
+def _scale(frequency: Floats, H: float) -> Floats:
+    # 1 - cos(x) = 2 sin(x / 2)^2 keeps its digits near 0
+    return np.asarray(4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(frequency / 2) ** 2)
+
+
+def spectrum(frequency: ArrayLike, H: float) -> Floats:
+    r"""Spectral density of fractional Gaussian noise of variance 1.
+
+    .. math:: f(\lambda) = 2 \sin(\pi H)\, \Gamma(2H+1)\, (1 - \cos\lambda)
+              \sum_{j=-\infty}^{\infty} |2\pi j + \lambda|^{-2H-1}
+
+    so that its mean over :math:`(-\pi, \pi)` is 1. The sum is two Hurwitz zeta functions.
+
+    Parameters
+    ----------
+    frequency : array_like of float
+        In (0, pi].
+    H : float
+        Hurst parameter in (0, 1).
+
+    Returns
+    -------
+    ndarray of float
+        In the shape of `frequency`.
+    """
+    x, s = np.asarray(frequency, dtype=float), 2 * H + 1
+    turn = x / (2 * math.pi)
+    series = (zeta(s, turn) + zeta(s, 1 - turn)) / (2 * math.pi) ** s
+    return _scale(x, H) * series
+
+
+def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
+    r"""Paxson's approximation of `spectrum`, corrected for its bias.
+
+    With :math:`a_j = 2\pi j + \lambda`, :math:`b_j = 2\pi j - \lambda`, d = -2H - 1:
+
+    .. math:: \tilde B_3 = \sum_{j=1}^{3} (a_j^d + b_j^d)
+              + \frac{a_3^{-2H} + b_3^{-2H} + a_4^{-2H} + b_4^{-2H}}{8 \pi H},
+    .. math:: \tilde B_3'' = (1.0002 - 0.000134\,\lambda)\,(\tilde B_3 - 2^{-7.65 H - 7.4})
+
+    in place of the sum over j other than 0.
+
+    Parameters
+    ----------
+    frequency : array_like of float
+        In (0, pi].
+    H : float
+        Hurst parameter in (0, 1); the correction was fitted for H from 0.5 on.
+
+    Returns
+    -------
+    ndarray of float
+        In the shape of `frequency`.
+    """
+    x, d = np.asarray(frequency, dtype=float), -2 * H - 1
+    turns = 2 * math.pi * np.arange(1, _TERMS + 2).reshape(-1, *[1] * x.ndim)
+    a, b = turns + x, turns - x
+    total = (a[:_TERMS] ** d + b[:_TERMS] ** d).sum(axis=0)
+    last = slice(_TERMS - 1, _TERMS + 1)
+    total = total + (a[last] ** (d + 1) + b[last] ** (d + 1)).sum(axis=0) / (8 * math.pi * H)
+    total = (1.0002 - 0.000134 * x) * (total - 2 ** (-7.65 * H - 7.4))
+    return _scale(x, H) * (x**d + total)
+
+
+def circulant_roots(n: int, H: float) -> Floats:
+    r"""Square roots of the eigenvalues of the circulant that holds the covariance.
+
+    The first row of the circulant is :math:`\gamma(0), \dots, \gamma(m), \dots,
+    \gamma(1)` with m of at least n. All eigenvalues are at least 0 for every H.
+
+    Parameters
+    ----------
+    n : int
+        Length of the noise.
+    H : float
+        Hurst parameter in (0, 1).
+
+    Returns
+    -------
+    ndarray of float, shape (m + 1,)
+        For frequencies 0 to pi.
+    """
+    half = autocovariance(H, np.arange(next_fast_len(n, real=True) + 1))
+    eigenvalues = np.fft.hfft(half, 2 * (len(half) - 1))[: len(half)]
+    return np.asarray(np.sqrt(np.maximum(eigenvalues, 0.0)))
+
+
+def colour(white: Floats, roots: Floats) -> Floats:
+    """Multiply white noise by the square root of a circulant.
+
+    Parameters
+    ----------
+    white : ndarray of float, shape (..., 2 m)
+        Independent normal numbers.
+    roots : ndarray of float, shape (m + 1,)
+        From `circulant_roots`.
+
+    Returns
+    -------
+    ndarray of float, shape (..., 2 m)
+        Noise whose every m + 1 successive values have the wanted covariance.
+    """
+    return np.fft.irfft(np.fft.rfft(white) * roots, white.shape[-1])
+
+
+def _davies_harte(n: int, H: float) -> Callable[[Generator], Floats]:
+    roots = circulant_roots(n, H)
+    return lambda stream: colour(stream.standard_normal(2 * (len(roots) - 1)), roots)[:n]
+
+
+def _paxson(n: int, H: float) -> Callable[[Generator], Floats]:
+    half = (n + 1) // 2
+    density = paxson_spectrum(np.arange(1, half + 1) * math.pi / half, H)
+
+    def synthesis(stream: Generator) -> Floats:
+        size = np.sqrt(density * stream.standard_exponential(half))
+        phase = 2 * math.pi * stream.random(half)
+        phase[-1] = 0.0
+        waves = np.concatenate([[0.0], size * np.exp(1j * phase)])
+        return np.fft.irfft(waves, 2 * half)[:n] * math.sqrt(2 * half)
+
+    return synthesis
+
+
+#: The methods: length and H to a function from a generator to one noise.
+METHODS: dict[str, Callable[[int, float], Callable[[Generator], Floats]]] = {
+    "davies-harte": _davies_harte,
+    "paxson": _paxson,
+}
+
+
+def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
+    _check_noise(n, H)
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    if not n * count <= MOST_VALUES:
+        raise InputError(
+            f"{count} traces of {n} steps are more than {MOST_VALUES} values; "
+            "choose a longer trace step or a shorter run"
+        )
+    make = METHODS[method](int(n), float(H))
+    return (make(Generator(PCG64(child(seed, number)))) for number in range(count))
+
+
+def noise(
+    n: int, H: float = 0.8, seed: Seed = 0, count: int = 1, method: str = "davies-harte"
+) -> Floats:
+    """Draw fractional Gaussian noise of mean 0 and variance 1.
+
+    Parameters
+    ----------
+    n : int
+        Length.
+    H : float
+        Hurst parameter in (0, 1); 0.5 is white noise.
+    seed : int or numpy.random.SeedSequence
+        Same seed, same bytes; each row has a seed of its own.
+    count : int
+        Number of independent rows; more rows leave the former ones as they are.
+    method : {"davies-harte", "paxson"}
+        Module docstring. With ``"paxson"`` an odd `n` is the beginning of n + 1 values,
+        and its sample mean is 0 only up to the value left out.
+
+    Returns
+    -------
+    ndarray of float, shape (count, n)
+        The noise.
+
+    Raises
+    ------
+    InputError
+        For H outside (0, 1), an unknown method, no steps, or more values than
+        `MOST_VALUES`.
+    """
+    rows = list(_noises(n, H, seed, count, method))
+    return np.array(rows).reshape(count, n)
+
+
+def draw(
+    mean: ArrayLike,
+    steps: int,
+    seed: Seed = 0,
+    *,
+    H: float = 0.8,
+    std: float = 0.1,
+    method: str = "davies-harte",
+) -> Drawn:
+    """Draw self-similar traces around their means.
+
+    Negative values are raised to 0. A last value that was raised becomes the last one
+    of its trace above 0 (or the mean, where there is none): it is held after the end
+    of the trace, where a 0 would stop a transfer for ever.
+
+    Parameters
+    ----------
+    mean : array_like of float
+        Average throughput of each trace, above 0.
+    steps : int
+        Values per trace.
+    seed : int or numpy.random.SeedSequence
+        Same seed, same bytes. Each trace has a seed of its own, by its position:
+        further traces leave the former ones as they are.
+    H : float
+        Hurst parameter in (0, 1). The paper gives none.
+    std : float
+        Standard deviation over the mean (paper B, section 4.1: 10 %).
+    method : {"davies-harte", "paxson"}
+        Module docstring.
+
+    Returns
+    -------
+    Drawn
+        ``values`` of the shape of `mean` with a further axis of length `steps`, and the
+        share ``clipped``.
+
+    Raises
+    ------
+    InputError
+        For a mean that is not above 0, a negative `std`, and what `noise` refuses.
+
+    Examples
+    --------
+    >>> values, clipped = draw([[50.0, 500.0]], steps=1000, seed=1)
+    >>> values.shape, clipped
+    ((1, 2, 1000), 0.0)
+    """
+    means = np.asarray(mean, dtype=float)
+    if not np.all(np.isfinite(means) & (means > 0)):
+        raise InputError(f"mean throughputs must be finite and above 0, got {means.min()}")
+    if not (isinstance(std, int | float | np.number) and 0 <= std < math.inf):
+        raise InputError(f"std must be a finite share of the mean of at least 0, got {std!r}")
+    rows = _noises(steps, H, seed, means.size, method)
+    values, clipped = np.empty((means.size, steps)), 0
+    for row, average, unit in zip(values, means.flat, rows, strict=True):
+        row[:] = average + average * std * unit
+        below = row < 0
+        clipped += int(below.sum())
+        row[below] = 0.0
+        if not row[-1] > 0:
+            positive = row[row > 0]
+            row[-1] = positive[-1] if positive.size else average
+    share = clipped / values.size if values.size else 0.0
+    return Drawn(values.reshape(*means.shape, steps), share)
+
+
+def whittle(values: ArrayLike) -> float:
+    r"""Estimate the Hurst parameter of a trace.
+
+    The H that minimises, over the Fourier frequencies between 0 and pi,
+
+    .. math:: \log \overline{I / f_H} + \overline{\log f_H}
+
+    with the periodogram I and the density f of `spectrum`. Mean and variance do not
+    matter. Its standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n,)
+        At least 16 values, not all equal.
+
+    Returns
+    -------
+    float
+        In (0, 1).
+
+    Raises
+    ------
+    InputError
+        For fewer values, constant ones, or values that are not finite.
+
+    References
+    ----------
+    P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
+    "Statistics for Long-Memory Processes", 1994, section 6.1.
+    """
+    x = np.asarray(values, dtype=float)
+    if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
+        raise InputError(
+            f"whittle takes one row of at least 16 finite values that vary, got shape {x.shape}"
+        )
+    power = np.abs(np.fft.rfft(x - x.mean())[1 : (len(x) + 1) // 2]) ** 2
+    frequency = 2 * math.pi * np.arange(1, len(power) + 1) / len(x)
+
+    def objective(H: float) -> float:
+        density = spectrum(frequency, H)
+        return math.log(np.mean(power / density)) + float(np.mean(np.log(density)))
+
+    return float(minimize_scalar(objective, bounds=(0.01, 0.99), method="bounded").x)

@@ -1,0 +1,177 @@
+"""Automatic tuning of Opt from what the scheduler has observed (paper B, 3.1: future work).
+
+Plain functions of a `dlsim.bricks.View`, for ``Scheduler(algorithm=...)``: each makes one,
+and keeps what it learns in ``view.memory``, which is empty at the start of every run.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.bricks.model import check_number
+from dlsim.bricks.view import View, best_server
+from dlsim.kernel import latest_finish
+
+Floats = NDArray[np.float64]
+Algorithm = Callable[[View], int]
+
+#: Shares of a new observation in a running mean and in a running mean deviation.
+SHARE, SPREAD_SHARE = 0.125, 0.25
+#: Smallest Opt that a tuner sets.
+LEAST_OPT = 0.05
+
+
+def _news(view: View) -> list[int]:
+    """Return the requests that have come back since the last decision, in order."""
+    first = view.memory.get("seen", 0)
+    view.memory["seen"] = len(view.returned)
+    return [int(row) for row in view.returned[first:]]
+
+
+def _is_missed(view: View, row: int) -> bool:
+    return bool(view.completion[row] > latest_finish(view.tasks.deadline[row]))
+
+
+def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7) -> Algorithm:
+    r"""Deadline whose Opt is driven by the failures it sees.
+
+    After every result Opt moves by ``gain * (target - missed)``, missed 1 or 0, within
+    `LEAST_OPT` and 1: where it settles inside, the failure rate is the target.
+
+    Parameters
+    ----------
+    target : float
+        Failure rate asked for, in (0, 1).
+    gain : float
+        How far one result moves Opt at most.
+    start : float
+        The first Opt.
+
+    Returns
+    -------
+    callable
+        An algorithm; ``view.memory["opt"]`` is its Opt.
+
+    Raises
+    ------
+    InputError
+        For a target outside (0, 1), a gain that is not positive, a start outside (0, 1].
+    """
+    check_number("target", target, lambda x: 0 < x < 1, "a failure rate in (0, 1)")
+    check_number("gain", gain, lambda x: x > 0, "finite and above 0")
+    check_number("start", start, lambda x: LEAST_OPT <= x <= 1, f"in [{LEAST_OPT}, 1]")
+
+    def choose(view: View) -> int:
+        opt = view.memory.setdefault("opt", float(start))
+        for row in _news(view):
+            opt = min(1.0, max(LEAST_OPT, opt + gain * (target - _is_missed(view, row))))
+        view.memory["opt"] = opt
+        return best_server(view, view.estimates, (view.deadline - view.now) * opt)
+
+    choose.__name__ = f"target-{target:g}"
+    return choose
+
+
+def _fresh(servers: int) -> dict[str, Any]:
+    return {
+        "mean": np.ones(servers),
+        "deviation": np.zeros(servers),
+        "free": np.zeros(servers),
+        "estimates": {},
+        "pending": [dict[int, tuple[float, float]]() for _ in range(servers)],
+        "home": {},
+    }
+
+
+def _learn(view: View) -> None:
+    """Compare what has come back with what was estimated, server by server."""
+    m = view.memory
+    for row in _news(view):
+        server = m["home"][row]
+        estimate, back = m["estimates"].pop(row)
+        m["pending"][server].pop(row)
+        m["free"][server] = max(m["free"][server], view.completion[row] - back)
+        ratio = (view.completion[row] - view.submitted[row]) / max(estimate, 1e-9)
+        error = ratio - m["mean"][server]
+        m["mean"][server] += SHARE * error
+        m["deviation"][server] += SPREAD_SHARE * (abs(error) - m["deviation"][server])
+
+
+def _drop_rejected(view: View) -> None:
+    """Forget the commitment that the request at hand has fallen back from."""
+    server = view.memory["home"].pop(view.row, -1)
+    if server >= 0:
+        view.memory["pending"][server].pop(view.row, None)
+
+
+def _backlogs(view: View) -> Floats:
+    """Return when every server will have done what was committed to it, in order of arrival.
+
+    A job that should be done but has not come back ends now at the earliest.
+    """
+    free = view.memory["free"].copy()
+    for server, pending in enumerate(view.memory["pending"]):
+        for arrival, span in sorted(pending.values()):
+            free[server] = max(free[server], arrival) + span
+        if pending:
+            free[server] = max(free[server], view.now)
+    return np.asarray(free)
+
+
+def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm:
+    r"""Deadline on commitments, with an Opt of its own for every server.
+
+    The monitor is asked for the network alone. What a server has to do is what was
+    committed to it and has not come back: each job starts when its input was to arrive and
+    the one before is done, and takes work / performance. The estimate of a request is then
+    in error by a factor that is learnt per server, as TCP learns its time-outs: a running
+    mean :math:`m_i` and mean deviation :math:`d_i` of time over estimate, so that
+    :math:`Opt_i = 1 / (m_i + s\, d_i)` and step 4 of section 3.1 is applied to
+    :math:`T_i / Opt_i` with the whole time until the deadline.
+
+    Parameters
+    ----------
+    spread : float
+        s, at least 0.
+    target : float, optional
+        A failure rate that s is driven to, as `target_failure` drives Opt, by 0.1 a miss.
+
+    Returns
+    -------
+    callable
+        An algorithm.
+
+    Raises
+    ------
+    InputError
+        For a negative spread or a target outside (0, 1).
+    """
+    check_number("spread", spread, lambda x: x >= 0, "finite and at least 0")
+    if target is not None:
+        check_number("target", target, lambda x: 0 < x < 1, "a failure rate in (0, 1)")
+
+    def choose(view: View) -> int:
+        m = view.memory
+        if not m:
+            m.update(_fresh(len(view.performance)), spread=float(spread))
+        first = m.get("seen", 0)
+        _learn(view)
+        if target is not None:
+            for row in view.returned[first:]:
+                step = 0.1 * (_is_missed(view, row) - target)
+                m["spread"] = max(0.0, m["spread"] + step)
+        _drop_rejected(view)
+        span = view.work / view.performance
+        arrival = view.now + view.sending
+        estimates = np.maximum(arrival, _backlogs(view)) + span + view.receiving - view.now
+        safe = np.maximum(m["mean"] + m["spread"] * m["deviation"], 1e-3) * estimates
+        server = best_server(view, safe, view.deadline - view.now)
+        m["home"][view.row] = server
+        m["estimates"][view.row] = float(estimates[server]), float(view.receiving[server])
+        m["pending"][server][view.row] = float(arrival[server]), float(span[server])
+        return server
+
+    choose.__name__ = f"errors-{spread:g}" + (f"-{target:g}" if target is not None else "")
+    return choose

@@ -1,0 +1,155 @@
+"""What a user's scheduler and predictor are shown (paper B, Figure 1: the Scheduling Unit)."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.bricks.state import Rules, State, World
+from dlsim.kernel import TOL
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+class View(NamedTuple):
+    """The state of affairs when a scheduler has to choose, without what it cannot know.
+
+    All arrays over servers have one entry per row of ``Environment.servers``. Arrays are
+    the engine's own: read them, keep no reference.
+
+    Attributes
+    ----------
+    row : int
+        The request, a row of ``Environment.requests``.
+    now : float
+        The clock.
+    send, recv, work, deadline : float
+        Of the request; the deadline is absolute.
+    fallbacks : int
+        How often it has fallen back.
+    opt : float
+        ``Scheduler.opt``.
+    estimates : ndarray of float, shape (servers,)
+        T_Si of eq. (2).
+    sending, receiving : ndarray of float, shape (servers,)
+        Its first two terms.
+    performance, load : ndarray of float, shape (servers,)
+        Mops/s; the predicted Load, without Load Correction.
+    ours : ndarray of int, shape (servers,)
+        numjobs of eq. (5).
+    barred : ndarray of bool, shape (servers,)
+        Excluded servers.
+    submitted, server : ndarray, shape (requests,)
+        Latest submission of every request so far and the server it went to; -1 for those
+        that are not submitted yet.
+    returned : ndarray of int
+        Requests that are done, in order of their return.
+    completion : ndarray of float, shape (requests,)
+        Of those; NaN for the others.
+    tasks : World
+        The columns time, client, send, recv, work and deadline of the requests; look no
+        further than those that were submitted.
+    memory : dict
+        Empty at the start of a run, and the scheduler's own.
+    """
+
+    row: int
+    now: float
+    send: float
+    recv: float
+    work: float
+    deadline: float
+    fallbacks: int
+    opt: float
+    estimates: Floats
+    sending: Floats
+    receiving: Floats
+    performance: Floats
+    load: Floats
+    ours: Whole
+    barred: NDArray[np.bool_]
+    submitted: Floats
+    server: Whole
+    returned: Whole
+    completion: Floats
+    tasks: World
+    memory: dict[str, Any]
+
+
+def best_server(view: View, estimates: Floats, target: float) -> int:
+    """Apply step 4 of section 3.1 to estimates of one's own.
+
+    Parameters
+    ----------
+    view : View
+        The request at hand.
+    estimates : ndarray of float, shape (servers,)
+        Seconds that each server would take.
+    target : float
+        T_target in seconds; -inf for Greedy.
+
+    Returns
+    -------
+    int
+        The server whose estimate is not over the target and nearest to it, else the one with
+        the smallest; of several within the tolerance the first.
+    """
+    clock = view.now + np.where(view.barred, np.inf, estimates)
+    due = view.now + target
+    limit = due + TOL * max(1.0, abs(due))
+    fits = clock <= limit
+    if not fits.any():
+        best = float(clock.min())
+        return int(np.argmax((clock <= best + TOL * max(1.0, abs(best))) & ~view.barred))
+    near = np.where(fits, clock, -np.inf)
+    best = float(near.max())
+    return int(np.argmax(best - near <= TOL * max(1.0, abs(best))))
+
+
+def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any]) -> View:
+    """Show a user's scheduler what it may know.
+
+    Parameters
+    ----------
+    w, r, s
+        As in `dlsim.bricks.state`; ``head.row`` is the request at hand.
+    terms : ndarray of float, shape (2, servers)
+        First two terms of eq. (2).
+    memory : dict
+        The scheduler's own.
+
+    Returns
+    -------
+    View
+        Of the instant ``head.now``.
+    """
+    head, links = s.head[0], len(w.rates)
+    row = int(head.row)
+    return View(
+        row=row, now=float(head.now), send=float(w.send[row]), recv=float(w.recv[row]),
+        work=float(w.work[row]), deadline=float(w.deadline[row]),
+        fallbacks=int(s.jobs.fallbacks[row]), opt=r.opt,
+        estimates=terms[0] + terms[1] + w.work[row] * s.slowness, sending=terms[0],
+        receiving=terms[1], performance=w.performance, load=s.predicted[links:],
+        ours=s.servers.ours, barred=s.barred, submitted=s.jobs.submitted, server=s.jobs.server,
+        returned=s.returned[: head.done], completion=s.jobs.completion, tasks=w, memory=memory,
+    )  # fmt: skip
+
+
+def window_of(r: Rules, s: State) -> Floats:
+    """Return what was measured at the latest probes.
+
+    Parameters
+    ----------
+    r, s
+        As in `dlsim.bricks.state`.
+
+    Returns
+    -------
+    ndarray of float, shape (series, n)
+        Links first, then servers; at most ten probes, the newest last.
+    """
+    k, size = int(s.head[0].probes), len(s.ring)
+    rows = np.arange(max(0, k - size), k) % size
+    return np.ascontiguousarray(s.ring[rows].T)

@@ -1,0 +1,269 @@
+"""Draw environments as in Table 1 of paper B (section 4.1).
+
+Every purpose has a seed of its own, so that one may change and the others stay: the same
+servers, links, traces and background serve every interval, and the same uniform numbers are
+behind data sizes, work and deadline factors whatever their ranges.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from dlsim.bricks import traces
+from dlsim.bricks.model import DRAWN, check_number, choose
+from dlsim.bricks.network import Stream
+from dlsim.bricks.readers import from_swf
+from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
+from dlsim.bricks.traces import Seed, child
+from dlsim.errors import InputError
+
+__all__ = ["arrivals", "draw", "from_swf"]
+
+Floats = NDArray[np.float64]
+Range = tuple[float, float]
+
+#: Spawn keys of the purposes.
+NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
+#: Most background arrivals of an environment: 4 GiB.
+MOST_ARRIVALS = 2**29
+#: Traces and background go on after the horizon, for this share of it.
+LONGER = 0.5
+#: Standard deviation of load traces over their mean.
+LOAD_STD = 0.5
+
+
+def _stream(seed: Seed, *key: int) -> Generator:
+    return Generator(PCG64(child(seed, *key)))
+
+
+def _between(limits: Range, unit: Floats) -> Floats:
+    low, high = limits
+    return np.asarray(low + (high - low) * unit)
+
+
+def _check_range(name: str, limits: Any, least: float) -> None:
+    try:
+        low, high = map(float, limits)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not least <= low <= high < math.inf:
+        raise InputError(
+            f"{name} must be a range (low, high) of finite numbers of at least {least:g}, "
+            f"got {limits!r}"
+        )
+
+
+def arrivals(rate: float, end: float, stream: Generator) -> Floats:
+    """Draw Poisson arrivals.
+
+    Parameters
+    ----------
+    rate : float
+        Arrivals per second.
+    end : float
+        Until when, in seconds.
+    stream : Generator
+        Where the numbers come from.
+
+    Returns
+    -------
+    ndarray of float
+        Times from 0 to below `end`, rising.
+    """
+    if rate <= 0 or end <= 0:
+        return np.empty(0)
+    expected = rate * end
+    block = math.ceil(expected + 6 * math.sqrt(expected)) + 8
+    times = np.cumsum(stream.standard_exponential(block)) / rate
+    while times[-1] < end:  # seldom
+        more = np.cumsum(stream.standard_exponential(block)) / rate
+        times = np.concatenate([times, times[-1] + more])
+    return times[: np.searchsorted(times, end)]
+
+
+def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream:
+    """Draw Poisson arrivals at several queues."""
+    if float(rates.sum()) * end > MOST_ARRIVALS:
+        raise InputError(
+            f"{float(rates.sum()) * end:.3g} background arrivals are more than {MOST_ARRIVALS}; "
+            "use larger background jobs, a shorter horizon or the trace model"
+        )
+    lists = [arrivals(rate, end, _stream(seed, purpose, k)) for k, rate in enumerate(rates)]
+    first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Stream(first, np.concatenate([np.empty(0), *lists]), np.array([float(size)]))
+
+
+def _request_times(
+    interval: float, scope: str, clients: int, horizon: float, seed: Seed
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Draw when requests come, and from whom, sorted by time."""
+    rate = 1 / (60 * interval)
+    if scope == "system":
+        stream = _stream(seed, TIMES)
+        times = arrivals(rate, horizon, stream)
+        return times, stream.integers(0, clients, len(times))
+    lists = [arrivals(rate, horizon, _stream(seed, TIMES, k)) for k in range(clients)]
+    times = np.concatenate([np.empty(0), *lists])
+    who = np.repeat(np.arange(clients), [len(one) for one in lists])
+    order = np.argsort(times, kind="stable")
+    return times[order], who[order]
+
+
+def draw(
+    seed: Seed,
+    interval: float = 60.0,
+    *,
+    domains: int = 10,
+    nodes: tuple[int, int] = (5, 10),
+    horizon: float = 86_400.0,
+    interval_scope: str = "client",
+    performance: Range = (100.0, 500.0),
+    lan: Range = (50.0, 100.0),
+    wan: Range = (500.0, 1000.0),
+    data_range: Range = (100.0, 5000.0),
+    work_range: Range = (1_500.0, 1_080_000.0),
+    deadline_factor: Range = (1.0, 3.0),
+    deadline_communication: bool = True,
+    server_load: float = 0.1,
+    server_background: str = "jobs",
+    background_work: float = 50.0,
+    link_background: str = "trace",
+    link_load: float = 0.1,
+    link_data: float = 10.0,
+    packet: float = 10.0,
+    H: float = 0.8,
+    trace_step: float = 10.0,
+    trace_std: float = 0.1,
+    trace_method: str = "davies-harte",
+    topology: Topology | None = None,
+) -> dict[str, Any]:
+    """Draw the parts of an `Environment`; the defaults are Table 1.
+
+    Parameters
+    ----------
+    seed : int or SeedSequence
+        Root of all randomness.
+    interval : float
+        Int: mean minutes between two requests (Poisson arrivals).
+    domains : int
+        Number of local domains; with a `topology` its own.
+    nodes : tuple of int
+        Fewest and most nodes of a domain; through all of them, clients and servers alternate.
+    horizon : float
+        Seconds during which requests come. Traces, and background, last half as long again;
+        from there on links keep their last throughput and servers have no other users.
+    interval_scope : {"client", "system"}
+        Whether `interval` is that of every client or of all together.
+    performance : tuple of float
+        Of the servers, uniform, Mops/s.
+    lan, wan : tuple of float
+        Average throughput of links, uniform, Mbit/s.
+    data_range, work_range : tuple of float
+        Data sent and received (Mbit) and work (Mops), uniform.
+    deadline_factor : tuple of float
+        DF, uniform: the deadline is DF times the time to completion on an average unloaded
+        server, the mean of `performance`.
+    deadline_communication : bool
+        Whether that includes both transfers at the mean of `lan`.
+    server_load : float
+        Average load of the servers by other users.
+    server_background : {"jobs", "trace"}
+        Poisson arrivals of jobs that keep a server busy for that share of time; or a
+        self-similar trace of CPU load of that mean (section 2.1).
+    background_work : float
+        Work of such a job, Mops.
+    link_background : {"trace", "data"}
+        Self-similar traces of throughput; or constant throughput, and Poisson arrivals of
+        other users' data that occupy every link for the share `link_load`, such that the
+        drawn average is what they leave (section 2.1).
+    link_load, link_data : float
+        That share, and the Mbit of each.
+    packet : float
+        Logical packet size, Mbit.
+    H, trace_step, trace_std, trace_method
+        Of the traces: Hurst parameter, seconds per step, standard deviation over the mean
+        (load traces: `LOAD_STD`), and method; see `dlsim.bricks.traces`.
+    topology : Topology, optional
+        A general network; default `two_level`.
+
+    Returns
+    -------
+    dict
+        Arguments of `Environment`.
+
+    Raises
+    ------
+    InputError
+        For an unknown option, an empty range, a load of 1 or more, or more arrivals than
+        `MOST_ARRIVALS`.
+    """
+    _check_options(locals())
+    topology = two_level(domains) if topology is None else topology
+    counts = _stream(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
+    servers, clients = alternate(counts.tolist())
+    speeds = _between(performance, _stream(seed, SPEEDS).random(len(servers)))
+    end = (1 + LONGER) * horizon
+    means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
+
+    def noise(mean: Floats, purpose: int, std: float) -> Floats:
+        steps = math.ceil(end / trace_step)
+        own = child(seed, purpose)
+        return traces.draw(mean, steps, own, H=H, std=std, method=trace_method).values
+
+    parts: dict[str, Any] = {
+        "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
+        "clients": pd.DataFrame({"domain": clients}),
+        "step": trace_step, "packet": packet, "paths": topology, "horizon": horizon,
+        "server_load": server_load,
+    }  # fmt: skip
+    if link_background == "trace":
+        parts["traces"] = noise(means, TRACES, trace_std)
+    else:
+        capacity = means / (1 - link_load)
+        parts["traces"] = capacity[:, None]
+        rates = link_load * capacity / link_data
+        parts["link_background"] = _streams(rates, end, link_data, seed, DATA)
+    if server_background == "jobs":
+        rates = server_load * speeds / background_work
+        parts["background"] = _streams(rates, end, background_work, seed, JOBS)
+    elif server_load > 0:
+        parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
+    times, who = _request_times(interval, interval_scope, len(clients), horizon, seed)
+    send, recv, work, factor = (
+        _between(limits, unit)
+        for limits, unit in zip(
+            (data_range, data_range, work_range, deadline_factor),
+            _stream(seed, SIZES).random((len(times), 4)).T,
+            strict=True,
+        )
+    )
+    usual = work / np.mean(performance)
+    if deadline_communication:
+        usual = usual + (send + recv) / np.mean(lan)
+    columns = {"time": times, "client": who, "send": send, "recv": recv, "work": work}
+    parts["requests"] = pd.DataFrame(columns | {"deadline": times + factor * usual})
+    return parts
+
+
+#: Ranges that `draw` takes, with their least bounds.
+_RANGES = {
+    "performance": 1e-9, "lan": 1e-9, "wan": 1e-9, "data_range": 0.0, "work_range": 0.0,
+    "deadline_factor": 0.0, "nodes": 0.0,
+}  # fmt: skip
+_POSITIVE = ("interval", "horizon", "trace_step", "background_work", "link_data")
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    for name, options in DRAWN.items():
+        if isinstance(options[0], str | bool):
+            choose(name, given[name], options)
+    for name, least in _RANGES.items():
+        _check_range(name, given[name], least)
+    for name in _POSITIVE:
+        check_number(name, given[name], lambda x: x > 0, "finite and above 0")
+    for name in ("server_load", "link_load"):
+        check_number(name, given[name], lambda x: 0 <= x < 1, "at least 0 and below 1")

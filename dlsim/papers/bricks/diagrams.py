@@ -1,0 +1,260 @@
+"""Figures 1 and 2 and Table 1 of paper B, drawn from the model: its parts, a drawn network."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlsim.bricks import Environment, Outcome, simulate
+from dlsim.papers.bricks import runs
+from dlsim.papers.bricks.runs import Kind
+from dlsim.papers.bricks.study import HOUR, KEY, Study, printed_table
+from dlsim.study.style import INK, axes_of
+
+Place = tuple[float, float]
+#: Boxes of Figure 1: name, module of `dlsim.bricks`, middle.
+PARTS = {
+    "Client": ("workload", (0.0, 0.0)),
+    "Network": ("network", (1.9, 0.0)),
+    "Server": ("servers", (3.8, 0.0)),
+    "Scheduler": ("schedulers", (0.0, 2.3)),
+    "Predictor": ("monitor", (1.3, 2.3)),
+    "Resource DB": ("state", (2.6, 2.3)),
+    "Resource\nmonitor": ("monitor", (3.8, 2.3)),
+}
+
+
+def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
+    """Write a picture and the numbers behind it.
+
+    Parameters
+    ----------
+    study : Study
+        Where results go.
+    name : str
+        Id of the figure, without the paper.
+    ax : Axes
+        The picture.
+    table : DataFrame, optional
+        Its numbers.
+
+    Returns
+    -------
+    Axes
+        The axes given.
+    """
+    if table is not None:
+        study.results.table(f"{KEY}-{name}", table)
+    study.results.figure(f"{KEY}-{name}", ax)
+    return ax
+
+
+def environment(study: Study) -> Environment:
+    """Draw the first environment of Figures 3 to 6.
+
+    Parameters
+    ----------
+    study : Study
+        Its seed, reading and first Int.
+
+    Returns
+    -------
+    Environment
+        That of replicate 0.
+    """
+    seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
+    drawn = runs.split_switches(study.switches).drawn
+    options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
+    return Environment.random(seed, float(study.intervals[0]), **{**options, **drawn})
+
+
+def _arrow(ax: Axes, a: Place, b: Place, text: str = "", dy: float = 0, gap: float = 26) -> None:
+    look = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": gap, "shrinkB": gap}
+    ax.annotate("", xy=b, xytext=a, arrowprops=look)
+    if text:
+        middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy)
+        plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.text(
+            middle[0],
+            middle[1],
+            text,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color="0.25",
+            bbox=plate,
+        )
+
+
+def traffic(o: Outcome) -> dict[str, int]:
+    """Count what passed between the parts of Figure 1 in a run.
+
+    Parameters
+    ----------
+    o : Outcome
+        Any.
+
+    Returns
+    -------
+    dict of str to int
+        requests, submissions, fallbacks, probes, background, links, servers.
+    """
+    end = float(o.requests["completion"].max())
+    return {
+        "requests": len(o.requests),
+        "submissions": len(o.attempts),
+        "fallbacks": int(o.requests["fallbacks"].sum()),
+        "probes": int(end // o.reading.probe) + 1,
+        "background": int((o.environment.background.times <= end).sum()),
+        "links": len(o.environment.rates),
+        "servers": len(o.environment.servers),
+    }
+
+
+def fig1(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 1: the parts of the simulator, with what passed between them in one run."""
+    ax, s = axes_of(ax, (9.0, 4.6)), runs.split_switches(study.switches)
+    env = environment(study)
+    kind = Kind(study.few[len(study.few) // 2], 0, 1)
+    n = traffic(simulate(env, runs.scheduler_of(kind, **s.scheduler), s.reading))
+    for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
+                              ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
+        ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
+        ax.text(-0.6, high - 0.03, name, va="top", fontsize=9, color="0.3")
+    for name, (module, middle) in PARTS.items():
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
+        ax.text(middle[0], middle[1], name, ha="center", va="center", bbox=box, zorder=3)
+        up = 0.34 if middle[1] > 0 else -0.47
+        ax.text(middle[0], middle[1] + up, f"bricks.{module}", ha="center", fontsize=7,
+                color=INK["blue"], family="monospace")  # fmt: skip
+    at = {name: place for name, (_, place) in PARTS.items()}
+    _arrow(ax, at["Client"], at["Scheduler"], f"{n['submissions']} submissions of\n"
+           f"{n['requests']} requests", 0.1)  # fmt: skip
+    _arrow(ax, at["Client"], at["Network"], "data", 0.14)
+    _arrow(ax, at["Network"], at["Server"], "data", 0.14)
+    _arrow(ax, at["Server"], at["Scheduler"], f"{n['fallbacks']} fallbacks", 0)
+    _arrow(ax, at["Network"], at["Resource\nmonitor"], f"{n['links']} links", -0.25)
+    _arrow(ax, at["Server"], at["Resource\nmonitor"], f"{n['servers']} servers", -0.25)
+    _arrow(ax, at["Resource\nmonitor"], at["Resource DB"], f"{n['probes']} probes", -0.2, 40)
+    _arrow(ax, at["Resource DB"], at["Predictor"], gap=38)
+    _arrow(ax, at["Predictor"], at["Scheduler"], gap=34)
+    ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=7.5)
+    ax.text(1.9, -0.68, "throughput by trace", ha="center", fontsize=7.5)
+    ax.set(xlim=(-0.7, 4.55), ylim=(-0.85, 3.15))
+    ax.set_title(f"One run of {study.size.hours:g} h, {kind.policy} {runs.version(0, 1)}")
+    ax.axis("off")
+    return keep(study, "fig1", ax, pd.DataFrame([n]))
+
+
+def fig2(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 2: the network of one drawn environment, from core to nodes."""
+    ax, env = axes_of(ax, (6.6, 5.6)), environment(study)
+    domains = env.topology.domains
+    angle = 2 * np.pi * np.arange(domains) / domains
+    mean = env.rates.mean(axis=1).reshape(domains, 4)
+    plate, rows = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}, []
+    for d in range(domains):
+        hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
+        wan = mean[d, 2:].mean()
+        ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
+        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, ha="center", va="center",
+                bbox=plate)  # fmt: skip
+        speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
+        clients = int((env.clients["domain"] == d).sum())
+        _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
+        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
+                color=INK["vermillion"], ha="center", va="center", bbox=plate)  # fmt: skip
+        rows.append({"domain": d, "servers": len(speeds), "clients": clients}
+                    | dict(zip(("lan_up", "lan_down", "wan_up", "wan_down"), mean[d],
+                               strict=True)))  # fmt: skip
+    ax.plot(0, 0, "s", color="0.2", ms=13, zorder=3)
+    ax.plot([], [], "o", color=INK["blue"], label="server (larger: faster)")
+    ax.plot([], [], "o", mfc="white", mec=INK["black"], label="client")
+    ax.plot([], [], "s", color="0.2", label="core, domain router")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
+    ax.set(xlim=(-1.75, 1.75), ylim=(-1.7, 1.6), aspect="equal")
+    ax.set_title("WAN (black) and LAN (red) throughput, Mbit/s, mean of both directions")
+    ax.axis("off")
+    return keep(study, "fig2", ax, pd.DataFrame(rows))
+
+
+def _domain(ax: Axes, hub: Any, angle: float, speeds: Any, clients: int) -> None:
+    """Draw the nodes of a domain on a fan around its router."""
+    count = len(speeds) + clients
+    reach = 0.1 * (count - 1)
+    turn = angle + np.linspace(-reach, reach, count) if count > 1 else np.array([angle])
+    places = hub + 0.5 * np.c_[np.cos(turn), np.sin(turn)]
+    ax.plot(*hub, "s", color="0.2", ms=7, zorder=3)
+    nodes = [*([None] * clients), *speeds]
+    order = np.argsort(np.r_[2 * np.arange(clients), 2 * np.arange(len(speeds)) + 1])
+    for (x, y), k in zip(places, order, strict=True):
+        ax.plot([hub[0], x], [hub[1], y], color=INK["vermillion"], lw=0.8, zorder=1)
+        if nodes[k] is None:
+            ax.plot(x, y, "o", mfc="white", mec=INK["black"], ms=5, zorder=3)
+        else:
+            ax.plot(x, y, "o", color=INK["blue"], ms=3 + nodes[k] / 70, zorder=3)
+
+
+def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
+    """Return the drawn values of the parameters of Table 1, by argument."""
+    r, servers = env.requests, env.servers
+    nodes = pd.concat([servers["domain"], env.clients["domain"]]).value_counts()
+    links = env.topology.links
+    mean = env.rates.mean(axis=1)
+    kind = links["kind"].to_numpy()
+    away = (r["send"] + r["recv"]) / 75 * communication + r["work"] / 300
+    return {
+        "domains": [env.topology.domains],
+        "nodes": nodes,
+        "lan": mean[kind == "lan"],
+        "wan": mean[kind == "wan"],
+        "performance": servers["performance"],
+        "server_load": [env.server_load],
+        "packet": [env.packet],
+        "data_range": pd.concat([r["send"], r["recv"]]),
+        "work_range": r["work"],
+        "deadline_factor": (r["deadline"] - r["time"]) / away,
+    }
+
+
+def table1(study: Study) -> pd.DataFrame:
+    """Table 1: the printed parameters, and what the first environment drew.
+
+    Parameters
+    ----------
+    study : Study
+        Whose environment.
+
+    Returns
+    -------
+    DataFrame
+        parameter, printed, unit, law, drawn (smallest to largest), mean.
+    """
+    communication = bool(study.switches.get("deadline_communication", True))
+    printed, drawn = printed_table(), _drawn(environment(study), communication)
+    ends = [drawn.get(name, []) for name in printed["argument"]]
+    table = printed.assign(
+        drawn_low=[np.min(x) if len(x) else np.nan for x in ends],
+        drawn_high=[np.max(x) if len(x) else np.nan for x in ends],
+        drawn_mean=[np.mean(x) if len(x) else np.nan for x in ends],
+    )
+    study.results.table(f"{KEY}-table1", table)
+    return pd.DataFrame(
+        {
+            "parameter": table["parameter"],
+            "printed": _spans(table["low"], table["high"]),
+            "unit": table["unit"].fillna(""),
+            "law": table["law"],
+            "drawn": _spans(table["drawn_low"], table["drawn_high"]),
+            "mean": [f"{x:.4g}" if x == x else "" for x in table["drawn_mean"]],
+        }
+    )
+
+
+def _spans(low: Any, high: Any) -> list[str]:
+    texts = []
+    for a, b in zip(low, high, strict=True):
+        text = f"{a:,.4g}" if a == b else f"{a:,.4g} to {b:,.4g}"
+        texts.append(text.replace("e+06", " million") if a == a else "")
+    return texts

@@ -1,0 +1,366 @@
+"""What paper B runs: one function per experiment, each a cell of a sweep.
+
+Every function draws one environment and runs all schedulers in it, so that schedulers are
+compared on the same servers, links, traces, background and requests. Source: paper B
+(bricks), section 4.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning
+from dlsim.errors import InputError
+
+Row = dict[str, Any]
+
+#: The four versions of Figures 3 and 4: Load Correction, and fallbacks.
+VERSIONS = {"x/x": (0, 0), "L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
+#: Nodes of the whole system: domains, and fewest and most nodes of each.
+SIZES = {
+    4: (2, (2, 2)), 20: (4, (5, 5)), 75: (10, (5, 10)), 150: (20, (5, 10)), 300: (40, (5, 10)),
+}  # fmt: skip
+#: What section 4.2 blames for the small gain of Load Correction, taken away.
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "no noise on links": {"trace_std": 0.0},
+    "no outside jobs": {"server_load": 0.0},
+    "perfect prediction": {"predictor": "perfect"},
+    "none of the three": {"trace_std": 0.0, "server_load": 0.0, "predictor": "perfect"},
+}
+#: Automatic Opt: legend, and how the scheduler is made.
+TUNERS: dict[str, Callable[[], Callable[..., int]]] = {
+    "target 2 %": lambda: tuning.target_failure(0.02),
+    "target 5 %": lambda: tuning.target_failure(0.05),
+    "target 10 %": lambda: tuning.target_failure(0.10),
+    "errors": lambda: tuning.server_errors(1.0),
+    "errors, target 5 %": lambda: tuning.server_errors(1.0, 0.05),
+}
+#: Failure rates that those with a target are to attain.
+TARGETS = {
+    "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors, target 5 %": 0.05,
+}  # fmt: skip
+#: Switches of a study that belong to the scheduler.
+SCHEDULER_SWITCHES: dict[str, tuple[Any, ...]] = {"exclude_rejecting": (False, True)}
+#: Hours of the environments in which background models are compared (claim 12).
+BACKGROUND_SECONDS = 7200.0
+
+
+class Kind(NamedTuple):
+    """A scheduler of the figures.
+
+    Attributes
+    ----------
+    policy : str
+        ``Greedy``, ``D-<Opt>``, or a key of `TUNERS`.
+    corrected : int
+        1 with Load Correction.
+    fallbacks : int
+        Most fallbacks.
+    """
+
+    policy: str
+    corrected: int = 0
+    fallbacks: int = 0
+
+
+def deadline(opt: float) -> str:
+    """Return the legend of Deadline with an Opt.
+
+    Parameters
+    ----------
+    opt : float
+        Opt.
+
+    Returns
+    -------
+    str
+        As in the captions of Figures 3 and 5.
+
+    Examples
+    --------
+    >>> deadline(0.7)
+    'D-0.7'
+    """
+    return f"D-{opt:g}"
+
+
+def version(corrected: int, fallbacks: int) -> str:
+    """Return the paper's sign for Load Correction and Fallback.
+
+    Parameters
+    ----------
+    corrected, fallbacks : int
+        As in `Kind`.
+
+    Returns
+    -------
+    str
+        Such as ``"L/x"``.
+    """
+    return f"{'L' if corrected else 'x'}/{'F' if fallbacks else 'x'}"
+
+
+def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
+    """Make a scheduler of its legend.
+
+    Parameters
+    ----------
+    kind : Kind
+        Which.
+    **more
+        Further arguments of `Scheduler`.
+
+    Returns
+    -------
+    Scheduler
+        Ready for one run.
+
+    Raises
+    ------
+    InputError
+        For a policy that is not known.
+    """
+    common = {
+        "load_correction": bool(kind.corrected), "max_fallbacks": int(kind.fallbacks), **more,
+    }  # fmt: skip
+    if kind.policy == "Greedy":
+        return Scheduler("greedy", **common)
+    if kind.policy in TUNERS:
+        return Scheduler(TUNERS[kind.policy](), **common)
+    try:
+        opt = float(kind.policy.removeprefix("D-"))
+    except ValueError:
+        known = ", ".join(TUNERS)
+        raise InputError(
+            f"policy must be Greedy, D-<Opt> or one of {known}; got {kind.policy!r}"
+        ) from None
+    return Scheduler("deadline", opt=opt, **common)
+
+
+class Switches(NamedTuple):
+    """A reading of the paper, sorted by what it concerns.
+
+    Attributes
+    ----------
+    reading : Reading
+        The simulator's.
+    drawn : dict
+        Arguments of `Environment.random`.
+    scheduler : dict
+        Arguments of `Scheduler`.
+    """
+
+    reading: Reading
+    drawn: dict[str, Any]
+    scheduler: dict[str, Any]
+
+
+def split_switches(switches: Mapping[str, Any]) -> Switches:
+    """Sort a mixed mapping of switches.
+
+    Parameters
+    ----------
+    switches : mapping of str to value
+        Fields of `Reading`, keys of `DRAWN` and of `SCHEDULER_SWITCHES`.
+
+    Returns
+    -------
+    Switches
+        Sorted.
+
+    Raises
+    ------
+    InputError
+        For a switch or value that is not known.
+    """
+    drawn = {k: tuple(v) if isinstance(v, list) else v for k, v in switches.items() if k in DRAWN}
+    own = {k: v for k, v in switches.items() if k in SCHEDULER_SWITCHES}
+    rest = {k: v for k, v in switches.items() if k not in drawn and k not in own}
+    known = {*Reading.__dataclass_fields__, *DRAWN, *SCHEDULER_SWITCHES}
+    if unknown := sorted(set(rest) - known):
+        raise InputError(
+            f"reading must name switches out of {', '.join(sorted(known))}; got {unknown[0]!r}"
+        )
+    Scheduler(**own)
+    return Switches(Reading.of(rest), drawn, own)
+
+
+def row_of(o: Outcome) -> Row:
+    """Sum up a run.
+
+    Parameters
+    ----------
+    o : Outcome
+        Any.
+
+    Returns
+    -------
+    dict
+        failure (rate), cost (Mops/s), tardiness (minutes past the deadline, mean over all
+        requests, 0 for those in time), drain (hours from the horizon to the last result),
+        resubmitted (fallbacks per request), requests.
+    """
+    late = (o.requests["completion"] - o.environment.requests["deadline"]).clip(lower=0)
+    return {
+        "failure": o.failure_rate,
+        "cost": o.cost,
+        "tardiness": float((late * o.requests["missed"]).mean()) / 60,
+        "drain": o.drain / 3600,
+        "resubmitted": float(o.requests["fallbacks"].mean()),
+        "requests": len(o.requests),
+    }
+
+
+def run_all(
+    env: Environment, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any
+) -> list[Row]:
+    """Run schedulers in one environment; the last run of the first replicate is verified.
+
+    Parameters
+    ----------
+    env : Environment
+        Where.
+    schedulers : iterable of Kind
+        Which.
+    s : Switches
+        The reading.
+    seed : SeedSequence
+        That of the replicate.
+
+    Returns
+    -------
+    list of dict
+        One row per scheduler: the fields of `Kind`, and those of `row_of`.
+    """
+    kinds = [Kind(*one) for one in schedulers]
+    rows = []
+    for kind in kinds:
+        o = simulate(env, scheduler_of(kind, **s.scheduler), s.reading)
+        if kind == kinds[-1] and seed.spawn_key[-1:] == (0,):
+            o.check()
+        rows.append({**kind._asdict(), **row_of(o)})
+    return rows
+
+
+def compare(
+    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
+    switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run schedulers in one environment (Figures 3 to 6).
+
+    Parameters
+    ----------
+    interval : float
+        Int, minutes.
+    schedulers : sequence of Kind
+        Which.
+    options : mapping
+        Size of the environment: arguments of `Environment.random`.
+    switches : mapping
+        The reading.
+    seed : SeedSequence
+        Root of the randomness: the same environment, but for the times of its requests,
+        at every Int.
+
+    Returns
+    -------
+    list of dict
+        As `run_all`.
+    """
+    s = split_switches(switches)
+    env = Environment.random(seed, interval, **{**options, **s.drawn})
+    return run_all(env, schedulers, s, seed)
+
+
+def vary(
+    parameter: str, value: float, *, interval: float, schedulers: Sequence[Sequence[Any]],
+    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run schedulers where one parameter differs (what drives failure).
+
+    Parameters
+    ----------
+    parameter : str
+        A switch with a numeric value, or ``nodes``, with a key of `SIZES`.
+    value : float
+        Its value.
+    interval, schedulers, options, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        As `run_all`.
+    """
+    if parameter == "nodes":
+        domains, nodes = SIZES[int(value)]
+        options = {**options, "domains": domains, "nodes": nodes}
+    else:
+        switches = {**switches, parameter: value}
+    return compare(interval, schedulers=schedulers, options=options, switches=switches, seed=seed)
+
+
+def under(
+    condition: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
+    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run schedulers without what section 4.2 blames (claim 10).
+
+    Parameters
+    ----------
+    condition : str
+        A key of `CONDITIONS`.
+    interval, schedulers, options, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        As `run_all`.
+    """
+    changed = {**switches, **CONDITIONS[condition]}
+    return compare(interval, schedulers=schedulers, options=options, switches=changed, seed=seed)
+
+
+def _spread(values: Any) -> float:
+    """Return how far the coefficients of variation of series lie apart, over their mean."""
+    varied = values.std(axis=1) / values.mean(axis=1)
+    return float(np.ptp(varied) / varied.mean())
+
+
+def background(model: str, *, seed: Any) -> Row:
+    """Draw other users' load by one of the two models of section 2.1 (claim 12).
+
+    Parameters
+    ----------
+    model : {"trace", "extraneous"}
+        Traces; or jobs at servers and data at links.
+    seed : SeedSequence
+        Root of the randomness.
+
+    Returns
+    -------
+    dict
+        servers, links: numbers that stand for the background, per server and hour, per
+        link and hour; spread: largest minus smallest coefficient of variation of the
+        links' throughput per trace step, over their mean.
+    """
+    jobs = model == "extraneous"
+    env = Environment.random(
+        seed, horizon=BACKGROUND_SECONDS, server_background="jobs" if jobs else "trace",
+        link_background="data" if jobs else "trace",
+    )  # fmt: skip
+    hours = env.traces.shape[-1] * env.step / 3600
+    if jobs:
+        hours = 1.5 * BACKGROUND_SECONDS / 3600
+        servers, links = len(env.background.times), len(env.link_background.times)
+    else:
+        servers, links = env.load_traces.size, env.traces.size
+    whole = int(1.5 * BACKGROUND_SECONDS / env.step)
+    return {
+        "servers": servers / len(env.servers) / hours,
+        "links": links / len(env.rates) / hours,
+        "spread": _spread(env.open_rates[:, :whole]),
+    }

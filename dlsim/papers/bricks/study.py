@@ -1,0 +1,389 @@
+"""All experiments on paper B at one scale: each is run once, when first asked for."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.bricks import DRAWN, SWITCHES, Environment, Scheduler
+from dlsim.errors import InputError
+from dlsim.files import read_csv, shared_file
+from dlsim.papers.bricks import claims, economy, runs
+from dlsim.papers.bricks.runs import Kind
+from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.report import Results
+from dlsim.study.sweeps import sweep
+
+KEY = "bricks"
+HOUR = 3600.0
+INTERVALS = (60.0, 90.0, 120.0)
+OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
+NODES = tuple(runs.SIZES)
+#: Opt of the fixed-Opt front.
+FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Probe intervals that are readings of their own, in seconds; the default is 60.
+PROBES = (1.0, 900.0)
+#: What drives failure, beside the number of nodes: the values of every parameter.
+DRIVERS: dict[str, tuple[float, ...]] = {
+    "probe": (1.0, 10.0, 60.0, 300.0, 900.0),
+    "trace_std": (0.0, 0.1, 0.3, 0.5),
+    "server_load": (0.0, 0.1, 0.3, 0.5),
+    "H": (0.5, 0.7, 0.8, 0.9),
+}
+
+
+class Scale(NamedTuple):
+    """How much is computed.
+
+    Attributes
+    ----------
+    hours : float
+        Simulated hours of Figures 3 to 6.
+    runs : int
+        Environments of Figures 3 to 6.
+    other_hours : float
+        The same for other readings, and for what drives failure.
+    other_runs : int
+        The same.
+    reading_intervals : tuple of float
+        Int at which other readings are judged.
+    """
+
+    hours: float
+    runs: int
+    other_hours: float
+    other_runs: int
+    reading_intervals: tuple[float, ...]
+
+
+#: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
+SCALES = {
+    "quick": Scale(24.0, 5, 6.0, 3, (60.0,)),
+    "paper": Scale(24.0, 25, 24.0, 10, (60.0,)),
+}
+
+
+def switches_known() -> dict[str, tuple[Any, ...]]:
+    """List the switches of this paper with their options, the default first.
+
+    Returns
+    -------
+    dict of str to tuple
+        Of the simulator, of `Environment.random`, and of the scheduler.
+    """
+    probe = {"probe": (60.0, *PROBES)}
+    return SWITCHES | probe | DRAWN | runs.SCHEDULER_SWITCHES
+
+
+def alternatives() -> list[dict[str, Any]]:
+    """List every reading that differs from the default in one switch.
+
+    Returns
+    -------
+    list of dict
+        The default (empty) first.
+    """
+    known = switches_known()
+    return [{}, *({k: value} for k, options in known.items() for value in options[1:])]
+
+
+def printed_table() -> pd.DataFrame:
+    """Return Table 1 as printed.
+
+    Returns
+    -------
+    DataFrame
+        group parameter low high unit law argument (of `Environment.random` or `Scheduler`; ""
+        where it is a choice of the simulator).
+    """
+    path = shared_file("data/papers/bricks-table1.csv")
+    return read_csv(path, {"parameter": "text", "low": "number", "high": "number", "law": "text"})
+
+
+@dataclass(frozen=True)
+class Study:
+    """Paper B's experiments under one set of parameters; results are kept once computed.
+
+    Parameters
+    ----------
+    scale : {"quick", "paper"}
+        Simulated time and number of environments.
+    seed : int
+        Root of all randomness.
+    runs : int
+        Number of environments; 0 = what the scale says.
+    jobs : int
+        Worker processes; 0 = all cores.
+    out : str
+        Where results go; "" = results/bricks under the project, or under the current
+        folder.
+    reading : mapping
+        Switches that differ from the default: fields of `dlsim.bricks.Reading`, keys of
+        `dlsim.bricks.DRAWN`, and exclude_rejecting.
+    intervals, opts, fallbacks : sequence
+        Axes: Int in minutes, Opt, most fallbacks; fallbacks must hold 0 and 1.
+    nodes : sequence of int
+        Sizes of the systems of claim 11, keys of `runs.SIZES`.
+    domains : int
+        Local domains of 5 to 10 nodes each.
+    swf : str
+        A job log to replay; "" for a synthetic one.
+
+    Raises
+    ------
+    InputError
+        For an unknown scale, switch or value, or a number out of range.
+    """
+
+    scale: str = "quick"
+    seed: int = 0
+    runs: int = 0
+    jobs: int = 0
+    out: str = ""
+    reading: Mapping[str, Any] | None = None
+    intervals: Sequence[float] = INTERVALS
+    opts: Sequence[float] = OPTS
+    fallbacks: Sequence[int] = tuple(range(6))
+    nodes: Sequence[int] = NODES
+    domains: int = 10
+    swf: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse unknown scales and readings before anything runs."""
+        if self.scale not in SCALES:
+            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
+        if self.runs < 0:
+            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        if not self.intervals:
+            raise InputError("intervals must be one value or more, got none")
+        if len(set(self.opts)) < 2:
+            raise InputError("opts must be two values or more: claims compare them")
+        for opt in self.opts:
+            Scheduler("deadline", opt=opt)
+        if not {0, 1} < set(self.fallbacks):
+            raise InputError("fallbacks must hold 0, 1 and a larger number: claims compare them")
+        if not self.nodes or set(self.nodes) - set(NODES):
+            known = ", ".join(map(str, NODES))
+            raise InputError(f"nodes must be one or more of {known}; got {self.nodes!r}")
+        drawn = runs.split_switches(self.switches).drawn
+        tiny = {"horizon": 60.0, "domains": self.domains, "nodes": (2, 2), **drawn}
+        for interval in self.intervals:
+            Environment.random(0, interval, **{**tiny, "server_load": 0.0})
+
+    @property
+    def switches(self) -> dict[str, Any]:
+        """The reading as a plain mapping."""
+        return dict(self.reading or {})
+
+    @functools.cached_property
+    def size(self) -> Scale:
+        """The scale with a positive number of runs put in."""
+        size = SCALES[self.scale]
+        other = self.runs or size.other_runs
+        return size._replace(runs=self.runs or size.runs, other_runs=other)
+
+    @functools.cached_property
+    def results(self) -> Results:
+        """Where tables, figures and verdicts are written."""
+        return Results(self.out, KEY)
+
+    @property
+    def policies(self) -> list[str]:
+        """Legends of Figures 3 to 6."""
+        return ["Greedy", *(runs.deadline(opt) for opt in sorted(self.opts))]
+
+    @property
+    def few(self) -> list[str]:
+        """Greedy, and the smallest, middle and largest Opt."""
+        rising = sorted(self.opts)
+        kept = dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]])
+        return ["Greedy", *map(runs.deadline, kept)]
+
+    @property
+    def most(self) -> int:
+        """The largest number of fallbacks."""
+        return int(max(self.fallbacks))
+
+    def _options(self, hours: float) -> dict[str, Any]:
+        return {"horizon": hours * HOUR, "domains": self.domains}
+
+    def _sweep(
+        self, function: Any, grid: Any, label: str, count: int = 0, **fixed: Any
+    ) -> pd.DataFrame:
+        count = count or self.size.runs
+        return sweep(function, grid, count, self.seed, jobs=self.jobs, fixed=fixed, label=label)
+
+    def versions(self, policies: Sequence[str], fallbacks: Sequence[int]) -> list[Kind]:
+        """List schedulers: four versions of each, and more fallbacks without correction.
+
+        Parameters
+        ----------
+        policies : sequence of str
+            Legends.
+        fallbacks : sequence of int
+            Numbers of fallbacks above 1.
+
+        Returns
+        -------
+        list of Kind
+            For `runs.compare`.
+        """
+        more = [(0, n) for n in fallbacks if n > 1]
+        return [Kind(p, *v) for p in policies for v in (*runs.VERSIONS.values(), *more)]
+
+    @functools.cached_property
+    def main(self) -> pd.DataFrame:
+        """Figures 3 to 6: every scheduler, version and number of fallbacks at every Int."""
+        return self._sweep(
+            runs.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6",
+            schedulers=self.versions(self.policies, self.fallbacks),
+            options=self._options(self.size.hours), switches=self.switches,
+        )  # fmt: skip
+
+    def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
+        """Run the schedulers that the claims need under another reading.
+
+        Parameters
+        ----------
+        switches : mapping
+            The reading, instead of the study's own.
+
+        Returns
+        -------
+        DataFrame
+            As `main`, at the scale's `reading_intervals`, without the Opts between.
+        """
+        return self._sweep(
+            runs.compare, {"interval": self.size.reading_intervals},
+            f"reading {name_of(switches) or 'default'}", self.size.other_runs,
+            schedulers=self.versions(self.few, (self.most,)),
+            options=self._options(self.size.other_hours), switches=dict(switches),
+        )  # fmt: skip
+
+    def _at_first(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
+        """Sweep something at the first Int and the smaller size."""
+        return self._sweep(
+            function, grid, label, self.size.other_runs, interval=float(self.intervals[0]),
+            options=self._options(self.size.other_hours), switches=self.switches, **fixed,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def drivers(self) -> pd.DataFrame:
+        """What drives failure: parameter value replicate policy corrected fallbacks ..."""
+        grid = [{"parameter": k, "value": v} for k, values in DRIVERS.items() for v in values]
+        names = ["Greedy", self.few[len(self.few) // 2]]
+        schedulers = self.versions(names, ())
+        rows = self._at_first(runs.vary, grid, "what drives failure", schedulers=schedulers)
+        sizes = self.sizes[self.sizes["policy"].isin(names)]
+        return pd.concat([rows, sizes], ignore_index=True)
+
+    @functools.cached_property
+    def causes(self) -> pd.DataFrame:
+        """Load Correction without what section 4.2 blames: condition replicate policy ..."""
+        grid = {"condition": list(runs.CONDITIONS)}
+        schedulers = self.versions(self.few, ())
+        return self._at_first(runs.under, grid, "causes", schedulers=schedulers)
+
+    @functools.cached_property
+    def sizes(self) -> pd.DataFrame:
+        """The same over the number of nodes: parameter value replicate policy ..."""
+        grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
+        schedulers = self.versions(self.few, ())
+        return self._at_first(runs.vary, grid, "nodes", schedulers=schedulers)
+
+    @functools.cached_property
+    def background(self) -> pd.DataFrame:
+        """Both models of other users' load: model replicate servers links spread."""
+        grid = {"model": ["trace", "extraneous"]}
+        return self._sweep(runs.background, grid, "background", max(2, self.size.other_runs))
+
+    @functools.cached_property
+    def front(self) -> pd.DataFrame:
+        """Fixed and automatic Opt with and without fallbacks, at the first Int.
+
+        Those that learn errors count commitments themselves and know no Load Correction.
+        """
+        fixed = ["Greedy", *map(runs.deadline, FRONT)]
+        kinds = [Kind(p, c, n) for p in fixed for c in (0, 1) for n in (0, self.most)]
+        tuned = [Kind(p, c, n) for p in runs.TUNERS for c in (0, 1) for n in (0, self.most)]
+        tuned = [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
+        return self._sweep(
+            runs.compare, {"interval": (float(self.intervals[0]),)}, "Pareto front",
+            schedulers=[*tuned, *kinds], options=self._options(self.size.hours),
+            switches=self.switches,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def priced(self) -> pd.DataFrame:
+        """Bills in every economy: policy economy replicate bill failure."""
+        return self._sweep(
+            economy.priced, {"interval": (float(self.intervals[0]),)}, "economies",
+            fallbacks=self.most, options=self._options(self.size.hours), switches=self.switches,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def replayed(self) -> pd.DataFrame:
+        """A job log against drawn requests: workload replicate policy ... failure cost."""
+        return self._sweep(
+            economy.replayed, {"interval": (float(self.intervals[0]),)}, "replay",
+            path=self.swf, digest=economy.fingerprint(self.swf),
+            schedulers=[Kind(p, 0, n) for p in self.few for n in (0, self.most)],
+            options=self._options(self.size.hours), switches=self.switches,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def evidence(self) -> claims.Evidence:
+        """Everything that the claims are measured on, under the study's own reading."""
+        return claims.Evidence(self.main, self.causes, self.sizes, self.background)
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on every claim under the study's own reading."""
+        return [
+            verdict_of(claim, claims.measured(claim, self.evidence)) for claim in load_claims(KEY)
+        ]
+
+    @functools.cached_property
+    def by_reading(self) -> pd.DataFrame:
+        """Verdicts under the study's own reading and under every other one.
+
+        Rows are the claims about Figures 3 to 6; columns are readings, the study's own
+        first (from its `verdicts`), the others one switch away from the default, as
+        `at_reading` runs them.
+        """
+        rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
+        own = {verdict.claim.id: str(verdict) for verdict in self.verdicts}
+        columns = {name_of(self.switches) or "default": [own[claim.id] for claim in rows]}
+        for switches in alternatives():
+            name = name_of(switches) or "default"
+            if name in columns:
+                continue
+            evidence = claims.Evidence(self.at_reading(switches))
+            columns[name] = [
+                str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
+            ]
+        return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
+
+
+def name_of(switches: Mapping[str, Any]) -> str:
+    """Write a reading in one line.
+
+    Parameters
+    ----------
+    switches : mapping
+        Those that differ from the default.
+
+    Returns
+    -------
+    str
+        Such as ``"load=util, probe=1"``; "" for the default.
+    """
+    return ", ".join(f"{k}={_short(v)}" for k, v in switches.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return "-".join(f"{v:.0f}" for v in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,50 @@
+"""The Grid simulator and its peers decide alike: the benchmark compares equal work."""
+
+import numpy as np
+import pytest
+
+from dlsim.bricks import Environment, Scheduler
+from tests.benchmarks import bricks, bricks_peers
+
+#: Relative difference in time that rounding explains.
+ROUNDING = 1e-9
+
+SCHEDULERS = [
+    Scheduler(),
+    Scheduler("deadline", opt=0.7),
+    Scheduler("deadline", opt=0.9, load_correction=True, pload=0.5, max_fallbacks=3),
+    Scheduler("greedy", max_fallbacks=1),
+]
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Two domains of few servers, many requests in half an hour: queues and fallbacks."""
+    return Environment.random(3, 2, domains=2, nodes=(5, 6), horizon=1800.0)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda scheduler: scheduler.name)
+@pytest.mark.parametrize("name", bricks_peers.PEERS)
+def test_peer_decides_like_the_engine(crowd, name, scheduler):
+    ours = bricks.dlsim_engine(crowd, scheduler)
+    theirs = bricks_peers.PEERS[name](crowd, scheduler)
+    differ, apart = bricks.difference(ours, theirs)
+    assert differ == 0
+    assert apart < ROUNDING
+    assert len(np.unique(ours[0])) > 1
+    assert (ours[1].sum() > 0) == (scheduler.max_fallbacks > 0)
+
+
+def test_difference_sees_decisions_and_times():
+    ours = np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([2.0, 4.0, 8.0])
+    theirs = np.array([0, 2, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 8.0])
+    assert bricks.difference(ours, theirs) == (2, 0.25)
+    assert bricks.difference(ours, ours) == (0, 0.0)
+
+
+def test_report_names_the_machine_and_every_table():
+    text = bricks.report(tasks=100, repeats=1)
+    assert "simpy" in text.splitlines()[0]
+    assert text.count("decisions_differ") == 1
+    assert all(case in text for case in bricks.CASES)
+    assert "us_per_submission" in text

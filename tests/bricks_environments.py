@@ -1,0 +1,71 @@
+"""Random environments of the Grid simulator for Hypothesis: one to five servers."""
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler
+
+WHOLE = st.integers
+
+
+def tables(draw, domains, requests):
+    """Servers, clients and requests; numbers are short, so that ties happen."""
+    domain = WHOLE(0, domains - 1)
+    speeds = draw(st.lists(st.sampled_from([50, 100, 100, 250]), min_size=1, max_size=5))
+    servers = pd.DataFrame({"domain": [draw(domain) for _ in speeds], "performance": speeds})
+    clients = pd.DataFrame({"domain": draw(st.lists(domain, min_size=1, max_size=3))})
+    now, rows = 0.0, []
+    for _ in range(requests):
+        now += draw(WHOLE(0, 8)) / 2
+        send, recv, work = draw(WHOLE(0, 120)), draw(WHOLE(0, 120)), draw(WHOLE(0, 2000))
+        factor = draw(st.sampled_from([0, 1, 1.5, 2, 4]))
+        due = now + factor * ((send + recv) / 40 + work / 100)
+        rows.append((now, draw(WHOLE(0, len(clients) - 1)), send, recv, work, due))
+    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    return servers, clients, pd.DataFrame(rows, columns=columns).astype({"client": int})
+
+
+@st.composite
+def environments(draw, most=12):
+    """An `Environment` with a few requests, often with other users on servers and links."""
+    domains, steps = draw(WHOLE(1, 3)), draw(WHOLE(1, 12))
+    servers, clients, requests = tables(draw, domains, draw(WHOLE(1, most)))
+    seed = draw(WHOLE(0, 2**16))
+    stream = np.random.default_rng(seed)
+    traces = stream.choice(
+        [0.0, 20.0, 40.0, 55.5], size=(domains, 4, steps), p=[0.1, 0.3, 0.3, 0.3]
+    )
+    traces[..., -1] = 40.0
+    more = {}
+    if draw(st.booleans()):
+        more["background"] = [np.sort(stream.random(20) * 40).round(1) for _ in servers.index]
+    if draw(st.booleans()):
+        more["link_background"] = [np.sort(stream.random(9) * 40) for _ in range(4 * domains)]
+    if draw(st.booleans()):
+        more["load_traces"] = stream.choice([0.0, 0.5, 1.0], size=(len(servers), steps))
+    return Environment(
+        servers, clients, traces, draw(st.sampled_from([0.5, 4.0])), requests,
+        server_load=draw(st.sampled_from([0.0, 0.1])), **more,
+    )  # fmt: skip
+
+
+def schedulers():
+    """Every built-in scheduler."""
+    return st.builds(
+        Scheduler,
+        st.sampled_from(["greedy", "deadline"]),
+        opt=st.sampled_from([0.25, 0.5, 0.9, 1.0]),
+        load_correction=st.booleans(),
+        pload=st.sampled_from([1.0, 0.5]),
+        max_fallbacks=WHOLE(0, 3),
+        exclude_rejecting=st.booleans(),
+        correct_links=st.booleans(),
+        fallback_slack=st.sampled_from([0.0, 5.0]),
+    )
+
+
+def readings():
+    """Every reading, and probes from twice a second to never again."""
+    options = {name: st.sampled_from(values) for name, values in SWITCHES.items()}
+    return st.builds(Reading, probe=st.sampled_from([60.0, 0.5, 7.0, 1e6]), **options)

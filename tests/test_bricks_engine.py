@@ -1,0 +1,415 @@
+"""The Grid simulator: hand cases of every rule, properties, plug-in functions, Table 1."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim import bricks
+from dlsim.bricks import DRAWN, Environment, Reading, Scheduler, best_server, simulate
+from dlsim.bricks.workload import draw
+from tests.bricks_environments import environments, readings, schedulers
+from tests.strategies import SCALE
+
+EXAMPLES = settings(max_examples=max(10, round(60 * SCALE)), deadline=None)
+DAY = 86_400.0
+
+
+def grid(performance, requests, traces=75.0, step=10.0, **more):
+    """One domain, one client, all servers there."""
+    columns = ["time", "send", "recv", "work", "deadline"]
+    row = np.atleast_1d(np.asarray(traces, dtype=float))
+    return Environment(
+        servers=pd.DataFrame({"domain": 0, "performance": performance}),
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.broadcast_to(row, (1, 4, len(row))),
+        step=step,
+        requests=pd.DataFrame(requests, columns=columns).assign(client=0),
+        **more,
+    )
+
+
+# ---------------------------------------------------------------- what a monitor reports
+
+#: Server of 100 Mops/s; a client job 1..6 and one 6..11, background 2 s at 0.5 (before the
+#: first: 0.5..1 -> 50 Mops = 0.5 s) and at 3.25 (behind both: 11..11.5).
+BUSY = {"background": [[0.5, 3.25]], "background_work": 50.0, "server_load": 0.25}
+
+
+def seen_at(time, load, probe, predictor="last", **more):
+    """Load that a scheduler is shown at a time, by the estimate of work 100 (1 + Load)."""
+    rows = [(1.0, 0, 0, 500, 99), (1.0, 0, 0, 500, 99), (time, 0, 0, 100, 99)]
+    out = simulate(
+        grid([100.0], rows, **(BUSY | more)), Scheduler(), Reading(load, probe, predictor)
+    )
+    out.check()
+    assert out.requests["end"].tolist()[:2] == [6.0, 11.0]
+    return out.attempts["estimate"].iloc[-1] - 1
+
+
+@pytest.mark.parametrize(
+    ("load", "time", "value"),
+    [
+        ("clients", 3.0, 2.25),  # probe at 2: two jobs
+        ("clients", 7.9, 2.25),  # probe at 6, when the first is served: not yet gone
+        ("clients", 8.0, 1.25),
+        ("clients", 12.0, 0.25),  # probe at 12
+        ("queue", 3.0, 2.0),  # no external load on top
+        ("queue", 4.0, 3.0),  # the background job of 3.25 waits too
+        ("queue", 11.9, 2.0),  # probe at 10: the second and the background job
+        ("queue", 12.0, 0.0),
+        ("util", 1.9, 0.0),  # probe at 0: no period yet
+        ("util", 2.0, 0.75),  # 0.5..2 of 0..2
+        ("util", 5.0, 1.0),
+        ("util", 12.0, 0.75),  # 10..11.5
+        ("util", 14.0, 0.0),
+        ("ext", 5.0, 0.25),
+    ],
+)
+def test_load_of_the_last_probe(load, time, value):
+    assert seen_at(time, load, probe=2.0) == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("load", "time", "value"),
+    [("clients", 6.0, 1.25), ("queue", 3.25, 3.0), ("queue", 11.25, 1.0), ("util", 2.5, 1.0),
+     ("util", 11.0, 1.0), ("util", 12.5, 0.5)],
+)  # fmt: skip
+def test_a_perfect_observer_needs_no_probe(load, time, value):
+    assert seen_at(time, load, 2.0, "perfect") == pytest.approx(value, abs=1e-12)
+
+
+def test_a_load_trace_slows_a_server_and_is_seen():
+    # load 1 up to 4 s, then 0: 100 Mops/s give 50; 300 Mops from 1 s on: 150 by 4 s, 1.5 s more
+    rows = [(1.0, 0, 0, 300, 99), (6.0, 0, 0, 100, 99)]
+    env = grid([100.0], rows, step=4.0, load_traces=[[1.0, 0.0]], server_load=9.0)
+    out = simulate(env, Scheduler(), Reading(load="ext", probe=3.0))
+    out.check()
+    assert out.requests["end"].tolist() == [5.5, 7.0]
+    assert out.attempts["estimate"].tolist() == [6.0, 1.0]  # probes at 0 and at 6
+    assert simulate(env, Scheduler(), Reading(load="clients")).attempts["estimate"][0] == 6.0
+
+
+def series_of(values, predictor, at):
+    """Predicted throughput of a link whose trace changes every second, probed as often."""
+    env = grid([100.0], [(at, 60, 0, 0, 99)], traces=values, step=1.0)
+    out = simulate(env, Scheduler(), Reading("ext", 1.0, predictor))
+    return 60 / out.attempts["estimate"].iloc[0]
+
+
+def test_predictors_by_hand():
+    values = [10.0, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120]
+    assert series_of(values, "last", 11.5) == pytest.approx(120)
+    assert series_of(values, "mean", 11.5) == pytest.approx(np.mean(values[2:]))
+    assert series_of(values, "mean", 1.5) == pytest.approx(15)
+    assert series_of(values, "perfect", 3.5) == pytest.approx(40)
+    # rising all the time, the last value errs least; alternating, a mean does
+    assert series_of(values, "adaptive", 11.5) == pytest.approx(120)
+    assert series_of([10.0, 30.0] * 10, "adaptive", 19.5) == pytest.approx(20, abs=1.0)
+    assert series_of([10.0, 30.0] * 10, lambda window: window.max(axis=1), 1.5) == 30
+
+
+def test_a_users_predictor_sees_ten_probes_of_links_and_servers():
+    shapes = []
+
+    def watch(window):
+        shapes.append(window.shape)
+        return window[:, -1]
+
+    simulate(grid([100.0], [(12.0, 1, 0, 1, 99)]), Scheduler(), Reading("ext", 1.0, watch))
+    assert shapes == [(5, min(k, 10)) for k in range(1, 14)]
+
+
+# ---------------------------------------------------------------- Load Correction for links
+
+
+def test_links_are_corrected_while_a_transfer_is_under_way():
+    # 750 Mbit take 10 s; correction halves the prediction for whoever comes meanwhile
+    rows = [(0.0, 750, 0, 0, 99), (5.0, 750, 0, 0, 99), (20.0, 750, 0, 0, 99)]
+    plain = simulate(grid([100.0], rows))
+    assert plain.attempts["estimate"].tolist() == [10, 10, 10]
+    more = simulate(grid([100.0], rows), Scheduler(correct_links=True))
+    assert more.attempts["estimate"].tolist() == [10, 20, 10]
+    assert (more.requests["completion"] == plain.requests["completion"]).all()
+
+
+def test_a_result_under_way_counts_on_the_way_back():
+    # the result of the first is under way from 1 s to 11 s, on LAN down too (same domain)
+    rows = [(0.0, 0, 750, 100, 99), (0.5, 0, 750, 0, 99), (2.0, 0, 750, 0, 99)]
+    out = simulate(grid([100.0], rows), Scheduler(correct_links=True), Reading(load="ext"))
+    # the second too is served at 1 s and sent back until 11 s
+    assert out.attempts["estimate"].tolist() == [11, 10, 30]
+
+
+# ---------------------------------------------------------------- packets share links
+
+
+def test_two_transfers_take_turns_on_a_shared_link():
+    # 30 Mbit each in packets of 10 over 10 Mbit/s, LAN up then LAN down: packets leave LAN up
+    # at 1..6 s, the odd ones of the first request; each passes LAN down a second later
+    rows = [(0.0, 30, 0, 0, 99), (0.0, 30, 0, 0, 99)]
+    out = simulate(grid([1.0], rows, traces=10.0), Scheduler(), Reading(network="packet"))
+    assert out.requests["arrived"].tolist() == [6, 7]
+    out.check()
+
+
+def test_other_users_packets_come_first():
+    # 20 Mbit of others at 0 and at 2.5 s on LAN up, 10 Mbit/s: 0..2 and, behind the first
+    # packet (2..3), 3..5; the second packet 5..6
+    env = grid(
+        [1.0], [(0.0, 20, 0, 0, 99)], traces=10.0,
+        link_background=[[0.0, 2.5], [], [], []], link_data=20.0,
+    )  # fmt: skip
+    out = simulate(env, Scheduler(), Reading(network="packet"))
+    assert out.requests["arrived"].tolist() == [7]
+
+
+def test_fluid_transfers_get_what_others_leave():
+    # others keep LAN up busy 4 s of the first 10 (40 Mbit at 10 Mbit/s): 6 Mbit/s are left
+    env = grid(
+        [1.0], [(0.0, 30, 0, 0, 99), (20.0, 30, 0, 0, 99)], traces=10.0,
+        link_background=[[0.0], [], [], []], link_data=40.0,
+    )  # fmt: skip
+    out = simulate(env)
+    assert out.requests["arrived"].tolist() == [5, 23]
+    out.check()
+
+
+# ---------------------------------------------------------------- fallbacks, cost, results
+
+
+def test_slack_lets_a_server_accept_what_is_late():
+    rows = [(0.0, 750, 750, 4_000, 59)]
+    fallbacks = [
+        simulate(grid([100.0], rows), Scheduler(max_fallbacks=1, fallback_slack=slack))
+        .requests["fallbacks"][0] for slack in (0.0, 0.5, 1.0)
+    ]  # fmt: skip
+    assert fallbacks == [1, 1, 0]
+
+
+def test_nobody_is_excluded_when_all_have_rejected():
+    rows = [(0.0, 75, 0, 1000, 5)]
+    out = simulate(grid([100.0, 80.0], rows), Scheduler(max_fallbacks=3, exclude_rejecting=True))
+    assert out.attempts["server"].tolist() == [0, 1, 0, 0]
+    out.check()
+
+
+def test_costs_lateness_and_drain():
+    rows = [(0.0, 0, 0, 1000, 10), (0.0, 0, 0, 3000, 10), (0.0, 0, 0, 100, 10)]
+    env = grid([100.0, 50.0], rows, horizon=20.0)
+    out = simulate(env, Scheduler(load_correction=True, pload=10), Reading("ext", cost="mean"))
+    assert out.requests["server"].tolist() == [0, 1, 0]
+    assert out.requests["completion"].tolist() == [10, 60, 11]
+    assert out.failure_rate == 2 / 3
+    assert out.cost == out.mean_cost == 250 / 3
+    weighted = simulate(env, out.scheduler, Reading("ext", cost="work_weighted"))
+    assert weighted.cost == out.work_weighted_cost == (100 * 1100 + 50 * 3000) / 4100
+    assert out.lateness == (50 + 1) / 2
+    assert out.drain == 40
+
+
+def test_no_request_at_all():
+    out = simulate(grid([100.0], []))
+    out.check()
+    assert np.isnan([out.failure_rate, out.cost, out.lateness]).all()
+    assert out.attempts.empty
+
+
+# ---------------------------------------------------------------- the end of a trace
+
+
+def test_the_last_value_of_a_trace_is_held():
+    # 2 entries of 10 s: 10 and 30 Mbit/s, then 30 for ever
+    rows = [(5.0, 100, 0, 0, 99), (100.0, 300, 300, 0, 999)]
+    out = simulate(grid([100.0], rows, traces=[10.0, 30.0]), Scheduler(), Reading(probe=1.0))
+    assert out.requests["completion"].tolist() == [5 + 5 + 50 / 30, 120]
+    assert out.attempts["estimate"].tolist() == [10, 20]
+    assert out.beyond_traces == 0.5
+    out.check()
+
+
+# ---------------------------------------------------------------- plain functions of a user
+
+
+def greedy(view):
+    return best_server(view, view.estimates, -np.inf)
+
+
+def deadline(view):
+    return best_server(view, view.estimates, (view.deadline - view.now) * view.opt)
+
+
+@EXAMPLES
+@given(environments(), schedulers(), readings())
+def test_greedy_and_deadline_as_plain_functions(env, scheduler, reading):
+    own = {"greedy": greedy, "deadline": deadline}[scheduler.algorithm]
+    options = {name: getattr(scheduler, name) for name in scheduler.__dataclass_fields__}
+    theirs = simulate(env, Scheduler(**(options | {"algorithm": own})), reading)
+    ours = simulate(env, scheduler, reading)
+    pd.testing.assert_frame_equal(ours.requests, theirs.requests, check_exact=True)
+    pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, check_exact=True)
+
+
+def test_a_view_shows_what_is_known_and_no_more():
+    seen = []
+
+    def watch(view):
+        seen.append((
+            view.row, view.now, view.returned.tolist(), np.isfinite(view.completion).tolist(),
+            view.ours.tolist(), (view.server >= 0).tolist(), view.memory.setdefault("calls", 0),
+        ))  # fmt: skip
+        view.memory["calls"] += 1
+        return 1
+
+    rows = [(0.0, 0, 0, 100, 99), (0.5, 0, 0, 100, 99), (1.5, 0, 0, 100, 99)]
+    for _ in range(2):  # the memory is empty again
+        seen.clear()
+        simulate(grid([100.0, 100.0], rows), Scheduler(watch))
+        assert seen == [
+            (0, 0.0, [], [False, False, False], [0, 0], [False, False, False], 0),
+            (1, 0.5, [], [False, False, False], [0, 1], [True, False, False], 1),
+            (2, 1.5, [0], [True, False, False], [0, 1], [True, True, False], 2),
+        ]
+
+
+def test_what_cannot_be_reached_is_no_tie_with_what_can():
+    """A link predicted at zero makes an infinite estimate; relative slack of inf is inf."""
+    traces = np.full((2, 4, 2), 40.0)
+    traces[1, 2, 0] = 0.0  # WAN up of domain 1, at the probe of time 0
+    env = Environment(
+        servers=pd.DataFrame({"domain": [1, 0, 0], "performance": 100.0}),
+        clients=pd.DataFrame({"domain": [0]}), traces=traces, step=1.0,
+        requests=pd.DataFrame({"time": [0.0], "client": 0, "send": 0.0, "recv": 40.0,
+                               "work": 100.0, "deadline": 1.5}),
+    )  # fmt: skip
+    for algorithm in ("greedy", "deadline", greedy, deadline):
+        out = simulate(env, Scheduler(algorithm))
+        assert out.requests["server"].tolist() == [1]
+        assert out.attempts["estimate"].tolist() == [2.0]
+
+
+# ---------------------------------------------------------------- properties
+
+
+@EXAMPLES
+@given(environments(), schedulers(), readings())
+def test_every_outcome_is_valid_and_the_same_again(env, scheduler, reading):
+    out = simulate(env, scheduler, reading)
+    out.check()
+    again = simulate(env, scheduler, reading)
+    pd.testing.assert_frame_equal(out.requests, again.requests, check_exact=True)
+
+
+@EXAMPLES
+@given(environments(most=1), st.lists(st.sampled_from([0.1, 0.3, 0.5, 0.8, 1.0]), min_size=2))
+def test_the_chosen_estimate_does_not_fall_as_opt_grows(env, opts):
+    chosen = [
+        simulate(env, Scheduler("deadline", opt=opt)).attempts["estimate"][0]
+        for opt in sorted(opts)
+    ]
+    assert chosen == sorted(chosen)
+
+
+@EXAMPLES
+@given(environments(), schedulers())
+def test_what_is_not_used_does_not_matter(env, scheduler):
+    """Opt without Deadline, pload without a correction, exclusion without a fallback."""
+    fields = {name: getattr(scheduler, name) for name in scheduler.__dataclass_fields__}
+    fields |= {"algorithm": "greedy", "load_correction": False, "correct_links": False}
+    fields |= {"max_fallbacks": 0}
+    plain = simulate(env, Scheduler())
+    assert simulate(env, Scheduler(**fields)).requests.equals(plain.requests)
+
+
+# ---------------------------------------------------------------- Table 1
+
+
+@pytest.fixture(scope="module")
+def table1():
+    return Environment.random(seed=5, interval=60)
+
+
+def test_the_drawn_environment_is_that_of_table_1(table1):
+    servers, clients, requests = table1.servers, table1.clients, table1.requests
+    assert table1.topology.domains == 10
+    per_domain = servers["domain"].value_counts() + clients["domain"].value_counts()
+    assert set(per_domain) <= set(range(5, 11))
+    assert 0 <= len(clients) - len(servers) <= 1
+    assert servers["performance"].between(100, 500).all()
+    mean = table1.rates.mean(axis=1).reshape(10, 4)
+    assert ((mean[:, :2] > 45) & (mean[:, :2] < 110)).all()
+    assert ((mean[:, 2:] > 450) & (mean[:, 2:] < 1100)).all()
+    assert table1.rates.std(axis=1) / mean.ravel() == pytest.approx(np.full(40, 0.1), abs=0.02)
+    assert requests["work"].between(1_500, 1_080_000).all()
+    assert requests[["send", "recv"]].stack().between(100, 5000).all()
+    usual = requests["work"] / 300 + (requests["send"] + requests["recv"]) / 75
+    factor = (requests["deadline"] - requests["time"]) / usual
+    assert factor.between(1 - 1e-9, 3 + 1e-9).all()
+    assert (table1.horizon, table1.server_load, table1.packet) == (DAY, 0.1, 10.0)
+    assert table1.trace_end >= 1.5 * DAY
+
+
+def test_requests_come_at_the_rate_asked_for():
+    # Poisson: within five standard deviations of clients x 24, or of 24 in all
+    for seed in range(3):
+        env = Environment.random(seed, interval=60, server_load=0)
+        expected = 24 * len(env.clients)
+        assert abs(len(env.requests) - expected) < 5 * expected**0.5
+        one = Environment.random(seed, interval=60, interval_scope="system", server_load=0)
+        assert abs(len(one.requests) - 24) < 5 * 24**0.5
+
+
+def test_background_keeps_servers_busy_for_a_tenth(table1):
+    jobs = table1.background
+    busy = np.diff(jobs.first) * jobs.sizes[0] / table1.servers["performance"] / (1.5 * DAY)
+    assert busy.to_numpy() == pytest.approx(np.full(len(busy), 0.1), rel=0.05)
+
+
+def test_one_purpose_changes_and_the_others_stay():
+    base = draw(3, 60, horizon=7200.0)
+    for options in (
+        {"interval": 90}, {"H": 0.5}, {"server_load": 0.3}, {"work_range": DRAWN["work_range"][1]}
+    ):  # fmt: skip
+        other = draw(3, **({"interval": 60, "horizon": 7200.0} | options))
+        assert other["servers"].equals(base["servers"])
+        changed = {
+            "traces": (other["traces"] != base["traces"]).any(),
+            "times": not np.array_equal(other["requests"]["time"], base["requests"]["time"]),
+            "work": not np.array_equal(other["requests"]["work"], base["requests"]["work"]),
+            "background": not np.array_equal(other["background"].times, base["background"].times),
+        }
+        own = {"interval": {"times", "work"}, "H": {"traces"}, "server_load": {"background"}}
+        assert {k for k, yes in changed.items() if yes} == own.get(next(iter(options)), {"work"})
+
+
+@pytest.mark.parametrize("options", [
+    {"server_background": "trace"}, {"link_background": "data", "link_data": 1000.0},
+    {"deadline_communication": False}, {"trace_std": 0.5}, {"trace_method": "paxson"},
+    {"interval_scope": "system"}, {"domains": 2, "nodes": (2, 2)},
+    {"topology": bricks.topology.balanced([2, 3])},
+])  # fmt: skip
+def test_every_option_of_the_workload_runs_and_is_valid(options):
+    env = Environment.random(1, 60, horizon=7200.0, **options)
+    for network in ("fluid", "packet"):
+        out = simulate(
+            env, Scheduler("deadline", opt=0.7, max_fallbacks=2), Reading(network=network)
+        )
+        out.check()
+
+
+def test_drawn_lists_the_arguments_of_the_workload_with_their_defaults():
+    import inspect
+
+    parameters = inspect.signature(draw).parameters
+    assert {name: parameters[name].default for name in DRAWN} == {
+        name: options[0] for name, options in DRAWN.items()
+    }
+
+
+def test_load_traces_and_what_data_leave_have_the_means_asked_for():
+    env = Environment.random(2, 60, server_background="trace", horizon=DAY / 4)
+    assert env.load_traces.mean() == pytest.approx(0.1, rel=0.15)
+    env = Environment.random(2, 60, link_background="data", horizon=DAY / 8, link_data=100.0)
+    left = env.open_rates[:, :-1].mean(axis=1) / env.rates[:, 0]
+    assert left == pytest.approx(np.full(40, 0.9), abs=0.02)

@@ -1,0 +1,202 @@
+"""What the Grid simulator refuses, each with the value, the rule and a remedy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.bricks import Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks.workload import draw
+from dlsim.errors import InputError
+
+
+def parts(**changes):
+    """Arguments of a good environment, some of them changed."""
+    request = {"time": [1.0, 2.0], "client": 0, "send": 1.0, "recv": 1.0, "work": 1.0}
+    usual = {
+        "servers": pd.DataFrame({"domain": [0, 1], "performance": [100.0, 200.0]}),
+        "clients": pd.DataFrame({"domain": [1]}),
+        "traces": np.ones((2, 4, 3)),
+        "step": 10.0,
+        "requests": pd.DataFrame(request | {"deadline": 50.0}, index=["a", "b"]),
+    }
+    return usual | changes
+
+
+def changed(table, column, value):
+    frame = parts()[table]
+    return parts(**{table: frame.assign(**{column: value})})
+
+
+def without(table, column):
+    return parts(**{table: parts()[table].drop(columns=column)})
+
+
+def test_the_usual_parts_are_good():
+    simulate(Environment(**parts())).check()
+
+
+ZERO = np.ones((2, 4, 3))
+ZERO[1, 2, 2] = 0
+BAD = {
+    "servers must have at least one row": parts(servers=parts()["servers"].iloc[:0]),
+    "servers must be a DataFrame with the columns domain, performance": parts(servers=[1, 2]),
+    "servers need the columns domain, performance; performance not found": without(
+        "servers", "performance"
+    ),
+    "column performance must be finite and above 0; row 1 has 0": changed(
+        "servers", "performance", [1, 0]
+    ),
+    "column performance must be finite and above 0; row 0 has nan": changed(
+        "servers", "performance", [np.nan, 1]
+    ),
+    "column domain must be a whole number, finite and at least 0; row 0 has 0.5": changed(
+        "servers", "domain", 0.5
+    ),
+    "servers: domain 2 has no links; there are 2 domains": changed("servers", "domain", 2),
+    "clients: domain 9 has no links": changed("clients", "domain", 9),
+    "column performance must hold numbers": changed("servers", "performance", "fast"),
+    "column work must be finite and at least 0; row 'b' has -1": changed(
+        "requests", "work", [1, -1]
+    ),
+    "column send must be finite and at least 0; row 'a' has inf": changed(
+        "requests", "send", np.inf
+    ),
+    "column recv must be finite and at least 0": changed("requests", "recv", -0.5),
+    "column time must be finite and at least 0": changed("requests", "time", -1.0),
+    "column deadline must be finite; row 'a' has nan": changed("requests", "deadline", np.nan),
+    "row 'a' comes from client 1; there are 1 clients": changed("requests", "client", 1),
+    "row 'b' comes before the one above": changed("requests", "time", [2.0, 1.0]),
+    "requests need one index label per row": parts(
+        requests=parts()["requests"].set_axis(["a"] * 2)
+    ),
+    "traces must be an array of 2 dimensions or 3 dimensions": parts(traces=np.ones(3)),
+    "at least one step": parts(traces=np.ones((2, 4, 0))),
+    "must hold LAN up, LAN down, WAN up, WAN down per domain": parts(traces=np.ones((2, 3, 5))),
+    "traces must be finite and at least 0; entry .0, 0, 0. is not": parts(
+        traces=np.full((2, 4, 1), -1.0)
+    ),
+    "link 6 ends with throughput zero, which is held for ever": parts(traces=ZERO),
+    "of shape .links, steps. need paths": parts(traces=np.ones((8, 3))),
+    "take none": parts(paths=topology.two_level(2)),
+    "paths use link 7, but traces hold 5 links": parts(
+        traces=np.ones((5, 3)), paths=topology.two_level(2)
+    ),
+    "step must be finite and above 0, got 0": parts(step=0),
+    "packet must be finite and above 0": parts(packet=-1.0),
+    "server_load must be finite and at least 0, got -0.1": parts(server_load=-0.1),
+    "background needs one list of arrival times per queue, 2; got 1": parts(background=[[1.0]]),
+    "arrival times of queue 1 must not decrease; sort them": parts(background=[[], [2.0, 1.0]]),
+    "arrival times of queue 0 must be finite and at least 0": parts(background=[[-1.0], []]),
+    "size of background must be finite and at least 0, got -50": parts(background_work=-50.0),
+    "needs one finite size of at least 0 per arrival": parts(
+        background=[[1.0], [2.0]], background_work=[[1.0], [2.0, 3.0]]
+    ),
+    "link_background needs one list": parts(link_background=[[1.0]]),
+    "load_traces needs a row per server, 2; got 1": parts(load_traces=np.ones((1, 3))),
+    "load_traces must be finite and at least 0": parts(load_traces=-np.ones((2, 3))),
+    "horizon must be at least 2, the last request": parts(horizon=1.0),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_environments_that_are_none(message):
+    with pytest.raises(InputError, match=message):
+        Environment(**BAD[message])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"opt": 0}, r"opt must be above 0 and at most 1 \(eq. 3\), got 0"),
+        ({"opt": 1.01}, "opt must be above 0 and at most 1"),
+        ({"opt": np.nan}, "opt must be"),
+        ({"opt": "0.5"}, "opt must be"),
+        ({"opt": True}, "opt must be"),
+        ({"algorithm": "edf"}, "algorithm must be one of greedy, deadline; got 'edf'"),
+        ({"pload": -1}, "pload must be a finite number of at least 0"),
+        ({"max_fallbacks": -1}, "max_fallbacks must be a whole number in 0..1000, got -1"),
+        ({"max_fallbacks": 1.5}, "max_fallbacks must be a whole number"),
+        ({"fallback_slack": np.inf}, "fallback_slack must be a finite number of seconds"),
+        ({"load_correction": 1}, "load_correction must be one of True, False; got 1"),
+        ({"correct_links": "yes"}, "correct_links must be one of"),
+    ],
+)
+def test_schedulers_that_are_none(options, message):
+    with pytest.raises(InputError, match=message):
+        Scheduler(**options)
+
+
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"load": "cpu"}, "load must be one of clients, util, queue, ext; got 'cpu'"),
+        ({"probe": 0}, "probe must be a finite number of seconds above 0, got 0"),
+        ({"probe": np.inf}, "probe must be"),
+        ({"predictor": "nws"}, "predictor must be one of last, mean, perfect, adaptive"),
+        ({"fallback_strict": 1}, "fallback_strict must be one of True, False; got 1"),
+        ({"network": None}, "network must be one of fluid, packet"),
+        ({"Load": "util"}, "reading switch must be one of .*load.*; got 'Load'"),
+    ],
+)
+def test_readings_that_are_none(switches, message):
+    with pytest.raises(InputError, match=message):
+        Reading.of(switches)
+
+
+def test_a_reading_is_a_mapping_and_tells_its_changes():
+    with pytest.raises(InputError, match="switches must be a mapping"):
+        Reading.of("load=util")
+    assert Reading.of({}).changes() == {}
+    assert Reading.of({"load": "util", "probe": 60.0}).changes() == {"load": "util"}
+
+
+def test_simulate_wants_its_own_kinds():
+    env = Environment(**parts())
+    for case in ((1,), (env, "greedy"), (env, Scheduler(), {"load": "util"})):
+        with pytest.raises(InputError, match="must be a"):
+            simulate(*case)
+
+
+@pytest.mark.parametrize("answer", [2, -1, 0.5, None, "0", [0, 1]])
+def test_a_users_scheduler_must_name_a_server(answer):
+    def mine(view):
+        return answer
+
+    with pytest.raises(InputError, match=r"algorithm mine x/x must return .* one of 0\.\.1; got"):
+        simulate(Environment(**parts()), Scheduler(mine))
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda w: w, lambda w: 1.0, lambda w: -w[:, -1], lambda w: w[:, -1] * np.nan,
+               lambda w: {}[0]],
+)  # fmt: skip
+def test_a_users_predictor_must_return_a_value_per_series(answer):
+    with pytest.raises(InputError, match=r"predictor must return one number .* shape \(10,\)"):
+        simulate(Environment(**parts()), reading=Reading(predictor=answer))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": 0}, "interval must be finite and above 0"),
+        ({"horizon": -1.0}, "horizon must be finite and above 0"),
+        ({"server_load": 1.0}, "server_load must be at least 0 and below 1"),
+        ({"link_load": -0.1}, "link_load must be at least 0 and below 1"),
+        ({"work_range": (2, 1)}, "work_range must be a range"),
+        ({"data_range": (-1, 1)}, "data_range must be a range"),
+        ({"performance": 300}, "performance must be a range"),
+        ({"interval_scope": "world"}, "interval_scope must be one of client, system"),
+        ({"server_background": "data"}, "server_background must be one of jobs, trace"),
+        ({"background_work": 1e-6}, "background arrivals are more than"),
+        ({"H": 1.5}, "H"),
+        ({"trace_method": "wavelets"}, "trace_method must be one of"),
+    ],
+)
+def test_workloads_that_are_none(options, message):
+    with pytest.raises(InputError, match=message):
+        draw(1, **({"horizon": 7200.0} | options))
+
+
+def test_a_draw_without_servers_is_refused():
+    with pytest.raises(InputError, match="servers must have at least one row"):
+        Environment.random(1, nodes=(1, 1), domains=1, horizon=100.0)

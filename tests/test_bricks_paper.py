@@ -1,0 +1,387 @@
+"""Paper B's study: its measures against direct simulation and hand cases, its pictures."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
+from dlsim.errors import InputError
+from dlsim.files import read_swf
+from dlsim.papers import bricks
+from dlsim.papers.bricks import beyond, claims, diagrams, economy, figures, runs
+from dlsim.papers.bricks.runs import Kind
+from dlsim.papers.bricks.study import (
+    SCALES,
+    alternatives,
+    name_of,
+    printed_table,
+    switches_known,
+)
+from dlsim.papers.mcdf.claims import points
+from dlsim.study.claims import load_claims
+from dlsim.study.execution import run_notebook
+from dlsim.study.stats import mean_interval
+
+KEY = "bricks"
+SMALL = {
+    "intervals": (60.0, 120.0), "opts": (0.5, 0.9), "fallbacks": (0, 1, 3), "nodes": (4, 75),
+    "domains": 3,
+}  # fmt: skip
+HOURS = 4.0
+#: The heat map is drawn of these; the notebook's has all.
+SOME_READINGS = (
+    {"load": "util"}, {"network": "packet"}, {"interval_scope": "system"}, {"H": 0.5},
+    {"exclude_rejecting": True},
+)  # fmt: skip
+
+
+def shorten(patch):
+    small = SCALES["quick"]._replace(hours=HOURS, other_hours=2.0, other_runs=2)
+    patch.setitem(SCALES, "quick", small)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch)
+        patch.setattr("dlsim.papers.bricks.study.alternatives", lambda: [{}, *SOME_READINGS])
+        yield bricks.Study(runs=3, jobs=1, out=str(tmp_path_factory.mktemp("b")), **SMALL)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def direct(replicate, interval, scheduler):
+    """One run, computed without sweep, cells or claims."""
+    seed = np.random.SeedSequence(0, spawn_key=(replicate,))
+    env = Environment.random(seed, interval, horizon=HOURS * 3600, domains=3)
+    return simulate(env, scheduler)
+
+
+# ----------------------------------------------------------------------- Table 1
+
+
+def test_the_defaults_of_the_simulator_are_table_1():
+    table = printed_table()
+    names = workload.draw.__kwdefaults__
+    checked = 0
+    for row in table.itertuples():
+        if row.argument in names:
+            default = names[row.argument]
+            ends = default if isinstance(default, tuple) else (default, default)
+            assert ends == (row.low, row.high), row.parameter
+            checked += 1
+    assert checked == 11
+    assert len(table) == 15
+
+
+def test_drawn_values_lie_in_their_printed_ranges(study):
+    bricks.table1(study)
+    table = pd.read_csv(study.results.folder / "data" / f"{KEY}-table1.csv")
+    table = table[table["drawn_low"].notna() & (table["argument"] != "domains")]
+    slack = 0.15 * table["argument"].isin(["lan", "wan"])  # means over a noisy trace
+    assert (table["drawn_low"] >= table["low"] * (1 - slack) - 1e-9).all()
+    assert (table["drawn_high"] <= table["high"] * (1 + slack) + 1e-9).all()
+    assert len(table) == 9
+
+
+# ----------------------------------------------------------------------- measures
+
+
+def test_rows_are_those_of_direct_runs(study):
+    rows = study.main.set_index(["interval", "replicate", "policy", "corrected", "fallbacks"])
+    o = direct(1, 120.0, Scheduler("deadline", opt=0.9, load_correction=True, max_fallbacks=1))
+    row = rows.loc[(120.0, 1, "D-0.9", 1, 1)]
+    assert row["failure"] == o.failure_rate
+    assert row["cost"] == pytest.approx(o.requests["cost"].mean())
+    late = (o.requests["completion"] - o.environment.requests["deadline"]).clip(lower=0)
+    assert row["tardiness"] == pytest.approx(late.mean() / 60)
+    assert row["resubmitted"] == pytest.approx(len(o.attempts) / len(o.requests) - 1)
+
+
+def test_claims_are_means_of_paired_differences(study):
+    rates = [
+        [
+            direct(k, 60.0, Scheduler(load_correction=on)).failure_rate for on in (False, True)
+        ]
+        for k in range(3)
+    ]  # fmt: skip
+    wanted = mean_interval([a - b for a, b in rates])
+    table = claims.correction_helps(study.evidence).set_index("point")
+    row = table.loc["Greedy x/x - L/x, interval 60"]
+    assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
+    assert len(table) == 2 * 3 * 2  # versions, Greedy and two Opts, two Int
+
+
+def test_costs_are_compared_relative_to_greedy(study):
+    table = claims.greedy_costs_more(study.evidence).set_index("point")
+    ratio = [
+        direct(k, 60.0, Scheduler("deadline", opt=0.5)).cost / direct(k, 60.0, Scheduler()).cost
+        for k in range(3)
+    ]
+    want = 1 - np.mean(ratio)
+    assert table.loc["D-0.5 x/x, interval 60", "estimate"] == pytest.approx(want)
+
+
+def test_points_are_those_of_summary():
+    rng = np.random.default_rng(2)
+    index = pd.MultiIndex.from_product([[60.0, 90.0], range(4)], names=["interval", "replicate"])
+    values = pd.DataFrame(rng.random((8, 3)), index=index, columns=["a", "b", "c"]).assign(d=0.5)
+    values.iloc[0, 2] = np.nan
+    keys = ["point", "estimate", "low", "high", "n"]
+    for labels in (["interval"], []):
+        part = values if labels else values.loc[60.0]
+        mine, usual = (
+            f(part, labels).set_index("point").sort_index() for f in (claims.points, points)
+        )
+        pd.testing.assert_frame_equal(mine[keys[1:]], usual[keys[1:]], check_dtype=False)
+
+
+def synthetic(failure):
+    """Evidence made up by hand: two environments, one Int, from failures by (policy, c, n)."""
+    rows = [
+        {"interval": 60.0, "replicate": k, "policy": p, "corrected": c, "fallbacks": n,
+         "failure": rate + shift, "cost": 100.0 * (1 + n)}
+        for (p, c, n), rate in failure.items()
+        for k, shift in enumerate((-0.01, 0.01))
+    ]  # fmt: skip
+    return claims.Evidence(pd.DataFrame(rows))
+
+
+def test_measures_of_a_hand_case():
+    names = ("Greedy", "D-0.5", "D-0.9")
+    base = dict(zip(names, (0.4, 0.2, 0.3), strict=True))
+    failure = {(p, c, n): base[p] / 2**n - 0.05 * c for p in names for c in (0, 1) for n in (0, 1)}
+    failure |= {(p, 0, 3): base[p] / 8 for p in names}
+    e = synthetic(failure)
+
+    def got(measure, point):
+        return measure(e).set_index("point").loc[point, "estimate"]
+
+    assert got(claims.fallback_points, "Greedy x/x - x/F, interval 60") == pytest.approx(0.2)
+    assert got(claims.fallback_share, "D-0.5, interval 60") == pytest.approx(0.5)
+    assert got(claims.correction_helps, "D-0.9 x/F - L/F, interval 60") == pytest.approx(0.05)
+    assert got(claims.small_opt_fails_less, "D-0.9 x/x, interval 60") == pytest.approx(0.1)
+    assert got(claims.conservative_fails_less, "D-0.5 L/x, interval 60") == pytest.approx(0.2)
+    assert got(claims.several_points, "Greedy, interval 60") == pytest.approx(0.15)
+    assert got(claims.several_share, "Greedy, interval 60") == pytest.approx(0.75)
+    assert got(claims.several_cost, "Greedy, interval 60") == pytest.approx(3.0)
+    assert got(claims.trade_off, "failure, 3 fallbacks, interval 60") == pytest.approx(0.1 / 8)
+
+
+def test_lateness_is_the_ratio_of_means():
+    frame = pd.DataFrame(
+        {"replicate": [0, 1], "policy": "a", "tardiness": [2.0, 4.0], "failure": [0.1, 0.3]}
+    )
+    assert figures.magnitude(frame, ["policy"])["estimate"].item() == pytest.approx(6 / 0.4)
+
+
+def test_background_models_are_counted():
+    trace, jobs = (
+        runs.background(m, seed=np.random.SeedSequence(3)) for m in ("trace", "extraneous")
+    )
+    assert trace["servers"] == trace["links"] == 360  # one entry in ten seconds
+    # by hand: 0.1 of 300 Mops/s in jobs of 50 Mops is 0.6 a second
+    assert jobs["servers"] == pytest.approx(0.6 * 3600, rel=0.25)
+    assert jobs["links"] > 20 * trace["links"]
+    assert jobs["spread"] > 1 > trace["spread"]
+
+
+# ----------------------------------------------------------------------- fronts, bills, logs
+
+
+def test_the_front_is_the_lower_hull():
+    rows = pd.DataFrame({"cost": [1.0, 2.0, 3.0, 2.0], "failure": [0.4, 0.3, 0.0, 0.9]})
+    assert beyond.on_front(rows, 2.0) == (pytest.approx(0.2), True)
+    assert beyond.on_front(rows, 0.5) == (pytest.approx(0.4), False)
+    assert beyond.on_front(rows, 9.0) == (pytest.approx(0.0), False)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=8))
+def test_no_fixed_opt_lies_below_the_front(found):
+    rows = pd.DataFrame(found, columns=["cost", "failure"], dtype=float)
+    for cost, failure in found:
+        at, inside = beyond.on_front(rows, cost)
+        assert inside
+        assert at <= failure + 1e-9
+
+
+def test_bills_of_a_hand_case():
+    servers = pd.DataFrame({"domain": [0], "performance": [1200.0]})
+    requests = pd.DataFrame(
+        {"time": [0.0, 1.0], "client": 0, "send": 0.0, "recv": 0.0, "work": [12_000.0, 36_000.0],
+         "deadline": 100.0}
+    )  # fmt: skip
+    clients = pd.DataFrame({"domain": [0]})
+    env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
+    o = simulate(env, Scheduler())
+    # the second arrives while the first (0 to 10 s) is served: one waits there
+    assert economy.waiting(o).tolist() == [0, 1]
+    bill = economy.bills(o)
+    assert bill["speed of the server"] == pytest.approx(4)
+    assert bill["per second, as speed"] == pytest.approx(1)
+    assert bill["per second, premium"] == pytest.approx(2)
+    assert bill["per second, spot"] == pytest.approx((12 + 2 * 36) / 48)
+
+
+def test_a_buyer_takes_the_cheapest_server_in_time():
+    # 20, 10 and 5 seconds of work: with a premium for speed the slowest in time is cheapest
+    servers = pd.DataFrame({"domain": 0, "performance": [100.0, 200.0, 400.0]})
+    requests = pd.DataFrame(
+        {"time": [0.0, 1000.0, 2000.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 2000.0,
+         "deadline": [30.0, 1015.0, 2001.0]}
+    )  # fmt: skip
+    clients = pd.DataFrame({"domain": [0]})
+    env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
+    o = simulate(env, Scheduler(economy.cheapest("per second, premium", 1.0)))
+    assert o.requests["server"].tolist() == [0, 1, 2]
+
+
+def test_the_synthetic_log_is_a_log(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(economy.log_text(1, hours=24, jobs=500))
+    jobs, _, notes = read_swf(path)
+    assert len(jobs) == 500
+    assert notes == []
+    assert jobs["submit"].between(0, 24 * 3600).all()
+    hour = jobs["submit"] // 3600
+    assert (hour.between(10, 13)).sum() > 2 * (hour.isin([0, 1, 22, 23])).sum()
+    assert economy.log_text(1) == economy.log_text(1) != economy.log_text(2)
+
+
+def test_a_log_of_ones_own_is_replayed(tmp_path):
+    path = tmp_path / "own.swf"
+    path.write_text(economy.log_text(4, hours=2, jobs=30))
+    seed = np.random.SeedSequence(0, spawn_key=(0,))
+    log, drawn = economy.replay_of(str(path), seed, interval=60.0, horizon=7200.0, domains=2)
+    assert len(log.requests) == 30
+    assert log.requests.attrs["synthesised"] == ["send", "recv", "deadline"]
+    assert log.servers.equals(drawn.servers)
+    before = economy.fingerprint(str(path))
+    path.write_text(economy.log_text(5, hours=2, jobs=30))
+    assert economy.fingerprint(str(path)) != before
+    with pytest.raises(InputError, match=r"none\.swf"):
+        economy.fingerprint(str(tmp_path / "none.swf"))
+
+
+def test_traffic_of_figure_1(study):
+    o = direct(0, 60.0, Scheduler(max_fallbacks=1))
+    n = diagrams.traffic(o)
+    assert n["submissions"] == n["requests"] + n["fallbacks"] == len(o.attempts)
+    assert n["links"] == 12
+
+
+# ----------------------------------------------------------------------- claims and readings
+
+
+def test_every_claim_has_a_measure_and_a_verdict(study):
+    listed = load_claims(KEY)
+    assert all(hasattr(claims, claim.measure) for claim in listed)
+    names = [verdict.claim.id.removeprefix(f"{KEY}-") for verdict in study.verdicts]
+    assert {int(name.rstrip("ab")) for name in names} == set(range(1, 13))
+    assert all(verdict.word != "cannot be checked" for verdict in study.verdicts)
+
+
+def test_other_readings_are_one_switch_each():
+    known = switches_known()
+    assert alternatives()[0] == {}
+    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
+    names = [name_of(switches) for switches in alternatives()]
+    assert len(set(names)) == len(names)
+    assert all(switches in alternatives() for switches in SOME_READINGS)
+    assert all(bricks.Study(reading=switches).switches == switches for switches in alternatives())
+    split = runs.split_switches({"load": "util", "H": 0.5, "exclude_rejecting": True})
+    assert split == (Reading(load="util"), {"H": 0.5}, {"exclude_rejecting": True})
+
+
+def test_the_heat_map_begins_with_the_scorecard(study):
+    table = study.by_reading
+    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
+    assert table["default"].to_dict() == {key: own[key] for key in table.index}
+    assert table.columns.tolist() == ["default", *map(name_of, SOME_READINGS)]
+    assert len(table) == len([c for c in load_claims(KEY) if c.measure in claims.BY_READING])
+
+
+def test_schedulers_of_legends():
+    assert runs.scheduler_of(Kind("D-0.7", 1, 2)) == Scheduler(
+        "deadline", opt=0.7, load_correction=True, max_fallbacks=2
+    )
+    assert {runs.version(*v) for v in runs.VERSIONS.values()} == set(runs.VERSIONS)
+    assert all(callable(runs.scheduler_of(Kind(name)).algorithm) for name in runs.TUNERS)
+    with pytest.raises(InputError, match="Lazy"):
+        runs.scheduler_of(Kind("Lazy"))
+
+
+def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
+    frames = []
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch)
+        for jobs, place in ((1, "one"), (2, "two")):
+            patch.setenv("DLSIM_CACHE", str(tmp_path / place))
+            frames.append(bricks.Study(runs=2, jobs=jobs, **SMALL).main.to_csv())
+    assert frames[0] == frames[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"scale": "huge"}, "huge"),
+        ({"runs": -1}, "-1"),
+        ({"intervals": ()}, "intervals"),
+        ({"intervals": (0.0,)}, "interval"),
+        ({"opts": (0.5,)}, "opts"),
+        ({"opts": (0.5, 1.5)}, "opt"),
+        ({"fallbacks": (0, 1)}, "fallbacks"),
+        ({"domains": 0}, "domains"),
+        ({"nodes": (5,)}, "nodes"),
+        ({"reading": {"laod": "util"}}, "laod"),
+        ({"reading": {"load": "guessed"}}, "guessed"),
+        ({"reading": {"H": 2.0}}, "H"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+    with pytest.raises(InputError, match=named):
+        bricks.Study(**wrong)
+
+
+# ----------------------------------------------------------------------- pictures
+
+
+def test_every_figure_leaves_picture_and_numbers(study):
+    for name in bricks.__all__:
+        if name.startswith(("fig", "table", "verdicts")):
+            assert getattr(bricks, name)(study) is not None
+    pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
+    tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
+    names = (
+        "fig1 fig2 fig3 fig4 fig5 fig6 paired magnitude drivers correction pareto economy replay "
+        "background readings"
+    )
+    assert pictures == {f"{KEY}-{name}" for name in names.split()}
+    assert tables == pictures | {f"{KEY}-{name}" for name in ("table1", "tuning", "claims")}
+    folder = study.results.folder / "data"
+    table = pd.read_csv(folder / f"{KEY}-fig3.csv")
+    rows = study.main.query("interval == 60 and policy == 'D-0.5' and corrected == 0")
+    row = table.query("interval == 60 and policy == 'D-0.5' and version == 'x/F'")
+    want = rows[rows["fallbacks"] == 1]["failure"].mean()
+    assert row["estimate"].item() == pytest.approx(want)
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch, study):
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = Path(__file__).parents[1] / "notebooks" / f"60-{KEY}.ipynb"
+    given = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL.items()}
+    out = tmp_path / "results"
+    given |= {"intervals": [120], "domains": 1, "runs": 2, "out": str(out)}
+    done = run_notebook(source, tmp_path / "60.ipynb", given)
+    assert done.is_file()
+    assert (out / "data" / f"{KEY}-claims.csv").is_file()
+    assert len(list((out / "figures").glob("*.png"))) == 15

@@ -1,0 +1,182 @@
+"""LAN and WAN trees: which links a transfer crosses, from graphs and hand cases."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlsim.bricks import Environment, topology
+from dlsim.errors import InputError
+
+
+def names(made, source, target):
+    return made.links["name"].iloc[list(made.path(source, target))].tolist()
+
+
+def test_two_level_tree_crosses_lan_wan_core_wan_lan():
+    made = topology.two_level(3)
+    assert names(made, 1, 1) == ["1 LAN up", "1 LAN down"]
+    assert names(made, 2, 0) == ["2 LAN up", "2 WAN up", "0 WAN down", "0 LAN down"]
+    assert made.links["kind"].tolist() == ["lan", "lan", "wan", "wan"] * 3
+    # link 4 d + k belongs to entry [d, k] of traces of shape (domains, 4, steps)
+    assert made.links["name"][4 * 2 + 3] == "2 WAN down"
+
+
+@pytest.mark.parametrize("domains", [1, 2, 5])
+def test_two_level_is_the_tree_that_its_name_says(domains):
+    made = topology.two_level(domains)
+    core = 2 * domains
+    parents = [v + 1 if v % 2 == 0 else core for v in range(core)] + [-1]
+    general = topology.tree(parents, range(0, core, 2))
+    pd.testing.assert_frame_equal(made.paths, general.paths)
+    columns = ["kind", "direction", "vertex"]
+    pd.testing.assert_frame_equal(made.links[columns], general.links[columns])
+    flat = topology.balanced([domains])
+    pairs = list(itertools.product(range(domains), repeat=2))
+    assert [kinds(flat, *pair) for pair in pairs] == [kinds(made, *pair) for pair in pairs]
+
+
+def kinds(made, source, target):
+    rows = made.links.iloc[list(made.path(source, target))]
+    return list(zip(rows["kind"], rows["direction"], strict=True))
+
+
+def test_regional_link_is_not_crossed_within_the_region():
+    made = topology.balanced([2, 2])
+    assert [kind for kind, _ in kinds(made, 0, 1)] == ["lan", "wan", "wan", "lan"]
+    assert [kind for kind, _ in kinds(made, 0, 2)] == ["lan", *["wan"] * 4, "lan"]
+    assert [kind for kind, _ in kinds(made, 3, 3)] == ["lan", "lan"]
+
+
+@given(st.data())
+def test_paths_are_the_shortest_ways_through_the_graph(data):
+    above = [data.draw(st.integers(0, router - 1)) for router in range(1, 7)]
+    hosts = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=7))
+    parents = [-1, *above, *hosts]
+    leaves = range(7, 7 + len(hosts))
+    made = topology.tree(parents, leaves)
+    graph = nx.DiGraph()
+    for vertex, (up, down) in made.links.groupby("vertex").indices.items():
+        graph.add_edge(vertex, parents[vertex], link=int(up))
+        graph.add_edge(parents[vertex], vertex, link=int(down))
+    for (a, source), (b, target) in itertools.product(enumerate(leaves), repeat=2):
+        there = [source, parents[source], source]
+        way = there if a == b else nx.shortest_path(graph, source, target)
+        wanted = [graph.edges[edge]["link"] for edge in itertools.pairwise(way)]
+        assert list(made.path(a, b)) == wanted
+
+
+def test_random_trees_belong_to_their_seeds():
+    made = topology.random_tree(6, 4, seed=1)
+    assert made.links["kind"].value_counts().to_dict() == {"lan": 12, "wan": 6}
+    pd.testing.assert_frame_equal(made.paths, topology.random_tree(6, 4, seed=1).paths)
+    assert not made.paths.equals(topology.random_tree(6, 4, seed=2).paths)
+
+
+def test_tables_make_the_same_topology():
+    made = topology.balanced([2, 3])
+    again = topology.from_paths(made.links, made.paths.sample(frac=1, random_state=1))
+    pd.testing.assert_frame_equal(again.paths, made.paths)
+    assert again.domains == 6
+
+
+def test_environment_takes_the_paths_of_a_tree():
+    made = topology.balanced([2, 1])
+    parts = {
+        "servers": pd.DataFrame({"domain": [0], "performance": [100.0]}),
+        "clients": pd.DataFrame({"domain": [1]}),
+        "requests": pd.DataFrame(
+            {"time": [0.0], "client": [0], "send": [1.0], "recv": [1.0], "work": [1.0],
+             "deadline": [9.0]}
+        ),
+    }  # fmt: skip
+    traces = np.full((len(made.links), 2), 10.0)
+    for paths in (made, made.paths):
+        env = Environment(**parts, traces=traces, step=1.0, paths=paths)
+        assert env.topology.path(1, 0) == made.path(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: topology.tree([1, 0], [0]), "one root"),
+        (lambda: topology.tree([1, 0, -1], [2]), "leaf 2"),
+        (lambda: topology.tree([1, 2, 1, -1], [0]), "circle"),
+        (lambda: topology.tree([1, -1], [1]), "leaf 1"),
+        (lambda: topology.tree([1, -1], [0, 0]), "leaf 0"),
+        (lambda: topology.tree([1, 2, -1], [1]), "leaf 1"),
+        (lambda: topology.tree([5, -1], [0]), "parents"),
+        (lambda: topology.tree([0.5, -1], [0]), "parents"),
+        (lambda: topology.tree([1, -1], [7]), "leaves"),
+        (lambda: topology.two_level(0), "domains"),
+        (lambda: topology.two_level(10**6), "hops"),
+        (lambda: topology.balanced([2, 0]), "fanouts"),
+        (lambda: topology.random_tree(0, 1), "domains and routers"),
+        (lambda: topology.random_tree(2, 2, seed=-1), "seed"),
+        (lambda: topology.alternate([2, -1]), "counts"),
+    ],
+)
+def test_what_is_no_tree_is_refused(call, said):
+    with pytest.raises(InputError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.drop(columns="hop"), "got no hop"),
+        (lambda t: t[t["source"] != 1], "no path from domain 1"),
+        (lambda t: t.assign(link=t["link"] + 1), "link"),
+        (lambda t: pd.concat([t, t.iloc[:1]]), "twice"),
+        (lambda t: t.assign(source=-1), "source and target"),
+        (lambda t: t[(t["source"] != 1) | (t["target"] != 1)], "no path from domain 1 to 1"),
+        (lambda t: t.replace({"source": {1: 30_000}}), "no path from domain 0 to 2"),
+    ],
+)
+def test_tables_that_are_no_topology_are_refused(change, said):
+    made = topology.two_level(2)
+    with pytest.raises(InputError, match=said):
+        topology.from_paths(made.links, change(made.paths))
+
+
+def test_means_fill_the_ranges_of_table_1():
+    made = topology.two_level(500)
+    means = topology.draw_means(made, seed=3)
+    for kind, (low, high) in {"lan": (50, 100), "wan": (500, 1000)}.items():
+        drawn = means[(made.links["kind"] == kind).to_numpy()]
+        assert low <= drawn.min() < low + 0.02 * (high - low)
+        assert high - 0.02 * (high - low) < drawn.max() <= high
+        # 1000 uniform draws: standard error of the mean (high - low) / sqrt(12000)
+        assert abs(drawn.mean() - (low + high) / 2) < 4 * (high - low) / 12000**0.5
+    again = topology.draw_means(made, seed=3)
+    assert again.tobytes() == means.tobytes()
+    assert not np.array_equal(means, topology.draw_means(made, seed=4))
+    fewer = topology.draw_means(topology.two_level(7), seed=3)
+    assert np.array_equal(fewer, means[: len(fewer)])
+
+
+@pytest.mark.parametrize("ranges", [{"lan": (0, 1)}, {"wan": (5, 4)}, {"lan": (1, np.inf)}])
+def test_means_without_a_range_are_refused(ranges):
+    with pytest.raises(InputError, match=next(iter(ranges))):
+        topology.draw_means(topology.two_level(2), **ranges)
+
+
+def test_means_need_kinds():
+    made = topology.two_level(2)
+    bare = topology.from_paths(made.links[["name"]], made.paths)
+    with pytest.raises(InputError, match="kind"):
+        topology.draw_means(bare)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_every_second_node_is_a_server(counts):
+    servers, clients = topology.alternate(counts)
+    assert len(clients) - len(servers) in (0, 1)
+    both = np.bincount(np.concatenate([servers, clients]), minlength=len(counts))
+    assert both.tolist() == counts
+    for domain in range(len(counts)):
+        assert abs((servers == domain).sum() - (clients == domain).sum()) <= 1

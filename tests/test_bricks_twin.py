@@ -1,0 +1,356 @@
+"""The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
+
+import random
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler, simulate, topology
+from tests.strategies import SCALE
+from tests.twins import bricks as twin
+
+# ---------------------------------------------------------------- two simulators, one shape
+
+
+def by_engine(env, scheduler, reading):
+    table = simulate(env, scheduler, reading=reading).requests
+    return list(zip(table["server"], table["fallbacks"], table["completion"], strict=True))
+
+
+def by_twin(env, scheduler, reading):
+    requests = twin.simulate(env, scheduler, reading)
+    return [(r.server, r.fallbacks, r.completion) for r in requests]
+
+
+SIMULATORS = pytest.mark.parametrize("run", [by_engine, by_twin])
+
+
+def environment(performance, requests, traces=75.0, *, step=10.0, **more):
+    """One domain, one client, all servers there; `traces` for each link."""
+    columns = ["time", "send", "recv", "work", "deadline"]
+    table = pd.DataFrame(requests, columns=columns, dtype=float).assign(client=0)
+    row = np.atleast_1d(np.asarray(traces, dtype=float))
+    return Environment(
+        servers=pd.DataFrame({"domain": 0, "performance": performance}),
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.broadcast_to(row, (1, 4, len(row))),
+        step=step,
+        requests=table,
+        **more,
+    )
+
+
+# ---------------------------------------------------------------- hand cases (exact)
+
+
+@SIMULATORS
+def test_one_request_on_idle_links(run):
+    env = environment([300.0], [(0, 750, 1500, 300_000, 1030)])
+    assert run(env, Scheduler("greedy"), Reading()) == [(0, 0, 1030.0)]
+    out = simulate(env, Scheduler("greedy"))
+    assert not out.requests["missed"].any()
+    late = environment([300.0], [(0, 750, 1500, 300_000, 1029.999)])
+    assert simulate(late, Scheduler("greedy")).failure_rate > 0
+
+
+@SIMULATORS
+@pytest.mark.parametrize(
+    ("time", "data", "end"), [(0, 1250, 15.0), (0, 1000, 10.0), (5, 600, 12.0), (25, 100, 27.0)]
+)
+@pytest.mark.parametrize("steps", [2, 9])
+def test_transfer_follows_its_trace_and_holds_the_last_value(run, time, data, end, steps):
+    row = [100.0] + [50.0] * (steps - 1)
+    there = environment([1.0], [(time, data, 0, 0, 99)], row)
+    assert run(there, Scheduler(), Reading()) == [(0, 0, end)]
+    back = environment([1.0], [(time, 0, data, 0, 99)], row)
+    assert run(back, Scheduler(), Reading()) == [(0, 0, end)]
+
+
+@SIMULATORS
+@pytest.mark.parametrize(
+    ("scheduler", "server"),
+    [
+        (Scheduler("deadline", opt=1.0), 1),
+        (Scheduler("deadline", opt=0.8), 1),  # Diff = 0 qualifies
+        (Scheduler("deadline", opt=0.79), 2),
+        (Scheduler("deadline", opt=0.5), 3),
+        (Scheduler("deadline", opt=0.3), 3),  # none fits
+        (Scheduler("greedy"), 3),
+    ],
+)
+@pytest.mark.parametrize("start", [0.0, 0.1, 86_399.7])
+def test_deadline_takes_the_slowest_that_fits(run, scheduler, server, start):
+    performance = [100.0, 200.0, 300.0, 500.0]
+    env = environment(performance, [(start, 750, 750, 60_000, start + 400)])
+    time = 20 + 60_000 / performance[server]
+    ((chosen, fallbacks, completion),) = run(env, scheduler, Reading())
+    assert (chosen, fallbacks) == (server, 0)
+    assert completion == pytest.approx(start + time, rel=1e-12)
+
+
+@SIMULATORS
+@pytest.mark.parametrize(
+    ("correct", "done"),
+    [(False, [(0, 100.0), (0, 200.0), (0, 300.0)]), (True, [(0, 100.0), (0, 200.0), (1, 202.0)])],
+)
+def test_load_correction_sees_what_a_blind_monitor_does_not(run, correct, done):
+    env = environment([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
+    scheduler = Scheduler("greedy", load_correction=correct, pload=1)
+    found = run(env, scheduler, Reading(load="ext"))
+    assert [(server, end) for server, _, end in found] == done
+
+
+@SIMULATORS
+def test_background_jobs_wait_in_the_same_line(run):
+    env = environment(
+        [100.0], [(10.2, 0, 0, 100, 99)], background=[[9.9, 10.0]], background_work=50.0
+    )
+    ((_, _, end),) = run(env, Scheduler(), Reading())
+    assert end == pytest.approx(11.9, rel=1e-12)
+
+
+@SIMULATORS
+@pytest.mark.parametrize(("network", "end"), [("packet", 1.3), ("fluid", 1.0)])
+def test_packets_pass_four_links_one_by_one(run, network, end):
+    env = Environment(
+        servers=pd.DataFrame({"domain": [1], "performance": [1.0]}),
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.full((2, 4, 1), 100.0),
+        step=10.0,
+        requests=pd.DataFrame(
+            {"time": [0.0], "client": 0, "send": 100.0, "recv": 0.0, "work": 0.0, "deadline": 9.0}
+        ),
+        packet=10.0,
+    )
+    ((_, _, done),) = run(env, Scheduler(), Reading(network=network))
+    assert done == pytest.approx(end, rel=1e-12)
+
+
+# Input there after 10 s, 40 s of work, result back in 10 s: 60 s, of which 50 are left at the
+# arrival. Refused with a deadline below 60; counted from the arrival, T_send is in it twice,
+# so that below 70. The one server is chosen again and again.
+@SIMULATORS
+@pytest.mark.parametrize(
+    ("most", "strict", "time", "deadline", "fallbacks"),
+    [
+        (0, True, "at_submit", 59, 0),
+        (0, False, "at_submit", 59, 0),
+        (1, True, "at_submit", 59, 1),
+        (1, False, "at_submit", 59, 2),
+        (3, True, "at_submit", 59, 3),
+        (3, True, "at_submit", 60, 0),
+        (3, True, "at_arrival", 60, 3),
+        (3, True, "at_arrival", 70, 0),
+    ],
+)
+def test_fallback_counts(run, most, strict, time, deadline, fallbacks):
+    env = environment([100.0], [(0, 750, 750, 4_000, deadline)])
+    reading = Reading(fallback_strict=strict, fallback_time=time)
+    scheduler = Scheduler("greedy", max_fallbacks=most)
+    ((_, found, end),) = run(env, scheduler, reading)
+    assert (found, end) == (fallbacks, pytest.approx(60.0 + 10 * fallbacks, rel=1e-12))
+
+
+@SIMULATORS
+@pytest.mark.parametrize(("exclude", "server"), [(False, 0), (True, 1)])
+def test_the_rejecting_server_may_be_excluded(run, exclude, server):
+    env = environment([100.0, 50.0], [(0, 750, 750, 4_000, 59)])
+    scheduler = Scheduler("greedy", max_fallbacks=1, exclude_rejecting=exclude)
+    ((found, fallbacks, _),) = run(env, scheduler, Reading())
+    assert (found, fallbacks) == (server, 1)
+
+
+# ---------------------------------------------------------------- random instances
+
+
+def draw_environment(source, data=False, loads=False):
+    """A small environment: equal servers, equal times and exact fits are frequent."""
+    pick, whole = source.choice, source.randint
+    domains = whole(1, 3)
+    general = source.random() < 0.3
+    made = topology.random_tree(domains, whole(1, 3), whole(0, 999)) if general else None
+    step, steps = pick([0.1, 1.0, 2.5, 10.0]), whole(1, 40)
+    levels = pick([[50], [10, 20, 50], [5, 50, 51.3], [0, 10, 100]])
+    shape = (len(made.links), steps) if general else (domains, 4, steps)
+    traces = np.array([pick(levels) for _ in range(int(np.prod(shape)))], float).reshape(shape)
+    traces[..., -1] = np.maximum(traces[..., -1], 10)
+    servers = [(whole(0, domains - 1), pick([50, 100, 100, 200, 300])) for _ in range(whole(1, 5))]
+    clients = [whole(0, domains - 1) for _ in range(whole(1, 3))]
+    now, rows = 0.0, []
+    for _ in range(whole(1, 14)):
+        now += pick([0, 0, whole(0, 40) / 4, source.random() * 5])
+        send, recv = (pick([0, 10, 100, 25.5, whole(0, 400) / 4]) for _ in range(2))
+        work = pick([0, 100, 1000, 1000, whole(1, 4000)])
+        best = (send + recv) / 50 + work / pick(servers)[1]
+        deadline = now + best * pick([0.5, 1, 1.25, 2, 3, 5])
+        rows.append((now, whole(0, len(clients) - 1), send, recv, work, deadline))
+    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    background, background_work = arrivals_of(source, len(servers), 50)
+    more = {}
+    if data:
+        more["link_background"], more["link_data"] = arrivals_of(source, traces.size // steps, 10)
+    if loads:
+        more["load_traces"] = np.array(
+            [[pick([0, 0.1, 1, 0.25]) for _ in range(steps)] for _ in servers]
+        )
+    return Environment(
+        servers=pd.DataFrame(servers, columns=["domain", "performance"]),
+        clients=pd.DataFrame({"domain": clients}),
+        traces=traces,
+        step=step,
+        requests=pd.DataFrame(rows, columns=columns),
+        background=background,
+        background_work=background_work,
+        server_load=pick([0.0, 0.1, 0.3]),
+        paths=made,
+        packet=pick([1.0, 10.0, 7.5, 64.0]),
+        **more,
+    )
+
+
+def arrivals_of(source, queues, size):
+    """Arrival times per queue, many of them at whole seconds, and sizes."""
+    horizon, gap = source.choice([0, 10, 100]), source.choice([0.5, 2, 10])
+    count = int(horizon / gap)
+    grid = source.random() < 0.5
+    draws = [[source.random() * horizon for _ in range(count)] for _ in range(queues)]
+    times = [sorted(float(round(t)) if grid else t for t in row) for row in draws]
+    if source.random() < 0.5:
+        return times, float(size)
+    return times, [[float(source.randint(0, 2 * size)) for _ in row] for row in times]
+
+
+def mean_of_two(window):
+    return window[:, -2:].mean(axis=1)
+
+
+def least_promised(view):
+    return int(np.argmin(view.ours / view.performance))
+
+
+OF_SCHEDULER = {
+    "algorithm": ("greedy", "deadline", "deadline", least_promised),
+    "opt": (0.3, 0.5, 0.79, 0.8, 1.0),
+    "load_correction": (False, True),
+    "pload": (1.0, 0.5, 2.0),
+    "max_fallbacks": (0, 1, 3),
+    "exclude_rejecting": (False, True),
+    "correct_links": (False, True),
+    "fallback_slack": (0.0, 2.0, 10.0),
+}
+OF_READING = {
+    **{name: options for name, options in SWITCHES.items() if name != "cost"},
+    "predictor": (*SWITCHES["predictor"], mean_of_two),
+    "probe": (1.0, 0.5, 5.0, 7.3, 60.0),
+}
+OF_ENVIRONMENT = {"data": (False, True), "loads": (False, True)}
+
+
+def draw(table, source, often=0.5):
+    """Choose for every switch; the default (the first option) as often as not."""
+    return {
+        name: options[0] if source.random() < often else source.choice(options)
+        for name, options in table.items()
+    }
+
+
+def agree(env, scheduler, reading):
+    case = (env, Scheduler(**scheduler), Reading(**reading))
+    wanted, found = by_twin(*case), by_engine(*case)
+    for row, (a, b) in enumerate(zip(wanted, found, strict=True)):
+        assert a[:2] == b[:2], f"request {row}: twin {a}, engine {b}; {case[1:]}"
+        assert a[2] == pytest.approx(b[2], rel=1e-9), f"request {row}; {case[1:]}"
+
+
+def test_every_switch_of_the_engine_is_compared():
+    assert set(OF_READING) | {"cost"} == {field.name for field in fields(Reading)}
+    assert set(OF_SCHEDULER) == {field.name for field in fields(Scheduler)}
+
+
+TABLES = {"scheduler": OF_SCHEDULER, "reading": OF_READING, "world": OF_ENVIRONMENT}
+ALONE = [
+    (kind, name, option)
+    for kind, table in TABLES.items()
+    for name, options in table.items()
+    for option in dict.fromkeys(options)
+]
+
+
+def told(value):
+    return getattr(value, "__name__", str(value))
+
+
+#: What has to be on for a switch to act.
+NEEDS = {
+    "opt": {"algorithm": "deadline"},
+    "pload": {"load_correction": True},
+    "corrected_until": {"load_correction": True},
+    "exclude_rejecting": {"max_fallbacks": 3},
+}
+
+
+def alone(name, seed):
+    """A drawn environment and a base of switches on which one of them can act."""
+    source = random.Random(repr((name, seed)))
+    scheduler = {"algorithm": source.choice(["greedy", "deadline"]), "opt": 0.8}
+    scheduler |= {"max_fallbacks": 2, **NEEDS.get(name, {})}
+    return source, scheduler, {"probe": source.choice([0.5, 1.0, 5.0])}
+
+
+@pytest.mark.parametrize(("kind", "name", "option"), ALONE, ids=told)
+def test_engine_equals_twin_switch_by_switch(kind, name, option):
+    for seed in range(max(2, round(6 * SCALE))):
+        source, scheduler, reading = alone(name, seed)
+        base = {"scheduler": scheduler, "reading": reading, "world": {}}
+        base[kind][name] = option
+        env = draw_environment(source, **base["world"])
+        agree(env, base["scheduler"], base["reading"])
+
+
+def changes(kind, name, option, seed):
+    """Whether an option other than the default makes another run."""
+    source, scheduler, reading = alone(name, seed)
+    usual = TABLES[kind][name][0]
+    env, runs = draw_environment(source), []
+    for value in (usual, option):
+        base = {"scheduler": dict(scheduler), "reading": dict(reading)}
+        base[kind][name] = value
+        case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
+        runs.append(by_twin(env, *case))
+    return runs[0] != runs[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "option"),
+    [case for case in ALONE if case[0] != "world" and case[2] != TABLES[case[0]][case[1]][0]],
+    ids=told,
+)
+def test_every_option_acts_on_these_instances(kind, name, option):
+    assert any(changes(kind, name, option, seed) for seed in range(40))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_engine_equals_twin_on_random_combinations(block):
+    for seed in range(max(3, round(30 * SCALE))):
+        source = random.Random(repr(("any", block, seed)))
+        scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
+        env = draw_environment(source, **draw(OF_ENVIRONMENT, source, often=0.7))
+        agree(env, scheduler, reading)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "reading"),
+    [
+        ({}, {}),
+        ({"server_background": "trace"}, {"load": "util", "predictor": "adaptive"}),
+        ({"link_background": "data"}, {"network": "packet", "load": "queue"}),
+        ({"link_background": "data", "topology": topology.balanced([2, 2])}, {"probe": 7.0}),
+    ],
+)
+def test_engine_equals_twin_on_drawn_environments(drawn, reading):
+    sizes = {"work_range": (1e3, 3e5), "packet": 50.0, "link_data": 100.0}
+    env = Environment.random(3, 5, horizon=1200.0, domains=4, **sizes, **drawn)
+    scheduler = {"algorithm": "deadline", "opt": 0.8, "max_fallbacks": 2, "load_correction": True}
+    agree(env, scheduler, reading)
