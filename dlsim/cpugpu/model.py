@@ -7,12 +7,11 @@ K. Hazelwood, K. Skadron, A4MMC 2011; V. Ravi, M. Becchi, W. Jiang, G. Agrawal,
 S. Chakradhar, CCGrid 2012.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from numbers import Real
 from typing import Any, NamedTuple, Self
 
+from dlsim.cpugpu.given import need_number, need_option, need_whole
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 
@@ -20,56 +19,6 @@ from dlsim.errors import InputError
 CLASSES = ("gpu", "cpu")
 #: Most devices of one class.
 MOST_DEVICES = 10_000
-
-
-def choose(what: str, value: object, options: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known options.
-
-    Parameters
-    ----------
-    what : str
-        Name of the field, for the message.
-    value : object
-        What was asked for.
-    options : tuple of str
-        What is known.
-
-    Raises
-    ------
-    InputError
-        If `value` is not among `options`.
-    """
-    if not isinstance(value, str) or value not in options:
-        raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
-
-
-def check_number(
-    what: str, value: object, low: float, high: float = math.inf, whole: bool = False
-) -> None:
-    """Refuse what is no finite number between two limits.
-
-    Parameters
-    ----------
-    what : str
-        Name of the value, for the message.
-    value : object
-        Anything.
-    low, high : float
-        Least and largest value that is allowed.
-    whole : bool
-        Whether it must be a whole number.
-
-    Raises
-    ------
-    InputError
-        Naming the value and the limits.
-    """
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    good = good and low <= value <= high and math.isfinite(value)  # type: ignore[operator, arg-type]
-    if not good or (whole and value != int(value)):  # type: ignore[call-overload]
-        kind = "a whole number" if whole else "a finite number"
-        limit = f"of at least {low:g}" if math.isinf(high) else f"in {low:g}..{high:g}"
-        raise InputError(f"{what} must be {kind} {limit}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -99,8 +48,8 @@ class Machine:
     def __post_init__(self) -> None:
         """Refuse what is not a machine."""
         for name in ("cpus", "gpus"):
-            check_number(name, getattr(self, name), 0, MOST_DEVICES, whole=True)
-            object.__setattr__(self, name, int(getattr(self, name)))
+            count = need_whole(name, getattr(self, name), 0, MOST_DEVICES)
+            object.__setattr__(self, name, count)
         if self.cpus + self.gpus == 0:
             raise InputError("a machine needs a device, got cpus=0 and gpus=0")
 
@@ -339,15 +288,15 @@ class Policy:
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
         if not callable(self.rule):
-            choose("rule", self.rule, RULES)
+            need_option("rule", self.rule, RULES)
         for name, options in (
             ("target", TARGETS), ("take", TAKES),
             ("objective", OBJECTIVES), ("estimate", ESTIMATES),
         ):  # fmt: skip
-            choose(name, getattr(self, name), options)
-        check_number("min_samples", self.min_samples, 1, whole=True)
-        check_number("re_explore", self.re_explore, 0, whole=True)
-        check_number("bound", self.bound, 0, 1)
+            need_option(name, getattr(self, name), options)
+        need_whole("min_samples", self.min_samples)
+        need_whole("re_explore", self.re_explore, 0)
+        need_number("bound", self.bound, most=1.0)
         if not isinstance(self.steal, bool):
             raise InputError(f"steal must be True or False, got {self.steal!r}")
 
@@ -395,7 +344,7 @@ def policy_named(policy: str | Policy) -> tuple[str, Policy]:
     if isinstance(policy, Policy):
         known = [name for name, row in POLICIES.items() if row == policy]
         return (known[0] if known else str(getattr(policy.rule, "__name__", policy.rule))), policy
-    choose("policy", policy, tuple(POLICIES))
+    need_option("policy", policy, tuple(POLICIES))
     return policy, POLICIES[policy]
 
 
@@ -445,9 +394,9 @@ class Reading:
         for one in fields(self):
             value = getattr(self, one.name)
             if one.name in NUMBERS:
-                check_number(one.name, value, 0, NUMBERS[one.name])
+                need_number(one.name, value, most=NUMBERS[one.name])
             else:
-                choose(one.name, value, SWITCHES[one.name])
+                need_option(one.name, value, SWITCHES[one.name])
 
     @classmethod
     def of(cls, switches: Mapping[str, str | float]) -> Self:
@@ -472,7 +421,7 @@ class Reading:
             raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
         values: dict[str, Any] = {}
         for name, value in switches.items():
-            choose("reading switch", name, tuple(SWITCHES))
+            need_option("reading switch", name, tuple(SWITCHES))
             values[name] = _as_number(value) if name in NUMBERS else value
         return cls(**values)
 
