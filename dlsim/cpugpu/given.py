@@ -155,6 +155,13 @@ def need_columns(what: str, table: object, names: Sequence[str]) -> pd.DataFrame
     return table
 
 
+def _float(value: object) -> float:
+    try:
+        return float(value) if _is_number(value) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+
+
 def need_times(
     what: str, table: pd.DataFrame, name: str, positive: bool = False, absent: bool = False
 ) -> Floats:
@@ -183,7 +190,7 @@ def need_times(
     InputError
         Naming the first row whose value is no such time.
     """
-    column = pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=float, copy=True)
+    column = np.array([_float(value) for value in table[name].tolist()])
     given = table[name].isna().to_numpy()
     good = (np.isfinite(column) & ((column > 0) if positive else (column >= 0))) | (given & absent)
     if not good.all():
@@ -192,7 +199,7 @@ def need_times(
         other = ", or empty where there is no such version" if absent else ""
         raise InputError(
             f"{what}: {name} must be a finite time {rule}{other}; row {table.index[row]!r} has "
-            f"{table[name].iloc[row]!r}"
+            f"{table[name].tolist()[row]!r}"
         )
     return np.asarray(column, dtype=np.float64)
 
@@ -263,8 +270,8 @@ def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -
     ScheduleError
         Naming the rule and the first entry that breaks it.
     """
-    flags = np.atleast_1d(np.asarray(good, dtype=bool))
-    if not flags.all():
-        first = int(np.argmin(flags))
+    flags = np.atleast_1d(np.asarray(good, dtype=bool)).tolist()
+    if not all(flags):
+        first = flags.index(False)
         who = "" if labels is None else f": broken by {labels[first]!r}"
         raise ScheduleError(f"{rule}{who}")

@@ -97,7 +97,7 @@ class Adaptation:
         W of every round.
     fixed, unit : list of float
         True times a_i and b_i.
-    damping, noise : float
+    damping, noise, least : float
         As in `adapt_split`.
     """
 
@@ -107,6 +107,7 @@ class Adaptation:
     unit: list[Any]
     damping: Any
     noise: float
+    least: Any = 0
 
     @property
     def makespans(self) -> pd.Series:
@@ -141,6 +142,8 @@ class Adaptation:
         rate = (share / time).fillna(0.0)
         wanted = float(self.work) * rate.div(rate.sum(axis=1), axis=0)
         moved = float(self.damping) * share + (1 - float(self.damping)) * wanted
+        moved = moved.where(moved >= float(self.least), 0.0)
+        moved = float(self.work) * moved.div(moved.sum(axis=1), axis=0)
         follows = together(moved.iloc[:-1], share.iloc[1:]).all(axis=1)
         hold("the next shares follow the measured rates", follows, list(share.index[1:]))
 
@@ -152,12 +155,16 @@ def adapt_split(
     rounds: int = 10,
     start: Sequence[Any] | None = None,
     damping: Any = 0,
+    least: Any = 0,
     noise: float = 0.0,
     seed: int = 0,
 ) -> Adaptation:
     r"""Adjust shares round after round to the measured rates :math:`x_i / t_i`.
 
     .. math:: x_i' = \lambda x_i + (1 - \lambda)\, W \frac{x_i / t_i}{\sum_j x_j / t_j}
+
+    Taken literally (``least=0``) a device whose start-up a_i exceeds the ideal T keeps an
+    ever smaller share and goes on to cost a_i: the rounds then approach max(T, a_i), not T.
 
     Parameters
     ----------
@@ -172,6 +179,9 @@ def adapt_split(
         measured again.
     damping : float
         :math:`\lambda` in [0, 1): how much of the old share is kept.
+    least : float
+        A share below it is given back for good, to the other devices in proportion; at
+        most an equal share.
     noise : float
         Coefficient of variation of the log-normal noise (mean 1) of every measured time.
     seed : int
@@ -198,6 +208,10 @@ def adapt_split(
         raise InputError("damping must be below 1, got 1: the shares would never move")
     devices = _devices(fixed, unit)
     share = _first_shares(work, len(devices), start)
+    if need_number("least", least) * len(devices) > work:
+        raise InputError(
+            f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
+        )
     factors = _noise(need_whole("rounds", rounds), len(devices), noise, seed)
     rows = []
     for number, factor in enumerate(factors):
@@ -205,14 +219,21 @@ def adapt_split(
             (a + b * x) * f if x else 0 for (a, b), x, f in zip(devices, share, factor, strict=True)
         ]
         rows += [(number, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
-        rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
-        whole = sum(rate)
-        share = [
-            damping * x + (1 - damping) * (work * r / whole)
-            for x, r in zip(share, rate, strict=True)
-        ]
+        share = _next_shares(work, share, time, damping, least)
     table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
-    return Adaptation(table, work, list(fixed), list(unit), damping, noise)
+    return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)
+
+
+def _next_shares(work: Any, share: list[Any], time: list[Any], damping: Any, least: Any) -> Any:
+    rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
+    whole = sum(rate)
+    moved = [
+        damping * x + (1 - damping) * (work * r / whole) for x, r in zip(share, rate, strict=True)
+    ]
+    if not least:
+        return moved
+    kept = [x if x >= least else 0 for x in moved]
+    return [work * x / sum(kept) for x in kept]
 
 
 def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[Any]:

@@ -1,17 +1,42 @@
 """What came of a pipeline: its operations, what they hid, and whether they are valid."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, not_after, together
+from dlsim.cpugpu.given import hold, near
 
 if TYPE_CHECKING:
     from dlsim.cpugpu.operations import Gpu, Operation
 
+_STAGES = ("read", "h2d", "map", "d2h", "write")
 _COPIES = ("h2d", "d2h")
+_DISK = ("read", "write")
+
+Rule = tuple[str, list[bool]]
+
+
+class Op(NamedTuple):
+    """A row of `Timeline.ops`.
+
+    Attributes
+    ----------
+    chunk, stage, gpu, stream, engine : int or str
+        What runs where.
+    start, end : float or Fraction
+        When.
+    """
+
+    chunk: int
+    stage: str
+    gpu: int
+    stream: int
+    engine: str
+    start: Any
+    end: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,97 +105,101 @@ class Timeline:
         ScheduleError
             Naming the first rule that does not hold and an operation that breaks it.
         """
-        ops = self.ops.assign(
-            start=self.ops["start"].astype(float), end=self.ops["end"].astype(float)
-        )
-        self._check_chunks(ops)
-        self._check_engines(ops)
-        self._check_order(ops)
-        self._check_prompt(ops)
+        ops = [Op(*row) for row in zip(*(self.ops[c].tolist() for c in Op._fields), strict=True)]
+        names = [(op.chunk, op.stage) for op in ops]
+        for rule, good in self._rules(ops):
+            hold(rule, good, names if len(good) == len(ops) else None)
 
-    def _grid(self, ops: pd.DataFrame, column: str) -> pd.DataFrame:
-        """Return chunk by stage, in the order of the stages."""
-        stages = [s for s in ("read", "h2d", "map", "d2h", "write") if s in self.chunks.columns]
-        return ops.pivot(index="chunk", columns="stage", values=column)[stages]
+    def _rules(self, ops: "list[Op]") -> Iterator[Rule]:
+        stages = [stage for stage in _STAGES if stage in self.chunks.columns]
+        wanted = {(chunk, stage) for chunk in range(len(self.chunks)) for stage in stages}
+        at = {(op.chunk, op.stage): op for op in ops}
+        yield "every chunk passes every stage once", [at.keys() == wanted and len(at) == len(ops)]
+        times = {stage: self.chunks[stage].tolist() for stage in stages}
+        took = [near(op.start + times[op.stage][op.chunk], op.end) for op in ops]
+        yield "an operation takes the time given", took
+        yield "nothing starts before 0", [op.start >= 0 for op in ops]
+        yield "chunk i is on GPU i mod m", [op.gpu == op.chunk % self.gpus for op in ops]
+        turn = [op.stream == op.chunk // self.gpus % self.gpu.streams for op in ops]
+        yield "chunks take the streams in turn", turn
+        waits = [list(self._waits(op, stages)) for op in ops]
+        for rule in dict.fromkeys(rule for found in waits for rule, _ in found):
+            keys = [[key for name, key in found if name == rule] for found in waits]
+            over = [
+                all(_by(at[key].end, op.start) for key in mine)
+                for op, mine in zip(ops, keys, strict=True)
+            ]
+            yield rule, over
+        yield from self._alone(ops)
+        if self.gpu.queues != "hyper-q":
+            yield "an in-order queue is served in order", self._in_order(at)
+        yield "nothing idles that could work", self._prompt(ops, waits, at)
 
-    def _check_chunks(self, ops: pd.DataFrame) -> None:
-        names = _names(ops)
-        wanted = len(self.chunks) * len([s for s in self.chunks.columns if s in set(ops["stage"])])
-        once = ~ops.duplicated(["chunk", "stage"]).to_numpy()
-        hold("a chunk passes every stage once", once, names)
-        hold("no operation is left out", len(ops) == wanted)
-        hold("chunk i is on GPU i mod m", ops["gpu"] == ops["chunk"] % self.gpus, names)
-        stream = ops["chunk"] // self.gpus % self.gpu.streams
-        hold("chunks take the streams in turn", ops["stream"] == stream, names)
-        start, end = self._grid(ops, "start"), self._grid(ops, "end")
-        given = self.chunks[start.columns].to_numpy(dtype=float)
-        hold("nothing starts before 0", start.to_numpy().min(axis=1) >= 0, list(start.index))
-        took = together(start + given, end).all(axis=1)
-        hold("an operation takes the time given", took, list(start.index))
-        staged = not_after(end.iloc[:, :-1], start.iloc[:, 1:]).all(axis=1)
-        hold("a chunk's stages follow one another", staged, list(start.index))
-        for distance, last, first in self._distances(list(start.columns)):
-            free = not_after(end[last].to_numpy()[:-distance], start[first].to_numpy()[distance:])
-            rule = f"{first} of a chunk waits for {last} of the chunk {distance} before"
-            hold(rule, free, list(start.index[distance:]))
+    def _waits(self, op: "Op", stages: list[str]) -> "Iterator[tuple[str, Operation]]":
+        """Which operations must be over before one may start, and why."""
+        position = stages.index(op.stage)
+        if position:
+            yield "a chunk's stages follow one another", (op.chunk, stages[position - 1])
+        before = op.chunk - self.gpu.streams * self.gpus
+        if op.stage == "h2d" and before >= 0:
+            yield "a stream holds one chunk at a time", (before, "d2h")
+        before = op.chunk - self.buffers
+        if self.buffers and not position and before >= 0:
+            yield "a host buffer holds one chunk at a time", (before, stages[-1])
 
-    def _distances(self, stages: list[str]) -> list[tuple[int, str, str]]:
-        """Which earlier chunk must be out of the way: by stream, by host buffer."""
-        found = [(self.gpu.streams * self.gpus, "d2h", "h2d")]
-        if self.buffers:
-            found.append((self.buffers, stages[-1], stages[0]))
-        return [row for row in found if row[0] < len(self.chunks)]
-
-    def _check_engines(self, ops: pd.DataFrame) -> None:
-        """Nothing overlaps on a disk, a kernel engine, a copy engine, or behind pageable memory."""
-        copies = ops["stage"].isin(_COPIES)
-        disk = ops["stage"].isin(("read", "write"))
-        alone = {
-            "the disk serves one chunk at a time": (ops[disk], []),
-            "a GPU computes one chunk at a time": (ops[ops["stage"] == "map"], ["gpu"]),
-            "a direction carries one copy at a time": (ops[copies], ["gpu", "stage"]),
-        }
+    def _alone(self, ops: "list[Op]") -> Iterator[Rule]:
+        """What cannot overlap on the disk and on a GPU."""
+        disk = [op for op in ops if op.stage in _DISK]
+        kernels = [op for op in ops if op.stage == "map"]
+        copies = [op for op in ops if op.stage in _COPIES]
+        yield "the disk serves one chunk at a time", _apart(disk, lambda op: "disk")
+        yield "a GPU computes one chunk at a time", _apart(kernels, lambda op: op.gpu)
+        rule = "a direction carries one copy at a time"
+        yield rule, _apart(copies, lambda op: (op.gpu, op.stage))
         if self.gpu.copy_engines == 1:
-            alone["one copy engine carries one copy at a time"] = (ops[copies], ["gpu"])
+            yield "one copy engine carries one copy at a time", _apart(copies, lambda op: op.gpu)
         if not self.gpu.pinned:
-            alone["pageable copies overlap with nothing on the GPU"] = (ops[~disk], ["gpu"])
-        for rule, (rows, by) in alone.items():
-            for _, group in rows.groupby(by) if by else [((), rows)]:
-                line = group.sort_values(["start", "end"])
-                ends, starts = line["end"].to_numpy()[:-1], line["start"].to_numpy()[1:]
-                hold(rule, not_after(ends, starts), _names(line)[1:])
+            rule = "pageable copies overlap with nothing on the GPU"
+            yield rule, _apart([*copies, *kernels], lambda op: op.gpu)
 
-    def _check_order(self, ops: pd.DataFrame) -> None:
-        """In-order queues start their operations in the order of issue."""
-        if self.gpu.queues == "hyper-q":
-            return
-        place = {operation: i for i, operation in enumerate(self.issue)}
-        mine = ops[ops["stage"].isin(("h2d", "map", "d2h"))]
-        mine = mine.assign(place=[place[pair] for pair in _names(mine)]).sort_values("place")
-        by = "engine" if self.gpu.queues == "per-engine" else "gpu"
-        for _, line in mine.groupby(by):
-            starts = line["start"].to_numpy()
-            hold("a queue is served in order", not_after(starts[:-1], starts[1:]), _names(line)[1:])
+    def _in_order(self, at: "dict[Operation, Op]") -> list[bool]:
+        last: dict[Any, Any] = {}
+        good = []
+        for key in self.issue:
+            op = at[key]
+            lane = op.engine if self.gpu.queues == "per-engine" else op.gpu
+            good.append(_by(last.get(lane, 0), op.start))
+            last[lane] = op.start
+        return good
 
-    def _check_prompt(self, ops: pd.DataFrame) -> None:
-        """No operation starts later than the last thing that it waits for."""
-        start, end = self._grid(ops, "start"), self._grid(ops, "end")
-        due = end.shift(axis=1).fillna(0.0)
-        for distance, last, first in self._distances(list(start.columns)):
-            due[first] = np.fmax(due[first], end[last].shift(distance, fill_value=0.0))
-        flat = due.stack()
-        waits = flat.loc[pd.MultiIndex.from_frame(ops[["chunk", "stage"]])].to_numpy()
-        waits = np.fmax(waits, ops.groupby("engine", sort=False)["end"].shift(fill_value=0.0))
-        if self.gpu.queues == "single":
-            queued = ops["stage"].isin(("h2d", "map", "d2h"))
-            before = ops[queued].groupby("gpu")["start"].shift(fill_value=0.0)
-            waits = np.fmax(waits, before.reindex(ops.index, fill_value=0.0))
-        prompt = not_after(ops["start"], waits)
-        hold("nothing idles that could work", prompt, _names(ops))
+    def _prompt(self, ops: "list[Op]", waits: list[Any], at: "dict[Operation, Op]") -> list[bool]:
+        """Tell whether operations start as soon as what they wait for is over."""
+        free: dict[str, Any] = {}
+        queued: dict[int, Any] = {}
+        good = []
+        for op, found in zip(ops, waits, strict=True):
+            due = max([free.get(op.engine, 0), *(at[key].end for _, key in found)])
+            if self.gpu.queues == "single" and op.stage not in _DISK:
+                due = max(due, queued.get(op.gpu, 0))
+                queued[op.gpu] = op.start
+            free[op.engine] = op.end
+            good.append(_by(op.start, due))
+        return good
 
 
-def _names(ops: pd.DataFrame) -> "list[Operation]":
-    return list(zip(ops["chunk"].tolist(), ops["stage"].tolist(), strict=True))
+def _apart(ops: list[Op], group: Callable[[Op], Any]) -> list[bool]:
+    """Tell whether the operations of each group follow one another."""
+    last: dict[Any, Any] = {}
+    good = []
+    for op in sorted(ops, key=lambda op: (op.start, op.end)):
+        key = group(op)
+        good.append(_by(last.get(key, 0), op.start))
+        last[key] = max(op.end, last.get(key, 0))
+    return good
+
+
+def _by(a: Any, b: Any) -> bool:
+    return bool(a <= b or near(a, b))
 
 
 def _spans(ops: pd.DataFrame) -> "np.ndarray[Any, Any]":
