@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,13 +70,13 @@ def _make(path: Path) -> None:
             made.execute(f"PRAGMA application_id = {APPLICATION}")
             made.execute(f"PRAGMA user_version = {VERSION}")
             made.commit()
-        os.link(temporary, path)
-    except FileExistsError:
-        pass  # another process was first: its file is opened
+        with suppress(FileExistsError):  # another process was first: its file is opened
+            os.link(temporary, path)
     except (OSError, sqlite3.Error) as error:
         raise InputError(f"{path}: not written ({error}); choose another folder") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 class Store:
@@ -103,7 +103,7 @@ class Store:
                 raise InputError(f"{self.path}: no such history; first: dlsim live calibrate")
             _make(self.path)
         self._verify()
-        self._connection = sqlite3.connect(self.path, timeout=PATIENCE)
+        self._connection = self._connect()
 
     def __enter__(self) -> Self:
         """Return the store itself."""
@@ -118,7 +118,7 @@ class Store:
         self._connection.close()
 
     def _verify(self) -> None:
-        """Refuse what is not a whole history of this version, opened for reading only."""
+        """Refuse what is not a whole history of this version, before anything is written."""
         if not self.path.is_file():
             raise _refused(self.path, "not a file")
         try:
@@ -127,20 +127,21 @@ class Store:
                     raise _refused(self.path, "not a history file (no SQLite header)")
         except OSError as error:
             raise _refused(self.path, f"cannot be read ({error.strerror})") from error
-        with self._guard(), closing(self._read_only()) as reader:
+        with self._guard(), closing(self._connect()) as reader:
             marks = [reader.execute(f"PRAGMA {name}").fetchone()[0]
                      for name in ("application_id", "user_version")]  # fmt: skip
             if marks != [APPLICATION, VERSION]:
                 raise _refused(self.path, f"not a history of version {VERSION}, found {marks}")
             found = reader.execute("PRAGMA quick_check").fetchone()[0]
             if found != "ok":
-                raise _refused(self.path, f"damaged ({found})")
+                raise _refused(self.path, f"damaged ({' '.join(found.split())[:200]})")
             names = [row[1] for row in reader.execute("PRAGMA table_info(runs)")]
             if names != ["id", *COLUMNS]:
                 raise _refused(self.path, f"the table of runs has columns {names}")
 
-    def _read_only(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
+    def _connect(self) -> sqlite3.Connection:
+        """Open the file that is there; what a killed writer left half done is rolled back."""
+        return sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE)
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
@@ -232,8 +233,8 @@ class Store:
             For a file that was damaged meanwhile, or holds impossible values.
         """
         names = ", ".join(f'"{name}"' for name in COLUMNS)
-        with self._guard(), closing(self._read_only()) as reader:
-            rows = reader.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
+        with self._guard():
+            rows = self._connection.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
         for row in rows:
             self._check_row(dict(zip(COLUMNS, row, strict=True)))
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seconds": float})
