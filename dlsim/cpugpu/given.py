@@ -150,7 +150,7 @@ def need_columns(what: str, table: object, names: Sequence[str]) -> pd.DataFrame
     if table.empty:
         raise InputError(f"{what} must have at least one row, got none")
     if not table.index.is_unique:
-        twice = table.index[table.index.duplicated()][0]
+        twice = table.index[table.index.duplicated()].tolist()[0]
         raise InputError(f"{what} must have unique labels; {twice!r} occurs twice")
     return table
 
