@@ -204,7 +204,7 @@ def edited(s, jobs=(), uses=()):
 
 def moved(row, start, end):
     """Change when a job runs, in both tables."""
-    return dict.fromkeys(("jobs", "uses"), [(row, "start", start), (row, "end", end)])
+    return {key: [(row, "start", start), (row, "end", end)] for key in ("jobs", "uses")}
 
 
 EARLIER, LATER = moved(1, 3.0, 7.0), moved(0, 1.0, 5.0)
