@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim import __version__
+from dlsim.cli.live_options import add_live
 from dlsim.cli.words import reading_of
 from dlsim.errors import DlsimError, InputError
 
@@ -221,6 +222,12 @@ def _simulate(args: argparse.Namespace) -> int:
     return main(args)
 
 
+def _live(args: argparse.Namespace) -> int:
+    from dlsim.cli.live import COMMANDS
+
+    return COMMANDS[args.live](args)
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the command line.
 
@@ -273,6 +280,8 @@ def parser() -> argparse.ArgumentParser:
 
     one = verb("simulate", _simulate, "schedule your own tasks, a job log, or a paper's workload")
     _add_simulate(one)
+
+    add_live(verb("live", _live, "schedule real kernels on the devices of this machine"))
 
     one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
     one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")

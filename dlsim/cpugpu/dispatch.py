@@ -96,7 +96,9 @@ class Desk:
         rule_5(state.history, job.item, state.classes[device], seconds)
 
     def lose(self, now: float, device: int) -> None:
-        """Put a job whose device broke back to the head of the main queue, unmeasured.
+        """Put a job whose device broke back to the head of the main queue.
+
+        Nothing is measured, and rule 2 forgets the assignment.
 
         Parameters
         ----------
@@ -105,9 +107,11 @@ class Desk:
         device : int
             Where it was lost.
         """
-        self.state.main.insert(0, self._taken_off(now, device).item)
+        state, job = self.state, self._taken_off(now, device)
+        state.history.withdraw(job.item.app, state.classes[device])
+        state.main.insert(0, job.item)
 
-    def drop(self, now: float, device: int) -> None:
+    def fail(self, now: float, device: int, again: Item | None = None) -> None:
         """Take a job that failed by its own fault off its device, unmeasured.
 
         Parameters
@@ -116,8 +120,12 @@ class Desk:
             The instant.
         device : int
             Where it failed.
+        again : Item, optional
+            What goes to the head of the main queue instead: the job without this version.
         """
         self._taken_off(now, device)
+        if again is not None:
+            self.state.main.insert(0, again)
 
     def dispatch(self, now: float) -> list[tuple[int, Item]]:
         """Follow rule 1 and the policy until nothing more can be decided.

@@ -170,6 +170,17 @@ class History:
         if other is not None:
             other.elsewhere += 1
 
+    def withdraw(self, app: str, cls: str) -> None:
+        """Take an assignment back: its device broke before the job was done.
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        """
+        own = self._own(app, cls)
+        own.assigned = max(0, own.assigned - 1)
+
     def measure(self, app: str, cls: str, seconds: float) -> None:
         """Note the time of a run that was assigned before (rule 5).
 
@@ -257,6 +268,29 @@ class History:
             for (app, cls), r in sorted(self._records.items())
         ]
         return pd.DataFrame(rows, columns=["app", "class", "assigned", "count", "mean", "std"])
+
+    def records(self) -> dict[tuple[str, str], Record]:
+        """Return every record by application and class.
+
+        Returns
+        -------
+        dict of (str, str) to Record
+            The records themselves, not to be changed, in a dict of their own.
+        """
+        return dict(self._records)
+
+    def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
+        """Set how often an application was assigned, as a log tells it.
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        assigned, elsewhere : int
+            As of `Record`.
+        """
+        record = self._own(app, cls)
+        record.assigned, record.elsewhere = assigned, elsewhere
 
     def _own(self, app: str, cls: str) -> Record:
         return self._records.setdefault((app, cls), Record())
