@@ -96,35 +96,10 @@ def _threads(kernel: Kernel, p: Problem) -> Run:
     return Run(out, time.perf_counter() - begun, 0.0)
 
 
-@functools.cache
-def _cuda_kernel(element: Callable[..., Any]) -> Any:
-    from numba import cuda
-
-    inner = cuda.jit(device=True)(element)
-
-    def grid(out, a, b, x, y):  # type: ignore[no-untyped-def]
-        i = cuda.grid(1)
-        if i < out.size:
-            out[i] = inner(i, a, b, x, y)
-
-    return cuda.jit(grid)
-
-
 def _cuda(kernel: Kernel, p: Problem) -> Run:
-    from numba import cuda
+    from dlsim.cpugpu import on_cuda
 
-    run, block = _cuda_kernel(kernel.element), 128
-    begun = time.perf_counter()
-    a, b = cuda.to_device(p.a), cuda.to_device(p.b)
-    out = cuda.device_array(p.n, np.float32)
-    cuda.synchronize()
-    sent = time.perf_counter()
-    run[(p.n + block - 1) // block, block](out, a, b, p.x, p.y)
-    cuda.synchronize()
-    done = time.perf_counter()
-    result = out.copy_to_host()
-    end = time.perf_counter()
-    return Run(result, end - begun, sent - begun + end - done)
+    return Run(*on_cuda.run(kernel, p))
 
 
 #: A kernel in OpenCL C around the body of an element function.
@@ -268,11 +243,10 @@ def describe(backend: str) -> str:
 
 def _describe_cuda() -> str:
     try:
-        from numba import cuda
+        from dlsim.cpugpu import on_cuda
 
-        if cuda.is_available():
-            name = cuda.get_current_device().name
-            return f"CUDA on {name.decode() if isinstance(name, bytes) else name}"
+        if name := on_cuda.describe():
+            return f"CUDA on {name}"
         why = "no CUDA device"
     except Exception as error:  # a broken driver raises what it likes
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -154,7 +154,7 @@ class _Session:
     def go(self, items: Sequence[Item]) -> None:
         """Complete, arrive, dispatch, until every job has an end."""
         coming = list(items)
-        while coming or self.running:
+        while True:
             now = self.now()
             arrived = [item for item in coming if self.jobs[item.job].arrival <= now]
             coming = coming[len(arrived) :]
@@ -168,8 +168,8 @@ class _Session:
                 time.sleep(max(0.0, left or 0.0))
             for future in done:
                 self._end(future)
-        if self.desk.state.main:
-            raise InputError(f"the policy leaves {self.desk.state.main[0].app} waiting for ever")
+        for item in self.desk.state.main:
+            raise InputError(f"the policy leaves {item.app} waiting for ever")
 
     def _start(self, now: float) -> None:
         for device, item in self.desk.dispatch(now):
@@ -291,8 +291,8 @@ def run_live(
     reading : Reading, optional
         Default `Reading()`; gpu_cpu_share has no effect on real devices.
     history : History, optional
-        What is known at the start; default what `store` holds of this host, or nothing.
-        It is not changed.
+        What is known at the start; default what `store` holds of this host and these
+        devices, or nothing. It is not changed.
     store : Store, optional
         Where measured runs go, each as it ends.
     clock : callable
@@ -322,7 +322,8 @@ def run_live(
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
     if history is None:
-        history = History() if store is None else store.history(crew.host)
+        played = {slot.name[:3]: slot.backend for slot in devices}
+        history = History() if store is None else store.history(crew.host, played)
     known, reading = history.copy(), reading or Reading()
     log = Log(machine, name, policy, reading, {s.name: s.note for s in devices})
     desk = Desk(machine, policy, reading, known, watch=log.write)

@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -250,13 +250,16 @@ class Store:
         ):
             raise _refused(self.path, f"holds an impossible run {row}")
 
-    def history(self, host: str | None = None) -> History:
+    def history(self, host: str | None = None, devices: Mapping[str, str] | None = None) -> History:
         """Return what is known, as a policy reads it.
 
         Parameters
         ----------
         host : str, optional
             Only runs of this machine; default: of all.
+        devices : mapping of str to str, optional
+            Only runs on this device of each class, such as {"gpu": "cuda"}: what CUDA
+            took says nothing of OpenCL.
 
         Returns
         -------
@@ -271,7 +274,8 @@ class Store:
         """
         history, table = History(), self.table()
         for row in table.to_dict("records"):
-            if host is not None and row["host"] != host:
+            wanted = devices.get(row["class"]) if devices else row["device"]
+            if (host is not None and row["host"] != host) or row["device"] != wanted:
                 continue
             name = key(row["app"], row["size"])
             if row["outcome"] != "lost":
