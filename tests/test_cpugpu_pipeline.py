@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.optimiser import adapt_split, ideal_split
+from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.outofcore import Rates, cut_input
 from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, run_chunks
 from dlsim.errors import InputError, ScheduleError
@@ -382,6 +382,16 @@ def test_ideal_is_the_one_round_condition_of_divisible_loads(a, work, unit):
     assert split.alpha * work == pytest.approx([float(x) for x in shares[:n]])
 
 
+@given(st.fractions(0, 1), st.integers(1, 50))
+@settings(max_examples=int(40 * SCALE), deadline=None)
+def test_amdahl_is_a_split_with_the_serial_part_as_start_up(p, n):
+    bound = amdahl_bound(p, n)
+    assert 1 / bound == (ideal_split(p, [1 - p] * n, [1] * n).time if p else 1)
+    assert bound <= n
+    limit = amdahl_bound(p, math.inf)
+    assert limit == (math.inf if p == 1 else pytest.approx(float(1 / (1 - p))))
+
+
 def test_noise_is_reproducible_and_kept_apart():
     one, two = (adapt_split(40, [0, 0], [1, 3], 20, noise=0.2, seed=7) for _ in range(2))
     one.check()
@@ -448,6 +458,8 @@ FERMI = Gpu(1, queues="single")
         (lambda: cut_input(0), "size .* got 0"),
         (lambda: cut_input(10, host_memory=5), "rates.read must be positive"),
         (lambda: cut_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
+        (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),
+        (lambda: amdahl_bound(0.5, 0), "processors .* got 0"),
         (lambda: adapt_split(40, [0], [1, 3]), "one entry per device"),
         (lambda: adapt_split(40, [0, 0], [1, 0]), "unit .* got 0"),
         (lambda: adapt_split(-1, [0], [1]), "work .* got -1"),

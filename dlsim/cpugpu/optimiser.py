@@ -7,6 +7,7 @@ the next share of a device is proportional to its measured rate. The fixed point
 finish, the one-round condition of divisible-load theory (papers M and I).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -83,6 +84,43 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
         finish = taken / slope
     shares = [max(finish - a, 0) / b for a, b in devices]
     return Split(shares, finish)
+
+
+def amdahl_bound(parallel: Any, processors: Any) -> Any:
+    r"""Bound the speed-up of a work of which only a part runs in parallel (Amdahl).
+
+    .. math:: S(p, n) = \frac{1}{1 - p + p / n}
+
+    Paper C, section 3: "increased parallelism will only increase the performance of
+    parallel code sections". It is a work with the start-up 1 - p on every device, split by
+    `ideal_split`: T = 1 - p + p/n.
+
+    Parameters
+    ----------
+    parallel : float or Fraction
+        p, the part of the time on one processor that is spread over all, in 0..1.
+    processors : float
+        n, at least 1; infinity gives the limit 1/(1 - p).
+
+    Returns
+    -------
+    float or Fraction
+        The speed-up; infinite for p = 1 on infinitely many processors.
+
+    Raises
+    ------
+    InputError
+        For a value out of its range.
+
+    Examples
+    --------
+    >>> amdahl_bound(0.5, 4)
+    1.6
+    """
+    need_number("parallel", parallel, 0, 1)
+    need_number("processors", processors, 1, endless=True)
+    rest = 1 - parallel + parallel / processors
+    return 1 / rest if rest else math.inf
 
 
 @dataclass(frozen=True, eq=False)
