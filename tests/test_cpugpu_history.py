@@ -117,6 +117,16 @@ def test_a_stored_history_steers_a_simulation(path):
     assert r.jobs["rule"].tolist() == ["R3*"]
 
 
+def test_simulated_runs_are_kept_as_the_history_knows_them(tmp_path):
+    jobs = workload.draw(workload.applications("lee", 4, seed=1), 30, seed=1)
+    r = simulate(jobs, Machine(2, 1))
+    with Store(tmp_path / "h.sqlite") as store:
+        store.keep(r)
+        pd.testing.assert_frame_equal(store.history("simulated").table(), r.history.table())
+        again = simulate(jobs, Machine(2, 1), history=store.history())
+    assert again.explored.sum() == 8 - r.explored.sum()
+
+
 def test_measured_times_become_applications(path):
     with Store(path) as store:
         table = workload.measured(store.history())

@@ -137,11 +137,16 @@ class Schedule:
     @functools.cached_property
     def bound(self) -> float:
         """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
-        jobs = [
-            (float(a), {c: float(t) for c, t in _by_class(row, self.machine).items()})
-            for a, row in zip(self.given.arrival, self.given.times, strict=True)
-        ]
-        return lb_fractional(jobs, self.machine) - float(self.given.arrival[0])
+        return lower_bound(self.given, self.machine) - float(self.given.arrival[0])
+
+    @property
+    def run_times(self) -> pd.Series:
+        """Realised time of each run, without the rounding of end - start."""
+        if self.reading.gpu_cpu_share:
+            return self.jobs["end"] - self.jobs["start"]
+        places = [self.machine.devices.index(device) for device in self.jobs["device"]]
+        times = self.given.times[np.arange(len(places)), places]
+        return pd.Series(times, index=self.jobs.index)
 
     def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
         """Say which jobs ended later than on their preferred device (section 5).
@@ -182,14 +187,32 @@ class Schedule:
         check_schedule(self)
 
 
-def _by_class(row: Floats, machine: Machine) -> dict[str, float]:
-    """Return the least time of each class that a job has a version for."""
-    found: dict[str, float] = {}
-    for device, time in zip(machine.devices, row, strict=True):
-        if time == time:
-            cls = class_of(device)
-            found[cls] = min(time, found.get(cls, math.inf))
-    return found
+def lower_bound(given: Given, machine: Machine) -> float:
+    """Return an instant before which no schedule's last job ends (`lb_fractional`).
+
+    Parameters
+    ----------
+    given : Given
+        The jobs; of a class, the device with the least time counts.
+    machine : Machine
+        The devices.
+
+    Returns
+    -------
+    float
+        From realised times.
+    """
+    m = machine.gpus
+    least = {
+        cls: np.fmin.reduce(part, axis=1).tolist()
+        for cls, part in (("gpu", given.times[:, :m]), ("cpu", given.times[:, m:]))
+        if part.shape[1]
+    }
+    jobs = [
+        (arrival, {cls: least[cls][item.job] for cls in item.declared})
+        for arrival, item in zip(given.arrival.tolist(), given.items, strict=True)
+    ]
+    return lb_fractional(jobs, machine)
 
 
 def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:

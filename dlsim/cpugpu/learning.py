@@ -7,10 +7,9 @@ import pandas as pd
 from numpy.random import SeedSequence
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.engine import Given, checked, plan_for, play
+from dlsim.cpugpu.engine import checked, lower_bound, plan_for, play
 from dlsim.cpugpu.given import need_whole
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 
 #: Every policy that a queue of any length can have.
@@ -76,7 +75,7 @@ def learn(
         table = workload.applications(mix, apps, seed)
     drawn = workload.draw(table, jobs, seed, cv, outliers, factor, error, batches)
     parts = [checked(part, machine) for _, part in drawn.groupby("batch", sort=False)]
-    bounds = [_bound(part, machine) for part in parts]
+    bounds = [lower_bound(part, machine) for part in parts]
     rows = []
     for one in policies:
         name, policy = policy_named(one)
@@ -89,15 +88,6 @@ def learn(
             rows.append((name, batch, max(trace.end), mean_wait, mean_end, explored, bounds[batch]))
     names = ["policy", "batch", "makespan", "mean_wait", "mean_completion", "explored", "bound"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _bound(given: Given, machine: Machine) -> float:
-    """Lower bound of the last end, from realised times."""
-    devices, pairs = machine.devices, []
-    for arrival, row, item in zip(given.arrival, given.times, given.items, strict=True):
-        times = {cls: float(row[devices.index(f"{cls}0")]) for cls in item.declared}
-        pairs.append((float(arrival), times))
-    return lb_fractional(pairs, machine)
 
 
 def learning_study(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
@@ -21,6 +21,9 @@ from dlsim.cpugpu.given import need_option
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError, StudyError
 from dlsim.files import StrPath
+
+if TYPE_CHECKING:
+    from dlsim.cpugpu.engine import Schedule
 
 #: Marks an SQLite file as a history of dlsim, and the version of its table.
 APPLICATION, VERSION = 0x646C7369, 1
@@ -35,6 +38,8 @@ COLUMNS = {
     "transfer": "REAL NOT NULL", "outcome": "TEXT NOT NULL", "note": "TEXT NOT NULL",
     "at": "REAL NOT NULL",
 }  # fmt: skip
+NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
+INSERT = f"INSERT INTO runs ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 def key(app: str, size: str = "") -> str:
@@ -210,14 +215,36 @@ class Store:
         need_option("outcome", outcome, OUTCOMES[1:])
         self._insert(app, size, cls, host, device, None, 0.0, outcome, reason)
 
+    def keep(self, schedule: "Schedule", host: str = "simulated") -> None:
+        """Keep every run of a simulated schedule, all or none.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            Of `dlsim.cpugpu.simulate`.
+        host : str
+            Tells them from measured runs.
+
+        Raises
+        ------
+        InputError
+            For a file that cannot be used.
+        """
+        jobs, now = schedule.jobs, time.time()
+        rows = [
+            (app, "", device[:3], host, device, seconds, 0.0, "done", "", now)
+            for app, device, seconds in zip(
+                jobs["app"], jobs["device"], schedule.run_times.tolist(), strict=True
+            )
+        ]
+        order = jobs["end"].argsort(kind="stable")
+        with self._guard(), self._connection as connection:
+            connection.executemany(INSERT, [rows[place] for place in order])
+
     def _insert(self, *values: Any) -> None:
         need_option("device class", values[2], ("gpu", "cpu"))
-        marks = ", ".join("?" * len(COLUMNS))
-        names = ", ".join(f'"{name}"' for name in COLUMNS)
         with self._guard(), self._connection as connection:
-            connection.execute(
-                f"INSERT INTO runs ({names}) VALUES ({marks})", (*values, time.time())
-            )
+            connection.execute(INSERT, (*values, time.time()))
 
     def table(self) -> pd.DataFrame:
         """Return every run, oldest first.
@@ -232,9 +259,8 @@ class Store:
         InputError
             For a file that was damaged meanwhile, or holds impossible values.
         """
-        names = ", ".join(f'"{name}"' for name in COLUMNS)
         with self._guard():
-            rows = self._connection.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
+            rows = self._connection.execute(f"SELECT {NAMES} FROM runs ORDER BY id").fetchall()
         for row in rows:
             self._check_row(dict(zip(COLUMNS, row, strict=True)))
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seconds": float})
