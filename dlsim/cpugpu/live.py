@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -220,7 +220,7 @@ class _Session:
         self._note(item, device, "failed", error)
         fate, cls = self.fates[item.job], self.devices[device].name[:3]
         rest = {kind: time for kind, time in item.declared.items() if kind != cls}
-        self.desk.fail(fate.end, device, item._replace(declared=rest) if rest else None)
+        self.desk.fail(fate.end, device, replace(item, declared=rest) if rest else None)
         fate.error = "" if rest else f"{type(error).__name__}: {error}"
 
     def _note(self, item: Item, device: int, outcome: str, error: BaseException) -> None:

@@ -7,6 +7,7 @@ K. Hazelwood, K. Skadron, A4MMC 2011; V. Ravi, M. Becchi, W. Jiang, G. Agrawal,
 S. Chakradhar, CCGrid 2012.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, Self
@@ -98,7 +99,8 @@ def class_of(device: str) -> str:
     return cls
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True)
+class Item:
     """A job as a scheduler sees it: what is declared, nothing that is realised.
 
     Attributes
@@ -116,7 +118,7 @@ class Item(NamedTuple):
     app: str
     declared: dict[str, float]
 
-    @property
+    @functools.cached_property
     def preferred(self) -> str:
         """The class with the smaller declared time, GPUs on a tie."""
         times = self.declared

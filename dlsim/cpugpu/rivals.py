@@ -56,10 +56,14 @@ def fifo(state: State, policy: Policy, reading: Reading) -> Decision | None:
     Decision or None
         For the first free device that has a job waiting.
     """
-    for device in state.free():
-        for item in state.main:
-            if _target(item, policy) == state.classes[device]:
-                return Decision(item.job, device, "fifo")
+    for device in state.free() if state.main else ():
+        cls = state.classes[device]
+        if policy.target == cls:
+            return Decision(state.main[0].job, device, "fifo")
+        if policy.target == "preferred":
+            for item in state.main:
+                if item.preferred == cls:
+                    return Decision(item.job, device, "fifo")
     return None
 
 

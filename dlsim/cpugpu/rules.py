@@ -161,14 +161,14 @@ def ready(state: State, device: int, expect: Expect, policy: Policy, reading: Re
     float
         An instant, never before now; an overdue job is expected to end now.
     """
-    cls, job = state.classes[device], state.running[device]
-    ahead = [job.item] if job else []
-    instant = state.now if job is None else job.start
-    for place, item in enumerate(ahead + state.queues[device]):
+    cls, job, instant = state.classes[device], state.running[device], state.now
+    if job is not None:
+        time = expect(job.item, cls)
+        time = _guess(state, cls, policy, reading) if time != time else time
+        instant = max(instant, job.start + time)
+    for item in state.queues[device]:
         time = expect(item, cls)
-        instant += _guess(state, cls, policy, reading) if math.isnan(time) else time
-        if place == 0:
-            instant = max(instant, state.now)
+        instant += _guess(state, cls, policy, reading) if time != time else time
     return instant
 
 
