@@ -74,7 +74,7 @@ def test_work_beside_gpu_jobs_is_counted():
         replace(r, reading=Reading()).check()
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(15 * SCALE), deadline=None)
 @given(queues(jobs=16))
 def test_every_schedule_passes(q):
     share = 0.25 if q.cpus else 0.0

@@ -204,7 +204,7 @@ def bench(args: argparse.Namespace) -> int:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        from tests.benchmarks import realtime
+        from tests.benchmarks import cpugpu, realtime
     except ImportError as error:
         print(
             f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
@@ -213,6 +213,7 @@ def bench(args: argparse.Namespace) -> int:
         )
         return 2
     print(realtime.report(args.tasks, args.seed))
+    print("\n" + cpugpu.report(max(20, args.tasks // 5), args.seed))
     return 0
 
 
