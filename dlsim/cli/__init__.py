@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ def list_everything(_: argparse.Namespace) -> int:
     int
         0.
     """
+    from dlsim.cpugpu import model as cpugpu
     from dlsim.files import read_toml, shared_file, shared_folder
     from dlsim.realtime.model import POLICIES, SWITCHES
     from dlsim.realtime.workload import SWITCHES as LAWS
@@ -113,9 +114,16 @@ def list_everything(_: argparse.Namespace) -> int:
     for title, table in {"": SWITCHES, **LAWS}.items():
         if title:
             print(f"and of workload.{title}:")
-        for name, options in table.items():
-            print(f"  {name:<14}{' | '.join(options)}")
+        _print_switches(table)
+    print(f"\npolicies of dlsim.cpugpu and dlsim live: {', '.join(cpugpu.POLICIES)}")
+    print("readings (default first; a number is not bound to those shown):")
+    _print_switches(cpugpu.SWITCHES)
     return 0
+
+
+def _print_switches(table: Mapping[str, Sequence[str]]) -> None:
+    for name, options in table.items():
+        print(f"  {name:<18}{' | '.join(options)}")
 
 
 def show_claims(args: argparse.Namespace) -> int:

@@ -57,7 +57,8 @@ def measure(args: argparse.Namespace) -> int:
     with Store(args.history) as store, CREWS[args.crew]([s.name for s in devices]) as crew:
         table = calibrate(kernels, crew, devices, args.repeats, store, factor)
         if args.csv:
-            workload.to_csv(workload.measured(store.history(crew.host)), args.csv)
+            played = {slot.name[:3]: slot.backend for slot in devices}
+            workload.to_csv(workload.measured(store.history(crew.host, played)), args.csv)
     _show(table, ["app", "device", "backend", "seconds", "std", "transfer", "agrees"])
     bad = table[(table["error"] != "") | ~table["agrees"]]
     for app, device, error in bad[["app", "device", "error"]].to_numpy().tolist():
