@@ -252,15 +252,16 @@ def test_the_history_that_is_given_stays():
 
 
 @pytest.mark.parametrize("seed", range(int(5 * SCALE)))
-def test_locality_first_passes_no_local_block(seed):
+def test_locality_first_takes_the_first_local_block(seed):
     blocks, group = split_text(README, 24), NodeGroup(4, 4, 4)
     plain = ran(word_count(), blocks, group, "preferred", seed=seed)
     local = ran(word_count(), blocks, group, "preferred", seed=seed, prefer_local=True)
     homes = place_blocks(24, 4, 1, seed)
-    maps = [row for row in local.attempts.itertuples() if row.kind == "map"]
-    for i, row in enumerate(maps):
-        if row.remote:
-            assert not any(row.node in homes[later.number] for later in maps[i:])
+    waiting = list(range(24))
+    for row in local.attempts[local.attempts["kind"] == "map"].itertuples():
+        here = [number for number in waiting if row.node in homes[number]]
+        assert row.number == (here or waiting)[0]
+        waiting.remove(row.number)
     assert local.local_share > plain.local_share
 
 

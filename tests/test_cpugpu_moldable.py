@@ -119,6 +119,22 @@ def test_an_overdue_job_is_expected_to_end_now():
     assert s.jobs["end"].tolist() == [8, 12]
 
 
+def test_who_waits_behind_an_overdue_job_is_expected_to_start_now():
+    """Job 1, declared 4, runs on; job 2, 4 on the GPU, waits behind. Job 3 at 6 expects the GPU
+    at 6 + 4, to end there at 14, and on the CPU at 13."""
+    columns = ("arrival", "cpu_time", "gpu_time", "cpu_estimate", "gpu_estimate")
+    none = math.nan
+    jobs = table((0, none, 20, none, 4), (1, none, 4, none, 4), (6, 7, 4, 7, 4), columns=columns)
+    s = ran(jobs, NodePool(1), "mct")
+    assert s.jobs["type"].tolist() == ["gpu", "gpu", "cpu"]
+    assert s.jobs["end"].tolist() == [20, 24, 13]
+
+
+def test_the_gpu_is_preferred_on_a_tie():
+    for name in ("torque", "torque-strict", "mct", "mct-any"):
+        assert ran(table((4, 4)), NodePool(1, both=0.5), name).jobs["type"].tolist() == ["gpu"]
+
+
 # ------------------------------------------------------------------ against all schedules
 
 

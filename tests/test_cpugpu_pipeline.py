@@ -386,7 +386,7 @@ def test_ideal_is_the_one_round_condition_of_divisible_loads(a, work, unit):
 @settings(max_examples=int(40 * SCALE), deadline=None)
 def test_amdahl_is_a_split_with_the_serial_part_as_start_up(p, n):
     bound = amdahl_bound(p, n)
-    assert 1 / bound == (ideal_split(p, [1 - p] * n, [1] * n).time if p else 1)
+    assert 1 / bound == (ideal_split(p, [1 - p] * n, [Fraction(1)] * n).time if p else 1)
     assert bound <= n
     limit = amdahl_bound(p, math.inf)
     assert limit == (math.inf if p == 1 else pytest.approx(float(1 / (1 - p))))
