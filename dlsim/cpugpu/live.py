@@ -5,11 +5,12 @@ Every decision is logged with all it was based on, and can be computed again fro
 """
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -135,6 +136,25 @@ class _Fate:
     agrees: bool = False
 
 
+def _keep(
+    store: Store | None, host: str, slot: Slot, job: LiveJob,
+    outcome: backends.Outcome | None, what: str = "done", error: BaseException | None = None,
+) -> None:  # fmt: skip
+    """Write to the store what became of a run: its time, or why it has none."""
+    if store is None:
+        return
+    name, cls = job.kernel.name, slot.name[:3]
+    where = {"size": str(job.size), "host": host, "device": slot.backend}
+    if outcome is not None:
+        store.add(name, cls, outcome.seconds, transfer=outcome.transfer, **where)
+    else:
+        store.note(name, cls, what, _said(error), **where)
+
+
+def _said(error: BaseException | None) -> str:
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
 class _Session:
     """One live run: the desk, the clock, and what became of each job."""
 
@@ -198,11 +218,7 @@ class _Session:
         reference = self.first.setdefault(item.app, outcome.signature)
         fate.agrees = agree(reference, outcome.signature)
         self.desk.complete(fate.end, device, outcome.seconds)
-        if self.store is not None:
-            self.store.add(
-                job.kernel.name, slot.name[:3], outcome.seconds, size=str(job.size),
-                host=self.crew.host, device=slot.backend, transfer=outcome.transfer,
-            )  # fmt: skip
+        _keep(self.store, self.crew.host, slot, job, outcome)
 
     def _lost(self, item: Item, device: int, error: BaseException) -> None:
         """The worker died: the job goes back to the head of the queue, without a time."""
@@ -221,15 +237,11 @@ class _Session:
         fate, cls = self.fates[item.job], self.devices[device].name[:3]
         rest = {kind: time for kind, time in item.declared.items() if kind != cls}
         self.desk.fail(fate.end, device, replace(item, declared=rest) if rest else None)
-        fate.error = "" if rest else f"{type(error).__name__}: {error}"
+        fate.error = "" if rest else _said(error)
 
-    def _note(self, item: Item, device: int, outcome: str, error: BaseException) -> None:
-        job, slot = self.jobs[item.job], self.devices[device]
-        if self.store is not None:
-            self.store.note(
-                job.kernel.name, slot.name[:3], outcome, f"{type(error).__name__}: {error}",
-                size=str(job.size), host=self.crew.host, device=slot.backend,
-            )  # fmt: skip
+    def _note(self, item: Item, device: int, what: str, error: BaseException) -> None:
+        place = (self.crew.host, self.devices[device], self.jobs[item.job])
+        _keep(self.store, *place, None, what, error)
 
     def table(self) -> pd.DataFrame:
         rows = []
@@ -374,35 +386,42 @@ def calibrate(
     repeats = need_whole("repeats", repeats)
     rows = []
     for kernel in kernels:
-        reference: list[float] | None = None
-        job = LiveJob(kernel, max(1, round(factor * kernel.size)))
+        job, reference = LiveJob(kernel, max(1, round(factor * kernel.size))), None
         for device, slot in enumerate(devices):
-            known, outcomes, error = History(), [], ""
-            try:
-                for _ in range(repeats):
-                    work = (kernel, slot.backend, job.size)
-                    outcomes.append(crew.submit(device, backends.perform, *work).result())
-            except Exception as problem:  # whatever a kernel raises is noted, not a time
-                error = f"{type(problem).__name__}: {problem}"
+            outcomes, error = _measured(job, crew, device, slot, repeats)
             for one in outcomes:
-                known.add(job.app, slot.name[:3], one.seconds)
+                _keep(store, crew.host, slot, job, one)
                 reference = reference or one.signature
-                if store is not None:
-                    store.add(
-                        kernel.name, slot.name[:3], one.seconds, size=str(job.size),
-                        host=crew.host, device=slot.backend, transfer=one.transfer,
-                    )  # fmt: skip
-            if error and store is not None:
-                store.note(
-                    kernel.name, slot.name[:3], "failed", error, size=str(job.size),
-                    host=crew.host, device=slot.backend,
-                )  # fmt: skip
-            record = known.record(job.app, slot.name[:3])
-            moved = math.fsum(one.transfer for one in outcomes) / max(1, len(outcomes))
-            same = bool(outcomes) and all(agree(reference or [], o.signature) for o in outcomes)
-            rows.append({
-                "app": job.app, "device": slot.name, "backend": slot.backend,
-                "seconds": record.expected(), "transfer": moved, "std": record.std,
-                "agrees": same, "error": error,
-            })  # fmt: skip
+            if error is not None:
+                _keep(store, crew.host, slot, job, None, "failed", error)
+            rows.append(_row(job, slot, outcomes, error, reference))
     return pd.DataFrame(rows)
+
+
+def _measured(
+    job: LiveJob, crew: Crew, device: int, slot: Slot, repeats: int
+) -> tuple[list[backends.Outcome], BaseException | None]:
+    """Run a kernel over and over on one device, until it fails."""
+    outcomes: list[backends.Outcome] = []
+    work = (job.kernel, slot.backend, job.size)
+    try:
+        for _ in range(repeats):
+            outcomes.append(crew.submit(device, backends.perform, *work).result())
+    except Exception as error:  # whatever a kernel raises is noted
+        return outcomes, error
+    return outcomes, None
+
+
+def _row(
+    job: LiveJob, slot: Slot, outcomes: list[backends.Outcome], error: BaseException | None,
+    reference: list[float] | None,
+) -> dict[str, Any]:  # fmt: skip
+    times = [one.seconds for one in outcomes]
+    return {
+        "app": job.app, "device": slot.name, "backend": slot.backend,
+        "seconds": statistics.fmean(times) if times else math.nan,
+        "transfer": statistics.fmean(one.transfer for one in outcomes) if times else math.nan,
+        "std": statistics.pstdev(times) if times else math.nan,
+        "agrees": bool(times) and all(agree(reference or [], o.signature) for o in outcomes),
+        "error": _said(error),
+    }  # fmt: skip
