@@ -191,6 +191,14 @@ def test_threads_vary_with_the_seed_and_the_scheduler_does_not():
     assert {makespan(chunks, gpu, "scheduled", seed=seed) for seed in range(3)} == {40}
 
 
+@pytest.mark.parametrize("queues", IN_ORDER)
+def test_threads_hold_back_what_does_not_fit_in_host_memory(queues):
+    """Two streams, three host buffers: a thread that runs ahead would block the queue."""
+    chunks, gpu = equal_chunks(8, 3, 1, 2, read=1), Gpu(2, 1, queues)
+    for seed in range(20):
+        makespan(chunks, gpu, "threads", buffers=3, seed=seed)
+
+
 def test_an_order_of_ones_own():
     order = [(1, s) for s in ON_GPU] + [(0, s) for s in ON_GPU]
     timeline = run_chunks(equal_chunks(2, 1, 1, 1), Gpu(2, queues="single"), order)
