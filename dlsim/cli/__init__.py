@@ -21,6 +21,7 @@ EPILOG = """examples:
   dlsim claims mcdf                        what it claims, and what we measured
   dlsim prove 5.2 --steps                  what of Theorem 5.2 stands, and why
   dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
+  dlsim live run --policy history          real kernels, scheduled on this machine
 """
 
 
