@@ -341,6 +341,8 @@ def test_a_lost_job_is_run_again_and_its_time_is_not_recorded(store):
     assert sorted(kept["outcome"]) == ["done"] * 4 + ["lost"]
     assert kept[kept["outcome"] == "lost"]["seconds"].isna().all()
     assert run.history.table()["count"].sum() == 4
+    assert run.history.table()["assigned"].sum() == 4  # rule 2 may try that class again
+    pd.testing.assert_frame_equal(store.history().table(), run.history.table())
     assert len(run.log.rows) == 5
 
 
