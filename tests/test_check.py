@@ -9,7 +9,6 @@ import pytest
 
 from dlsim.errors import ScheduleError
 from dlsim.realtime import (
-    POLICIES,
     SWITCHES,
     Cluster,
     Policy,
@@ -18,7 +17,8 @@ from dlsim.realtime import (
     execution_time,
     simulate,
 )
-from tests.strategies import ROWS, SCALE, any_reading, seeded
+from dlsim.realtime.model import SWITCHES_M
+from tests.strategies import PAPER_M, ROWS, SCALE, any_reading, seeded
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
 TWO = Cluster(nodes=2, cms=1, cps=1)
@@ -243,9 +243,9 @@ def source_size(k: int) -> int:
     return (6, 12, 30)[k % 3]
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("switch", SWITCHES_M)
 def test_correct_schedules_pass_under_every_switch(switch):
-    for policy in POLICIES:
+    for policy in PAPER_M:
         for value in SWITCHES[switch]:
             for k in range(round(6 * SCALE)):
                 _, instance = seeded(("check", switch, k))
@@ -262,6 +262,6 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
     arrival = at + np.sort(rng.uniform(0, 8 * least, 24)).round(3)
     table = pd.DataFrame({"arrival": arrival, "sigma": rng.uniform(1, 80, 24)})
     table["deadline"] = rng.uniform(1, 12, 24) * least
-    for policy in POLICIES:
+    for policy in PAPER_M:
         for switches in ({}, {"link": "shared", "an_nodes": "best"}):
             simulate(table, cluster, policy, Reading.of(switches)).check()

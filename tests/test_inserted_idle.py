@@ -141,7 +141,7 @@ def test_hand_counts(instance, policy, row):
 
 @pytest.mark.parametrize("policy", IN_LINE)
 def test_every_decision_is_the_twins(policy):
-    count, uneven, refused = round(60 * SCALE), 0, 0
+    count, uneven, refused = round(25 * SCALE), 0, 0
     for k in range(count):
         _, instance, reading = seeded_for(policy, k)
         records = instance.exact(policy, reading)
@@ -174,7 +174,7 @@ def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
     moved = count = 0
     for policy in ACTS_ON.get(switch, IN_LINE):
-        for k in range(round(25 * SCALE)):
+        for k in range(round(6 * SCALE)):
             base = BESIDE.get(switch, {})
             _, instance, _ = seeded_for(policy, (switch, k), base)
             default = instance.exact(policy, base)
@@ -195,7 +195,7 @@ def test_two_switches_at_once_are_the_twins(policy):
     """Readings that reach deep into the planner, together."""
     pairs = [("release", "finish"), ("commit", "last"), ("link", "shared"), ("backfill", "on"),
              ("mn_count", "frozen"), ("same_time", "test")]  # fmt: skip
-    for k in range(round(2 * SCALE)):
+    for k in range(round(SCALE)):
         for i, one in enumerate(pairs):
             for two in pairs[:i]:
                 reading = dict([one, two])
@@ -209,7 +209,7 @@ def test_two_switches_at_once_are_the_twins(policy):
 def test_backfilling_opr_is_paper_m(order):
     """FIFO-OPR-MN whose tasks may be passed is FIFOMN, exactly; EDF likewise."""
     moved = 0
-    for k in range(round(150 * SCALE)):
+    for k in range(round(60 * SCALE)):
         name = f"{order}-OPR-MN"
         _, instance, _ = seeded_for(name, ("backfill", k), {})
         records = instance.exact(f"{order}MN")
@@ -225,7 +225,7 @@ def test_backfilling_opr_is_paper_m(order):
 
 
 def test_opr_in_line_is_paper_m_without_overtaking():
-    for k in range(round(150 * SCALE)):
+    for k in range(round(60 * SCALE)):
         _, instance, _ = seeded_for("EDF-OPR-MN", ("strict", k), {})
         for order in ("FIFO", "EDF"):
             strict = instance.simulate(f"{order}MN", {"mn_order": "strict"}).tasks
@@ -236,7 +236,7 @@ def test_no_completion_is_after_its_estimate():
     """The safety theorem of the remodel, and what every other partition promises."""
     early = 0
     for policy in ROWS_I:
-        for k in range(round(20 * SCALE)):
+        for k in range(round(10 * SCALE)):
             _, instance, reading = seeded_for(policy, ("safe", k))
             tasks = instance.simulate(policy, reading).tasks.dropna(subset="completion")
             late = tasks["completion"] > tasks["estimate"] * (1 + 1e-9)
@@ -269,7 +269,7 @@ def test_pieces_are_admitted_one_by_one():
 @pytest.mark.parametrize("policy", USERS)
 def test_rejected_fractions_are_the_twins(policy):
     halves = 0
-    for k in range(round(40 * SCALE)):
+    for k in range(round(25 * SCALE)):
         reading = {"split": "piece"}
         _, instance, _ = seeded_for(policy, ("fraction", k), reading)
         records = instance.exact(policy, reading)

@@ -184,7 +184,7 @@ class Office(RuleBasedStateMachine):
     @initialize(instance=instances(most=1), policy=policies, reading=readings)
     def open(self, instance: Instance, policy: str, reading: dict[str, str]) -> None:
         """Open with one task."""
-        self.instance, self.policy, self.reading = instance, policy, reading
+        self.instance, self.policy, self.reading = instance.fit(policy), policy, reading
         self.now, self.before = instance.rows[-1][0], None
 
     @rule(
@@ -210,7 +210,7 @@ class Office(RuleBasedStateMachine):
         """Let time pass."""
         self.now += Fraction(quarters, 4)
 
-    @precondition(lambda self: len(self.instance.rows) > 1)
+    @precondition(lambda self: len(self.instance.rows) > 1 and self.negotiates())
     @rule(data=st.data())
     def ask(self, data: st.DataObject) -> None:
         """Ask for an offer; a task that accepts it is admitted."""
@@ -227,6 +227,15 @@ class Office(RuleBasedStateMachine):
             assert offer.nodes == exact.nodes
             assert offer.completion <= (self.instance.rows[task][0] + exact.deadline) * (1 + 1e-9)
 
+    def negotiates(self) -> bool:
+        """Tell whether the twin knows offers: paper M's does."""
+        return self.policy not in ROWS_I and self.reading.get("backfill") != "on"
+
+    def stays(self) -> bool:
+        """Tell whether a task that has begun is fixed, and no piece of it is placed anew."""
+        moves = {"batch_order": "policy", "commit": "last", "split": "piece"}
+        return all(self.reading.get(name) != value for name, value in moves.items())
+
     @invariant()
     def agrees(self) -> None:
         """Every decision is the twin's; what was decided or dispatched stays."""
@@ -241,6 +250,7 @@ class Office(RuleBasedStateMachine):
             past = tasks["start"] < now * (1 - 1e-9)
             if self.reading.get("batch_order") != "policy":
                 assert (tasks["admitted"] == later["admitted"]).all()
+            if self.stays():
                 assert_same(tasks[past], later[past])
         self.before = float(self.now), s.tasks
 

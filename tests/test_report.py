@@ -26,6 +26,10 @@ PRINTED = {
 }
 BEYOND = ["overload", "readings", "weighted", "negotiation", "gantt", "stability"]
 META = {"scale": "quick", "seed": 7, "runs": 0, "seconds": 12.34, "reading": {"link": "shared"}}
+INSERTED = (
+    "admission", "excess", "feasible", "gain", "gantt", "paired", "partitions", "readings",
+    "rivals", "use",
+)  # fmt: skip
 THEORY = ("accuracy", "cost", "order", "release", "share", "time")
 
 
@@ -112,18 +116,23 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     papers, figures = load_figures()
     ids = [row.id for row in figures]
     wanted = [f"{paper}-{name}" for paper, names in PRINTED.items() for name in names]
-    ours = [f"mcdf-{name}" for name in BEYOND] + [f"theory-{name}" for name in THEORY]
+    beyond = {"mcdf": BEYOND, "theory": THEORY, "inserted-idle-time": INSERTED}
+    ours = [f"{paper}-{name}" for paper, names in beyond.items() for name in names]
     assert sorted(ids) == sorted(wanted + ours)
     assert set(papers) == {*PRINTED, "theory"}
     for row in figures:
         assert (row.status == "beyond") == (row.id in ours)
         assert (row.status == "cannot be reproduced") == bool(row.why)
-        if row.paper == "mcdf":
+        if row.paper in ("mcdf", "inserted-idle-time"):
             assert row.caption
             assert row.expect
     status = {row.id: row.status for row in figures}
     assert status["mcdf-fig1"] == "redrawn"
     assert {status[f"mcdf-fig{i}"] for i in range(4, 11)} == {"reproduced"}
+    drawn = {status[f"inserted-idle-time-{name}"] for name in ("fig1a", "fig1b", "fig2")}
+    assert drawn == {"redrawn"}
+    run = {status[f"inserted-idle-time-{name}"] for name in ("fig3a", "fig3b", "fig4", "table1")}
+    assert run == {"reproduced"}
 
 
 ROW = """

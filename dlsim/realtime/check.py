@@ -18,7 +18,7 @@ from dlsim.kernel import TOL
 from dlsim.realtime.check_releases import release_rules
 from dlsim.realtime.chunks import has_positive_shares, plain, told
 from dlsim.realtime.model import IN_ROUNDS
-from dlsim.realtime.rounding import ROUNDING, ULPS, equal, not_after
+from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant, not_after
 from dlsim.realtime.splits import table_for
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     if s.policy.partition in ("opr", "equal"):
         table = table_for(s.cluster, s.policy.partition)
         span = table.fixed[n] + tasks["sigma"].to_numpy() * table.unit[n]
-        ends_then = equal(tasks["start"] + span, tasks["completion"], span)
+        even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
+        loose = ULPS + even * s.cluster.nodes, even * instant(tasks["estimate"])
+        ends_then = equal(tasks["start"] + span, tasks["completion"], span, *loose)
         yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-        same = equal(tasks["estimate"], tasks["completion"], span)
+        same = equal(tasks["estimate"], tasks["completion"], span, *loose)
         yield "estimate is the completion", index, ~ran | same
     else:
         span = ROUNDING * (tasks["estimate"] - tasks["start"])

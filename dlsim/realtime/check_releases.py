@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dlsim.realtime.model import IN_ROUNDS
 from dlsim.realtime.releases import EQUAL, EVEN, KINDS, OPTIMUM, PIECES, REMODEL, ROUNDS
-from dlsim.realtime.rounding import ROUNDING, ULPS, equal, not_after
+from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant
 from dlsim.realtime.splits import table_for
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         With kind, n, sigma, start, estimate, due and span of the task; release of the node,
         place of the row in its task (0, 1, ...) and round; before, the end of the previous
-        send of the task (its start for the first).
+        send of the task (its start for the first); slack, how far apart its instants may be.
     """
     assert s.runs is not None
     tasks = s.tasks.join(s.runs[["kind"]])
@@ -63,17 +63,19 @@ def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
     ends = visits["compute_end"].max() if own else visits["estimate"].first()
     held = ends.groupby("node").shift().fillna(-np.inf)
     keys = pd.MultiIndex.from_frame(k[["task", "node"]])
-    return k.assign(release=np.maximum(held.reindex(keys).to_numpy(), k["start"]))
+    release = np.maximum(held.reindex(keys).to_numpy(), k["start"])
+    slack = ROUNDING * k["span"] + instant(k["estimate"])
+    return k.assign(release=release, slack=slack)
 
 
 def _sends(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
     together = k["kind"].isin([EQUAL, ROUNDS]).to_numpy()
-    free = not_after(k["release"] - ROUNDING * k["span"], k["send_start"])
+    free = k["release"] - k["slack"] <= k["send_start"]
     yield "a node is sent its share when it is released, not before", index, free
     waits = np.where(together, k["before"], np.maximum(k["before"], k["release"]))
     if s.policy.partition == "pieces" and s.reading.link == "per_task":
         waits = k["release"].to_numpy()
-    prompt = equal(k["send_start"], waits, k["span"])
+    prompt = equal(k["send_start"], waits, 0.0, slack=k["slack"])
     yield "a share is sent as soon as node and link are free", index, prompt
 
 
@@ -86,13 +88,13 @@ def _shares(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
     load = (k["alpha"] * k["sigma"]).to_numpy()
     even = ~np.isin(kind, [EQUAL, PIECES]) | equal(load * k["n"], k["sigma"], k["sigma"])
     yield "equal shares are equal", index, even
-    ends = equal(k["compute_end"], k["estimate"], k["span"], ULPS + c.nodes)
+    ends = equal(k["compute_end"], k["estimate"], 0.0, ULPS + c.nodes, k["slack"])
     yield (
         "all nodes of an optimally split task finish together",
         index,
         ~np.isin(kind, [EVEN, OPTIMUM]) | ends,
     )
-    idle = ~(kind == EVEN) | equal(k["send_start"], k["release"], k["span"])
+    idle = ~(kind == EVEN) | equal(k["send_start"], k["release"], 0.0, slack=k["slack"])
     yield "equal finish leaves no inserted idle time", index, idle
     if s.policy.partition in ("dlt", "I", "II"):
         yield from _remodelled(s, k, index)
@@ -112,12 +114,12 @@ def _remodelled(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rul
     chi = c.cps * time / (time + (last - k["release"]))
     load = k["alpha"] * k["sigma"]
     earlier = (load * chi).groupby(k["task"], sort=False).shift()
-    chained = (k["place"] == 0) | equal(load * (c.cms + chi), earlier, time)
+    chained = (k["place"] == 0) | equal(load * (c.cms + chi), earlier, time, slack=k["slack"])
     remodelled = (k["kind"] == REMODEL).to_numpy()
     yield "shares are those of the heterogeneous remodel", index, ~remodelled | chained
     final = (k["place"] == k["n"] - 1).to_numpy()
     planned = last + k["sigma"] * c.cms + load * c.cps
-    good = ~remodelled | ~final | equal(planned, k["estimate"], k["span"])
+    good = ~remodelled | ~final | equal(planned, k["estimate"], 0.0, slack=k["slack"])
     yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, good
     if s.policy.partition == "dlt":
         return
@@ -126,7 +128,7 @@ def _remodelled(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rul
     send = k["sigma"] * c.cms
     if s.policy.partition == "II":
         send = (end - k["release"]) * c.cms / (c.cms + c.cps)
-    slack = ROUNDING * k["span"]
+    slack = k["slack"]
     gap = k.groupby("task", sort=False)["release"].shift(-1) - k["release"] - send
     for holds, rule in (
         (gap < -slack, "equal finish is used only where the constraint holds"),
@@ -145,7 +147,7 @@ def _enough(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
         return
-    c, slack = s.cluster, ROUNDING * k["span"]
+    c = s.cluster
     if s.policy.partition == "exact-n":
         few = [
             _carried(rows["release"].to_numpy()[:-1], rows["due"].iloc[0], c.cms, c.cps)
@@ -157,7 +159,7 @@ def _enough(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     table = table_for(c, s.policy.partition)
     m = k["place"].to_numpy() + 1
     ends = k["release"] + table.fixed[m] + k["sigma"] * table.unit[m]
-    early = (m < k["n"]) & (ends <= k["due"] - slack)
+    early = (m < k["n"]) & (ends <= k["due"] - k["slack"])
     yield "no fewer nodes would have met the deadline", pd.Index(k["task"]), ~early
 
 
@@ -193,5 +195,6 @@ def release_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
     yield from _enough(s, k)
     last = k.groupby("task", sort=False)["compute_end"].max()
     done = s.tasks["completion"].reindex(last.index)
-    span = (s.tasks["estimate"] - s.tasks["start"]).reindex(last.index)
-    yield "a task is complete when its last node is", last.index, equal(last, done, span)
+    slack = k.groupby("task", sort=False)["slack"].first()
+    together = equal(last, done, 0.0, ULPS + s.cluster.nodes, slack)
+    yield "a task is complete when its last node is", last.index, together

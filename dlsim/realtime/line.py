@@ -522,7 +522,7 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
                     size = push(s.heap, size, s.rows[(entry.rounds - 1) * n + k, 3], 1)
             else:
                 size = push(s.heap, size, entry.end, n)
-            if groups > 1 and entry.start == entry.ready:  # its early nodes have idled on
+            if entry.start == entry.ready and (groups > 1 or marks > 0):  # early nodes idled on
                 marks = marks_of(i, n, groups, block, size, q, r, s)
             s.plan[1, slot].marks = marks
             slot += 1

@@ -76,7 +76,8 @@ def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
     float
         Node time.
     """
-    last, total = pool[groups - 1].time, 0.0
+    last = pool[groups - 1].time
+    total = 0 * last
     for k in range(groups):
         total += pool[k].nodes * (last - pool[k].time)
     return total
@@ -104,7 +105,7 @@ def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-de
     """
     for k in range(groups):
         time = pool[k].time
-        if pool[k].nodes > 1 and not skip_ties and not meets(time + send, time):
+        if pool[k].nodes > 1 and not skip_ties and send > 0:  # however short the send
             return False
         if k > 0 and not meets(pool[k - 1].time + send, time):
             return False
@@ -135,7 +136,7 @@ def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyp
     """
     for k in range(groups):
         sent = pool[k].time + (end - pool[k].time) * part
-        if pool[k].nodes > 1 and not skip_ties and not meets(sent, pool[k].time):
+        if pool[k].nodes > 1 and not skip_ties and (end - pool[k].time) * part > 0:
             return False
         if k + 1 < groups and not meets(sent, pool[k + 1].time):
             return False
@@ -442,7 +443,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
     clock = last if together else release[0]
     time = sigma * unit[n]
     load = sigma / n  # equal shares and pieces
-    shift, chi = 0.0, cps
+    shift, chi = 0 * sigma, cps
     if kind == OPR:
         load = (lead[n] + sigma * unit[n]) / w
     elif kind == EVEN:
@@ -450,7 +451,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             shift += last - release[i]
         shift = (sigma * w - shift) / n
     elif kind == REMODEL:
-        total, passed = 0.0, 1.0
+        total, passed = 0 * sigma, 1 + 0 * sigma
         for i in range(n):
             chi = cps * time / (time + (last - release[i]))
             total += passed / (cms + chi)

@@ -1,4 +1,4 @@
-"""Timing diagrams, the schedulability test as a flow, and where Constraint 1 can hold."""
+"""Timing diagrams of inserted idle time, and the schedulability test as a flow."""
 
 from collections.abc import Sequence
 
@@ -29,6 +29,7 @@ FIRST = pd.DataFrame(
 #: Release times under which Constraint 2 fails for the same task.
 CROWDED = (0.0, 8.0, 30.0, 34.0)
 _IDLE = "#F6D5C2"
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8}
 
 
 def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
@@ -87,14 +88,14 @@ def mark_waits(ax: Axes, table: pd.DataFrame, names: bool = True, size: float = 
             ax.plot(r, y + 0.44, marker="^", color=INK["blue"], ms=size, zorder=5)
             ax.plot(begin, y - 0.44, marker="v", color=INK["black"], ms=size, zorder=5)
             if names:
-                ax.annotate(
-                    f"$r_{k}$", (r, y + 0.44), (4, -3), textcoords="offset points", fontsize=8,
-                    color=INK["blue"], va="center", annotation_clip=False,
-                )  # fmt: skip
-                ax.annotate(
-                    f"$s_{k}$", (begin, y - 0.44), (4, 3), textcoords="offset points", fontsize=8,
-                    va="center", annotation_clip=False,
-                )  # fmt: skip
+                for text, place, color, x in (
+                    (f"$r_{k}$", (r, y + 0.48), INK["blue"], 5),
+                    (f"$s_{k}$", (begin, y - 0.48), INK["black"], 5),
+                ):
+                    ax.annotate(
+                        text, place, (x, 0), textcoords="offset points", fontsize=8, zorder=6,
+                        color=color, va="center", annotation_clip=False, bbox=_PLATE,
+                    )  # fmt: skip
 
 
 def _legend(ax: Axes) -> None:
@@ -127,7 +128,7 @@ def _first(study: Study, name: str, policy: str, ax: Axes | None) -> Axes:
     mine = mine.assign(node=range(4))
     mine[times] = chunks.loc[own, times].to_numpy()
     idle, used = (mine["last"] - mine["release"]).sum(), mine["used"].sum()
-    ax = axes_of(ax, (7.2, 3.2))
+    ax = axes_of(ax, (7.2, 3.8))
     colors = dict.fromkeys("abc", "#A9A9A9") | {"T": INK["blue"]}
     plot_gantt(chunks, 4, until=108, colors=colors, ax=ax)
     ax.set_yticks(range(5), ["link", *(f"$P_{k}$" for k in range(1, 5))])
@@ -170,7 +171,7 @@ def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         "idle time unused": "opr",
     }
     if axes is None:
-        axes = plt.subplots(3, 1, figsize=(7.2, 7.0), sharex=True, layout="constrained")[1]
+        axes = plt.subplots(3, 1, figsize=(7.2, 9.0), sharex=True, layout="constrained")[1]
     tables = {}
     for ax, (title, partition) in zip(axes, kinds.items(), strict=True):
         split = split_load(40.0, CROWDED, FOUR, partition)
@@ -225,28 +226,42 @@ def fig_gantt(
     setting = study.setting(150 * least)
     tasks, cluster, reading, _ = runs.drawn(setting, load, study.cms, study.switches, study.seed)
     schedules = [simulate(tasks, cluster, name, reading) for name in policies]
-    table = runs.waits(schedules[0])
-    wait = (table["last"] - table["release"]).groupby(table["task"]).sum()
-    arrivals = tasks["arrival"].reindex(wait.index).to_numpy()
-    middle = float(arrivals[int(wait.to_numpy().argmax())]) if len(wait) else 0.0
-    left = max(0.0, middle - 2.0 * least)
+    left = max(0.0, _where_most_wait(tasks["arrival"], schedules) - 1.5 * least)
     if axes is None:
         size = (10, 3.0 * len(policies))
         axes = plt.subplots(len(policies), 1, figsize=size, sharex=True, layout="constrained")[1]
     panels = list(np.atleast_1d(np.asarray(axes, dtype=object)))
     for ax, s in zip(panels, schedules, strict=True):
         s.check()
-        _stretch(ax, s, left, left + 5.5 * least)
+        _stretch(ax, s, left, left + 4.5 * least)
         ax.label_outer()
     _legend(panels[0])
-    table = pd.concat({s.name: s.chunks for s in schedules}, names=["policy"]).reset_index(0)
+    panels[0].set_title(panels[0].get_title("left"), loc="left", fontsize=10, pad=22)
+    shown = {s.name: _between(s.chunks, left, left + 4.5 * least) for s in schedules}
+    table = pd.concat(shown, names=["policy"]).reset_index(0)
     return keep(study, "gantt", panels[0], table)
+
+
+def _where_most_wait(arrival: "pd.Series[float]", schedules: Sequence[Schedule]) -> float:
+    """Return when the task came whose nodes wait longest, under all policies if possible."""
+    table = pd.DataFrame({s.name: _waited(s) for s in schedules}).fillna(0.0)
+    ranks = pd.DataFrame({"least": table.min(axis=1), "total": table.sum(axis=1)})
+    order = ranks.sort_values(["least", "total"], kind="stable").index
+    return float(arrival[order[-1]]) if len(order) else 0.0
+
+
+def _waited(s: Schedule) -> "pd.Series[float]":
+    table = runs.waits(s)
+    return (table["last"] - table["release"]).groupby(table["task"]).sum()
+
+
+def _between(chunks: pd.DataFrame, left: float, right: float) -> pd.DataFrame:
+    return chunks[(chunks["compute_end"] > left) & (chunks["send_start"] < right)]
 
 
 def _stretch(ax: Axes, s: Schedule, left: float, right: float) -> None:
     """Draw the chunks between two instants, and the marks of tasks that waited."""
-    chunks, table = s.chunks, runs.waits(s)
-    shown = chunks[(chunks["compute_end"] > left) & (chunks["send_start"] < right)]
+    shown, table = _between(s.chunks, left, right), runs.waits(s)
     plot_gantt(shown, s.cluster.nodes, until=right, colors=task_colors(list(s.tasks.index)), ax=ax)
     _without_legend(ax)
     ax.set_xlim(left, right)
@@ -296,7 +311,8 @@ def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
 _BOXES = {
     "arrived": (0, 5, "a task arrives"),
     "admitted": (0, 4, "is there a number of nodes n with\n"
-                       r"$r_n + \mathcal{E}(\sigma, n) \leq A + D$?"),
+                       r"$r_n + \mathcal{E}(\sigma, n) \leq A + D$,"
+                       "\nfor it and for all who wait?"),
     "idle time": (0, 3, r"inserted idle time: $r_1 \neq r_n$?"),
     "constraint holds": (0, 2, "does the constraint hold,\nand are all shares positive?"),
     "equations": (0, 1, "equations (3), (4):\nall nodes finish together"),

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from dlsim.papers.inserted_idle_time import claims
 from dlsim.papers.inserted_idle_time.claims import differences
 from dlsim.papers.inserted_idle_time.diagrams import keep
-from dlsim.papers.inserted_idle_time.runs import EARLY, ROLES, RULES, named
+from dlsim.papers.inserted_idle_time.runs import ROLES, RULES, USED, named
 from dlsim.papers.inserted_idle_time.study import KEY, Study, printed_table
 from dlsim.papers.mcdf.claims import wide
 from dlsim.study.claims import scorecard
@@ -27,6 +27,8 @@ _LOAD = "nominal load"
 PAPER_TIME = 1e8
 #: Shares are fractions; pictures show points.
 POINTS = 100.0
+#: Least distance of two rows of text beside a picture, as a share of its height.
+_ROW = 0.033
 
 
 def panels_of(axes: Sequence[Axes] | None, count: int, size: tuple[float, float]) -> list[Axes]:
@@ -70,6 +72,23 @@ def _reach(table: pd.DataFrame) -> float:
     return max(0.05, 1.3 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy(float)))))
 
 
+def _nest(ax: Axes) -> None:
+    """Draw earlier lines wider than later ones: those that coincide stay visible."""
+    lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    for k, line in enumerate(reversed(lines)):
+        line.set(linewidth=1.5 + 1.9 * k, markersize=4.5 + 3.2 * k)
+
+
+def _stretched(ax: Axes, ticks: Sequence[float]) -> None:
+    """Scale the y axis linearly from -1 to 1 and by logarithms beyond."""
+    low, high = ax.get_ylim()
+    ax.set_yscale("symlog", linthresh=1.0)
+    shown = [tick for tick in ticks if low <= tick <= high]
+    ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    ax.minorticks_off()
+    ax.set_ylim(low, high)
+
+
 def _figure_3(study: Study, name: str, order: str, ax: Axes | None) -> Axes:
     names = [named(order, role) for role in ("DLT", "I", "II")]
     rows = study.figure_3[study.figure_3["policy"].isin(names)]
@@ -77,6 +96,8 @@ def _figure_3(study: Study, name: str, order: str, ax: Axes | None) -> Axes:
     loads = summary(rows, ["load"], "realised_load").rename(columns={"estimate": "realised_load"})
     table = table.merge(loads[["load", "realised_load"]], on="load", how="left")
     ax = policy_lines(table, "load", ax=axes_of(ax))
+    _nest(ax)
+    ax.legend(handlelength=4)
     ax.set(xlabel=_LOAD, ylabel="task reject ratio", ylim=(0, None))
     _realised_axis(ax, table)
     return keep(study, name, ax, table)
@@ -161,8 +182,10 @@ def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         table = compared(study.figure_3, pairs, ["load"])
         tables[order] = table
         policy_lines(_in_points(table), "load", interval="bar", ax=ax)
+        _nest(ax)
+        ax.legend(handlelength=4)
         alone = POINTS * table["unpaired_error"].max()
-        words = f"different workloads would leave a standard error of {alone:.2g}"
+        words = f"different workloads would leave a standard error of {alone:.2g} points"
         ax.text(0.5, 0.03, words, transform=ax.transAxes, ha="center", fontsize=8, color="#555555")
         ax.axhline(0, color="#333333", lw=0.8)
         reach = _reach(_in_points(table))
@@ -312,7 +335,7 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
                 continue
             color = list(INK.values())[1 + RULES.index(rule)] if not reading else "#999999"
             look: dict[str, Any] = (
-                {"marker": "o", "ms": 4} if not reading else {"ls": _THIN[reading], "lw": 1.1}
+                {"lw": _WIDE[rule]} if not reading else {"ls": _THIN[reading], "lw": 1.1}
             )
             label = f"{rule}, {reading}" if reading else rule
             ax.plot(line["load"], 100 * line[share], color=color, label=label, **look)
@@ -322,8 +345,9 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
             wrong["load"], wrong[f"percent{end}"], "x", color=INK["vermillion"], ms=8, mew=2,
             label="printed %, does not follow",
         )  # fmt: skip
-        ax.set(xlabel=_LOAD, title=f"{title} holds", ylim=(0, 100))
-    panels[0].set_ylabel("% of the cases with idle time")
+        ax.set(xlabel=_LOAD, title=f"{title} holds", ylim=(0, 120))
+        _stretched(ax, (0, 0.5, 1, 2, 5, 10, 20, 50, 100))
+    panels[0].set_ylabel("% of the cases with idle time (linear up to 1)")
     figure = panels[0].get_figure(root=True)
     assert figure is not None
     handles, labels = panels[0].get_legend_handles_labels()
@@ -331,6 +355,7 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     return keep(study, "table1", panels[0])
 
 
+_WIDE = {"admitted": 8, "arrival": 5.6, "replanned": 3.4, "dispatched": 1.4, "rtgrid": 1.8}
 _THIN = {
     "scope=all": (0, (5, 2)),
     "ties=skip": (0, (1, 1.4)),
@@ -363,12 +388,31 @@ def fig_rivals(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         policy_lines(_in_points(tables[order]), "load", ax=ax)
         ax.axhline(0, color="#333333", lw=0.8)
         ax.set(xlabel=_LOAD, ylabel="", title=f"less refused than by {named(order, 'DLT')}")
+        _stretched(ax, (-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1, 2, 5, 10, 20, 50))
         ax.legend(
             loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, fontsize=8, handlelength=4
         )
-    panels[0].set_ylabel("points")
+    for ax, order in zip(panels, claims.ORDERS, strict=True):
+        _name_ends(ax, _in_points(tables[order]), {named(order, role): role for role in ROLES})
+    panels[0].set_ylabel("points (linear from -1 to 1, logarithmic beyond)")
     table = pd.concat(tables, names=["order"]).reset_index(0)
     return keep(study, "rivals", panels[0], table)
+
+
+def _name_ends(ax: Axes, table: pd.DataFrame, names: Mapping[str, str]) -> None:
+    """Write names at the right ends of lines, in one row where lines end together."""
+    last = float(table["load"].max())
+    ends = table[table["load"] == last].sort_values("estimate")
+    to_axes = ax.transData + ax.transAxes.inverted()
+    rows: list[tuple[float, list[str]]] = []
+    for policy, estimate in zip(ends["policy"], ends["estimate"], strict=True):
+        height = float(to_axes.transform((last, estimate))[1])
+        if rows and height - rows[-1][0] < _ROW:
+            rows[-1][1].append(names[policy])
+        else:
+            rows.append((height, [names[policy]]))
+    for height, roles in rows:
+        ax.text(1.01, height, ", ".join(roles), transform=ax.transAxes, va="center", fontsize=8)
 
 
 def fig_use(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
@@ -389,10 +433,11 @@ def fig_use(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     panels, tables = panels_of(axes, 2, (11, 4.2)), {}
     frame = claims.with_use(study.evidence.main)
     for ax, order in zip(panels, claims.ORDERS, strict=True):
-        rows = frame[frame["policy"].isin([named(order, role) for role in EARLY])]
+        rows = frame[frame["policy"].isin([named(order, role) for role in USED])]
         tables[order] = summary(rows, ["policy", "load"], "use")
         policy_lines(_in_points(tables[order]), "load", ax=ax)
-        ax.set(xlabel=_LOAD, ylabel="", ylim=(0, 100))
+        ax.set(xlabel=_LOAD, ylabel="", ylim=(-3, 103))
+        _name_ends(ax, _in_points(tables[order]), {named(order, role): role for role in USED})
         ax.legend(loc="center", ncols=2, fontsize=8, handlelength=3.2)
     panels[0].set_ylabel(r"% of $\sum p_i$ in which nodes send or compute")
     table = pd.concat(tables, names=["order"]).reset_index(0)

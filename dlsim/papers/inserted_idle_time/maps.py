@@ -90,7 +90,7 @@ def fig_feasible(study: Study, ax: Axes | None = None) -> Axes:
         The axes drawn on.
     """
     ax = axes_of(ax, (7.2, 4.4))
-    ratios = np.geomspace(1, 1000, 181)
+    ratios = np.geomspace(1, 1000, 91)
     table = feasible(max(study.nodes, 2), list(ratios))
     state = np.where(table["window"] > 1, 2, np.where(table["positive"], 1, 0))
     grid = table.assign(state=state).pivot(index="n", columns="ratio", values="state")
@@ -166,6 +166,9 @@ def fig_gain(study: Study, load: float = 1.0, axes: Any = None) -> Axes:
             ax.set_title(title, fontsize=9)
             ax.set_ylabel(f"N = {n}\nDCRatio" if ax is line[0] else "")
             ax.set_xlabel(r"cost of sending $\tau$" if k == len(rows) else "")
+    figure = axes[0, 0].get_figure(root=True)
+    words = f"points of the reject ratio gained at load {load:g}; [ ]: the 95 % interval contains 0"
+    figure.suptitle(words, fontsize=10, y=0.92 + 0.01 * len(rows) / 4)
     return keep(study, "gain", axes[0, 0], table)
 
 
@@ -182,7 +185,8 @@ def _heat(ax: Axes, part: pd.DataFrame, reach: float) -> None:
     unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()
     for (i, j), value in np.ndenumerate(values):
         dark = abs(ink[i, j]) > 0.62 * bound
-        text = f"[{value:.2f}]" if unsure[i, j] else f"{value:.2f}"
+        number = f"{round(value, 2) + 0.0:.2f}"  # no minus sign before 0.00
+        text = f"[{number}]" if unsure[i, j] else number
         color = "white" if dark else "#222222"
         ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", size=8, color=color)
     ax.set_yticks(np.arange(len(values)) + 0.5, [f"{value:g}" for value in shown.index])

@@ -29,6 +29,8 @@ ROLES = (
 )  # fmt: skip
 #: Those that start on a node before all nodes of the task are free.
 EARLY = ("DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT")
+#: Those whose use of idle time is measured: OPR-MN, which leaves it unused, comes first.
+USED = ("OPR-MN", *EARLY)
 EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
 #: Partitions of one load on given release times: legend, partition, and what is compared.
 PARTITIONS = {
@@ -223,7 +225,8 @@ def idle_use(s: Schedule) -> Row:
 
 def _counts(s: Schedule, rule: str) -> Row:
     """Return a row of `Schedule.counts` as floats, NaN where the rule has no such count."""
-    return {name: float(s.counts[name].astype(float)[rule]) for name in COUNTS}
+    row = s.counts.astype(float).loc[[rule], list(COUNTS)].iloc[0]
+    return {str(name): float(value) for name, value in row.items()}
 
 
 def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) -> Row:

@@ -67,7 +67,7 @@ class Scale(NamedTuple):
 
 #: ``paper`` is the size that section 5.1 states: 10,000,000 time units, ten runs.
 SCALES = {
-    "quick": Scale(1_000_000.0, 300_000.0, 6, 20, (0.5, 1.0)),
+    "quick": Scale(1_000_000.0, 300_000.0, 6, 20, (1.0,)),
     "paper": Scale(10_000_000.0, 3_000_000.0, 10, 100, (0.2, 0.6, 1.0)),
 }
 
@@ -146,8 +146,9 @@ class Study:
         Where results go; "" = results/inserted-idle-time under the project, or under the
         current folder.
     reading : mapping
-        Switches of the engine and the workload, and ``counting``, that differ from the
-        default.
+        Switches of the engine and the workload that differ from the default.
+    counting : str
+        How plannings with idle time are counted: one of `runs.RULES`.
     loads, taus, dc_ratios, clusters : sequence
         Axes: nominal loads, costs of sending, deadline ratios, numbers of nodes.
     nodes, cms, cps, mean, dc_ratio : int, float, float, float, float
@@ -156,7 +157,7 @@ class Study:
     Raises
     ------
     InputError
-        For an unknown scale, switch or value, or a number out of range.
+        For an unknown scale, switch, value or rule, or a number out of range.
     """
 
     scale: str = "quick"
@@ -165,6 +166,7 @@ class Study:
     jobs: int = 0
     out: str = ""
     reading: Mapping[str, str] | None = None
+    counting: str = RULES[0]
     loads: Sequence[float] = LOADS
     taus: Sequence[float] = TAUS
     dc_ratios: Sequence[float] = DC_RATIOS
@@ -181,11 +183,9 @@ class Study:
             raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
         if self.runs < 0:
             raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
-        if self.switches.get("counting", RULES[0]) not in RULES:
-            got = self.switches["counting"]
-            raise InputError(f"counting must be one of {', '.join(RULES)}; got {got!r}")
-        drawn = {k: v for k, v in self.switches.items() if k != "counting"}
-        workload.split_reading(drawn, *runs.GENERATORS)
+        if self.counting not in RULES:
+            raise InputError(f"counting must be one of {', '.join(RULES)}; got {self.counting!r}")
+        workload.split_reading(self.reading or {}, *runs.GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
         if len(set(self.taus)) < 2:
             raise InputError("taus must be two values or more: claims compare neighbours")
@@ -194,8 +194,9 @@ class Study:
 
     @property
     def switches(self) -> dict[str, str]:
-        """The reading as a plain mapping."""
-        return dict(self.reading or {})
+        """The reading as a plain mapping, and ``counting`` where it is not the default."""
+        rule = {} if self.counting == RULES[0] else {"counting": self.counting}
+        return {**(self.reading or {}), **rule}
 
     @functools.cached_property
     def size(self) -> Scale:
@@ -292,7 +293,7 @@ class Study:
         """
         policies, use = both(claims.ROLES), both(claims.USE)
         if not loads:
-            policies, use = both(runs.ROLES), both(runs.EARLY)
+            policies, use = both(runs.ROLES), both(runs.USED)
         taus = self.main(("EDF-DLT", "EDDO-II"), (), switches, loads[-1:] or TAU_LOADS, self.taus)
         return claims.Evidence(self.main(policies, use, switches, loads), taus)
 

@@ -1,0 +1,387 @@
+"""Paper I's study: its measures against direct simulation and hand cases, its pictures."""
+
+import itertools
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlsim.errors import InputError
+from dlsim.papers import inserted_idle_time as iit
+from dlsim.papers.inserted_idle_time import claims, diagrams, figures, maps, runs
+from dlsim.papers.inserted_idle_time.study import (
+    COUNT_READINGS,
+    SCALES,
+    alternatives,
+    printed_table,
+    switches_known,
+)
+from dlsim.realtime import POLICIES, Cluster, execution_time, simulate, workload
+from dlsim.study.claims import load_claims
+from dlsim.study.execution import run_notebook
+from dlsim.study.stats import mean_interval
+from dlsim.study.style import STYLES
+
+KEY = "inserted-idle-time"
+LOADS = (0.6, 1.0)
+SMALL = {"loads": LOADS, "taus": (8.0, 1.0), "dc_ratios": (2.0, 5.0), "clusters": (4,), "jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:  # fewer pools, and readings at one load
+        small = SCALES["quick"]._replace(map_horizon=1e5, pools=8, reading_loads=(1.0,))
+        patch.setitem(SCALES, "quick", small)
+        study = iit.Study(runs=3, out=str(tmp_path_factory.mktemp("iit")), **SMALL)
+        assert study.size.pools == 8  # cached from here on
+    return study
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def direct(study, load, replicate, name, tau=1.0):
+    """One cell, computed without sweep, cells or claims."""
+    cluster = Cluster(16, tau, 100)
+    seed = np.random.SeedSequence(0, spawn_key=(replicate,))
+    tasks = workload.dcratio(cluster, load, study.size.horizon, seed)
+    return simulate(workload.user_split(tasks, cluster, seed), cluster, name)
+
+
+# ----------------------------------------------------------------------- the printed table
+
+
+def test_two_printed_percentages_do_not_follow_from_their_counts():
+    # by hand: 553/4551 = 12.15 %, printed 13; 757/5661 = 13.37 %, printed 14
+    table = printed_table().set_index("load")
+    assert table.index[~table["follows"]].tolist() == [0.8, 0.9]
+    assert table["follows_ii"].all()
+    assert len(table) == 10
+    assert table.loc[1.0, ["s_iits", "opt_iits", "opt_iits_ii"]].tolist() == [6108, 890, 1203]
+
+
+def test_table_1_marks_them(study):
+    table = iit.table1(study)
+    assert table["printed", "%"].str.contains("≠").tolist() == [False] * 7 + [True, True, False]
+    assert table.shape == (10, 5 + 4 * 3 + 2)
+    rows = pd.read_csv(study.results.folder / "data" / f"{KEY}-table1.csv", keep_default_na=False)
+    assert set(rows["rule"]) == set(runs.RULES)
+    assert set(rows["reading"]) == {"", *COUNT_READINGS}
+
+
+def test_counts_are_those_of_the_engine(study):
+    table = figures.counted(study).set_index(["reading", "rule", "load"])
+    each = [direct(study, 1.0, k, "FIFO-DLT").counts for k in range(3)]
+    for rule in runs.RULES:
+        want = np.mean([counts.loc[rule, "s_iits"] for counts in each])
+        assert table.loc[("", rule, 1.0), "s_iits"] == pytest.approx(want)
+
+
+# ----------------------------------------------------------------------- Constraint 1
+
+
+@given(st.integers(2, 16), st.floats(0.1, 1000), st.floats(1, 500))
+def test_window_is_the_difference_of_execution_times(n, ratio, sigma):
+    cluster = Cluster(16, 2.0, 2.0 * ratio)
+    gap = execution_time(sigma, n - 1, cluster) - execution_time(sigma, n, cluster)
+    assert maps.window(n, ratio) == pytest.approx(gap / (2.0 * sigma), rel=1e-6)
+
+
+def test_bounds_on_n_are_those_of_the_specification():
+    # chi = 100: n <= 4, 5, 7, 10 for tau = 8, 4, 2, 1
+    most = {
+        tau: max(n for n in range(2, 17) if maps.window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)
+    }
+    assert most == {8: 4, 4: 5, 2: 7, 1: 10}
+    table = maps.feasible(16, [100.0])
+    assert table.loc[table["positive"], "n"].max() == 14  # n (n - 1) / 2 < 101
+
+
+def test_constraint_1_holds_only_inside_the_window():
+    """Search for a counterexample with n chosen by trying, away from the formula."""
+    rng, found = np.random.default_rng(5), 0
+    cluster = Cluster(8, 1.0, 10.0)
+    for _ in range(4000):
+        sigma = rng.uniform(1, 10)
+        releases = np.sort(rng.uniform(0, 8 * sigma, 8))
+        due = rng.uniform(10, 120)
+        fit = [n for n in range(1, 9) if releases[n - 1] + execution_time(sigma, n, cluster) <= due]
+        if fit and fit[0] > 1 and (np.diff(releases[: fit[0]]) >= sigma).all():
+            found += 1
+            assert maps.window(fit[0], 10.0) > 1
+    assert found > 50
+
+
+# ----------------------------------------------------------------------- idle time
+
+
+TWO = Cluster(2, 1.0, 3.0)
+PAIR = pd.DataFrame({"arrival": [0.0, 0.0], "sigma": [5.25, 14.0], "deadline": [21.0, 54.0]})
+
+
+def test_idle_time_of_a_hand_case():
+    # specification of paper I, section 7, case 2: T2 runs on r = (0, 21)
+    waited = runs.idle_use(simulate(PAIR, TWO, "FIFO-OPR-MN"))
+    assert waited == pytest.approx({"idle": 21.0, "used": 0.0})
+    for name in ("FIFO-DLT", "FIDO-I", "FIDO-II", "FIFO-EXACT"):
+        s = simulate(PAIR, TWO, name)
+        assert runs.idle_use(s) == pytest.approx({"idle": 21.0, "used": 21.0}), name
+        table = runs.waits(s)
+        late = table[table["task"] == 1]
+        assert sorted(late["release"]) == pytest.approx([0.0, 21.0])
+        assert late["last"].tolist() == pytest.approx([21.0, 21.0])
+
+
+def test_a_node_that_ends_before_the_last_one_is_free_leaves_idle_time():
+    # r = (0, 8, 30, 34), sigma = 40, tau = 1, chi = 4: the remodel ends node 1 after r_4,
+    # while node 2 has to wait for the link until the send to node 1 is over
+    tasks = diagrams.FIRST.assign(sigma=[1.6, 6.0, 6.8, 40.0], deadline=[8.0, 30.0, 34.0, 105.0])
+    s = simulate(tasks, diagrams.FOUR, "FIFO-EXACT")
+    table = runs.waits(s)
+    mine = table[table["task"] == "T"].sort_values("release")
+    assert mine["release"].tolist() == pytest.approx([0, 8, 30, 34])
+    idle = (mine["send_start"].clip(upper=34) - mine["release"]).sum()
+    use = runs.idle_use(s)
+    assert use["idle"] == pytest.approx(34 + 26 + 4)
+    assert use["used"] == pytest.approx(use["idle"] - idle)
+    assert idle > 0
+
+
+@pytest.mark.parametrize("role", runs.ROLES)
+def test_used_time_is_part_of_the_idle_time(study, role):
+    for order in ("FIFO", "EDF"):
+        use = runs.idle_use(direct(study, 1.0, 0, runs.named(order, role)))
+        assert -1e-9 <= use["used"] <= use["idle"] * (1 + 1e-9)
+        if role not in (*runs.EARLY, "US"):
+            assert use["used"] == pytest.approx(0, abs=1e-6)
+
+
+def test_figure_1_shows_the_idle_time_it_says(study):
+    # by hand: p = (36, 22, 10, 0); e = (0 + 14 + 26 + 36 + 40 * 5) / 4 = 69
+    iit.fig1a(study)
+    iit.fig1b(study)
+    folder = study.results.folder / "data"
+    waiting, used = (pd.read_csv(folder / f"{KEY}-fig1{part}.csv") for part in "ab")
+    assert (waiting["last"] - waiting["release"]).sum() == pytest.approx(68)
+    assert waiting["used"].sum() == pytest.approx(0)
+    assert waiting["send_start"].min() == pytest.approx(36)
+    assert waiting["compute_end"].max() == pytest.approx(36 + 40 / (1 - 0.8**4))
+    assert used["used"].sum() == pytest.approx(68)
+    assert used["compute_end"].tolist() == pytest.approx([69] * 4)
+
+
+# ----------------------------------------------------------------------- measures
+
+
+def test_names_are_those_of_the_table_of_policies():
+    names = [*runs.both(runs.ROLES)]
+    assert set(names) <= set(POLICIES)
+    assert set(names) <= set(STYLES)
+    assert len(set(names)) == 24
+
+
+def test_steps_are_means_of_paired_differences(study):
+    table = claims.fifo_steps(study.evidence).set_index("point")
+    ratios = [
+        [direct(study, 1.0, k, name).reject_ratio for name in ("FIDO-I", "FIDO-II")]
+        for k in range(3)
+    ]
+    wanted = mean_interval([a - b for a, b in ratios])
+    row = table.loc["FIDO-I - FIDO-II, load 1"]
+    assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
+    assert len(table) == 2 * len(LOADS)
+
+
+def test_gain_grows_from_one_cost_of_sending_to_the_next(study):
+    table = claims.gain_grows(study.evidence).set_index("point")
+    gain = {
+        tau: np.mean(
+            [
+                direct(study, 0.6, k, "EDF-DLT", tau).reject_ratio
+                - direct(study, 0.6, k, "EDDO-II", tau).reject_ratio
+                for k in range(3)
+            ]
+        )
+        for tau in (8.0, 1.0)
+    }
+    got = table.loc["gain, tau 8 to 1, load 0.6", "estimate"]
+    assert got == pytest.approx(gain[1.0] - gain[8.0], abs=1e-12)
+
+
+def test_shares_are_ratios_of_mean_counts(study):
+    table = claims.constraint_2_share(study.evidence).set_index("point")
+    counts = [direct(study, 1.0, k, "FIFO-DLT").counts.loc["admitted"] for k in range(3)]
+    want = sum(c["opt_iits_ii"] for c in counts) / sum(c["s_iits"] for c in counts)
+    assert table.loc["load 1", "estimate"] == pytest.approx(want)
+    assert table.loc["load 1", "low"] <= want <= table.loc["load 1", "high"]
+
+
+def test_paired_and_unpaired_errors():
+    frame = pd.DataFrame(
+        {
+            "load": 1.0,
+            "replicate": [0, 1, 2] * 2,
+            "policy": ["a"] * 3 + ["b"] * 3,
+            "ratio": [0.1, 0.2, 0.3, 0.2, 0.1, 0.3],
+        }
+    )
+    row = figures.compared(frame, {"x": ("a", "b")}, ["load"]).iloc[0]
+    # by hand: differences -0.1, 0.1, 0 with deviation 0.1; both sides have deviation 0.1
+    assert row["estimate"] == pytest.approx(0)
+    assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
+    assert row["unpaired_error"] == pytest.approx(np.sqrt(0.02 / 3))
+
+
+def test_every_task_takes_one_branch_of_the_flow(study):
+    table = diagrams.flow(study, 1.0)
+    for role in ("I", "II"):
+        column = table[role]
+        assert column["arrived"] == column["refused"] + column["admitted"]
+        assert column["admitted"] == column["idle time"] + column["no idle time"]
+        assert column["idle time"] == column["constraint holds"] + column["remodelled"]
+        assert (column >= 0).all()
+    each = [direct(study, 1.0, k, "FIDO-II") for k in range(3)]
+    assert table.loc["admitted", "II"] == sum(int(s.tasks["admitted"].sum()) for s in each)
+    held = sum(int(s.counts.loc["admitted", "opt_iits_ii"]) for s in each)
+    assert table.loc["constraint holds", "II"] == held
+
+
+def test_pools_keep_the_order_that_is_proved(study):
+    table = study.pools.set_index(["partition", "tau", "replicate", "nodes"])
+    excess = table["excess"].unstack("partition")
+    order = ["no idle time used", "remodel, estimate", "remodel, actual", "optimum"]
+    for late, early in itertools.pairwise(order):
+        assert (excess[late] >= excess[early] - 1e-12).all(), (late, early)
+    assert (excess["optimum"] == 0).all()
+    assert (excess["constraint 2"] >= -1e-12).all()
+    admitted = table["admitted"].unstack("nodes")
+    assert (admitted.diff(axis=1).iloc[:, 1:] >= 0).all().all()
+    assert table["admitted"].between(0, 1).all()
+
+
+# ----------------------------------------------------------------------- claims and readings
+
+
+def test_every_claim_has_a_measure_and_a_verdict(study):
+    listed = load_claims(KEY)
+    assert all(hasattr(claims, claim.measure) for claim in listed if claim.measure)
+    words = {verdict.claim.id.removeprefix(f"{KEY}-"): verdict for verdict in study.verdicts}
+    assert len({name.rstrip("abc") for name in words}) == 15
+    # theorems take the status of their statements: erratum 13 corrects Theorem 3
+    assert [words[key].word for key in ("9a", "9b", "9c")] == ["holds", "holds", "holds in part"]
+    assert words["8"].word == "holds in part"
+    assert all(verdict.word != "cannot be checked" for verdict in words.values())
+
+
+def test_other_readings_are_one_switch_each():
+    known = switches_known()
+    assert alternatives()[0] == {}
+    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
+    twofold = [s for s in alternatives()[1:] if len(s) != 1]
+    assert twofold == [{"scope": "all", "count_single": "yes"}]
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [s for s in alternatives()[1:] if "same_time" not in s],  # needs arrivals at starts
+    ids=lambda s: ",".join(s),
+)
+def test_every_switch_changes_some_result(switches):
+    """A switch that never changes anything would be no switch."""
+    setting = runs.Setting(16, 100.0, 200.0, 2.0, 1_000_000.0)
+    for seed, load in itertools.product(range(5), (1.0, 0.6)):
+        key = np.random.SeedSequence(seed, spawn_key=(1,))
+        rows = [
+            runs.compare(
+                load, 1.0, policies=runs.both(runs.ROLES), use=(), setting=setting,
+                switches=reading, check_at=0.0, seed=key,
+            )
+            for reading in ({}, switches)
+        ]  # fmt: skip
+        if not pd.DataFrame(rows[0]).equals(pd.DataFrame(rows[1])):
+            return
+    pytest.fail(f"{switches} changed nothing")
+
+
+def test_the_heat_map_begins_with_the_scorecard(study):
+    table = study.by_reading
+    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
+    assert table.columns[0] == "default"
+    assert table["default"].to_dict() == {key: own[key] for key in table.index}
+    assert table.shape == (len(claims.BY_READING), len(alternatives()))
+    counted = [f"{KEY}-{number}" for number in (1, 2, 6, 15)]
+    assert (table.loc[counted, "backfill=on"] == "cannot be checked").all()
+
+
+def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
+    frames = []
+    for jobs, place in ((1, "one"), (2, "two")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DLSIM_CACHE", str(tmp_path / place))
+            frames.append(iit.Study(runs=2, **{**SMALL, "jobs": jobs}).figure_3.to_csv())
+    assert frames[0] == frames[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"scale": "huge"}, "huge"),
+        ({"runs": -1}, "-1"),
+        ({"taus": (1.0,)}, "taus"),
+        ({"loads": ()}, "loads"),
+        ({"nodes": 0}, "nodes"),
+        ({"reading": {"lnik": "shared"}}, "lnik"),
+        ({"reading": {"release": "never"}}, "never"),
+        ({"counting": "guessed"}, "guessed"),
+        ({"reading": {"counting": "rtgrid"}}, "counting"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+    with pytest.raises(InputError, match=named):
+        iit.Study(**wrong)
+
+
+# ----------------------------------------------------------------------- pictures
+
+
+def test_every_figure_leaves_picture_and_numbers(study):
+    drawn = [getattr(iit, name) for name in iit.__all__ if name.startswith("fig")]
+    for draw in drawn:
+        assert draw(study) is not None
+    iit.table1(study)
+    iit.verdicts(study)
+    pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
+    tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
+    names = (
+        "fig1a fig1b fig2 fig3a fig3b fig4 table1 feasible paired rivals use gain excess "
+        "admission partitions gantt readings"
+    )
+    assert pictures == {f"{KEY}-{name}" for name in names.split()}
+    assert tables == pictures | {f"{KEY}-claims"}
+    use = pd.read_csv(study.results.folder / "data" / f"{KEY}-use.csv").set_index("policy")
+    assert set(use.index) == set(runs.both(runs.USED))
+    assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
+    for name in ("fig3a", "fig3b"):
+        table = pd.read_csv(study.results.folder / "data" / f"{KEY}-{name}.csv")
+        # positive part of N(200, 200): mean 257.5, so 1.29 times the nominal load
+        assert (table["realised_load"] / table["load"]).tolist() == pytest.approx(
+            [1.29] * len(table), rel=0.1
+        )
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = Path(__file__).parents[1] / "notebooks" / f"30-{KEY}.ipynb"
+    given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
+    out = tmp_path / "results"
+    done = run_notebook(source, tmp_path / "30.ipynb", {**given, "runs": 2, "out": str(out)})
+    assert done.is_file()
+    assert (out / "data" / f"{KEY}-claims.csv").is_file()
+    assert len(list((out / "figures").glob("*.png"))) == 17
