@@ -357,46 +357,72 @@ def both_beat_cpus(e: Evidence) -> pd.DataFrame:
     return saved(e.main, ["history"], "cpu-only")
 
 
-def _counted(e: Evidence) -> pd.DataFrame | None:
-    if e.words is None:
-        return None
-    keys = ["replicate", "streams", "devices"]
-    return e.words.pivot(index=keys, columns="gpus", values="makespan")
+def counted(frame: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame:
+    """Return the times of a word count, one column per number of GPUs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As of `Evidence.words`.
+    streams : int
+        Of the GPUs' pipelines.
+    devices : {"cpu", "gpu", "both"}
+        Which devices.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by replicate.
+    """
+    rows = frame[(frame["streams"] == streams) & (frame["devices"] == devices)]
+    return rows.pivot(index="replicate", columns="gpus", values="makespan")
+
+
+def by_gpus(wide: pd.DataFrame) -> pd.DataFrame:
+    """Estimate every column of a table of one column per number of GPUs.
+
+    Parameters
+    ----------
+    wide : DataFrame
+        Indexed by replicate.
+
+    Returns
+    -------
+    DataFrame
+        gpus point estimate low high n.
+    """
+    tidy = wide.reset_index().melt("replicate", var_name="gpus", value_name="gain")
+    return points(tidy, ["gpus"], "gain")
 
 
 def both_beat_cpus_in_mapreduce(e: Evidence) -> pd.DataFrame | None:
     """Claim 14b: part of the word count's time saved against CPUs only."""
-    wide = _counted(e)
-    if wide is None:
+    if e.words is None:
         return None
-    wide = wide.xs(3, level="streams")
-    cpus = wide.xs("cpu", level="devices").min(axis=1)
-    gain = 1 - wide.xs("both", level="devices").div(cpus, axis=0)
-    return points(_long(gain, "gain"), ["gpus"], "gain")
-
-
-def _long(wide: pd.DataFrame, name: str) -> pd.DataFrame:
-    return wide.dropna(axis=1).stack().rename(name).reset_index()  # type: ignore[arg-type]
+    cpus = counted(e.words, 3, "cpu").iloc[:, 0]
+    return by_gpus(1 - counted(e.words, 3, "both").div(cpus, axis=0))
 
 
 def more_gpus_are_faster(e: Evidence) -> pd.DataFrame | None:
     """Claim 15a: time on some GPUs over that on twice as many, less 1."""
-    wide = _counted(e)
-    if wide is None:
+    if e.words is None:
         return None
-    wide = wide.xs(3, level="streams").xs("gpu", level="devices")
-    steps = {f"{a} to {b}": wide[a] / wide[b] - 1 for a, b in pairwise(wide.columns)}
-    return points(_long(pd.DataFrame(steps).rename_axis(columns="gpus"), "gain"), ["gpus"], "gain")
+    wide = counted(e.words, 3, "gpu")
+    return by_gpus(
+        pd.DataFrame({f"{a} to {b}": wide[a] / wide[b] - 1 for a, b in pairwise(wide.columns)})
+    )
 
 
 def pipelines_raise_throughput(e: Evidence) -> pd.DataFrame | None:
     """Claim 15b: word count without overlap over the same with it, less 1."""
-    wide = _counted(e)
-    if wide is None:
+    if e.words is None:
         return None
-    wide = wide[wide.index.get_level_values("devices") != "cpu"]
-    plain, piped = (wide.xs(k, level="streams") for k in STREAMS)
-    return points(_long(plain / piped - 1, "gain"), ["devices", "gpus"], "gain")
+    parts = []
+    for devices in ("gpu", "both"):
+        plain, piped = (counted(e.words, streams, devices) for streams in STREAMS)
+        table = by_gpus(plain / piped - 1)
+        parts.append(table.assign(point=f"{devices}, " + table["point"]))
+    return pd.concat(parts, ignore_index=True)
 
 
 def fits_in_memory(e: Evidence) -> pd.DataFrame | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import simulate, workload
 from dlsim.cpugpu.mapdata import map_block, partition_of
@@ -34,7 +35,7 @@ HADOOP = pd.DataFrame(
 )
 #: Colours of the stages of a chunk.
 STAGE_INK = {"h2d": INK["sky"], "map": INK["green"], "d2h": INK["orange"]}
-_EDGE = {"edgecolor": "#333333", "linewidth": 0.6}
+_EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.6}
 
 
 def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
@@ -284,7 +285,7 @@ def fig_gantt(
             below.step(*_depth(s.jobs, kind), where="post", color=ink, lw=1.4, label=kind)
         below.set_ylabel("queued", fontsize=8)
         below.set_ylim(-0.1, max(1.1, below.get_ylim()[1]))
-        below.yaxis.get_major_locator().set_params(integer=True)
+        below.yaxis.set_major_locator(MaxNLocator(integer=True))
         parts[name] = s.jobs
     axes[1].legend(loc="upper right", fontsize=8, ncols=2)
     for below in axes[1::2][-2:]:

@@ -49,13 +49,14 @@ def fig_learning(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     shown = ("history", "preferred", "rsc", "asjf")
     lines = summary(table[table["policy"].isin(shown)], ["mix", "policy", "batch"], "ratio")
     own = table[table["policy"] == "history"]
-    counts = own.groupby(["mix", "batch"])["explored"].mean()
+    counts = own.groupby(["mix", "batch"], as_index=False)["explored"].mean()
     for ax, mix in zip(panels, study.mixes, strict=True):
         policy_lines(lines[lines["mix"] == mix], "batch", legend=ax is panels[0], ax=ax)
         low = own[own["mix"] == mix].groupby("batch")["bound"].mean()
         ax.plot(low.index, low, color="#777777", ls=":", label="lower bound")
         ax.axhline(1, color="#333333", lw=0.8)
-        for batch, count in counts[mix].items():
+        mine = counts[counts["mix"] == mix]
+        for batch, count in zip(mine["batch"], mine["explored"], strict=True):
             if count > 0.05:
                 ax.annotate(f"{count:.0f}" if count >= 1 else f"{count:.1f}", (batch, 0.01),
                             xycoords=("data", "axes fraction"), size=8, ha="center")  # fmt: skip
@@ -63,7 +64,7 @@ def fig_learning(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     panels[0].set_ylabel("makespan over MCT's")
     panels[0].legend(fontsize=8, loc="upper right")
     panels[0].set_ylim(0.55, min(2.5, 1.05 * float(lines["high"].max())))
-    counts = counts.rename("explored").reset_index().assign(policy="history")
+    counts = counts.assign(policy="history")
     return keep(study, "learning", panels[0],
                 lines.merge(counts, on=["mix", "policy", "batch"], how="left"))  # fmt: skip
 
@@ -218,7 +219,7 @@ def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     """
     panels = axes or plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")[1].tolist()
     table = summary(study.noises, ["fair", "cv", "above"], "share")
-    late = study.noises.groupby(["fair", "cv"])[["late", "unexcused"]].mean()
+    late = study.noises.groupby(["fair", "cv"], as_index=False)[["late", "unexcused"]].mean()
     inks = sns.color_palette("viridis", table["cv"].nunique())
     titles = {
         "local": "behind what was assigned there (F1)",
@@ -226,7 +227,8 @@ def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     }
     for ax, (fair, title) in zip(panels, titles.items(), strict=True):
         for ink, (cv, rows) in zip(inks, table[table["fair"] == fair].groupby("cv"), strict=True):
-            missed = 100 * float(late.loc[(fair, cv), "unexcused"])
+            own = late[(late["fair"] == fair) & (late["cv"] == cv)]
+            missed = 100 * float(own["unexcused"].iloc[0])
             rows = rows[rows["above"] > 0]
             ax.plot(rows["above"], 100 * rows["estimate"], color=ink,
                     label=f"cv {cv:g}; under neither exception: {missed:.1f} %")  # fmt: skip
@@ -238,7 +240,7 @@ def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         )
         ax.legend(fontsize=8)
     panels[0].set_ylabel(f"% of the jobs ({study.mixes[0]})")
-    kept = table.merge(late.reset_index(), on=["fair", "cv"], how="left")
+    kept = table.merge(late, on=["fair", "cv"], how="left")
     return keep(study, "fairness", panels[0], kept)
 
 
@@ -381,7 +383,7 @@ def fig_tradeoff(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     table = tradeoff(study)
     for ax, mix in zip(panels, study.mixes, strict=True):
         for name in ("history", "mct", "preferred", "rsc", "asjf"):
-            row = table.loc[(mix, name)]
+            row = table.loc[[(mix, name)]]
             color, marker, _ = style_of(name)
             ax.plot(row["wait"], row["makespan"], marker, color=color, ms=8, label=name)
         ax.axhline(1, color="#999999", lw=0.7)

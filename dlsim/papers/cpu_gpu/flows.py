@@ -1,6 +1,7 @@
 """Pictures of paper C's contributions: overlap, issue order, optimiser, memory, MapReduce."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.patches import Patch
 
 from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
-from dlsim.papers.cpu_gpu import systems
+from dlsim.papers.cpu_gpu import claims, systems
 from dlsim.papers.cpu_gpu.diagrams import STAGE_INK, bar, keep, records, rows_of
 from dlsim.papers.cpu_gpu.study import GPUS, Study
 from dlsim.papers.inserted_idle_time.figures import panels_of
@@ -42,7 +43,8 @@ def fig_overlap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     """
     if axes is None:
         figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=[1.5, 1])
+        halves: Any = figure.subfigures(1, 2, width_ratios=[1.5, 1])
+        left, right = halves
         axes = [*left.subplots(len(PIPES), 1, sharex=True), right.subplots()]
     chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
     for (streams, engines), ax in zip(PIPES, axes, strict=False):
@@ -106,15 +108,16 @@ def fig_issue(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     panels, frame = panels_of(axes, 4, (13, 3.4)), study.issued
     cases = list(frame.groupby(["queues", "engines"], sort=False))
     inks = {"scheduled": INK["green"], "depth": INK["vermillion"], "breadth": INK["orange"]}
-    for ax, ((queues, engines), rows) in zip(panels, cases, strict=True):
+    for ax, (case, rows) in zip(panels, cases, strict=True):
+        queues, engines = map(str, case)
         drawn = rows[rows["order"] == "threads"]["slowdown"]
         ax.hist(drawn, bins=np.linspace(0.95, 2.15, 49).tolist(), color=INK["sky"],
                 weights=np.full(len(drawn), 100 / len(drawn)))  # fmt: skip
         for name, ink in inks.items():
             mean = float(rows.loc[rows["order"] == name, "slowdown"].mean())
             ax.axvline(mean, color=ink, lw=2, ls="-" if name == "scheduled" else "--", label=name)
-        words = {"per-engine": "a queue per engine", "single": "one queue"}[str(queues)]
-        ax.set(title=f"{words}, {engines} copy engine{'s' * (engines > 1)}", xlabel="slowdown")
+        words = {"per-engine": "a queue per engine", "single": "one queue"}[queues]
+        ax.set(title=f"{words}, {engines} copy engine{'s' * (engines != '1')}", xlabel="slowdown")
     panels[0].set_ylabel("% of the interleavings")
     panels[0].legend(fontsize=8, title="one thread issues", title_fontsize=8, loc="center right")
     table = frame.groupby(["queues", "engines", "order"])["slowdown"].describe().reset_index()
@@ -235,22 +238,18 @@ def fig_mapreduce(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")[1].tolist()
     assert axes is not None
-    wide = study.words.pivot(
-        index=["streams", "devices", "replicate"], columns="gpus", values="makespan"
-    )
-    cpus = wide.xs("cpu", level="devices")[GPUS[0]]
-    parts = {}
+    cpus, parts = claims.counted(study.words, 3, "cpu").iloc[:, 0], {}
     for devices, ink in (("gpu", INK["blue"]), ("both", INK["green"])):
+        times = {streams: claims.counted(study.words, streams, devices) for streams in (3, 1)}
         for streams, dash in ((3, "-"), (1, ":")):
-            ratio = _at(wide, streams, devices).rdiv(cpus.loc[streams], axis=0)
-            rows = summary(ratio.stack().rename("x").reset_index(), ["gpus"], "x")
-            parts[(devices, streams)] = rows
+            rows = claims.by_gpus(times[streams].rdiv(cpus, axis=0))
+            parts[(devices, streams)] = rows.drop(columns="point")
             name = {"gpu": "GPUs only", "both": "4 CPUs and GPUs"}[devices]
-            axes[0].plot(rows["gpus"], rows["estimate"], dash, marker="o", color=ink,
-                         label=name + (", no overlap" if streams == 1 else ""))  # fmt: skip
+            name += ", no overlap" * (streams == 1)
+            axes[0].plot(rows["gpus"], rows["estimate"], dash, marker="o", color=ink, label=name)
             axes[0].fill_between(rows["gpus"], rows["low"], rows["high"], color=ink, alpha=0.12)
-        gain = 100 * (_at(wide, 1, devices) / _at(wide, 3, devices) - 1)
-        axes[1].plot(gain.columns, gain.mean(), "o-", color=ink)
+        gain = 100 * (times[1] / times[3] - 1).mean()
+        axes[1].plot(gain.index, gain, "o-", color=ink)
     axes[0].axhline(1, color="#333333", lw=0.8)
     axes[0].set(ylabel="speed-up over 4 CPUs", ylim=(0, None))
     axes[1].set(ylabel="% more throughput by overlap", ylim=(0, None))
@@ -261,12 +260,6 @@ def fig_mapreduce(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     axes[0].legend(fontsize=8)
     table = pd.concat(parts, names=["devices", "streams"]).reset_index([0, 1])
     return keep(study, "mapreduce", axes[0], table)
-
-
-def _at(wide: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame:
-    rows = wide.index.get_level_values("streams") == streams
-    rows &= wide.index.get_level_values("devices") == devices
-    return wide[rows].droplevel(["streams", "devices"])
 
 
 def fig_amdahl(
@@ -288,14 +281,14 @@ def fig_amdahl(
     Axes
         The axes drawn on.
     """
-    ax, cores = axes_of(ax, (6.8, 3.8)), np.geomspace(1, 4096, 61)
-    rows = [(p, n, amdahl_bound(p, n)) for p in parallel for n in cores.tolist()]
-    table = pd.DataFrame(rows, columns=["parallel", "cores", "bound"])
-    for ink, (p, line) in zip(
-        sns.color_palette("viridis", len(parallel)), table.groupby("parallel"), strict=True
-    ):
+    ax, cores = axes_of(ax, (6.8, 3.8)), np.geomspace(1, 4096, 61).tolist()
+    rows = []
+    for ink, p in zip(sns.color_palette("viridis", len(parallel)), parallel, strict=True):
+        bounds = [amdahl_bound(p, n) for n in cores]
         limit = amdahl_bound(p, np.inf)
-        ax.plot(line["cores"], line["bound"], color=ink, label=f"{100 * p:g} %, limit {limit:.4g}")
+        ax.plot(cores, bounds, color=ink, label=f"{100 * p:g} %, limit {limit:.4g}")
+        rows += [(p, n, bound) for n, bound in zip(cores, bounds, strict=True)]
+    table = pd.DataFrame(rows, columns=["parallel", "cores", "bound"])
     for count, name in ((8, "CPU, 8"), (16, "16"), (2048, "GPU, 2048")):
         ax.axvline(count, color="#999999", ls=":", lw=1)
         ax.text(count * 1.05, 1.0, name, fontsize=8)

@@ -76,7 +76,7 @@ class Setting(NamedTuple):
         return Machine(self.cpus, self.gpus)
 
     @property
-    def noise(self) -> dict[str, float]:
+    def noise(self) -> dict[str, Any]:
         """The noise as arguments of `learn` and `draw`."""
         return {"cv": self.cv, "outliers": self.outliers, "factor": self.factor}
 
