@@ -184,13 +184,13 @@ def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
                 color=INK["vermillion"])  # fmt: skip
         ax.axvline(0, color="#333333", lw=0.8)
         ax.set(xlabel="% more throughput", title=f"flexible over the\n{title}")
-        ax.legend(fontsize=7.5, loc="upper left")
+        ax.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
     wide = frame.pivot(index=["mix", "replicate", "scheduler"], columns="error", values="makespan")
     cost = (wide[wide.columns[-1]] / wide[0.0] - 1).rename("cost").reset_index()
-    for name in ("mct", "flexible", "area"):
+    for name, ink in (("mct", "vermillion"), ("flexible", "green"), ("area", "blue")):
         x = 100 * np.sort(cost.loc[cost["scheduler"] == name, "cost"])
         y = np.arange(1, len(x) + 1) / len(x)
-        panels[2].step(x, y, where="post", color=style_of(name).color, label=name)
+        panels[2].step(x, y, where="post", color=INK[ink], label=name)
     panels[2].axvline(7, color=INK["vermillion"], ls="--", lw=1.2)
     panels[2].set(
         xlabel="% longer, declared times wrong by up to 20 %",

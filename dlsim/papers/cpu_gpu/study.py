@@ -61,7 +61,7 @@ class Scale(NamedTuple):
 
 
 #: The paper states no size; ``paper`` is one at which intervals are narrow.
-SCALES = {"quick": Scale(6, 4, 2, 20, 2_000), "paper": Scale(60, 20, 5, 100, 30_000)}
+SCALES = {"quick": Scale(6, 4, 2, 20, 2_000), "paper": Scale(60, 20, 5, 100, 10_000)}
 
 
 def alternatives() -> list[dict[str, str]]:
