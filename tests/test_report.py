@@ -30,6 +30,11 @@ INSERTED = (
     "admission", "excess", "feasible", "gain", "gantt", "paired", "partitions", "readings",
     "rivals", "use",
 )  # fmt: skip
+CPU_GPU = (
+    "amdahl", "assumption", "even", "fairness", "gantt", "ideal", "issue", "learning", "live",
+    "mapreduce", "memory", "moulding", "nodes", "optimiser", "overlap", "poison", "readings",
+    "savings", "slots", "tradeoff",
+)  # fmt: skip
 THEORY = ("accuracy", "cost", "order", "release", "share", "time")
 
 
@@ -116,7 +121,12 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     papers, figures = load_figures()
     ids = [row.id for row in figures]
     wanted = [f"{paper}-{name}" for paper, names in PRINTED.items() for name in names]
-    beyond = {"mcdf": BEYOND, "theory": THEORY, "inserted-idle-time": INSERTED}
+    beyond = {
+        "mcdf": BEYOND,
+        "theory": THEORY,
+        "inserted-idle-time": INSERTED,
+        "cpu-gpu": CPU_GPU,
+    }
     ours = [f"{paper}-{name}" for paper, names in beyond.items() for name in names]
     assert sorted(ids) == sorted(wanted + ours)
     assert set(papers) == {*PRINTED, "theory"}
