@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dlsim import realtime
 from dlsim.cpugpu import SWITCHES, Machine, Reading, workload
 from dlsim.cpugpu.given import need_option, need_whole
 from dlsim.cpugpu.moldable import NodePool
@@ -61,7 +62,7 @@ class Scale(NamedTuple):
 
 
 #: The paper states no size; ``paper`` is one at which intervals are narrow.
-SCALES = {"quick": Scale(6, 4, 2, 20, 2_000), "paper": Scale(60, 20, 5, 100, 10_000)}
+SCALES = {"quick": Scale(6, 4, 2, 20, 2_000), "paper": Scale(30, 20, 5, 100, 10_000)}
 
 
 def alternatives() -> list[dict[str, str]]:
@@ -92,7 +93,8 @@ class Study:
     out : str
         Where results go; "" = results/cpu-gpu under the project, or the current folder.
     reading : mapping
-        Switches of the engine that differ from the default.
+        Switches of the engine that differ from the default; those of the real-time engine,
+        which one command may set for all papers, are passed by.
     mixes : sequence of str
         Mixes of applications.
     cpus, gpus : int
@@ -134,7 +136,7 @@ class Study:
         """Refuse what cannot be run before anything runs."""
         need_option("scale", self.scale, tuple(SCALES))
         need_whole("runs", self.runs, 0)
-        Reading.of(self.reading or {})
+        Reading.of(self.switches)
         if not self.mixes:
             raise InputError("mixes must be one mix or more, got none")
         for mix in self.mixes:
@@ -151,8 +153,10 @@ class Study:
 
     @property
     def switches(self) -> dict[str, Any]:
-        """The reading as a plain mapping."""
-        return dict(self.reading or {})
+        """The reading as a plain mapping, without the switches of the real-time engine."""
+        others = [realtime.SWITCHES, *realtime.workload.SWITCHES.values()]
+        known = {name for switches in others for name in switches}
+        return {name: value for name, value in (self.reading or {}).items() if name not in known}
 
     @functools.cached_property
     def size(self) -> Scale:
