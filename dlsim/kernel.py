@@ -78,8 +78,8 @@ def kernel(
     function : callable
         Plain Python over numbers and arrays, without globals that change.
     inline : bool
-        Copy the body into its callers. Worth its compile time where a function has many
-        arguments, few callers and is called once per task.
+        Have the compiler copy the body into its callers: worth it where a function has many
+        arguments and is called once per task.
 
     Returns
     -------
@@ -91,11 +91,26 @@ def kernel(
         return functools.partial(kernel, inline=inline)
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_kernel_folder())
-    options = {"error_model": "numpy", "_nrt": False, "inline": "always" if inline else "never"}
+    options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
+    options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _without_literals(numba.njit(cache=True, **options)(function))
     finally:
         numba.config.CACHE_DIR = before
+
+
+def _without_literals(compiled: Any) -> Any:
+    """Compile a kernel once for an int, not once more for each literal that is passed to it."""
+    if not hasattr(compiled, "get_call_template"):  # JIT is off
+        return compiled
+    template = compiled.get_call_template
+
+    def plain_template(args: Any, kws: Any) -> Any:
+        unliteral = numba.types.unliteral
+        return template(tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()})
+
+    compiled.get_call_template = plain_template
+    return compiled
 
 
 @numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions

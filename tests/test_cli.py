@@ -44,6 +44,12 @@ def test_list_names_figures_policies_and_readings(capsys):
     assert code == 0
     for word in ("mcdf-fig4", "mcdf-fig10", "EDFANNA", "batch_commit", "replan | commit"):
         assert word in out
+    readings = out.partition("readings (default first)")[2].split("\n\n")[1:]
+    listed = {block.split()[0]: block for block in readings}
+    assert set(listed) >= {"mcdf", "inserted-idle-time", "steady-state"}
+    assert "batch_order" not in listed["steady-state"]
+    for line in ("vertex        solver | least_connections", "table2        one | het"):
+        assert line in listed["steady-state"]
 
 
 def test_simulate_csv_gives_the_hand_cases(capsys, tasks_csv, tmp_path):
@@ -210,6 +216,59 @@ def test_exit_codes_of_reproduce(capsys, tmp_path, monkeypatch, status, code):
     assert "report.html" in out.splitlines()[-1]
     assert ("told" in err) == (code != 0)
     assert json.loads((tmp_path / "r" / "run.json").read_text())["notebooks"][0]["status"] == status
+
+
+def readings_asked(capsys, tmp_path, monkeypatch, *words):
+    """Return what each notebook would run with, or what was said instead."""
+    asked = {}
+
+    def pretend(names, *, out, readings, **_):
+        asked.update(readings)
+        out.mkdir()
+        return [NotebookResult(name, None, "ok", 1.0) for name in names]
+
+    monkeypatch.setattr("dlsim.study.notebooks.run_all", pretend)
+    code, _, err = run(capsys, "reproduce", *words, "--out", str(tmp_path / "r"))
+    assert (code == 0) == bool(asked)
+    return asked or err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("steady-state --reading vertex=least_connections",
+         {"40-steady-state": {"vertex": "least_connections"}}),
+        ("steady-state-fig4b --reading table2=het", {"40-steady-state": {"table2": "het"}}),
+        ("mcdf inserted-idle-time --reading link=shared,base=nominal,size=uniform",
+         {"20-mcdf": {"link": "shared", "base": "nominal"},
+          "30-inserted-idle-time": {"link": "shared", "size": "uniform"}}),
+        ("mcdf", {"20-mcdf": {}}),
+    ],
+)  # fmt: skip
+def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, monkeypatch, words, expected):
+    assert readings_asked(capsys, tmp_path, monkeypatch, *words.split()) == expected
+
+
+def test_a_switch_without_papers_named_reaches_those_that_know_it(capsys, tmp_path, monkeypatch):
+    asked = readings_asked(capsys, tmp_path, monkeypatch, "--reading", "link=shared")
+    knows = {"20-mcdf", "30-inserted-idle-time"}
+    assert {name for name, reading in asked.items() if reading == {"link": "shared"}} == knows
+    assert {name for name, reading in asked.items() if not reading} >= {"40-steady-state"}
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("mcdf --reading vertex=least_connections", ["vertex", "20-mcdf", "batch_order"]),
+        ("steady-state --reading link=shared", ["link", "40-steady-state", "vertex"]),
+        ("steady-state --reading vertex=shared", ["vertex", "least_connections", "shared"]),
+        ("theory --reading link=shared", ["link", "10-theory", "none"]),
+        ("--reading lnik=shared", ["lnik", "20-mcdf", "40-steady-state"]),
+    ],
+)
+def test_a_switch_that_no_paper_asked_for_knows(capsys, tmp_path, monkeypatch, words, named):
+    said = readings_asked(capsys, tmp_path, monkeypatch, *words.split())
+    assert all(word in said for word in named)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

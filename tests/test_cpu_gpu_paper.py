@@ -349,11 +349,6 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
         cg.Study(**wrong)
 
 
-def test_switches_of_the_other_engine_are_passed_by():
-    own = {"both_free": "best"}
-    assert cg.Study(reading={"link": "shared", **own}, **SMALL).switches == own
-
-
 def test_a_text_that_is_not_there_is_named():
     with pytest.raises(InputError, match=r"no-such\.txt"):
         _ = cg.Study(text="no-such.txt", **SMALL).words

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 import sympy as sp
 
+from dlsim import kernel as kernel_module
 from dlsim import theory
-from dlsim.realtime import releases
+from dlsim.realtime import partition, releases
 from dlsim.realtime.releases import EQUAL, EVEN, OPR, OPTIMUM, PIECES, REMODEL, ROUNDS, ROUNDS_EARLY
 from tests.strategies import SCALE
 from tests.test_kernel_tie import Kernels, cms, cps, exact_time, plain, sigma
@@ -18,7 +19,7 @@ from tests.test_kernel_tie import Kernels, cms, cps, exact_time, plain, sigma
 
 def plain_kernels(module):
     """Return the module's kernels uncompiled, each calling the others uncompiled too."""
-    names = dict(vars(module))
+    names = vars(kernel_module) | vars(partition) | vars(module)
     for name, value in list(names.items()):
         if plain(value) is not value:
             names[name] = types.FunctionType(plain(value).__code__, names, name)
@@ -31,7 +32,8 @@ K = plain_kernels(releases)
 
 def pool(times, nodes=None):
     """Nodes released at some instants, a node each unless told."""
-    return [SimpleNamespace(time=t, nodes=m) for t, m in zip(times, nodes or [1] * len(times))]
+    nodes = nodes or [1] * len(times)
+    return [SimpleNamespace(time=t, nodes=m) for t, m in zip(times, nodes, strict=True)]
 
 
 def test_every_kernel_is_tied():

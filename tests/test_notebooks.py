@@ -248,6 +248,7 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch):
     before = results[0].path.stat().st_mtime_ns
     assert reused()
     assert reused(jobs=1)  # results do not depend on it
+    assert reused(reading={}, readings={"good": common["reading"], "bad": {}})
     assert results[0].path.stat().st_mtime_ns == before
     (out / "data" / "good.csv").unlink()
     assert not reused()  # a result of it is gone

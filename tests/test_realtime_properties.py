@@ -24,6 +24,8 @@ from tests.strategies import (
 #: One source of examples per test: a failure reappears on every machine.
 EXAMPLES = settings(deadline=None, derandomize=True, max_examples=max(1, round(200 * SCALE)))
 
+#: The exact twin tries 64 numbers of rounds, with ever longer denominators, for "best".
+quick = policies.filter(lambda name: ALL_ROWS[name].rounds != "best")
 admitting = policies.filter(lambda name: ALL_ROWS[name].admission)
 
 
@@ -181,7 +183,7 @@ def test_in_line_nobody_moves_for_those_behind(instance, policy):
 class Office(RuleBasedStateMachine):
     """Tasks arrive, time passes, clients ask: the engine on the growing table is the twin."""
 
-    @initialize(instance=instances(most=1), policy=policies, reading=readings)
+    @initialize(instance=instances(most=1), policy=quick, reading=readings)
     def open(self, instance: Instance, policy: str, reading: dict[str, str]) -> None:
         """Open with one task."""
         self.instance, self.policy, self.reading = instance.fit(policy), policy, reading
@@ -256,6 +258,6 @@ class Office(RuleBasedStateMachine):
 
 
 Office.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=max(1, round(40 * SCALE)), stateful_step_count=15
+    deadline=None, derandomize=True, max_examples=max(1, round(20 * SCALE)), stateful_step_count=15
 )
 TestOffice = Office.TestCase

@@ -243,9 +243,7 @@ def test_largest_deadlines_reach_the_largest_time():
 
 
 def test_batch_switch_shares_points_and_sizes():
-    literal, scaled, single = (
-        workload.mcdf(PAPER, 0.5, batch=name) for name in SWITCHES["batch"]
-    )
+    literal, scaled, single = (workload.mcdf(PAPER, 0.5, batch=name) for name in SWITCHES["batch"])
     assert shared(literal, scaled, ["sigma", "deadline"])
     assert shared(literal, single, ["sigma", "deadline"])
     points = np.unique(literal["arrival"])

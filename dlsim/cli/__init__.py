@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def reproduce(args: argparse.Namespace) -> int:
     int
         0; 1 if a notebook failed; 130 if interrupted.
     """
-    from dlsim.realtime.workload import SWITCHES, split_reading
+    from dlsim.cli.readings import by_notebook
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
@@ -65,11 +65,11 @@ def reproduce(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
-    split_reading(reading, *SWITCHES)
+    readings = by_notebook(reading, names)
     out = Path(args.out)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
-        reading=reading, force=args.force,
+        readings=readings, force=args.force,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
     write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
@@ -96,10 +96,10 @@ def list_everything(_: argparse.Namespace) -> int:
     int
         0.
     """
+    from dlsim.cli.readings import switches_of
     from dlsim.cpugpu import model as cpugpu
     from dlsim.files import read_toml, shared_file, shared_folder
-    from dlsim.realtime.model import POLICIES, SWITCHES
-    from dlsim.realtime.workload import SWITCHES as LAWS
+    from dlsim.realtime.model import POLICIES
 
     there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
     rows = read_toml(shared_file("data/figures.toml"))["figure"]
@@ -111,20 +111,14 @@ def list_everything(_: argparse.Namespace) -> int:
     waiting = [row["id"] for row in rows if row["notebook"] not in there]
     print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
     print(f"\npolicies: {', '.join(POLICIES)}")
-    print("readings (default first):")
-    for title, table in {"": SWITCHES, **LAWS}.items():
-        if title:
-            print(f"and of workload.{title}:")
-        _print_switches(table)
     print(f"\npolicies of dlsim.cpugpu and dlsim live: {', '.join(cpugpu.POLICIES)}")
-    print("readings (default first; a number is not bound to those shown):")
-    _print_switches(cpugpu.SWITCHES)
+    print("\nreadings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
+    for notebook in there:
+        if table := switches_of(notebook):
+            print(f"\n{notebook[3:]}")
+            for name, options in table.items():
+                print(f"  {name:<18}{' | '.join(options)}")
     return 0
-
-
-def _print_switches(table: Mapping[str, Sequence[str]]) -> None:
-    for name, options in table.items():
-        print(f"  {name:<18}{' | '.join(options)}")
 
 
 def show_claims(args: argparse.Namespace) -> int:
@@ -194,12 +188,12 @@ def prove(args: argparse.Namespace) -> int:
 
 
 def bench(args: argparse.Namespace) -> int:
-    """Print speed ratios against other engines on the same tasks.
+    """Print speed ratios against other engines on the same work.
 
     Parameters
     ----------
     args : Namespace
-        tasks, seed.
+        engines, tasks, seed.
 
     Returns
     -------
@@ -213,7 +207,7 @@ def bench(args: argparse.Namespace) -> int:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        from tests.benchmarks import cpugpu, realtime
+        from tests.benchmarks import cpugpu, realtime, steady
     except ImportError as error:
         print(
             f"dlsim bench needs a checkout of dlsim and its extra test ({error}): "
@@ -221,9 +215,22 @@ def bench(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    print(realtime.report(args.tasks, args.seed))
-    print("\n" + cpugpu.report(max(20, args.tasks // 5), args.seed))
+    reports = {
+        "realtime": lambda: realtime.report(args.tasks, args.seed),
+        "steady": lambda: steady.report(seed=args.seed),
+        "cpugpu": lambda: cpugpu.report(max(20, args.tasks // 5), args.seed),
+    }
+    for name in args.engines or reports:
+        if name not in reports:
+            raise InputError(f"engine must be one of {', '.join(reports)}; got {name!r}")
+        print(f"{reports[name]()}\n", flush=True)
     return 0
+
+
+def _broker(args: argparse.Namespace) -> int:
+    from dlsim.cli.broker import main
+
+    return main(args)
 
 
 def _simulate(args: argparse.Namespace) -> int:
@@ -293,10 +300,27 @@ def parser() -> argparse.ArgumentParser:
 
     add_live(verb("live", _live, "schedule real kernels on the devices of this machine"))
 
-    one = verb("bench", bench, "speed against SimPy and plain Python on the same tasks")
-    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
-    one.add_argument("--seed", type=int, default=0, help="seed of the task list (default 0)")
+    one = verb("broker", _broker, "serve a virtual organisation described in a TOML file")
+    _add_broker(one)
+
+    one = verb("bench", bench, "speed against SimPy, SciPy and plain Python on the same work")
+    one.add_argument("engines", nargs="*", metavar="ENGINE",
+                     help="realtime, steady, cpugpu (default: all)")  # fmt: skip
+    one.add_argument("--tasks", type=int, default=10_000,
+                     help="tasks per run of realtime (default 10000)")  # fmt: skip
+    one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
     return top
+
+
+def _add_broker(one: argparse.ArgumentParser) -> None:
+    one.add_argument("file", metavar="FILE.toml",
+                     help="sites, links, routes, policies, events; see data/examples")  # fmt: skip
+    one.add_argument("--method", help="how schedules are found, such as LPRG+polish (default G)")
+    one.add_argument("--compare", metavar="A,B,...", help="several methods on the same events")
+    one.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE",
+                     help="a switch, for instance stuck=rest; may be repeated")  # fmt: skip
+    one.add_argument("--out", metavar="DIR", help="write the tables there")
+    one.add_argument("--seed", type=int, default=0, help="seed of LPRR (default 0)")
 
 
 def _add_simulate(one: argparse.ArgumentParser) -> None:

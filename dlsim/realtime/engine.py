@@ -405,8 +405,10 @@ def _run(
     admitted, done, offer, counts = np.ones(m, dtype=bool), fresh_results(m), np.nan, None
     if policy.admission:
         state, members = fresh_state(m, rules), np.empty(m, dtype=np.int64)
-        offer = events.run(q, rules, state, members, probe, deadline, admitted, done, table)
-        counts = state.counts if rules.in_line and rules.strict else None
+        waits = rules.in_line and rules.strict
+        run = functools.partial(events.run, None if waits else True, q, rules, state)
+        offer = run(members, probe, deadline, admitted, done, table)
+        counts = state.counts if waits else None
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
         if rules.edf:

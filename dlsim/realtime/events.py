@@ -1,6 +1,7 @@
 """The compiled event loop of real-time divisible loads: arrivals, tests, offers, dispatch.
 
-Arguments as in `dlsim.realtime.planner`; ``d`` are the results (RESULT).
+Arguments as in `dlsim.realtime.planner`; ``d`` are the results (RESULT). `passing` is None
+where nobody passes another in line: what else there is is not compiled then.
 
 Source: paper M, section 5, MCDF(); line numbers cite it.
 """
@@ -16,7 +17,7 @@ from dlsim.realtime.state import absorb, fill_todo, insert_block, pop, push, rec
 
 
 @kernel(inline=True)
-def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
+def decide(x, now, due, passing, q, r, s, c):  # type: ignore[no-untyped-def]
     """Test newcomer x with a given deadline.
 
     Returns
@@ -27,7 +28,9 @@ def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
         Smallest later deadline at which the answer could differ.
     """
     possible = prepare(x, now, due, q, r, c)
-    if r.in_line:  # also where x is hopeless: whoever is before it is planned, and counted
+    if passing is None:  # also where x is hopeless: who is before it is planned, and counted
+        ok, later = admit_in_line(x, now, q, r, s, c)
+    elif r.in_line:
         if r.strict:
             ok, later = admit_in_line(x, now, q, r, s, c)
         else:
@@ -38,14 +41,17 @@ def decide(x, now, due, q, r, s, c):  # type: ignore[no-untyped-def]
         ok, later = False, np.inf
     if not possible:
         return False, min(later, earliest(x, now, q, r, c))
-    if r.frozen and not r.all_nodes and q[x].low > 1:
+    if r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
         later = min(later, now + longest(x, q[x].low - 1, q, r, c))
     return ok, later
 
 
 @kernel(inline=True)
-def dispatch(now, inclusive, d, q, r, s, c):  # type: ignore[no-untyped-def]
+def dispatch(now, inclusive, passing, d, q, r, s, c):  # type: ignore[no-untyped-def]
     """Start every planned task whose time has come; it cannot be moved any more (l.3-9)."""
+    if passing is None:
+        dispatch_in_line(now, inclusive, d, q, r, s, c)
+        return
     if r.in_line:
         dispatch_in_line(now, inclusive, d, q, r, s, c)
         return
@@ -86,7 +92,7 @@ def batch_order(i, j, now, members, q, r, s, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run(q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-untyped-def]
+def run(passing, q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-untyped-def]
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
     Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
@@ -103,7 +109,7 @@ def run(q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-u
         now, j = q[i].arrival, i + 1
         while j < size and q[j].arrival == now:
             j += 1
-        dispatch(now, not r.test_first, d, q, r, s, c)
+        dispatch(now, not r.test_first, passing, d, q, r, s, c)
         batch_order(i, j, now, members, q, r, s, c)
         for k in range(j - i):
             x = members[k]
@@ -111,7 +117,7 @@ def run(q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-u
             if bargains:
                 given, ceiling = earliest(x, now, q, r, c) - now, np.inf
             while True:
-                admitted[x], due = decide(x, now, now + given, q, r, s, c)
+                admitted[x], due = decide(x, now, now + given, passing, q, r, s, c)
                 if admitted[x]:
                     deadline[x] = given
                     break
@@ -128,9 +134,9 @@ def run(q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-u
                 answer, j = given if admitted[x] else np.nan, size
                 break
             if r.commit:
-                dispatch(now, True, d, q, r, s, c)
+                dispatch(now, True, passing, d, q, r, s, c)
         i = j
-    dispatch(np.inf, True, d, q, r, s, c)
+    dispatch(np.inf, True, passing, d, q, r, s, c)
     return answer
 
 

@@ -139,9 +139,8 @@ def from_swf(
 
     References
     ----------
-    Deadlines: the authors' later simulator, as told in section 5.1 of X. Lin, J. Deogun,
-    Y. Lu, S. Goddard, "Real-Time Divisible Load Scheduling with Inserted Idle Times"
-    (paper I). The rest is this suite's.
+    Deadlines: around the task's own least time, as in the later simulator of the authors of
+    paper I, whose section 5.1 takes one mean for all tasks. The rest is this suite's.
     """
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}

@@ -5,9 +5,9 @@ indexed by ``task`` and sorted by arrival; equal arrivals are one batch. Its ``a
 say where it comes from, in plain values: ``source``, ``load`` (nominal),
 ``realised_load``, ``horizon``, ``seed`` and ``reading`` (the switches used).
 
-Source: paper M, section 6.1 (`mcdf`); X. Lin, J. Deogun, Y. Lu, S. Goddard, "Real-Time
-Divisible Load Scheduling with Inserted Idle Times" (paper I), section 5.1 (`dcratio`);
-what they leave open is a switch of `SWITCHES`.
+Source: paper M, section 6.1 (`mcdf`); X. Lin, Y. Lu, J. Deogun, S. Goddard, "Enhancing
+Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time" (paper I), section
+5.1 (`dcratio`); what they leave open is a switch of `SWITCHES`.
 """
 
 from collections.abc import Mapping

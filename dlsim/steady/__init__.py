@@ -1,6 +1,42 @@
-"""Steady state of many divisible loads on a wide-area platform (paper S)."""
+"""Steady state of many divisible loads on a wide-area platform (paper S).
 
-from dlsim.steady.model import Allocation, Platform
-from dlsim.steady.program import solve_program
+>>> from dlsim.steady import bound, solve, topology
+>>> p = topology.random(clusters=8, connectivity=0.4, seed=1)
+>>> a = solve(p, "LPRG")
+>>> a.check()
+>>> a.objective <= bound(p)
+True
+"""
 
-__all__ = ["Allocation", "Platform", "solve_program"]
+from dlsim.steady import topology
+from dlsim.steady.allocation import Allocation
+from dlsim.steady.check import exact, verify
+from dlsim.steady.graphs import from_graph, to_graph
+from dlsim.steady.limits import Limits, Share
+from dlsim.steady.methods import METHODS, solve
+from dlsim.steady.model import SWITCHES, Platform, Reading
+from dlsim.steady.period import Period
+from dlsim.steady.program import fair, polish, solve_program
+from dlsim.steady.relaxation import ReducedProgram, bound
+
+__all__ = [
+    "METHODS",
+    "SWITCHES",
+    "Allocation",
+    "Limits",
+    "Period",
+    "Platform",
+    "Reading",
+    "ReducedProgram",
+    "Share",
+    "bound",
+    "exact",
+    "fair",
+    "from_graph",
+    "polish",
+    "solve",
+    "solve_program",
+    "to_graph",
+    "topology",
+    "verify",
+]

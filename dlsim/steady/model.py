@@ -1,4 +1,4 @@
-"""The words of steady-state scheduling: platform, allocation.
+"""The words of steady-state scheduling: platform and reading.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
 "Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
@@ -6,28 +6,169 @@ Distributed Computing Platforms". The paper's alpha[k, l] is `work` here and its
 beta[k, l] is `connections`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dlsim.errors import InputError, ScheduleError
+from dlsim.errors import InputError
+from dlsim.steady.limits import Limits, floored
 
 Floats = NDArray[np.float64]
-#: Slack of every check of (6), relative to the size of its row.
-SLACK = 1e-6
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Pair = tuple[int, int]
+
+#: Every switch of `Reading` with its options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "local_amount": ("printed", "prose"),
+    "stuck": ("prose", "rest"),
+    "vertex": ("solver", "least_connections"),
+    "lprg_start": ("lpr", "zero"),
+}
 
 
-def _vector(name: str, values: ArrayLike, size: int | None = None) -> Floats:
-    array = np.asarray(values, dtype=float)
-    if array.ndim != 1 or not np.isfinite(array).all() or (array < 0).any():
-        raise InputError(f"{name} must be a list of finite numbers of at least 0, got {values!r}")
-    if size is not None and len(array) != size:
-        raise InputError(f"{name} must have {size} entries, got {len(array)}")
+def choose(what: str, value: object, options: Sequence[str]) -> None:
+    """Refuse a value that is not one of the known options.
+
+    Parameters
+    ----------
+    what : str
+        Name of the field, for the message.
+    value : object
+        What was asked for.
+    options : sequence of str
+        What is known.
+
+    Raises
+    ------
+    InputError
+        If `value` is not among `options`.
+    """
+    if not isinstance(value, str) or value not in options:
+        raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the ambiguous sentences of paper S are understood; every default is named.
+
+    Parameters
+    ----------
+    local_amount : {"printed", "prose"}
+        What the greedy heuristic gives to its own cluster (5.1, step 5): the formula as
+        printed, or the sentence after it, "the largest amount that could have been
+        executed on C^k for another application". They contradict each other.
+    stuck : {"prose", "rest"}
+        When the printed formula gives 0: the amount of the sentence, or all that is left.
+    vertex : {"solver", "least_connections"}
+        Which optimum of the degenerate relaxed program LPR, LPRG and LPRR round: the one
+        the solver returns (reduced form, dual simplex, no presolve), or one with the
+        fewest connections.
+    lprg_start : {"lpr", "zero"}
+        What the greedy step of LPRG takes an application to have: its share by LPR, or
+        nothing.
+
+    Raises
+    ------
+    InputError
+        For a value that is not an option of its switch.
+    """
+
+    local_amount: str = "printed"
+    stuck: str = "prose"
+    vertex: str = "solver"
+    lprg_start: str = "lpr"
+
+    def __post_init__(self) -> None:
+        """Refuse a value that no switch knows."""
+        for switch in fields(self):
+            choose(switch.name, getattr(self, switch.name), SWITCHES[switch.name])
+
+    @classmethod
+    def of(cls, switches: Mapping[str, str]) -> Self:
+        """Build a reading from a mapping, refusing unknown switches by name.
+
+        Parameters
+        ----------
+        switches : mapping of str to str
+            The fields that differ from the default.
+
+        Returns
+        -------
+        Reading
+            The reading.
+
+        Raises
+        ------
+        InputError
+            For a switch or a value that is not known, or what is no mapping.
+        """
+        if not isinstance(switches, Mapping):
+            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
+        for name in switches:
+            choose("reading switch", name, tuple(SWITCHES))
+        return cls(**switches)
+
+    def changes(self) -> dict[str, str]:
+        """Return the switches that differ from the default.
+
+        Returns
+        -------
+        dict of str to str
+            Empty for the default reading.
+        """
+        return {k: v for k, v in asdict(self).items() if v != SWITCHES[k][0]}
+
+
+def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
+    """Return a read-only array of finite numbers of at least 0.
+
+    Parameters
+    ----------
+    name : str
+        Of the field, for the message.
+    values : object
+        What was given.
+    *shapes : tuple of int
+        Shapes allowed; any if none is named.
+
+    Returns
+    -------
+    ndarray of float
+        A copy.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a list of numbers, got {values!r}") from None
+    if shapes and array.shape not in shapes:
+        wanted, got = (
+            " or ".join(" x ".join(map(str, shape)) for shape in some)
+            for some in (shapes, [array.shape])
+        )
+        raise InputError(f"{name} must have {wanted} entries, got {got or 1}")
+    if array.ndim == 0 or not np.isfinite(array).all() or (array < 0).any():
+        raise InputError(f"{name} must be finite numbers of at least 0, got {values!r}")
+    array.flags.writeable = False
     return array
+
+
+def _items(name: str, values: Any) -> list[Any]:
+    """Return the items of a sequence or other collection; text is none."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list, got {values!r}")
+    return list(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,73 +178,147 @@ class Platform:
     Parameters
     ----------
     speed, gateway : array_like of float, shape (K,)
-        Speed :math:`s_k` of each cluster and bandwidth :math:`g_k` of its own link.
+        Speed :math:`s_k` of each cluster (work per time) and bandwidth :math:`g_k` of its
+        own link (data per time).
     links : DataFrame
-        Columns bandwidth and max_connect, one row per backbone link; per connection.
+        One row per backbone link: bandwidth of one connection (data per time) and
+        max_connect, the most connections in both directions, infinite where there is no
+        limit; a broken number is rounded down with a warning. Columns start and end may
+        name the routers it joins.
     routes : mapping of (int, int) to sequence
         Labels of the links from cluster k to cluster l, in order; an empty route joins two
-        clusters on one router, a missing one cannot be used.
-    priority, work, data : array_like of float, shape (A,)
-        :math:`\pi`, :math:`w` (work per load unit) and :math:`\delta` (data per load unit).
+        clusters on one router and needs no connection, a missing one cannot be used.
+    priority : array_like of float, shape (A,) or (A, K)
+        :math:`\pi_k`, or :math:`\pi_{k,l}` per application and cluster. An application of
+        priority 0 does not count in the objective; nor does work at a pair of priority 0.
+    work, data : array_like of float, shape (A,)
+        :math:`w` (work per load unit, above 0) and :math:`\delta` (data per load unit).
     origin : sequence of int, optional
         The cluster that holds each application; 0..K-1 by default.
+    limits : Limits, optional
+        Policies beside (6).
+    router : sequence, optional
+        The name of each cluster's router, for graphs and files.
 
     Raises
     ------
     InputError
-        For a wrong length, a negative number, or a route over an unknown cluster or link.
+        For a wrong shape, a negative number, a route over an unknown cluster or link, or
+        no application of positive priority.
     """
 
     speed: Any
     gateway: Any
     links: pd.DataFrame
-    routes: Mapping[tuple[int, int], Sequence[Any]]
+    routes: Mapping[Pair, Sequence[Any]]
     priority: Any
     work: Any
     data: Any
     origin: Any = None
+    limits: Limits = field(default_factory=Limits)
+    router: Any = None
 
     def __post_init__(self) -> None:
         """Refuse what is not a platform."""
-        speed = _vector("speed", self.speed)
-        priority = _vector("priority", self.priority)
+        speed = numbers("speed", self.speed)
+        if speed.ndim != 1 or not len(speed):
+            raise InputError(f"speed must list at least one cluster, got {self.speed!r}")
+        clusters, apps = len(speed), len(numbers("data", self.data))
         sized = {
             "speed": speed,
-            "gateway": _vector("gateway", self.gateway, len(speed)),
-            "priority": priority,
-            "work": _vector("work", self.work, len(priority)),
-            "data": _vector("data", self.data, len(priority)),
+            "gateway": numbers("gateway", self.gateway, (clusters,)),
+            "priority": numbers("priority", self.priority, (apps,), (apps, clusters)),
+            "work": numbers("work", self.work, (apps,)),
+            "data": numbers("data", self.data, (apps,)),
+            "origin": self._homes(apps),
+            "links": self._backbone(),
+            "routes": self._ways(),
         }
-        homes = range(len(priority)) if self.origin is None else self.origin
-        sized["origin"] = np.asarray(list(homes), dtype=int)
         for name, value in sized.items():
             object.__setattr__(self, name, value)
-        self._check_places()
+        self._check_applications()
+        self._check_routes()
+        self._check_limits()
 
-    def _check_places(self) -> None:
-        clusters = range(len(self.speed))
-        if len(self.origin) != len(self.priority) or not set(self.origin) <= set(clusters):
+    def _homes(self, apps: int) -> Ints:
+        given = _items("origin", range(apps) if self.origin is None else self.origin)
+        clusters = range(len(np.atleast_1d(self.speed)))
+        if len(given) != apps or not all(k in clusters for k in given):
             raise InputError(
-                f"origin must name one of {len(clusters)} clusters for each of "
-                f"{len(self.priority)} applications, got {list(self.origin)}"
+                f"origin must name one of {len(clusters)} clusters for each of {apps} "
+                f"applications, got {given}"
             )
-        if not {"bandwidth", "max_connect"} <= set(self.links.columns):
+        return np.array(given, dtype=np.int64)
+
+    def _ways(self) -> dict[Pair, tuple[Any, ...]]:
+        if not isinstance(self.routes, Mapping):
+            raise InputError(f"routes must map pairs of clusters to links, got {self.routes!r}")
+        return {pair: tuple(_items(f"route {pair}", way)) for pair, way in self.routes.items()}
+
+    def _backbone(self) -> pd.DataFrame:
+        if not isinstance(self.links, pd.DataFrame):
+            raise InputError(f"links must be a DataFrame, got {self.links!r}")
+        missing = {"bandwidth", "max_connect"} - set(self.links.columns)
+        if missing:
             raise InputError(
                 "links needs the columns bandwidth and max_connect; it has "
                 + ", ".join(map(str, self.links.columns))
             )
-        for (k, to), route in self.routes.items():
-            unknown = [link for link in route if link not in self.links.index]
+        if not self.links.index.is_unique:
+            raise InputError("links must have different labels; rename the repeated ones")
+        most = pd.to_numeric(self.links["max_connect"], errors="coerce").to_numpy(float)
+        if not (most >= 0).all():
+            raise InputError(
+                "max_connect must be numbers of at least 0 (inf for no limit), got "
+                f"{self.links['max_connect'].tolist()}"
+            )
+        bandwidth = numbers("bandwidth", self.links["bandwidth"].tolist())
+        return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
+
+    def _check_applications(self) -> None:
+        if (self.work <= 0).any():
+            raise InputError(f"work must be above 0 for each application, got {self.work}")
+        if not (self.priority > 0).any():
+            raise InputError("priority must be above 0 for at least one application")
+        if self.router is not None and len(_items("router", self.router)) != self.clusters:
+            raise InputError(f"router must name {self.clusters} routers, got {self.router!r}")
+
+    def _check_routes(self) -> None:
+        clusters, known = range(self.clusters), set(self.links.index)
+        for pair, route in self.routes.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise InputError(f"routes must be named by pairs of clusters, got {pair!r}")
+            k, to = pair
+            unknown = [x for x in route if not isinstance(x, Hashable) or x not in known]
             if k not in clusters or to not in clusters or k == to or unknown:
                 raise InputError(
                     f"route {k} -> {to} must join two clusters over known links; "
                     f"got {unknown[0] if unknown else (k, to)!r}"
                 )
+            if len(set(route)) < len(route):
+                raise InputError(f"route {k} -> {to} must pass each link once, got {route}")
+
+    def _check_limits(self) -> None:
+        if not isinstance(self.limits, Limits):
+            raise InputError(f"limits must be Limits, got {self.limits!r}")
+        clusters = range(self.clusters)
+        for cap in self.limits.shares:
+            if not {cap.cluster, *cap.origins} <= set(clusters):
+                raise InputError(f"{cap} must name clusters 0 to {self.clusters - 1}")
+        pairs = self.limits.pairs
+        for k, to in pairs if isinstance(pairs, Mapping) else ():
+            if k not in clusters or to not in clusters:
+                raise InputError(f"limits.pairs must name two clusters, got {(k, to)}")
 
     @property
     def clusters(self) -> int:
         """Return the number of clusters K."""
         return len(self.speed)
+
+    @property
+    def applications(self) -> int:
+        """Return the number of applications A."""
+        return len(self.data)
 
     def connection_bandwidth(self, k: int, to: int) -> float:
         r"""Return the bandwidth of one connection, the least of its route.
@@ -123,65 +338,109 @@ class Platform:
         route = list(self.routes[k, to])
         return float(self.links.loc[route, "bandwidth"].min()) if route else np.inf
 
+    @cached_property
+    def priorities(self) -> Floats:
+        """Return the priority of every application on every cluster, shape (A, K)."""
+        pi = self.priority if self.priority.ndim == 2 else self.priority[:, None]
+        return np.broadcast_to(pi, (self.applications, self.clusters))
+
+    @cached_property
+    def worth(self) -> Floats:
+        """Return what a load unit counts in the objective, 1 / priority or 0, shape (A, K)."""
+        pi = self.priorities
+        return np.divide(1.0, pi, out=np.zeros(pi.shape), where=pi > 0)
+
+    @cached_property
+    def counted(self) -> Flags:
+        """Return which applications count in the objective, shape (A,)."""
+        return np.asarray((self.priorities > 0).any(axis=1), dtype=bool)
+
+    @cached_property
+    def tables(self) -> "Tables":
+        """Return routes and links as arrays, for programs and kernels."""
+        return Tables.of(self)
+
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
-    """How much of each application every cluster computes per period.
+class Tables:
+    """Routes and links of a platform as arrays; a pair limit is one more link of its routes.
 
     Parameters
     ----------
-    platform : Platform
-        What it is an allocation of.
-    work : ndarray of float, shape (A, K)
-        Load units per time (the paper's alpha).
-    connections : ndarray, shape (K, K)
-        Connections opened from k to l (the paper's beta).
+    capacity : ndarray of float, shape (L',)
+        Most connections of each link, then of each limited pair of clusters; whole.
+    bandwidth : ndarray of float, shape (K, K)
+        Of one connection: infinite on the diagonal and on empty routes, 0 without a route.
+    route : ndarray of int, shape (K, K)
+        Number of the route from k to l; -1 where there is none, it is empty or k = l.
+    pairs : ndarray of int, shape (R, 2)
+        (k, l) of each numbered route, in ascending order.
+    start : ndarray of int, shape (R + 1,)
+        Where each route begins in `link`.
+    link : ndarray of int
+        Numbers of the links of all routes, one after another.
     """
 
-    platform: Platform
-    work: Floats
-    connections: Any
+    capacity: Floats
+    bandwidth: Floats
+    route: Ints
+    pairs: Ints
+    start: Ints
+    link: Ints
 
-    @property
-    def objective(self) -> float:
-        """Return min over applications of positive priority of their work / priority (5)."""
-        p = self.platform
-        wanted = p.priority > 0
-        return float((self.work.sum(axis=1)[wanted] / p.priority[wanted]).min(initial=np.inf))
+    @classmethod
+    def of(cls, p: Platform) -> Self:
+        """Lay a platform out as arrays.
 
-    def check(self) -> None:
-        """Check every constraint of (6), from the model's definition alone.
+        Parameters
+        ----------
+        p : Platform
+            Any.
 
-        Raises
-        ------
-        ScheduleError
-            Naming the first constraint that does not hold.
+        Returns
+        -------
+        Tables
+            Built once; use ``platform.tables``.
         """
-        p = self.platform
-        if self.work.shape != (len(p.priority), p.clusters):
-            raise ScheduleError(f"work must have the shape (A, K), got {self.work.shape}")
-        for name, used, limit in self._rows():
-            if used > limit + SLACK * max(1.0, abs(limit)):
-                raise ScheduleError(f"{name}: {used:g} exceeds {limit:g}")
-        if (self.work < -SLACK).any() or (np.asarray(self.connections) < 0).any():
-            raise ScheduleError("(6f), (6g): work and connections must be at least 0")
+        number = {label: i for i, label in enumerate(p.links.index)}
+        speeds = p.links["bandwidth"].to_numpy()
+        capacity = p.links["max_connect"].tolist()
+        bandwidth = np.where(np.eye(p.clusters, dtype=bool), np.inf, 0.0)
+        route = np.full((p.clusters, p.clusters), -1)
+        pairs: list[Pair] = []
+        rows: list[list[int]] = []
+        extra: dict[Pair, int] = {}
+        for (k, to), labels in sorted(p.routes.items()):
+            row = [number[label] for label in labels]
+            bandwidth[k, to] = speeds[row].min(initial=np.inf)
+            if not row:
+                continue
+            both, most = (min(k, to), max(k, to)), p.limits.between(k, to)
+            if both in extra:
+                row.append(extra[both])
+            elif most < math.inf:
+                extra[both] = len(capacity)
+                row.append(len(capacity))
+                capacity.append(most)
+            route[k, to] = len(pairs)
+            pairs.append((k, to))
+            rows.append(row)
+        start = np.cumsum([0, *map(len, rows)])
+        link = np.array([i for row in rows for i in row], dtype=np.int64)
+        shaped = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return cls(np.array(capacity, dtype=float), bandwidth, route, shaped, start, link)
 
-    def _rows(self) -> "list[tuple[str, float, float]]":
-        """Return (name, used, limit) of every row of (6b) to (6e)."""
-        p, rows = self.platform, []
-        for k in range(p.clusters):
-            mine, others = p.origin == k, p.origin != k
-            away = np.arange(p.clusters) != k
-            sent = (self.work[mine][:, away] * p.data[mine, None]).sum()
-            received = (self.work[others, k] * p.data[others]).sum()
-            rows.append((f"(6b) speed of cluster {k}", self.work[:, k] @ p.work, p.speed[k]))
-            rows.append((f"(6c) gateway of cluster {k}", sent + received, p.gateway[k]))
-            for to in np.flatnonzero(away):
-                moved = (self.work[mine, to] * p.data[mine]).sum()
-                one = p.connection_bandwidth(k, int(to))
-                limit = np.inf if np.isinf(one) else self.connections[k, to] * one
-                rows.append((f"(6e) route {k} -> {to}", moved, limit))
-        for link, cap in p.links["max_connect"].items():
-            used = sum(self.connections[kl] for kl, route in p.routes.items() if link in route)
-            rows.append((f"(6d) link {link}", used, float(cap)))
-        return rows
+    def links_of(self, r: int) -> Ints:
+        """Return the numbers of the links of one route.
+
+        Parameters
+        ----------
+        r : int
+            Number of the route.
+
+        Returns
+        -------
+        ndarray of int
+            In order, then the link that stands for a pair limit.
+        """
+        return self.link[self.start[r] : self.start[r + 1]]

@@ -1,72 +1,75 @@
-"""The mixed linear program (6) of paper S, and its rational relaxation."""
+"""The mixed linear program (6) of paper S in full, its relaxation, and fairness beyond it."""
 
+from typing import Any
+
+import highspy
 import numpy as np
-from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import StudyError
-from dlsim.steady.model import Allocation, Platform
+from dlsim.steady.allocation import Allocation, trim
+from dlsim.steady.model import Floats, Platform
+from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
+from dlsim.steady.rows import Rows
+
+__all__ = ["ReducedProgram", "bound", "fair", "polish", "solve_program"]
 
 #: A solver's connection within this of an integer is that integer.
 WHOLE = 1e-6
+#: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
+MOST_NODES = 100_000
 
-Row = dict[int, float]
-
-
-class _Rows:
-    """Constraint rows `coefficients . x <= limit`, gathered one by one."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.limits: list[float] = []
-
-    def add(self, row: Row, limit: float) -> None:
-        self.rows.append(row)
-        self.limits.append(limit)
-
-    def matrix(self, columns: int) -> LinearConstraint:
-        cells = [(i, j, v) for i, row in enumerate(self.rows) for j, v in row.items()]
-        i, j, v = zip(*cells, strict=True)
-        shape = (len(self.rows), columns)
-        return LinearConstraint(coo_array((v, (i, j)), shape=shape), ub=self.limits)
+_MIXED: dict[str, Any] = {
+    "output_flag": False,
+    "threads": 1,
+    "random_seed": 0,
+    "small_matrix_value": 1e-12,
+    "mip_rel_gap": 1e-7,
+    "mip_abs_gap": 1e-9,
+    "mip_feasibility_tolerance": FEASIBLE * 10,
+    "primal_feasibility_tolerance": FEASIBLE * 10,
+    "dual_feasibility_tolerance": FEASIBLE * 10,
+}
 
 
-def _constraints(p: Platform) -> tuple[_Rows, dict[tuple[int, int], int], int]:
-    """Return the rows, the column of each connection, and the number of columns.
+def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
+    """Return (6) in full: the columns t, the cells of `rows`, one per numbered route.
 
-    Columns: t, then work[a, l] row by row, then one per route that has links.
+    Parameters
+    ----------
+    rows : Rows
+        Of a platform.
+
+    Returns
+    -------
+    matrix : csr_array, shape (m + R + L', 1 + n + R)
+        The rows given, then (6e) per route, then (6d) per link and limited pair.
+    limit : ndarray of float
+        Of each row.
     """
-    apps, clusters = len(p.priority), p.clusters
-    routes = [pair for pair, route in p.routes.items() if route]
-    column = {pair: 1 + apps * clusters + i for i, pair in enumerate(routes)}
-    rows = _Rows()
-
-    def work(a: int, to: int) -> int:
-        return 1 + a * clusters + to
-
-    for a in map(int, np.flatnonzero(p.priority > 0)):
-        rows.add({0: p.priority[a]} | {work(a, k): -1.0 for k in range(clusters)}, 0.0)
-    for k in range(clusters):
-        rows.add({work(a, k): p.work[a] for a in range(apps)}, p.speed[k])
-        traffic = {
-            work(a, to): p.data[a]
-            for a in range(apps)
-            for to in range(clusters)
-            if (p.origin[a] == k) != (to == k)
-        }
-        rows.add(traffic, p.gateway[k])
-    for link, cap in p.links["max_connect"].items():
-        used: Row = {column[pair]: 1.0 for pair in routes if link in p.routes[pair]}
-        if used:
-            rows.add(used, float(cap))
-    for (k, to), j in column.items():
-        moved = {work(a, to): p.data[a] for a in map(int, np.flatnonzero(p.origin == k))}
-        rows.add({**moved, j: -p.connection_bandwidth(k, to)}, 0.0)
-    return rows, column, 1 + apps * clusters + len(routes)
+    t, n = rows.platform.tables, len(rows.app)
+    routes = len(t.pairs)
+    first = rows.matrix.copy()
+    first.resize(first.shape[0], 1 + n + routes)
+    routed = np.flatnonzero(rows.route >= 0)
+    at = np.concatenate([rows.route[routed], np.arange(routes)])
+    column = np.concatenate([1 + routed, 1 + n + np.arange(routes)])
+    value = np.concatenate([rows.per_unit[routed], -np.ones(routes)])
+    carried = coo_array((value, (at, column)), shape=(routes, 1 + n + routes))
+    user = 1 + n + np.repeat(np.arange(routes), np.diff(t.start))
+    shape = (len(t.capacity), 1 + n + routes)
+    opened = coo_array((np.ones(len(user)), (t.link, user)), shape=shape)
+    matrix = vstack([first, carried, opened], format="csr")
+    return matrix, np.concatenate([rows.limit, np.zeros(routes), t.capacity])
 
 
-def solve_program(platform: Platform, integer: bool = True) -> Allocation:
-    """Solve (6) exactly: the best allocation, with whole connections or real ones.
+def solve_program(
+    platform: Platform,
+    integer: bool = True,
+    start: Allocation | None = None,
+    most_nodes: int = MOST_NODES,
+) -> Allocation:
+    """Solve (6) in full: the best allocation, with whole connections or real ones.
 
     Parameters
     ----------
@@ -74,6 +77,117 @@ def solve_program(platform: Platform, integer: bool = True) -> Allocation:
         What to schedule on.
     integer : bool
         Whether connections are whole numbers (the mixed program) or real (its bound).
+    start : Allocation, optional
+        A valid allocation to begin the search from; where it meets the bound of the
+        relaxed program it is proved optimal without a search.
+    most_nodes : int
+        Where the search ends; what it found is then returned with its `gap`.
+
+    Returns
+    -------
+    Allocation
+        Checked against (6); `upper` is the bound proved. For the mixed program the work
+        is the best for its connections.
+
+    Raises
+    ------
+    StudyError
+        If the solver finds no optimum, or nothing within `most_nodes`.
+    ScheduleError
+        If its answer breaks a constraint.
+    """
+    rows = Rows.of(platform)
+    matrix, limit = full_rows(rows)
+    if integer:
+        return _mixed(rows, matrix, limit, start, most_nodes)
+    values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
+    work = trim(platform, rows.work(values[1 : 1 + len(rows.app)]))
+    connections = np.zeros((platform.clusters, platform.clusters))
+    connections[tuple(platform.tables.pairs.T)] = np.maximum(values[1 + len(rows.app) :], 0.0)
+    return _checked(platform, work, _cover(platform, work, connections), is_relaxed=True)
+
+
+def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any]) -> Any:
+    """Return a solver of the full program, where no cell is worth more than `PLENTY` scales."""
+    solver = new_solver(matrix, limit, options)
+    for cell in np.flatnonzero(rows.top > 1).tolist():
+        solver.changeColBounds(1 + cell, 0.0, 1.0)
+    return solver
+
+
+def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
+    """Return the least connections that carry the work, where a solver's fall short of it."""
+    sent = np.zeros((p.clusters, p.clusters))
+    np.add.at(sent, p.origin, work * p.data[:, None])
+    routed = tuple(p.tables.pairs.T)
+    one = p.tables.bandwidth[routed]
+    least = np.zeros_like(connections)
+    least[routed] = np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
+    return np.where(np.abs(connections - least) <= WHOLE, least, connections)
+
+
+def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
+    allocation = Allocation(p, work, connections, **more)
+    allocation.check()
+    return allocation
+
+
+def _mixed(
+    rows: Rows, matrix: csr_array, limit: Floats, start: Allocation | None, most_nodes: int
+) -> Allocation:
+    p, n = rows.platform, len(rows.app)
+    top = bound(p)
+    if start is not None:
+        proved = Allocation(p, start.work, start.connections, "MILP", upper=top)
+        proved.check()
+        if proved.is_proved:
+            return proved
+    solver = _loaded(rows, matrix, limit, _MIXED | {"mip_max_nodes": most_nodes})
+    whole = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
+    kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
+    solver.changeColsIntegrality(len(whole), whole, kinds)
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = _as_columns(rows, start)
+        solver.setSolution(solution)
+    solver.run()
+    status, found = solver.getModelStatus(), solver.getInfo()
+    if found.primal_solution_status != 2:
+        raise StudyError(
+            f"the mixed program (6) was not solved: {solver.modelStatusToString(status)}; "
+            f"raise most_nodes above {most_nodes} or give a start"
+        )
+    values = np.array(solver.getSolution().col_value)[1 + n :]
+    connections = np.zeros((p.clusters, p.clusters), dtype=np.int64)
+    connections[tuple(p.tables.pairs.T)] = np.rint(values)
+    best = polish(p, connections)
+    if start is not None and start.objective > best.objective:
+        best = start
+    searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(whole) else np.inf
+    upper = min(top, searched)
+    return _checked(p, best.work, best.connections, method="MILP", upper=upper)
+
+
+#: The solver's own bound of the mixed program is taken with this relative margin.
+PADDING = 1e-9
+
+
+def _as_columns(rows: Rows, start: Allocation) -> list[float]:
+    """Return an allocation as a point of the full program."""
+    amounts = start.work[rows.app, rows.cluster] / rows.unit
+    opened = np.asarray(start.connections, dtype=float)[tuple(rows.platform.tables.pairs.T)]
+    return [start.objective / rows.scale, *amounts, *opened]
+
+
+def polish(platform: Platform, connections: Any) -> Allocation:
+    """Return the best work for given whole connections: one linear program.
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+    connections : array_like of int, shape (K, K)
+        Of any heuristic; kept as they are.
 
     Returns
     -------
@@ -82,35 +196,60 @@ def solve_program(platform: Platform, integer: bool = True) -> Allocation:
 
     Raises
     ------
+    InputError
+        For connections that are not whole numbers of at least 0.
     StudyError
-        If the solver does not prove an optimum.
-    ScheduleError
-        If its answer breaks a constraint.
+        If the solver proves no optimum.
     """
-    p = platform
-    rows, column, columns = _constraints(p)
-    reachable = np.array(
-        [[(k == to) or (k, to) in p.routes for to in range(p.clusters)] for k in p.origin]
-    )
-    upper = np.full(columns, np.inf)
-    upper[1 : 1 + reachable.size][~reachable.ravel()] = 0.0
-    kinds = np.zeros(columns)
-    kinds[list(column.values())] = float(integer)
-    goal = np.zeros(columns)
-    goal[0] = -1.0
-    answer = milp(
-        goal,
-        constraints=rows.matrix(columns),
-        bounds=(np.zeros(columns), upper),
-        integrality=kinds,
-    )
-    if not answer.success:
-        raise StudyError(f"the program (6) was not solved to optimality: {answer.message}")
-    connections = np.zeros((p.clusters, p.clusters))
-    for pair, j in column.items():
-        near = np.rint(answer.x[j])
-        connections[pair] = near if abs(answer.x[j] - near) <= WHOLE else answer.x[j]
-    work = np.maximum(answer.x[1 : 1 + reachable.size].reshape(reachable.shape), 0.0)
-    allocation = Allocation(p, work, connections)
-    allocation.check()
-    return allocation
+    program = ReducedProgram(platform, connections)
+    program.solve()
+    work = trim(platform, program.work, connections)
+    return _checked(platform, work, np.array(connections, dtype=np.int64))
+
+
+def fair(platform: Platform, connections: Any = None) -> Allocation:
+    r"""Maximise the least value, then the next above it, and so on (max-min fairness).
+
+    The paper cites max-min fairness but maximises the minimum only. Here the values
+    :math:`\sum_l \alpha_{k,l}/\pi_{k,l}`, sorted upwards, are lexicographically as large
+    as they can be. Each round maximises the least value of the applications still free
+    and holds those whose row has a positive dual: no optimum can raise them.
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+    connections : array_like of int, shape (K, K), optional
+        To be kept; by default connections are real numbers as in the relaxed program.
+
+    Returns
+    -------
+    Allocation
+        Checked against (6).
+
+    Raises
+    ------
+    InputError
+        For connections that are not whole numbers of at least 0.
+    StudyError
+        If the solver proves no optimum of the first round.
+
+    Notes
+    -----
+    On each cluster an application gets at most what is worth 1000 times the bound of the
+    least value (`PLENTY`): beyond that, floats cannot hold both in one program. Where
+    priorities span so many decades that a round cannot be solved, the levels that were
+    reached before it stay: the least value is then still optimal.
+    """
+    program = ReducedProgram(platform, connections)
+    free = int(platform.counted.sum())
+    program.solve()
+    while free := free - program.hold():
+        try:
+            program.solve()
+        except StudyError:
+            break
+    work = trim(platform, program.work, connections)
+    if connections is not None:
+        return _checked(platform, work, np.array(connections, dtype=np.int64))
+    return _checked(platform, work, program.connections, is_relaxed=True, upper=bound(platform))

@@ -329,6 +329,7 @@ def run_all(
     seed: int = 0,
     runs: int = 0,
     reading: Mapping[str, Any] | None = None,
+    readings: Mapping[str, Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> list[NotebookResult]:
@@ -344,6 +345,8 @@ def run_all(
         As for `find_notebook`; those whose name starts with 90 run last, always.
     scale, seed, runs, reading
         Parameters of every notebook that has them.
+    readings : mapping of str to mapping, optional
+        Readings of single notebooks, by name, in place of `reading`.
     out : path
         Folder of the results; notebooks go to its folder ``notebooks``.
     jobs : int
@@ -376,7 +379,8 @@ def run_all(
         raise InputError(
             f"no notebook has a parameter {strangers[0]!r}; they have: {', '.join(sorted(known))}"
         )
-    plan = [_plan(path, folder, common, extra) for path in paths]
+    own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
+    plan = [_plan(path, folder, common | own.get(path.stem, {}), extra) for path in paths]
     _need_folder(folder / "notebooks")
     results: dict[str, NotebookResult] = {}
     for job in plan:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim import realtime
 from dlsim.cpugpu import SWITCHES, Machine, Reading, workload
 from dlsim.cpugpu.given import need_option, need_whole
 from dlsim.cpugpu.moldable import NodePool
@@ -93,8 +92,7 @@ class Study:
     out : str
         Where results go; "" = results/cpu-gpu under the project, or the current folder.
     reading : mapping
-        Switches of the engine that differ from the default; those of the real-time engine,
-        which one command may set for all papers, are passed by.
+        Switches of the engine that differ from the default.
     mixes : sequence of str
         Mixes of applications.
     cpus, gpus : int
@@ -153,10 +151,8 @@ class Study:
 
     @property
     def switches(self) -> dict[str, Any]:
-        """The reading as a plain mapping, without the switches of the real-time engine."""
-        others = [realtime.SWITCHES, *realtime.workload.SWITCHES.values()]
-        known = {name for switches in others for name in switches}
-        return {name: value for name, value in (self.reading or {}).items() if name not in known}
+        """The reading as a plain mapping."""
+        return dict(self.reading or {})
 
     @functools.cached_property
     def size(self) -> Scale:

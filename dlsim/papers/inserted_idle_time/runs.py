@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.kernel import TOL
+from dlsim.papers.inserted_idle_time.switches import GENERATORS
 from dlsim.realtime import (
     Cluster,
     Reading,
@@ -42,8 +43,6 @@ PARTITIONS = {
 }
 #: How plannings are counted (`Schedule.counts`); the first is the default.
 RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
-#: Generators of `dlsim.realtime.workload` whose switches a reading may name.
-GENERATORS = ("dcratio", "user_split")
 COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 
 Row = dict[str, Any]

@@ -11,7 +11,8 @@ from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
 from dlsim.papers.inserted_idle_time import claims, runs
 from dlsim.papers.inserted_idle_time.runs import RULES, Setting, both
-from dlsim.realtime import SWITCHES, Cluster, workload
+from dlsim.papers.inserted_idle_time.switches import GENERATORS, SWITCHES
+from dlsim.realtime import Cluster, workload
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -25,15 +26,6 @@ DC_RATIOS = (2.0, 3.0, 5.0, 10.0, 20.0)
 CLUSTERS = (4, 16)
 #: Partitions whose gain over unused idle time is mapped.
 MAPPED = ("OPR-MN", "DLT", "II", "EXACT", "EXACT-N")
-
-#: What this paper leaves open, with its options, the default first: switches of the
-#: engine, of the workload, and the counting rule of Table 1. Switches of `SWITCHES` that
-#: cannot matter here (batches, set-up costs, overtaking, no admission) are left out.
-ENGINE_SWITCHES = (
-    "release", "commit", "link", "backfill", "split", "mn_count", "same_time", "scope", "ties",
-    "count_single",
-)  # fmt: skip
-
 
 #: Readings under which Table 1 is counted beside the study's own.
 COUNT_READINGS = (
@@ -80,9 +72,7 @@ def switches_known() -> dict[str, tuple[str, ...]]:
     dict of str to tuple of str
         Of the engine, of the workload, and ``counting``.
     """
-    engine = {name: SWITCHES[name] for name in ENGINE_SWITCHES}
-    drawn = {k: v for name in runs.GENERATORS for k, v in workload.SWITCHES[name].items()}
-    return engine | drawn | {"counting": RULES}
+    return {**SWITCHES, "counting": RULES}
 
 
 def alternatives() -> list[dict[str, str]]:
@@ -185,7 +175,7 @@ class Study:
             raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
         if self.counting not in RULES:
             raise InputError(f"counting must be one of {', '.join(RULES)}; got {self.counting!r}")
-        workload.split_reading(self.reading or {}, *runs.GENERATORS)
+        workload.split_reading(self.reading or {}, *GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
         if len(set(self.taus)) < 2:
             raise InputError("taus must be two values or more: claims compare neighbours")

@@ -10,8 +10,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.realtime.model import SWITCHES_M
-from dlsim.realtime.workload import SWITCHES as WORKLOAD_SWITCHES
+from dlsim.papers.mcdf.switches import SWITCHES
 from dlsim.realtime.workload import split_reading
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.report import Results
@@ -68,9 +67,7 @@ def alternatives() -> list[dict[str, str]]:
     list of dict
         The default (empty) first, then the switches of the engine, then the workload's.
     """
-    tables = (SWITCHES_M, WORKLOAD_SWITCHES["mcdf"])
-    single = [{k: v} for table in tables for k, options in table.items() for v in options[1:]]
-    return [{}, *single]
+    return [{}, *({name: v} for name, options in SWITCHES.items() for v in options[1:])]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""Which paper knows which switch: what ``--reading`` means to several notebooks at once."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from dlsim.errors import InputError
+
+Switches = dict[str, tuple[str, ...]]
+
+
+def switches_of(notebook: str) -> Switches:
+    """Return the switches of a notebook's paper, without loading its study.
+
+    Parameters
+    ----------
+    notebook : str
+        Its name, such as ``"20-mcdf"``.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        `SWITCHES` of the module ``switches`` of the paper; empty where there is none.
+    """
+    package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
+    spec = find_spec(package)
+    rooms = spec.submodule_search_locations if spec else None
+    if not any((Path(room) / "switches.py").exists() for room in rooms or ()):
+        return {}
+    return dict(importlib.import_module(f"{package}.switches").SWITCHES)
+
+
+def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Give every notebook the switches that its paper knows.
+
+    Parameters
+    ----------
+    reading : mapping of str to str
+        What is asked for.
+    notebooks : sequence of str
+        Their names.
+
+    Returns
+    -------
+    dict of str to dict
+        One reading per notebook.
+
+    Raises
+    ------
+    InputError
+        For a switch, or an option, that none of the papers knows; those that they know are
+        listed.
+    """
+    tables = {name: switches_of(name) if reading else {} for name in notebooks}
+    for switch, value in reading.items():
+        _need(tables, switch, value)
+    return {
+        name: {k: v for k, v in reading.items() if v in table.get(k, ())}
+        for name, table in tables.items()
+    }
+
+
+def _need(tables: Mapping[str, Switches], switch: str, value: str) -> None:
+    known = {name: table for name, table in tables.items() if table}
+    options = dict.fromkeys(v for table in known.values() for v in table.get(switch, ()))
+    if options and value not in options:
+        raise InputError(f"{switch} must be one of {', '.join(options)}; got {value!r}")
+    if not options:
+        each = "; ".join(f"{name}: {', '.join(table)}" for name, table in known.items())
+        raise InputError(
+            f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}; "
+            f"they know: {each or 'none'}"
+        )

@@ -1,0 +1,319 @@
+"""Drawings of paper S: platforms, topologies, flows. Every drawing is of a computed platform."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from dlsim.errors import InputError
+from dlsim.papers.steady_state import platforms, runs
+from dlsim.papers.steady_state.figures import keep, panels
+from dlsim.papers.steady_state.platforms import rounding, tiers_network
+from dlsim.papers.steady_state.study import METHOD, Study
+from dlsim.steady import Allocation, Platform, from_graph, solve, to_graph, topology
+from dlsim.steady.graphs import prune
+from dlsim.study.style import INK, axes_of, style_of
+
+Places = Mapping[Any, Any]
+
+_BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
+#: A small network of the same kind as the paper's, for drawings.
+_SMALL: dict[str, int] = {"wan": 7, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
+#: The real network of `fig_wan`, and how many of its nodes are clusters.
+REAL, REAL_CLUSTERS = "sndlib/germany50", 20
+
+
+def _seed(study: Study, replicate: int = 0) -> np.random.SeedSequence:
+    return np.random.SeedSequence(study.seed, spawn_key=(replicate,))
+
+
+def _lines(ax: Axes, graph: nx.Graph, places: Places, **look: Any) -> None:
+    ends = [(places[u], places[v]) for u, v in graph.edges]
+    ax.add_collection(LineCollection(ends, **{"color": "0.6", "zorder": 1, **look}))
+    ax.autoscale_view()
+
+
+def _dots(ax: Axes, places: Places, nodes: Sequence[Hashable], **look: Any) -> None:
+    spots = np.array([places[node] for node in nodes]).reshape(-1, 2)
+    ax.scatter(spots[:, 0], spots[:, 1], **{"zorder": 2, **look})
+
+
+def fig1(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 1 redrawn: clusters behind routers, joined by backbone links."""
+    ax = axes_of(ax, (7.6, 4.6))
+    p = topology.tiers(5, study.seed, None, **_SMALL)
+    graph, router = to_graph(p), list(p.router)
+    places = nx.kamada_kawai_layout(graph)
+    centre = np.mean(list(places.values()), axis=0)
+    _lines(ax, graph, places, linewidths=1.6)
+    _dots(ax, places, list(graph), s=70, color="white", edgecolor=INK["blue"], linewidth=1.5)
+    for k, node in enumerate(router):
+        away = places[node] - centre
+        spot = places[node] + 0.42 * away / (np.linalg.norm(away) + 1e-9)
+        ax.plot(*zip(places[node], spot, strict=True), color=INK["vermillion"], lw=2.5, zorder=1)
+        text = f"$C^{{{k}}}$, speed {p.speed[k]:,.0f}\nlink {p.gateway[k]:,.0f}"
+        ax.text(spot[0], spot[1], text, ha="center", va="center", fontsize=8, bbox=_BOX, zorder=3)
+    ax.set_title(
+        f"{p.clusters} clusters, {len(graph)} routers, {len(p.links)} backbone links "
+        "(orange: a cluster's own link, kbit/s)"
+    )
+    ax.margins(0.18)
+    ax.axis("off")
+    return keep(study, "fig1", ax, p.links.reset_index(names="link"))
+
+
+def notation() -> Platform:
+    """Return the platform of Figure 2: two clusters, three routers, two links between them.
+
+    Returns
+    -------
+    Platform
+        The middle router carries no cluster.
+    """
+    graph = nx.path_graph(["router k", "router", "router l"])
+    graph.edges["router k", "router"].update(bandwidth=3.0, max_connect=2)
+    graph.edges["router", "router l"].update(bandwidth=5.0, max_connect=4)
+    one = {name: [1.0, 1.0] for name in ("priority", "work", "data")}
+    return from_graph(
+        graph, ["router k", "router l"], speed=[10.0, 2.0], gateway=[20.0, 20.0], **one
+    )
+
+
+def fig2(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 2 redrawn: what the symbols name, on a platform with numbers."""
+    ax, p = axes_of(ax, (8.4, 3.2)), notation()
+    spots = {"C^k": 0.0, "k": 1.0, "": 2.4, "l": 3.8, "C^l": 4.8}
+    x = list(spots.values())
+    for name, at in spots.items():
+        if name.startswith("C"):
+            k = 0 if name == "C^k" else 1
+            text = f"${name}_{{master}}$\n$s_{name[-1]}$ = {p.speed[k]:g}"
+        else:
+            text = f"$C^{name}_{{router}}$" if name else "router"
+        ax.text(at, 0, text, ha="center", va="center", bbox=_BOX, zorder=3)
+    for k, (a, b) in enumerate(((x[0], x[1]), (x[3], x[4]))):
+        ax.plot([a, b], [0, 0], color=INK["vermillion"], lw=3, zorder=1)
+        name = "kl"[k]
+        ax.text((a + b) / 2, -0.34, f"$g_{name}$ = {p.gateway[k]:g}", ha="center")
+    for (i, link), (a, b) in zip(p.links.iterrows(), ((x[1], x[2]), (x[2], x[3])), strict=True):
+        ax.plot([a, b], [0, 0], color="0.5", lw=2, zorder=1)
+        most = f"max-connect($l_{i}$) = {link['max_connect']:g}"
+        text = f"$l_{i}$: bw = {link['bandwidth']:g}\n{most}"
+        ax.text((a + b) / 2, -0.42, text, ha="center", fontsize=9)
+    route = ", ".join(f"l_{i}" for i in p.routes[0, 1])
+    one = p.connection_bandwidth(0, 1)
+    ax.annotate("", (x[3], 0.5), (x[1], 0.5), arrowprops={"arrowstyle": "->", "color": "0.3"})
+    text = rf"$L_{{k,l}} = \{{{route}\}}$,  $g_{{k,l}} = \min bw$ = {one:g} per connection"
+    ax.text(x[2], 0.58, text, ha="center")
+    ax.set(xlim=(-0.6, 5.4), ylim=(-0.75, 0.95))
+    ax.axis("off")
+    return keep(study, "fig2", ax, p.links.reset_index(names="link"))
+
+
+def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> dict[int, Any]:
+    """Place a two-level network: the wide area in the middle, the others around it.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Of `tiers_graph`.
+    seed : int
+        Of the layouts.
+    wan, man : int
+        Nodes of the wide-area network, nodes of each metropolitan one.
+
+    Returns
+    -------
+    dict of int to ndarray, shape (2,)
+        A place per node.
+    """
+    core = nx.spring_layout(graph.subgraph(range(wan)), seed=seed)
+    places = dict(core)
+    groups = [range(first, first + man) for first in range(wan, len(graph), man)]
+
+    def bearing(group: range) -> float:
+        doors = {v for u in group for v in graph[u] if v < wan}
+        return float(np.arctan2(*np.mean([core[v] for v in doors], axis=0)[::-1]))
+
+    for k, group in enumerate(sorted(groups, key=bearing)):
+        angle = 2 * np.pi * k / len(groups) - np.pi
+        middle = (1.75 + 0.45 * (k % 2)) * np.array([np.cos(angle), np.sin(angle)])
+        inner = nx.spring_layout(graph.subgraph(group), seed=seed, scale=0.19)
+        places.update({node: middle + spot for node, spot in inner.items()})
+    return places
+
+
+def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -> Axes:
+    """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
+    axes = panels(axes, 2, (11, 5.4))
+    graph, routers = tiers_network(clusters, _seed(study))
+    small = prune(graph, routers)
+    places = tiers_places(graph, study.seed)
+    for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
+        _lines(ax, shown, places, linewidths=0.6)
+        plain = [node for node in shown if node not in set(routers)]
+        _dots(ax, places, plain, s=9, color=INK["sky"])
+        _dots(ax, places, routers, s=34, color=INK["vermillion"])
+        ax.set_title(f"{title}: {len(shown)} nodes, {shown.number_of_edges()} links")
+        ax.set_aspect("equal")
+        ax.axis("off")
+    axes[-1].set_xlim(axes[0].get_xlim())
+    table = pd.DataFrame(small.edges, columns=["start", "end"])
+    return keep(study, "fig3", axes[0], table)
+
+
+def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
+    """Return what an allocation puts on every link and whose work every cluster does.
+
+    Parameters
+    ----------
+    a : Allocation
+        On a platform whose applications are its clusters'.
+
+    Returns
+    -------
+    links : DataFrame
+        start end bandwidth max_connect opened (connections) data (per time).
+    busy : ndarray, shape (K, K)
+        Share of cluster l's speed at work for application k; 0 where the speed is 0.
+    """
+    p = a.platform
+    opened: dict[Any, int] = {}
+    data: dict[Any, float] = {}
+    for (k, to), route in p.routes.items():
+        for link in route:
+            opened[link] = opened.get(link, 0) + int(a.connections[k, to])
+            data[link] = data.get(link, 0.0) + float(a.work[k, to] * p.data[k])
+    table = p.links.assign(
+        opened=p.links.index.map(opened).fillna(0).astype(int),
+        data=p.links.index.map(data).fillna(0.0),
+    )
+    cost = a.work * p.work[:, None]
+    return table, np.divide(cost, p.speed, out=np.zeros_like(cost), where=p.speed > 0)
+
+
+def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
+    """Draw links by the data they carry, clusters by speed and by what they do for others."""
+    p = a.platform
+    table, busy = flows(a)
+    most = max(float(table["data"].max()), 1e-9)
+    for _, row in table.iterrows():
+        full, used = row["opened"] >= row["max_connect"], row["opened"] > 0
+        color = INK["vermillion"] if full and used else INK["blue"] if used else "0.75"
+        width = 0.7 + 6 * np.sqrt(row["data"] / most)
+        ends = places[row["start"]], places[row["end"]]
+        ax.plot(*zip(*ends, strict=True), color=color, lw=width, zorder=1, solid_capstyle="round")
+    own = np.diag(busy)
+    others = busy.sum(axis=0) - own
+    spots = np.array([places[node] for node in p.router])
+    size = 60 + 320 * p.speed / p.speed.max()
+    routers = [node for node in places if node not in set(p.router)]
+    _dots(ax, places, routers, s=8, color="0.5")
+    look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "edgecolor": "white"}
+    drawn = ax.scatter(spots[:, 0], spots[:, 1], s=size, c=others, zorder=3, **look)
+    for k, spot in enumerate(spots):
+        ax.annotate(str(k), spot, (7, 7), textcoords="offset points", fontsize=8)
+    ax.figure.colorbar(drawn, ax=ax, label="speed at work for others", shrink=0.75, pad=0.01)
+    ax.set(title=title)
+    ax.margins(0.06)
+    ax.axis("off")
+    return table
+
+
+def _legend(ax: Axes) -> None:
+    for name, color in (("in use", INK["blue"]), ("all connections open", INK["vermillion"])):
+        ax.plot([], [], color=color, lw=3, label=name)
+    ax.plot([], [], color="0.75", lw=1, label="unused link")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, fontsize="small")
+
+
+def fig_flows(
+    study: Study, method: str = METHOD, clusters: int = 12, axes: Sequence[Axes] | None = None
+) -> Axes:
+    """Beyond the paper: a platform with its flows, and whose work each cluster does."""
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.25, 1))[
+            1
+        ]
+    p = platforms.on_tiers(clusters, _seed(study, 1))
+    reading, _ = runs.split_switches(study.switches)
+    a = solve(p, method, rounding(_seed(study, 1)), reading)
+    places = nx.kamada_kawai_layout(to_graph(p))
+    table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {_bound(a):.3g}")
+    _legend(axes[0])
+    _, busy = flows(a)
+    drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
+    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k",
+                title="share of the speed of l")  # fmt: skip
+    axes[1].set_xticks(range(p.clusters))
+    axes[1].set_yticks(range(p.clusters))
+    axes[1].grid(visible=False)
+    axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
+    return keep(study, "flows", axes[0], table.reset_index(names="link"))
+
+
+def _bound(a: Allocation) -> float:
+    return a.objective / a.ratio if a.ratio > 0 else 0.0
+
+
+def _coordinates(name: str, graph: nx.Graph) -> Places:
+    """Return where a real network's nodes lie, or a layout where they carry no places."""
+    import topohub
+
+    every = {node["id"]: node.get("pos") for node in topohub.get(name)["nodes"]}
+    if any(every.get(node) is None for node in graph):
+        return nx.kamada_kawai_layout(graph)
+    return {node: np.array(every[node], dtype=float) for node in graph}
+
+
+def fig_wan(
+    study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS,
+    axes: Sequence[Axes] | None = None,
+) -> Axes | None:  # fmt: skip
+    """Beyond the paper: every heuristic and the optimum on a real wide-area network.
+
+    Parameters
+    ----------
+    study : Study
+        Seed, reading, results.
+    name : str
+        A network of topohub.
+    clusters : int
+        How many of its nodes are clusters.
+    axes : sequence of Axes, optional
+        Two.
+
+    Returns
+    -------
+    Axes or None
+        None, and a printed sentence, where topohub is not installed.
+    """
+    try:
+        p = topology.hub(name, clusters, _seed(study))
+    except InputError as error:
+        if "pip install" not in str(error):
+            raise
+        print(f"No picture of a real network: {error}")
+        return None
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.5, 1))[1]
+    reading, _ = runs.split_switches(study.switches)
+    methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
+    found = {m: solve(p, m, rounding(_seed(study)), reading) for m in methods}
+    best = max(found, key=lambda m: found[m].objective)
+    graph = to_graph(p)
+    _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
+    _legend(axes[0])
+    values = [found[m].ratio for m in methods]
+    colors = [style_of(m.split("+")[0]).color for m in methods]
+    axes[1].barh(range(len(methods)), values, color=colors)
+    axes[1].set_yticks(range(len(methods)), methods)
+    axes[1].invert_yaxis()
+    axes[1].set(xlabel="objective / bound", xlim=(0, 1.02))
+    table = pd.DataFrame({"policy": methods, "ratio": [round(value, 9) for value in values]})
+    return keep(study, "wan", axes[0], table)

@@ -1,0 +1,423 @@
+"""What paper S runs: one function per experiment, each a cell of a sweep.
+
+Every function draws one platform and runs all methods on it, so that methods are compared
+on the same platforms. Source: paper S (steady-state), section 6.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dlsim.papers.steady_state.platforms import (
+    crossed,
+    features,
+    of_kind,
+    on_random,
+    on_tiers,
+    rounding,
+)
+from dlsim.steady import (
+    Allocation,
+    Limits,
+    Platform,
+    Reading,
+    Share,
+    bound,
+    polish,
+    solve,
+    solve_program,
+    topology,
+)
+from dlsim.steady.heuristics import SNAP, randomised_rounding
+
+#: The paper's four heuristics in the order of the legends.
+HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
+#: The cheap ones.
+CHEAP = ("G", "LPR", "LPRG")
+#: What a second stage and a last linear program add.
+IMPROVED = (
+    "G", "G+polish", "LPR", "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish",
+    "LPRG+least+polish", "LPRR", "LPRR+least", "LPRR+polish",
+)  # fmt: skip
+#: Objectives within this of each other, relative, are equal.
+TIE = 1e-6
+#: Where the exact search ends; what is not proved by then is left out.
+MOST_NODES = 200
+
+Row = dict[str, Any]
+Switches = Mapping[str, str]
+
+
+def split_switches(switches: Switches) -> tuple[Reading, dict[str, Any]]:
+    """Split a reading into the engine's part and the generator's.
+
+    Parameters
+    ----------
+    switches : mapping of str to str
+        Fields of `Reading`, and table2.
+
+    Returns
+    -------
+    reading : Reading
+        The engine's.
+    drawn : dict of str to str
+        Arguments of `on_random`.
+    """
+    drawn: dict[str, Any] = {k: v for k, v in switches.items() if k in topology.SWITCHES}
+    return Reading.of({k: v for k, v in switches.items() if k not in drawn}), drawn
+
+
+def share(value: float, top: float) -> float:
+    """Return an objective over a bound, to six decimals: rounding error is no difference.
+
+    Parameters
+    ----------
+    value, top : float
+        Objective and bound.
+
+    Returns
+    -------
+    float
+        1 where both are 0.
+    """
+    return round(value / top, 6) if top > 0 else 1.0
+
+
+def ratios(p: Platform, methods: Sequence[str], seed: Any, reading: Reading) -> dict[str, float]:
+    """Solve a platform by several methods.
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    methods : sequence of str
+        Names as for `dlsim.steady.solve`.
+    seed : SeedSequence
+        That of the replicate.
+    reading : Reading
+        How the paper is read.
+
+    Returns
+    -------
+    dict of str to float
+        Objective over the bound of the relaxed program (`share`).
+    """
+    top, draws = bound(p), rounding(seed)
+    return {name: share(solve(p, name, draws, reading).objective, top) for name in methods}
+
+
+def optimum(p: Platform, found: Sequence[Allocation]) -> Allocation:
+    """Search for the exact optimum from the best of some allocations.
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    found : sequence of Allocation
+        Valid ones.
+
+    Returns
+    -------
+    Allocation
+        `is_proved` says whether it is the optimum.
+    """
+    best = max(found, key=lambda a: a.objective)
+    return solve_program(p, start=polish(p, best.connections), most_nodes=MOST_NODES)
+
+
+def network_use(p: Platform, relaxed: Allocation, rounded: Allocation) -> Row:
+    """Measure what rounding down does to the connections (claims 9 and 10).
+
+    Parameters
+    ----------
+    p : Platform
+        With one application per cluster.
+    relaxed, rounded : Allocation
+        By LP and LPR, from one vertex.
+
+    Returns
+    -------
+    dict
+        lost, share of the relaxed program's connections, counted on every link they pass,
+        that are not opened; below, share of its routes that use less than one connection;
+        idle, share of all connections that the links admit which stay closed.
+    """
+    t = p.tables
+    routed, hops = tuple(t.pairs.T), np.diff(t.start)
+    usage, kept = relaxed.connections[routed], rounded.connections[routed]
+    used = usage > SNAP
+    capacity = float(t.capacity[np.isfinite(t.capacity)].sum())
+    filled, opened = float((usage * hops).sum()), float((kept * hops).sum())
+    return {
+        "lost": 1 - opened / filled if filled > SNAP else np.nan,
+        "below": float((usage[used] < 1 - SNAP).mean()) if used.any() else np.nan,
+        "idle": 1 - opened / capacity if capacity else np.nan,
+    }
+
+
+def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
+    """Measure how much of what LPR leaves free its better-off owners take (claim 10).
+
+    Parameters
+    ----------
+    p : Platform
+        With one application per cluster.
+    rounded, refined : Allocation
+        By LPR and LPRG.
+
+    Returns
+    -------
+    float
+        Share of the free speed that LPRG gives to the cluster's own application although
+        LPR already served that one beyond the objective LPRG ends with; NaN where LPR
+        leaves nothing free.
+    """
+    spare = p.speed - rounded.work.T @ p.work
+    added = np.clip(np.diag(refined.work) - np.diag(rounded.work), 0, None) * p.work
+    better_off = rounded.values > refined.objective * (1 + TIE)
+    free = float(np.clip(spare, 0, None).sum())
+    return float(added[better_off].sum()) / free if free > SNAP * p.speed.sum() else np.nan
+
+
+def _compared(p: Platform, reading: Reading, seed: Any, methods: Sequence[str]) -> Row:
+    """Run the heuristics, and the exact search where LPRR is run."""
+    top, draws = bound(p), rounding(seed)
+    relaxed = solve(p, "LP", reading=reading)
+    found = {name: solve(p, name, draws, reading) for name in methods}
+    row: Row = dict.fromkeys((*HEURISTICS, "MILP"), np.nan)
+    row |= {name: share(a.objective, top) for name, a in found.items()}
+    if "LPRR" in found:
+        best = optimum(p, list(found.values()))
+        row["MILP"] = share(best.objective, top) if best.is_proved else np.nan
+    row |= {"bound": top, **network_use(p, relaxed, found["LPR"])}
+    return row | {"own_use": own_use(p, found["LPR"], found["LPRG"])}
+
+
+def _methods(clusters: int, seed: Any, costly_to: int, costly_runs: int) -> tuple[str, ...]:
+    """Return all heuristics on the first replicates of small platforms, else the cheap ones."""
+    is_costly = clusters <= costly_to and int(seed.spawn_key[-1]) < costly_runs
+    return HEURISTICS if is_costly else CHEAP
+
+
+def compare_on_tiers(
+    clusters: int, *, costly_to: int, costly_runs: int, switches: Switches, seed: Any
+) -> Row:
+    """Compare the heuristics on a Tiers-like platform (Figure 4(a)).
+
+    Parameters
+    ----------
+    clusters : int
+        K.
+    costly_to, costly_runs : int
+        Largest K, and number of replicates, for which LPRR and the exact search run.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Its last spawn key is the replicate.
+
+    Returns
+    -------
+    dict
+        G LPR LPRG LPRR MILP: objective over the bound of the relaxed program, NaN where
+        not run or not proved; bound; lost below idle (see `network_use`), own_use.
+    """
+    p, (reading, _) = on_tiers(clusters, seed), split_switches(switches)
+    return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
+
+
+def compare_on_random(
+    clusters: int, connectivity: float, *, costly_to: int, costly_runs: int,
+    switches: Switches, seed: Any,
+) -> Row:  # fmt: skip
+    """Compare the heuristics on a random platform (Figure 4(b)).
+
+    Parameters
+    ----------
+    clusters, connectivity : int, float
+        K, probability of a link.
+    costly_to, costly_runs, switches, seed
+        As for `compare_on_tiers`.
+
+    Returns
+    -------
+    dict
+        As `compare_on_tiers`.
+    """
+    reading, drawn = split_switches(switches)
+    p = on_random(clusters, connectivity, seed, **drawn)
+    return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
+
+
+def at_heterogeneity(
+    heterogeneity: float, clusters: int, connectivity: float, *, switches: Switches, seed: Any
+) -> Row:
+    """Compare G and LPRG at one spread of the numbers (claim 5).
+
+    Parameters
+    ----------
+    heterogeneity, clusters, connectivity : float, int, float
+        Of the platform; its other means are those of the replicate.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Its last spawn key is the replicate.
+
+    Returns
+    -------
+    dict
+        G LPRG.
+    """
+    reading, drawn = split_switches(switches)
+    p = on_random(clusters, connectivity, seed, change={"heterogeneity": heterogeneity}, **drawn)
+    return dict(ratios(p, ("G", "LPRG"), seed, reading))
+
+
+def across(structure: str, numbers: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
+    """Compare the heuristics where one table's numbers meet another's network (claim 12).
+
+    Parameters
+    ----------
+    structure, numbers, clusters : str, str, int
+        See `dlsim.papers.steady_state.platforms.crossed`.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Of the platform.
+
+    Returns
+    -------
+    dict
+        G LPRG LPRR; treeness degree hops shared (`features`); below.
+    """
+    reading, _ = split_switches(switches)
+    p = crossed(structure, numbers, clusters, seed)
+    row: Row = dict(ratios(p, ("G", "LPRG", "LPRR"), seed, reading))
+    usage = solve(p, "LP", reading=reading).connections[tuple(p.tables.pairs.T)]
+    used = usage[usage > SNAP]
+    row["below"] = float((used < 1 - SNAP).mean()) if len(used) else np.nan
+    return row | features(p)
+
+
+def improve(
+    kind: str, clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any
+) -> Row:
+    """Run methods with what may follow them (beyond the paper).
+
+    Parameters
+    ----------
+    kind : {"Tiers", "random"}
+        Of the platform; a random one has the connectivity 0.4.
+    clusters : int
+        K.
+    methods : sequence of str
+        Such as "LPRG+polish".
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Of the platform.
+
+    Returns
+    -------
+    dict
+        One ratio to the bound per method.
+    """
+    reading, drawn = split_switches(switches)
+    return dict(ratios(of_kind(kind, clusters, seed, **drawn), methods, seed, reading))
+
+
+def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any) -> list[Row]:
+    """Time the methods on a Tiers-like platform (Figure 5).
+
+    Parameters
+    ----------
+    clusters : int
+        K.
+    methods : sequence of str
+        What is timed.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Of the platform.
+
+    Returns
+    -------
+    list of dict
+        One row per method: policy; seconds of processor time, which other work on the
+        machine does not lengthen; proved, whether the exact search, which visits no more
+        than `MOST_NODES`, proved its optimum; programs, linear programs that LPRR solved,
+        and rounded, routes that it fixed (NaN elsewhere).
+    """
+    reading, _ = split_switches(switches)
+    small, p = topology.tiers(3), on_tiers(clusters, seed)
+    rows = []
+    for name in methods:
+        solve(small, name, reading=reading)  # whatever is loaded or compiled once
+        fresh, begun = replace(p), time.process_time()
+        found = solve(fresh, name, rounding(seed), reading, **_search(name))
+        rows.append({"policy": name, "seconds": time.process_time() - begun,
+                     "proved": float(found.is_proved) if _search(name) else np.nan,
+                     "programs": np.nan, "rounded": np.nan})  # fmt: skip
+    rng = np.random.default_rng(rounding(seed))
+    done = randomised_rounding(p, rng, least=reading.vertex == "least_connections")
+    count = {"programs": done.programs, "rounded": len(done.order)}
+    return [row | (count if row["policy"] == "LPRR" else {}) for row in rows]
+
+
+def _search(name: str) -> dict[str, int]:
+    return {"most_nodes": MOST_NODES} if name == "MILP" else {}
+
+
+#: Policies of a virtual organisation, loosest first (section 7).
+POLICIES = ("none", "4 per pair", "1 per pair", "10 % for others", "both")
+
+
+def limits_of(policy: str, clusters: int) -> Limits:
+    """Return the limits that a policy of section 7 sets.
+
+    Parameters
+    ----------
+    policy : str
+        One of `POLICIES`: a number of connections between two sites, "10 % for others"
+        (each cluster keeps 90 % from the applications of all others together), or both.
+    clusters : int
+        K.
+
+    Returns
+    -------
+    Limits
+        For a platform.
+    """
+    everyone = range(clusters)
+    others = tuple(
+        Share(k, tuple(j for j in everyone if j != k), 0.1) for k in everyone if clusters > 1
+    )
+    pairs = {"4 per pair": 4, "1 per pair": 1, "both": 1}.get(policy)
+    return Limits(others if policy in ("10 % for others", "both") else (), pairs)
+
+
+def under_policy(kind: str, rule: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
+    """Compare the heuristics on a platform whose owners set limits (section 7).
+
+    Parameters
+    ----------
+    kind, rule, clusters : str, str, int
+        As for `improve`; one of `POLICIES`.
+    switches : mapping of str to str
+        The reading.
+    seed : SeedSequence
+        Of the platform.
+
+    Returns
+    -------
+    dict
+        G LPR LPRG LPRR, ratios to the bound of the limited program; allowed, that bound
+        over the bound without limits.
+    """
+    reading, drawn = split_switches(switches)
+    free = of_kind(kind, clusters, seed, **drawn)
+    p = replace(free, limits=limits_of(rule, clusters))
+    row: Row = dict(ratios(p, HEURISTICS, seed, reading))
+    return row | {"allowed": share(bound(p), bound(free))}

@@ -1,0 +1,480 @@
+"""A broker that serves a virtual organisation with steady-state schedules (paper S, section 7).
+
+Sites register and withdraw their resources, users submit divisible applications, and the
+broker solves the steady state anew in every period and whenever an application comes or
+ends. What it knows of a site is the speed declared, corrected by the speeds observed.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.steady.allocation import Allocation
+from dlsim.steady.methods import solve, split_method
+from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.rows import most_work
+from dlsim.steady.seeds import Seed, root_of
+from dlsim.steady.sites import Network
+
+#: An application with this part of its load left is done; a nearer estimate is exact.
+DONE = 1e-9
+#: No estimate falls below this part of the speed declared, so that a site that recovers is
+#: given work and noticed.
+LEAST = 0.01
+
+
+def _positive(name: str, value: object) -> float:
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if math.isfinite(number) and number >= 0:
+        return number
+    raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
+def above_zero(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if (number := _positive(name, value)) > 0:
+        return number
+    raise InputError(f"{name} must be above 0, got {value!r}")
+
+
+def _after(instant: float) -> float:
+    """Return the next instant that floats can tell from this one."""
+    return math.nextafter(instant, math.inf)
+
+
+@dataclass
+class _Site:
+    declared: float = 0.0
+    estimate: float = 0.0
+    real: float = 0.0
+    busy: float = 0.0  # time at work since the last period began
+    seen: float = 0.0  # speed delivered, times that time
+
+    def corrected(self, observed: float, trust: float) -> float:
+        """Return the estimate after a period with this speed."""
+        new = self.estimate + trust * (observed - self.estimate)
+        new = observed if abs(new - observed) <= DONE * self.declared else new
+        return max(new, LEAST * self.declared) if trust else self.estimate
+
+    def is_settled(self, trust: float) -> bool:
+        """Return whether going on like this would leave the estimate as it is."""
+        speeds = [self.real, self.seen / self.busy if self.busy else self.real]
+        return all(self.corrected(speed, trust) == self.estimate for speed in speeds)
+
+
+@dataclass
+class _Application:
+    name: str
+    origin: int
+    load: float
+    priority: float
+    work: float
+    data: float
+    arrival: float
+    done: float = 0.0
+    completion: float = math.nan
+
+    @property
+    def is_active(self) -> bool:
+        return math.isnan(self.completion)
+
+
+class Broker:
+    """A broker and the world it works in, moved through time by `advance`.
+
+    Parameters
+    ----------
+    network : Network
+        Sites, links, routes and policies.
+    method : str
+        How each schedule is found; any method of `dlsim.steady.solve` with whole
+        connections. The paper suggests G.
+    period : float
+        Time between corrections of the estimates.
+    trust : float
+        Weight of a period's observed speed against the estimate so far, 0 to 1; the
+        estimate begins with the speed declared.
+    seed : int or SeedSequence
+        Of the method; every schedule draws anew.
+    reading : Reading, optional
+        How the paper is read.
+
+    Attributes
+    ----------
+    now : float
+        Time.
+
+    Notes
+    -----
+    Work flows at constant rates between two schedules; the first and last period of an
+    application, which the paper calls negligible, are not modelled. A site slower than
+    estimated gives all its applications the same part of what was planned. An
+    application that no resource can serve waits, and does not hold the others back. One
+    that a heuristic gives nothing (LPR opens no connection where the relaxed program uses
+    less than one) gets its next chance with the next change.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        method: str = "G",
+        period: float = 1.0,
+        trust: float = 0.5,
+        seed: Seed = 0,
+        reading: Reading | None = None,
+    ) -> None:
+        self.network, self.method, self.seed = network, method, seed
+        self.reading = reading or Reading()
+        self.period, self.trust = above_zero("period", period), _positive("trust", trust)
+        if self.trust > 1:
+            raise InputError(f"trust must be a number from 0 to 1, got {trust!r}")
+        split_method(method)
+        root_of(seed)
+        if method.partition("+")[0] == "LP":
+            raise InputError("a broker needs whole connections; use another method than LP")
+        self.now = 0.0
+        self._allocation: Allocation | None = None
+        self._sites = {name: _Site() for name in network.sites}
+        self._all: dict[str, _Application] = {}
+        self._running: list[_Application] = []
+        self._reasons: list[str] = []
+        self._log: dict[str, list[dict[str, object]]] = {"schedules": [], "rates": [], "sites": []}
+
+    # ------------------------------------------------------------- what people do
+
+    def register(self, site: str, speed: float) -> None:
+        """Declare the speed of a site's resources, from now on.
+
+        Parameters
+        ----------
+        site : str
+            Of the network.
+        speed : float
+            Work per time, above 0; also what the site delivers until `deliver` says
+            otherwise.
+
+        Raises
+        ------
+        InputError
+            For an unknown site or a speed that is not above 0.
+        """
+        self._site(site)
+        speed = above_zero("speed", speed)
+        self._sites[site] = _Site(speed, speed, speed)
+        self._note("register", site)
+
+    def withdraw(self, site: str) -> None:
+        """Take a site's resources away; what it holds can still be sent elsewhere.
+
+        Parameters
+        ----------
+        site : str
+            Registered before.
+
+        Raises
+        ------
+        InputError
+            For a site that is not registered.
+        """
+        here = self._site(site)
+        if not here.declared:
+            raise InputError(f"site {site!r} cannot withdraw: it is not registered at {self.now:g}")
+        self._sites[site] = _Site()
+        self._note("withdraw", site)
+
+    def deliver(self, site: str, speed: float) -> None:
+        """Set what a site really delivers; the broker notices by observing it.
+
+        Parameters
+        ----------
+        site : str
+            Registered before.
+        speed : float
+            Work per time, at least 0.
+
+        Raises
+        ------
+        InputError
+            For a site that is not registered, or a negative speed.
+        """
+        here = self._site(site)
+        if not here.declared:
+            raise InputError(f"site {site!r} delivers nothing: it is not registered")
+        here.real = _positive("speed", speed)
+        self._record_site(site)
+
+    def submit(
+        self,
+        name: str,
+        origin: str,
+        load: float,
+        priority: float = 1.0,
+        work: float = 1.0,
+        data: float = 1.0,
+    ) -> None:
+        """Submit an application.
+
+        Parameters
+        ----------
+        name : str
+            Not used before.
+        origin : str
+            Site that holds its data.
+        load : float
+            Load units, above 0.
+        priority, work : float
+            Above 0; work per load unit.
+        data : float
+            Data per load unit, at least 0.
+
+        Raises
+        ------
+        InputError
+            For a name used before, an unknown site, or a number out of range.
+        """
+        self._site(origin)
+        if name in self._all:
+            raise InputError(f"application {name!r} was submitted before; choose another name")
+        numbers = {"load": load, "priority": priority, "work": work}
+        values = {what: above_zero(what, value) for what, value in numbers.items()}
+        home, size = list(self.network.sites).index(origin), _positive("data", data)
+        app = _Application(name, home, **values, data=size, arrival=self.now)
+        self._all[name] = app
+        self._reasons.append("arrival")
+
+    def _site(self, name: str) -> _Site:
+        if name not in self._sites:
+            raise InputError(f"site must be one of {', '.join(self._sites)}; got {name!r}")
+        return self._sites[name]
+
+    def _note(self, reason: str, site: str) -> None:
+        self._reasons.append(reason)
+        self._record_site(site)
+
+    def _record_site(self, name: str) -> None:
+        site = self._sites[name]
+        row = {"time": self.now, "site": name, "declared": site.declared}
+        self._log["sites"].append({**row, "real": site.real, "estimate": site.estimate})
+
+    # ---------------------------------------------------------------- what happens
+
+    def advance(self, until: float = math.inf) -> None:
+        """Let time pass.
+
+        Parameters
+        ----------
+        until : float
+            Not before `now`; infinite to go on until nothing more can happen.
+
+        Raises
+        ------
+        InputError
+            For a time before `now`.
+        """
+        if not isinstance(until, Real) or not until >= self.now:
+            raise InputError(f"until must be at least the present time {self.now:g}, got {until!r}")
+        while self.now < until:
+            self._settle()
+            rates = self._rates()
+            then = min(until, self._next_tick(), self._next_completion(rates))
+            if math.isinf(then):
+                return
+            self._pass(then, rates)
+
+    def _settle(self) -> None:
+        """Solve the steady state of what is there now, if that has changed."""
+        if not self._reasons:
+            return
+        active = [app for app in self._all.values() if app.is_active]
+        speed = np.array([site.estimate for site in self._sites.values()])
+        able, self._allocation = self._able(active, speed), None
+        if able:
+            p = self._platform(able, speed)
+            self._allocation = solve(p, self.method, self._next_seed(), self.reading)
+        self._running = able
+        found, reason = self._allocation, ", ".join(dict.fromkeys(self._reasons))
+        self._log["schedules"].append({
+            "time": self.now, "reason": reason, "served": len(able),
+            "waiting": len(active) - len(able),
+            "objective": found.objective if found else math.nan,
+            "ratio": found.ratio if found else math.nan,
+            "connections": int(np.sum(found.connections)) if found else 0,
+        })  # fmt: skip
+        self._reasons = []
+
+    def _next_seed(self) -> np.random.SeedSequence:
+        root = root_of(self.seed)
+        key = (*root.spawn_key, len(self._log["schedules"]))
+        return np.random.SeedSequence(root.entropy, spawn_key=key)
+
+    def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
+        return self.network.platform(
+            speed, [(app.origin, app.priority, app.work, app.data) for app in apps]
+        )
+
+    def _able(self, active: list[_Application], speed: Floats) -> list[_Application]:
+        """Return the applications that some resource could serve."""
+        if not active or not speed.any():
+            return []
+        can = most_work(self._platform(active, speed)).max(axis=1) > 0
+        return [app for app, does in zip(active, can.tolist(), strict=True) if does]
+
+    def _rates(self) -> Floats:
+        """Return what each running application gets of each site, shape (A, K)."""
+        if self._allocation is None:
+            return np.zeros((0, len(self._sites)))
+        planned = self._allocation.work
+        load = np.array([app.work for app in self._running]) @ planned
+        real = np.array([site.real for site in self._sites.values()])
+        return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
+
+    def _next_tick(self) -> float:
+        """Return the next end of a period at which an estimate would change."""
+        at_work = zip(self._sites.values(), self._busy(), strict=True)
+        if all(site.is_settled(self.trust) for site, is_busy in at_work if is_busy):
+            return math.inf
+        tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
+        return tick if tick > self.now else max(self.now + self.period, _after(self.now))
+
+    def _busy(self) -> list[bool]:
+        if self._allocation is None:
+            return [False] * len(self._sites)
+        return list((self._allocation.work > 0).any(axis=0))
+
+    def _next_completion(self, rates: Floats) -> float:
+        left = [
+            (app.load - app.done) / rate
+            for app, rate in zip(self._running, rates.sum(axis=1), strict=True)
+            if rate > 0
+        ]
+        return self.now + min(left, default=math.inf)
+
+    def _pass(self, then: float, rates: Floats) -> None:
+        """Move to a time until which nothing changes, and see what has changed then."""
+        tick, lasted = self._next_tick(), then - self.now
+        begun = math.floor(then / self.period + DONE) * self.period
+        for site, at_work in zip(self._sites.values(), self._busy(), strict=True):
+            if then < tick and begun > self.now:  # a period passed that changed nothing
+                site.busy = site.seen = 0.0
+            worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
+            site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
+        for app, rate, planned in zip(
+            self._running, rates.sum(axis=1), self._planned(), strict=True
+        ):
+            # the instant of completion counts: what is left may take less than one rounding
+            is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
+            self._log["rates"].append({
+                "start": self.now, "end": then, "application": app.name,
+                "planned": planned, "delivered": rate,
+            })  # fmt: skip
+            app.done += rate * lasted
+            if app.is_active and (is_done or app.load - app.done <= DONE * app.load):
+                app.done, app.completion = app.load, then
+                self._reasons.append("completion")
+        self.now = then
+        if then >= tick:
+            self._observe()
+
+    def _planned(self) -> list[float]:
+        return [] if self._allocation is None else list(self._allocation.work.sum(axis=1))
+
+    def _observe(self) -> None:
+        """Correct the estimates by the speeds observed in the period that ends."""
+        for name, site in self._sites.items():
+            if not site.busy:
+                continue
+            new = site.corrected(site.seen / site.busy, self.trust)
+            if new != site.estimate:
+                site.estimate = new
+                self._record_site(name)
+                self._reasons.append("period")
+            site.busy = site.seen = 0.0
+
+    # ------------------------------------------------------------------ what it was
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """Return the schedule in force, None without; `served` names its applications."""
+        self._settle()
+        return self._allocation
+
+    @property
+    def served(self) -> list[str]:
+        """Return the applications of the schedule in force, in its order."""
+        self._settle()
+        return [app.name for app in self._running]
+
+    @property
+    def applications(self) -> pd.DataFrame:
+        """Return every application submitted: load done, arrival, completion, response time."""
+        names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
+        rows = [{name: getattr(app, name) for name in names} for app in self._all.values()]
+        frame = pd.DataFrame(rows, columns=names).set_index("name")
+        frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
+        return frame.assign(response=frame["completion"] - frame["arrival"])
+
+    @property
+    def schedules(self) -> pd.DataFrame:
+        """Return every schedule: when, why, for how many, objective, ratio, connections."""
+        self._settle()
+        names = ("time", "reason", "served", "waiting", "objective", "ratio", "connections")
+        return pd.DataFrame(self._log["schedules"], columns=names)
+
+    @property
+    def rates(self) -> pd.DataFrame:
+        """Return what each application was planned to get and got, stretch by stretch."""
+        names = ("start", "end", "application", "planned", "delivered")
+        return pd.DataFrame(self._log["rates"], columns=names)
+
+    @property
+    def sites(self) -> pd.DataFrame:
+        """Return each change of a site: speed declared, delivered and estimated."""
+        names = ("time", "site", "declared", "real", "estimate")
+        return pd.DataFrame(self._log["sites"], columns=names)
+
+    def summary(self) -> dict[str, float]:
+        """Return the numbers that sum a run up.
+
+        Returns
+        -------
+        dict of str to float
+            Applications submitted and completed, mean response time and mean slowdown
+            (response time times priority over load), mean ratio of the schedules to their
+            bounds weighted by time, number of schedules.
+        """
+        apps, plans = self.applications, self.schedules
+        lasted = np.diff([*plans["time"], self.now])
+        known = plans["ratio"].notna().to_numpy() & (lasted > 0)
+        weight = lasted[known]
+        ratio = np.average(plans["ratio"][known], weights=weight) if len(weight) else math.nan
+        slowdown = apps["response"] * apps["priority"] / apps["load"]
+        return {
+            "submitted": float(len(apps)),
+            "completed": float(apps["completion"].notna().sum()),
+            "response": float(apps["response"].mean()),
+            "slowdown": float(slowdown.mean()),
+            "ratio": float(ratio),
+            "schedules": float(len(plans)),
+        }

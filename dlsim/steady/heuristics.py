@@ -1,0 +1,344 @@
+"""The heuristics of paper S, section 5.
+
+G starts from nothing (5.1). LPR, LPRG and LPRR round the relaxed program (5.2). Beyond the
+paper, LPRR may round several routes between two solutions and keep the best of several
+runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlsim.errors import InputError
+from dlsim.steady.allocation import trim
+from dlsim.steady.greedy import run_greedy
+from dlsim.steady.model import Floats, Ints, Platform, Reading
+from dlsim.steady.relaxation import ReducedProgram
+from dlsim.steady.seeds import Seed, generator
+
+Found = tuple[Floats, Ints]
+
+#: A relaxed connection this close to a whole number is that number.
+SNAP = 1e-6
+#: How far the present solution may pass a fixed value and still count as within it.
+WITHIN = 1e-9
+
+
+def split_connections(usage: Floats) -> tuple[Floats, Floats]:
+    """Split relaxed connections into whole numbers and the fractions that are left.
+
+    Parameters
+    ----------
+    usage : ndarray of float
+        At least 0.
+
+    Returns
+    -------
+    whole, fraction : ndarray of float
+        The fraction is 0 within `SNAP` of a whole number.
+    """
+    near = np.rint(usage)
+    snapped = np.where(np.abs(usage - near) <= SNAP, near, usage)
+    whole = np.floor(snapped)
+    return whole, snapped - whole
+
+
+def _as_matrix(p: Platform, values: Any) -> Ints:
+    """Return numbers of the routes as connections from k to l, shape (K, K)."""
+    opened = np.zeros((p.clusters, p.clusters), dtype=np.int64)
+    opened[tuple(p.tables.pairs.T)] = values
+    return opened
+
+
+def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
+    r"""Round relaxed connections down (LPR, section 5.2.1).
+
+    .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
+        \hat\alpha = \min\{\tilde\alpha, \hat\beta g / \delta\}
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    work : ndarray of float, shape (A, K)
+        Of the relaxed program.
+    usage : ndarray of float, shape (R,)
+        Connections that it fills; applications of one cluster share them, and are cut in
+        proportion.
+
+    Returns
+    -------
+    work : ndarray of float, shape (A, K)
+        What the connections left can carry.
+    connections : ndarray of int, shape (K, K)
+        Whole.
+    """
+    whole, _ = split_connections(usage)
+    kept = np.ones((p.clusters, p.clusters))
+    kept[tuple(p.tables.pairs.T)] = np.divide(
+        whole, usage, out=np.ones(len(usage)), where=usage > whole
+    )
+    moved = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
+    return work * moved, _as_matrix(p, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """What LPRR did.
+
+    Parameters
+    ----------
+    work : ndarray of float, shape (A, K)
+        Within the solver's tolerance of (6).
+    connections : ndarray of int, shape (K, K)
+        Whole.
+    order : list of (int, float, int)
+        Route, its relaxed connections and the value it was fixed to, in order.
+    programs : int
+        Linear programs solved.
+    """
+
+    work: Floats
+    connections: Ints
+    order: list[tuple[int, float, int]]
+    programs: int
+
+
+class _Rounds:
+    """A relaxed solution in which routes are fixed one after another."""
+
+    def __init__(self, p: Platform, least: bool) -> None:
+        self.p, self.least = p, least
+        self.program = ReducedProgram(p)
+        self.values = np.zeros(len(self.program.fixed), dtype=np.int64)
+        self.order: list[tuple[int, float, int]] = []
+        self.solves = 0
+        self.solve()
+
+    def solve(self) -> None:
+        self.program.solve(self.least)
+        self.solves += 1
+        free = np.where(self.program.fixed, 0.0, self.program.usage)
+        t = self.p.tables
+        used = np.repeat(free, np.diff(t.start))
+        self.load = np.bincount(t.link, used, len(t.capacity)).astype(float)
+        self.holds = True
+
+    def open(self) -> Ints:
+        """Return the routes that are not fixed and use connections."""
+        return np.flatnonzero(~self.program.fixed & (self.program.usage > SNAP))
+
+    def tiny(self) -> Ints:
+        """Return the routes that are not fixed and use next to nothing of a connection."""
+        return np.flatnonzero(~self.program.fixed & (self.program.usage > 0))
+
+    def fix(self, r: int, value: float) -> None:
+        """Fix a route as far as the room goes; note whether the solution stays feasible.
+
+        Fixing only takes solutions away, so that one that stays feasible stays optimal.
+        """
+        links, used = self.p.tables.links_of(r), float(self.program.usage[r])
+        fixed = int(min(value, self.program.room[links].min()))
+        self.program.fix(r, fixed)
+        self.load[links] = self.load[links] - used
+        fits = (self.load[links] <= self.program.room[links] + WITHIN).all()
+        self.holds &= bool(fits) and used <= fixed + WITHIN
+        self.values[r] = fixed
+        self.order.append((r, used, fixed))
+
+
+def randomised_rounding(
+    p: Platform, rng: np.random.Generator, batch: int = 1, least: bool = False
+) -> Rounding:
+    """Round the relaxed program route by route, at random (LPRR, section 5.2.3).
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    rng : numpy.random.Generator
+        Draws a route (``integers``), then whether it is rounded up (``random``).
+    batch : int
+        Routes rounded between two solutions; 1 in the paper.
+    least : bool
+        Whether each solution is one with the fewest connections.
+
+    Returns
+    -------
+    Rounding
+        Feasible: links hold whole numbers of connections, so that a value rounded up
+        fits, and all other routes can close.
+
+    Notes
+    -----
+    It ends when no route that is not fixed uses any connection; those get none, and the
+    solution stays optimal. The program is solved again only where the values fixed cut
+    the present solution off.
+    """
+    rounds = _Rounds(p, least)
+    while True:
+        candidates = rounds.open()
+        if not len(candidates):
+            tiny = rounds.tiny()
+            if not len(tiny):
+                break
+            for r in map(int, tiny):
+                rounds.fix(r, 0)
+        for _ in range(min(batch, len(candidates))):
+            at = int(rng.integers(len(candidates)))
+            r = int(candidates[at])
+            candidates = np.delete(candidates, at)
+            whole, fraction = split_connections(rounds.program.usage[r])
+            rounds.fix(r, int(whole) + int(rng.random() < fraction))
+        if not rounds.holds:
+            rounds.solve()
+    connections = _as_matrix(p, rounds.values)
+    return Rounding(rounds.program.work, connections, rounds.order, rounds.solves)
+
+
+def count(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number of at least 1, or another.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+    least : int
+        The smallest allowed.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def _is_least(reading: Reading) -> bool:
+    return reading.vertex == "least_connections"
+
+
+def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
+    """Allocate step by step (G, section 5.1).
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    seed : int or SeedSequence
+        Not used: nothing is drawn.
+    reading : Reading
+        local_amount, stuck.
+
+    Returns
+    -------
+    work : ndarray of float, shape (A, K)
+        Within (6).
+    connections : ndarray of int, shape (K, K)
+        Whole.
+    """
+    served = run_greedy(p, reading)
+    return trim(p, served.work, served.connections), served.connections
+
+
+def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
+    """Round the relaxed program down (LPR, section 5.2.1).
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    seed : int or SeedSequence
+        Not used: nothing is drawn.
+    reading : Reading
+        vertex.
+
+    Returns
+    -------
+    work, connections : ndarray
+        As `greedy`.
+    """
+    program = ReducedProgram(p)
+    program.solve(_is_least(reading))
+    work, connections = round_off(p, program.work, program.usage)
+    return trim(p, work, connections), connections
+
+
+def reclaim(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
+    """Round down, then allocate what is left step by step (LPRG, section 5.2.2).
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    seed : int or SeedSequence
+        Not used: nothing is drawn.
+    reading : Reading
+        All switches.
+
+    Returns
+    -------
+    work, connections : ndarray
+        As `greedy`.
+    """
+    served = run_greedy(p, reading, round_down(p, seed, reading))
+    return trim(p, served.work, served.connections), served.connections
+
+
+def round_randomly(
+    p: Platform, seed: Seed, reading: Reading, batch: int = 1, runs: int = 1
+) -> Found:
+    """Round route by route at random, and keep the best run (LPRR, section 5.2.3).
+
+    Parameters
+    ----------
+    p : Platform
+        What to schedule on.
+    seed : int or SeedSequence
+        Of the draws.
+    reading : Reading
+        vertex.
+    batch : int
+        Routes rounded between two solutions; 1 in the paper.
+    runs : int
+        Of which the best is kept; 1 in the paper.
+
+    Returns
+    -------
+    work, connections : ndarray
+        As `greedy`.
+
+    Raises
+    ------
+    InputError
+        For a seed, batch or number of runs that is not a whole number.
+    """
+    best, value = None, -np.inf
+    for run in range(runs):
+        done = randomised_rounding(p, generator(seed, run), batch, _is_least(reading))
+        work = trim(p, done.work, done.connections)
+        got = float((work * p.worth).sum(axis=1)[p.counted].min())
+        if best is None or got > value:
+            best, value = (work, done.connections), got
+    assert best is not None
+    return best
+
+
+#: The paper's heuristics by name.
+HEURISTICS: dict[str, Callable[..., Found]] = {
+    "G": greedy,
+    "LPR": round_down,
+    "LPRG": reclaim,
+    "LPRR": round_randomly,
+}

@@ -1,0 +1,144 @@
+"""Policies of the owners of a platform: shares of clusters, connections between two of them.
+
+Source: paper S, section 7.
+"""
+
+import math
+import operator
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+
+
+def floored(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round counts down to whole numbers, with a warning where that changes one.
+
+    Parameters
+    ----------
+    name : str
+        Of the field, for the warning.
+    values : ndarray of float
+        At least 0; may be infinite.
+
+    Returns
+    -------
+    ndarray of float
+        Whole numbers.
+    """
+    down = np.floor(values)
+    if (down != values).any():
+        some = values[down != values][0]
+        warnings.warn(f"{name} is rounded down to whole numbers, e.g. {some:g}", stacklevel=5)
+    return down
+
+
+def _pair(pair: Any) -> tuple[int, int]:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise InputError(f"limits.pairs must be named by pairs of clusters, got {pair!r}")
+    return pair
+
+
+def _most(most: Any) -> float:
+    number = float(most) if isinstance(most, Real) and not isinstance(most, bool) else math.nan
+    if not number >= 0:
+        raise InputError(f"limits.pairs must be numbers of at least 0, got {most!r}")
+    down = floored("limits.pairs", np.array([number]))[0]
+    return int(down) if math.isfinite(down) else math.inf
+
+
+@dataclass(frozen=True)
+class Share:
+    """A cap on how much of a cluster some origins may use (section 7).
+
+    Parameters
+    ----------
+    cluster : int
+        Where the work is done.
+    origins : tuple of int
+        Clusters whose applications, taken together, are capped.
+    share : float
+        Largest part of the cluster's speed, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        For a share outside 0..1, no origin, or a cluster that is not a whole number.
+    """
+
+    cluster: int
+    origins: tuple[int, ...]
+    share: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cap."""
+        try:
+            origins = tuple(map(operator.index, self.origins))
+            cluster = operator.index(self.cluster)
+        except TypeError:
+            raise InputError(
+                "a share cap must name a cluster and a list of origins by whole numbers, "
+                f"got {self.cluster!r} and {self.origins!r}"
+            ) from None
+        object.__setattr__(self, "origins", origins)
+        object.__setattr__(self, "cluster", cluster)
+        if not isinstance(self.share, Real) or not 0 <= self.share <= 1:
+            raise InputError(f"share must be a number from 0 to 1, got {self.share!r}")
+        if not self.origins:
+            raise InputError("a share cap must name at least one origin, got none")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Policies of the platform's owners beside (6) (section 7).
+
+    Parameters
+    ----------
+    shares : tuple of Share
+        Caps on parts of clusters.
+    pairs : int, mapping of (int, int) to int, or None
+        Most connections between two clusters, both directions together: one number for
+        every pair, or one for each pair named; a broken number is rounded down with a
+        warning. An empty route opens no connection.
+
+    Raises
+    ------
+    InputError
+        For a share that is none, or limits that are not numbers of at least 0.
+
+    Examples
+    --------
+    No more than 10 % of cluster 2 for applications from clusters 0 and 1, at most four
+    connections between any two clusters:
+
+    >>> Limits((Share(2, (0, 1), 0.1),), 4).pairs
+    4
+    """
+
+    shares: tuple[Share, ...] = ()
+    pairs: int | Mapping[tuple[int, int], int] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit; keep the caps as a tuple and whole numbers."""
+        shares = self.shares if isinstance(self.shares, Iterable) else [self.shares]
+        for cap in (shares := tuple(shares)):
+            if not isinstance(cap, Share):
+                raise InputError(f"limits.shares must list caps of type Share, got {cap!r}")
+        object.__setattr__(self, "shares", shares)
+        if isinstance(self.pairs, Mapping):
+            named = map(_pair, self.pairs), map(_most, self.pairs.values())
+            object.__setattr__(self, "pairs", dict(zip(*named, strict=True)))
+        elif self.pairs is not None:
+            object.__setattr__(self, "pairs", _most(self.pairs))
+
+    def between(self, k: int, to: int) -> float:
+        """Return the most connections between two clusters, infinite where not limited."""
+        if not isinstance(self.pairs, Mapping):
+            return math.inf if self.pairs is None else float(self.pairs)
+        return float(min(self.pairs.get(p, math.inf) for p in ((k, to), (to, k))))

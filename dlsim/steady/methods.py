@@ -1,0 +1,174 @@
+"""One verb for every method of paper S: ``solve(platform, "LPRG+polish")``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dlsim.errors import InputError
+from dlsim.steady.allocation import Allocation, trim
+from dlsim.steady.heuristics import HEURISTICS, count
+from dlsim.steady.model import Platform, Reading, choose
+from dlsim.steady.program import MOST_NODES, fair, polish, solve_program
+from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.seeds import Seed, root_of
+
+#: The methods by name.
+METHODS: tuple[str, ...] = ("LP", "MILP", *HEURISTICS)
+#: What may follow a name, with its meaning.
+SUFFIXES: dict[str, str] = {
+    "least": "round a relaxed optimum with the fewest connections",
+    "polish": "keep the whole connections and solve for the best work",
+    "fair": "as polish, then raise the others above the least, one level after another",
+}
+#: The suffixes that a method does not take.
+_WITHOUT = {"LP": {"polish"}, "MILP": {"least"}, "G": {"least"}}
+
+
+def split_method(method: str) -> tuple[str, set[str]]:
+    """Return a method's name and suffixes.
+
+    Parameters
+    ----------
+    method : str
+        Such as "LPRG+polish".
+
+    Returns
+    -------
+    name : str
+        Of `METHODS`.
+    suffixes : set of str
+        Of `SUFFIXES`.
+
+    Raises
+    ------
+    InputError
+        For a name or suffix that is not known, or a suffix that the method does not take.
+    """
+    if not isinstance(method, str):
+        raise InputError(f"method must be a name such as 'LPRG+polish', got {method!r}")
+    name, *suffixes = method.split("+")
+    choose("method", name, METHODS)
+    taken = tuple(s for s in SUFFIXES if s not in _WITHOUT.get(name, ()))
+    for suffix in suffixes:
+        choose(f"suffix of {name}", suffix, taken)
+    return name, set(suffixes)
+
+
+def _relaxed(p: Platform, reading: Reading) -> Allocation:
+    """Return the relaxed optimum with the least connections for its work."""
+    program = ReducedProgram(p)
+    program.solve(reading.vertex == "least_connections")
+    work = trim(p, program.work)
+    sent = np.zeros((p.clusters, p.clusters))
+    np.add.at(sent, p.origin, work * p.data[:, None])
+    one = np.where(p.tables.route >= 0, p.tables.bandwidth, np.inf)
+    connections = np.divide(sent, one, out=np.zeros_like(sent), where=one > 0)
+    return Allocation(p, work, connections, is_relaxed=True, upper=bound(p))
+
+
+def _optimum(p: Platform, seed: Seed, reading: Reading, most_nodes: int) -> Allocation:
+    """Return the optimum of the mixed program, with LPRR to begin from."""
+    _, connections = HEURISTICS["LPRR"](p, seed, reading, batch=8)
+    return solve_program(p, start=polish(p, connections), most_nodes=most_nodes)
+
+
+@dataclass(frozen=True)
+class _Options:
+    batch: int
+    runs: int
+    most_nodes: int
+
+
+def _find(name: str, p: Platform, seed: Seed, reading: Reading, options: _Options) -> Allocation:
+    if name == "LP":
+        return _relaxed(p, reading)
+    if name == "MILP":
+        return _optimum(p, seed, reading, options.most_nodes)
+    runs, batch = options.runs, options.batch
+    return Allocation(p, *HEURISTICS[name](p, seed, reading, batch=batch, runs=runs))
+
+
+def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocation:
+    """Return an allocation with better work for the same connections, where there is one."""
+    p = found.platform
+    other = better(p) if found.is_relaxed else better(p, found.connections)
+    if better is polish and other.objective <= found.objective:
+        return found
+    return replace(other, upper=found.upper)
+
+
+def solve(
+    platform: Platform,
+    method: str = "LPRG",
+    seed: Seed = 0,
+    reading: Reading | None = None,
+    *,
+    batch: int = 1,
+    runs: int = 1,
+    most_nodes: int = MOST_NODES,
+) -> Allocation:
+    """Find a steady state by one of the paper's methods.
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+    method : str
+        LP (the relaxed program, an upper bound with broken connections), MILP (the
+        optimum), G, LPR, LPRG or LPRR, then any suffixes: ``+least`` (not G, MILP),
+        ``+polish`` (not LP), ``+fair`` (see `SUFFIXES`).
+    seed : int or SeedSequence
+        Of LPRR's draws; the others draw nothing.
+    reading : Reading, optional
+        How the paper is understood; the default reading if None.
+    batch : int
+        Routes that LPRR rounds between two solutions; 1 in the paper.
+    runs : int
+        Runs of LPRR, the best of which is kept; 1 in the paper.
+    most_nodes : int
+        Where the search of MILP ends; what it found is returned with its `gap`.
+
+    Returns
+    -------
+    Allocation
+        Checked against (6) and the limits.
+
+    Raises
+    ------
+    InputError
+        For what is no platform or reading, an unknown method or suffix, or a number that
+        is not whole.
+    StudyError
+        If a program is not solved.
+
+    Examples
+    --------
+    Two clusters of speed 10 and 2 behind one link of two connections of bandwidth 3:
+
+    >>> import pandas as pd
+    >>> link = pd.DataFrame({"bandwidth": [3.0], "max_connect": [2]})
+    >>> routes = {(0, 1): [0], (1, 0): [0]}
+    >>> p = Platform((10, 2), (20, 20), link, routes, (1, 1), (1, 1), (1, 1))
+    >>> [round(solve(p, method).objective, 6) for method in ("LP", "G", "LPR", "LPRG")]
+    [6.0, 4.0, 5.0, 6.0]
+    """
+    name, suffixes = split_method(method)
+    reading = Reading() if reading is None else reading
+    for value, kind in ((platform, Platform), (reading, Reading)):
+        if not isinstance(value, kind):
+            raise InputError(f"{kind.__name__} expected, got {value!r}")
+    root_of(seed)
+    batch, runs = count("batch", batch), count("runs", runs)
+    most_nodes = count("most_nodes", most_nodes, least=0)
+    if "least" in suffixes:
+        reading = replace(reading, vertex="least_connections")
+    found = _find(name, platform, seed, reading, _Options(batch, runs, most_nodes))
+    if "fair" in suffixes:
+        found = _improved(found, fair)
+    elif "polish" in suffixes:
+        found = _improved(found, polish)
+    number = int(seed) if isinstance(seed, int | np.integer) else 0
+    answer = replace(found, method=method, seed=number, reading=reading)
+    answer.check()
+    return answer

@@ -1,0 +1,427 @@
+"""The rational relaxation of (6) with the connections eliminated, and its certified bound.
+
+In the relaxation a route needs exactly work * data / g connections, so that the links
+limit the work directly: 3K + b rows instead of K^2.
+"""
+
+import itertools
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from dlsim.errors import InputError, StudyError
+from dlsim.steady.model import Floats, Platform, numbers
+from dlsim.steady.rows import Rows
+
+#: What the solver may leave of a limit, in the rows' own units (near 1).
+FEASIBLE = 1e-9
+#: A dual of at least this part of the largest is positive.
+HELD = 1e-6
+#: Cells below this, in their units, are nothing.
+DUST = 1e-13
+
+#: Options of every linear program: pinned, for the optimum found depends on them.
+SIMPLEX: dict[str, Any] = {
+    "output_flag": False,
+    "presolve": "off",
+    "solver": "simplex",
+    "simplex_strategy": 1,
+    "threads": 1,
+    "random_seed": 0,
+    "small_matrix_value": 1e-12,
+    "primal_feasibility_tolerance": FEASIBLE,
+    "dual_feasibility_tolerance": FEASIBLE,
+}
+#: Further tries where those options prove no optimum, from scratch and one after another.
+TRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"simplex_strategy": 4},
+    {"presolve": "on"},
+    *(
+        {"primal_feasibility_tolerance": t, "dual_feasibility_tolerance": t}
+        for t in (10 * FEASIBLE, 100 * FEASIBLE)
+    ),
+)
+#: A proven bound this near to the optimum claimed, in scales, needs no second opinion.
+NEAR = 1e-6
+
+
+def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = SIMPLEX) -> Any:
+    """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (m, n)
+        Rows.
+    limit : ndarray of float, shape (m,)
+        Infinite where a row does not bind.
+    options : dict
+        Options of HiGHS.
+
+    Returns
+    -------
+    highspy.Highs
+        Ready to run.
+    """
+    rows, columns = matrix.shape
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = columns, rows
+    lp.col_cost_ = np.eye(1, columns).ravel()
+    lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, np.inf)
+    lp.row_lower_, lp.row_upper_ = np.full(rows, -np.inf), limit
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
+    lp.a_matrix_.value_ = matrix.data
+    solver = highspy.Highs()
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    return solver
+
+
+def run(solver: Any) -> Any:
+    """Run a solver to proven optimality; if it fails, again from scratch with other options.
+
+    Parameters
+    ----------
+    solver : highspy.Highs
+        A loaded model.
+
+    Returns
+    -------
+    highspy.HighsSolution
+        Values and duals.
+
+    Raises
+    ------
+    StudyError
+        If no optimum is proved.
+    """
+    for options in ({}, *TRIES):
+        with _options(solver, options):
+            solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kOptimal:
+            return solver.getSolution()
+        solver.clearSolver()
+    said = solver.modelStatusToString(status)
+    raise StudyError(f"the program (6) was not solved to optimality: {said}")
+
+
+@contextmanager
+def _options(solver: Any, options: dict[str, Any]) -> Iterator[None]:
+    """Set a solver's options for a while."""
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    yield
+    for name in options:
+        solver.setOptionValue(name, SIMPLEX[name])
+
+
+class ReducedProgram:
+    """The relaxed program (6) as one persistent model that keeps its basis.
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+    connections : array_like of int, shape (K, K), optional
+        Connections to be kept: every route is then fixed at once, and only work is free.
+
+    Attributes
+    ----------
+    objective : float
+        Of the last `solve`; nan before.
+    usage : ndarray of float, shape (R,)
+        Connections that each route of ``platform.tables.pairs`` fills after the last
+        `solve`, work * data / g; for fixed routes too.
+    room : ndarray of float, shape (L',)
+        Capacity of each link (and limited pair) that no fixed route has reserved.
+    fixed : ndarray of bool, shape (R,)
+        Which routes are fixed.
+
+    Notes
+    -----
+    Where an application cannot do anything at all the objective is 0.
+    """
+
+    def __init__(self, platform: Platform, connections: Any = None) -> None:
+        self.platform = platform
+        self.rows = Rows.of(platform)
+        tables = platform.tables
+        self.room = tables.capacity.copy()
+        self.fixed = np.zeros(len(tables.pairs), dtype=bool)
+        self.usage: Floats = np.zeros(len(tables.pairs))
+        self.objective = np.nan
+        self._amounts = np.zeros(len(self.rows.app))
+        self._free = np.ones(int(platform.counted.sum()), dtype=bool)
+        routed = np.flatnonzero(self.rows.route >= 0)
+        order = routed[np.argsort(self.rows.route[routed], kind="stable")]
+        at = np.searchsorted(self.rows.route[order], np.arange(len(tables.pairs) + 1))
+        self._cells = [order[i:j] for i, j in itertools.pairwise(at)]
+        self._first_link = self.rows.matrix.shape[0]
+        self.matrix, self.limit = self._all_rows(connections is None)
+        self._solver = new_solver(self.matrix, self.limit)
+        self._most = np.where(self.rows.top > 1, 1.0, np.inf)
+        for cell in np.flatnonzero(self.rows.top > 1).tolist():
+            self._solver.changeColBounds(1 + cell, 0.0, 1.0)
+        if connections is not None:
+            self._keep(connections)
+
+    def _all_rows(self, with_links: bool) -> tuple[csr_array, Floats]:
+        rows, capacity = self.rows, self.platform.tables.capacity
+        link, cell, value = rows.link_cells()
+        bound = np.isfinite(capacity[link]) & with_links
+        shape = (len(capacity), 1 + len(rows.app))
+        links = csr_array((value[bound], (link[bound], 1 + cell[bound])), shape=shape)
+        matrix = vstack([rows.matrix, links], format="csr")
+        return matrix, np.concatenate([rows.limit, capacity])
+
+    def _keep(self, connections: Any) -> None:
+        p = self.platform
+        kept = numbers("connections", connections, (p.clusters, p.clusters))
+        if (kept != np.floor(kept)).any():
+            raise InputError("connections must be whole numbers of at least 0, to be kept")
+        if (lost := np.argwhere((kept > 0) & (p.tables.route < 0))).size:
+            k, to = lost[0]
+            raise InputError(f"connections {k} -> {to} must have a route with a link to be kept")
+        wanted = kept[tuple(p.tables.pairs.T)]
+        for r, value in enumerate(wanted):
+            self._bound(r, float(value))
+            self.fixed[r] = True
+            self.room[self.platform.tables.links_of(r)] -= value
+
+    def _bound(self, r: int, value: float) -> None:
+        """Let route `r` carry what `value` connections can, and no more."""
+        cells = self._cells[r]
+        if len(cells) == 1:
+            most = min(self._most[cells[0]], value / self.rows.per_unit[cells[0]])
+            self._solver.changeColBounds(1 + int(cells[0]), 0.0, most)
+        elif len(cells):
+            each = self.rows.per_unit[cells]
+            self._solver.addRow(-np.inf, value, len(cells), (1 + cells).astype(np.int32), each)
+
+    def fix(self, r: int, value: int) -> None:
+        """Reserve a whole number of connections for a route, used or not.
+
+        Parameters
+        ----------
+        r : int
+            Number of the route in ``platform.tables.pairs``; not fixed before.
+        value : int
+            Connections, at most the room on every link of the route.
+
+        Raises
+        ------
+        InputError
+            For a route fixed before, or a value that is not a whole number from 0 to the
+            room left.
+        """
+        links = self.platform.tables.links_of(r)
+        most = self.room[links].min()
+        if self.fixed[r] or not 0 <= value <= most or value != int(value):
+            raise InputError(
+                f"route {r} must be fixed once, to a whole number from 0 to {most:g}; got {value!r}"
+            )
+        self.fixed[r] = True
+        self.room[links] -= value
+        solver = self._solver
+        for link in map(int, links):
+            if np.isfinite(self.room[link]):
+                row = self._first_link + link
+                for cell in map(int, self._cells[r]):
+                    solver.changeCoeff(row, 1 + cell, 0.0)
+                if value:
+                    solver.changeRowBounds(row, -np.inf, self.room[link])
+        self._bound(r, float(value))
+
+    def solve(self, least_connections: bool = False) -> float:
+        """Solve from the last basis.
+
+        Parameters
+        ----------
+        least_connections : bool
+            Whether a second stage looks for the fewest connections on free routes among
+            the optima; where it is not solved the optimum of the first stage stays.
+
+        Returns
+        -------
+        float
+            The objective.
+
+        Raises
+        ------
+        StudyError
+            If the solver proves no optimum.
+        """
+        values = np.array(run(self._solver).col_value)
+        self.objective = float(max(values[0], 0.0) * self.rows.scale)
+        if least_connections:
+            values = self._second_stage(values)
+        amounts = values[1:]
+        self._amounts = np.where(amounts > DUST, amounts, 0.0)
+        routed = self.rows.route >= 0
+        filled = (self._amounts * self.rows.per_unit)[routed]
+        usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
+        self.usage = usage.astype(float)
+        return self.objective
+
+    def _second_stage(self, first: Floats) -> Floats:
+        solver, n, best = self._solver, 1 + len(self.rows.app), float(first[0])
+        columns = np.arange(n, dtype=np.int32)
+        free = self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
+        solver.changeColsCost(n, columns, np.append(0.0, -free))
+        try:
+            # rounding may leave nothing at the optimum itself
+            for least in (best, best * (1 - FEASIBLE)):
+                solver.changeColBounds(0, least, np.inf)
+                with suppress(StudyError):
+                    return np.array(run(solver).col_value)
+            return first
+        finally:
+            solver.changeColBounds(0, 0.0, np.inf)
+            solver.changeColsCost(n, columns, np.eye(1, n).ravel())
+
+    def hold(self) -> int:
+        """Keep every application that no optimum of the last `solve` can raise at its value.
+
+        Returns
+        -------
+        int
+            How many more are held, at least 1 while any is free. The objective of the
+            next `solve` is the least value of the others.
+        """
+        solution = self._solver.getSolution()
+        duals = np.array(solution.row_dual)[: len(self._free)] * self._free
+        chosen = np.flatnonzero(self._free & (duals >= HELD * duals.max()))
+        level = solution.col_value[0]
+        kept = level * (1 - FEASIBLE)  # rounding must not leave the next program empty
+        for row in map(int, chosen):
+            # the row reads c x_0 - value <= 0; without x_0 it reads -value <= -c level
+            self._solver.changeCoeff(row, 0, 0.0)
+            self._solver.changeRowBounds(row, -np.inf, -kept * self.matrix[row, 0])
+            self._free[row] = False
+        if not self._free.any():
+            self._solver.changeColBounds(0, level, level)
+        return len(chosen)
+
+    @property
+    def work(self) -> Floats:
+        """Return the work of the last `solve`, shape (A, K), within the solver's tolerance."""
+        return self.rows.work(self._amounts)
+
+    @property
+    def connections(self) -> Floats:
+        """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
+        filled = np.zeros((self.platform.clusters, self.platform.clusters))
+        filled[tuple(self.platform.tables.pairs.T)] = self.usage
+        return filled
+
+    def duals(self) -> Floats:
+        """Return the dual values of the last `solve`, one per row, at least 0.
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
+            Fairness, speeds, shares, gateways, links, then rows that fixing added.
+        """
+        return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)
+
+
+def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
+    r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
+
+    Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le
+    b^T\lambda`. The duals of a solver miss that by its tolerance; here they are scaled
+    until the first column holds, then for every other column that does not the row that
+    binds it most is raised. Sums are taken with the rounding error against the claim, so
+    that the bound holds whatever the solver did.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (m, n)
+        Rows of fairness first: the only ones with the first column or a negative number.
+    limit : ndarray of float, shape (m,)
+        Of the rows; at least 0.
+    duals : ndarray of float, shape (m,)
+        Proposed :math:`\lambda`, at least 0.
+    fair : int
+        How many rows of fairness there are.
+
+    Returns
+    -------
+    float
+        In the units of the first variable.
+    """
+    slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
+    binding = np.isfinite(limit)
+    multipliers = np.where(binding, duals, 0.0)
+    first = matrix[:fair, [0]].toarray().ravel()
+    if not first @ multipliers[:fair] > 0:
+        multipliers[:fair] = 1.0
+    multipliers *= (1 + slack) / (first @ multipliers[:fair])
+    gained, paid = matrix[:fair].tocsc()[:, 1:], matrix[fair:].tocsc()[:, 1:]
+    gain = -(gained.T @ multipliers[:fair]) * (1 + slack)
+    missing = gain - (paid.T @ multipliers[fair:]) * (1 - slack)
+    with np.errstate(divide="ignore"):
+        tight = np.divide(paid.data, limit[fair:][paid.indices])
+    for j in np.flatnonzero(missing > 0):
+        cells = slice(paid.indptr[j], paid.indptr[j + 1])
+        best = np.argmax(tight[cells])
+        row = fair + paid.indices[cells][best]
+        raised = missing[j] / paid.data[cells][best] * (1 + slack)
+        multipliers[row] += raised
+    return float((multipliers[binding] @ limit[binding]) * (1 + slack))
+
+
+_BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
+
+
+def bound(platform: Platform) -> float:
+    """Return a proven upper bound of the objective, the relaxed optimum of (6).
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+
+    Returns
+    -------
+    float
+        At least the optimum of (6) with real connections: certified by a dual solution
+        whose feasibility is checked here (`certified`), about 1e-9 above the optimum;
+        on platforms whose numbers span many decades sometimes 1e-6 to 1e-5.
+
+    Raises
+    ------
+    InputError
+        For what is no platform.
+    StudyError
+        If the solver proves no optimum.
+    """
+    if not isinstance(platform, Platform):
+        raise InputError(f"bound needs a Platform, got {platform!r}")
+    if platform not in _BOUNDS:
+        _BOUNDS[platform] = _prove(platform)
+    return _BOUNDS[platform]
+
+
+def _prove(platform: Platform) -> float:
+    """Return the least bound that the duals of one try or, where it is loose, more prove."""
+    program, proved = ReducedProgram(platform), np.inf
+    fair, scale = int(platform.counted.sum()), program.rows.scale
+    for options in ({}, *TRIES):
+        with _options(program._solver, options):
+            best = program.solve()
+        top = certified(program.matrix, program.limit, program.duals(), fair)
+        proved = min(proved, top * scale)
+        if proved <= best + NEAR * scale:
+            break
+        program._solver.clearSolver()
+    return proved

@@ -1,0 +1,214 @@
+"""The variables and rows that every form of program (6) shares, in units of its own.
+
+Each cell is the work of one application on one cluster where that can be positive and
+counts, as a part of the most it could be alone. The objective is measured in `scale`, and
+every row but those of the links is divided by its limit: whatever the platform's units,
+numbers are near 1 where they matter, and a solver may drop the smallest.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dlsim.steady.model import Floats, Ints, Platform
+
+Block = tuple[Ints, Ints, Floats]
+
+#: A cell that could be worth more than this many times the objective is measured in that.
+PLENTY = 1e3
+
+
+def route_capacity(p: Platform) -> Floats:
+    """Return the most connections each numbered route could open alone.
+
+    Parameters
+    ----------
+    p : Platform
+        Any.
+
+    Returns
+    -------
+    ndarray of float, shape (R,)
+        The least capacity of its links.
+    """
+    t = p.tables
+    if not len(t.pairs):
+        return np.zeros(0)
+    return np.minimum.reduceat(t.capacity[t.link], t.start[:-1])
+
+
+def most_work(p: Platform) -> Floats:
+    """Return the most of each application that each cluster could do, were it alone.
+
+    Parameters
+    ----------
+    p : Platform
+        Any.
+
+    Returns
+    -------
+    ndarray of float, shape (A, K)
+        Load units per time; 0 where there is no way, 0 for what does not count.
+    """
+    t, home, data = p.tables, p.origin, p.data[:, None]
+    flow, joined = t.bandwidth.copy(), np.zeros(t.bandwidth.shape, dtype=bool)
+    routed, narrow = tuple(t.pairs.T), route_capacity(p)
+    flow[routed] = np.where(flow[routed] > 0, narrow, 0.0) * np.maximum(flow[routed], 1e-300)
+    joined[tuple(np.array(list(p.routes), dtype=np.int64).reshape(-1, 2).T)] = True
+    carried = np.minimum(flow[home], np.minimum(p.gateway[home][:, None], p.gateway))
+    free = np.where(joined[home], np.inf, 0.0)
+    moved = np.divide(carried, data, out=free, where=data > 0)
+    moved[np.arange(p.applications), home] = np.inf
+    done = np.broadcast_to(p.speed, moved.shape) / p.work[:, None]
+    for cap in p.limits.shares:
+        held = np.isin(home, cap.origins)
+        done[held, cap.cluster] = np.minimum(
+            done[held, cap.cluster], cap.share * p.speed[cap.cluster] / p.work[held]
+        )
+    return np.where(p.worth > 0, np.minimum(moved, done), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Cells and rows of (6) without its connections.
+
+    Parameters
+    ----------
+    platform : Platform
+        Of which.
+    app, cluster, route : ndarray of int, shape (n,)
+        Of each cell; route -1 where it needs no connection.
+    unit : ndarray of float, shape (n,)
+        Load units per time of one unit of the cell: the most it could be, at most what
+        is worth `PLENTY` times the scale.
+    per_unit : ndarray of float, shape (n,)
+        Connections that one unit of the cell fills; 0 where it needs none.
+    top : ndarray of float, shape (n,)
+        The most the cell could be alone, in units: 1, or more where that is `PLENTY`.
+    scale : float
+        The objective of one unit of the first variable; above the optimum.
+    matrix : csr_array, shape (m, 1 + n)
+        Fairness (one row per counted application), speed, shares, gateways.
+    limit : ndarray of float, shape (m,)
+        0 for fairness, 1 for the others.
+    """
+
+    platform: Platform
+    app: Ints
+    cluster: Ints
+    route: Ints
+    unit: Floats
+    per_unit: Floats
+    top: Floats
+    scale: float
+    matrix: csr_array
+    limit: Floats
+
+    @classmethod
+    def of(cls, p: Platform) -> Self:
+        """Lay out the rows of a platform.
+
+        Parameters
+        ----------
+        p : Platform
+            Any.
+
+        Returns
+        -------
+        Rows
+            With one cell for each pair of application and cluster that can be used.
+        """
+        most = most_work(p)
+        app, cluster = np.nonzero(most)
+        scale = _scale(p, (most * p.worth).sum(axis=1))
+        plenty = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
+        used = np.minimum(most, plenty)
+        alone, unit = (used * p.worth).sum(axis=1), used[app, cluster]
+        home, data = p.origin[app], p.data[app]
+        route = np.where(data > 0, p.tables.route[home, cluster], -1)
+        one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
+        per_unit = unit * data / one
+        blocks = list(_blocks(p, app, cluster, unit, alone, scale))
+        sizes = np.cumsum([0, *(size for size, _ in blocks)])
+        row, column, value = (
+            np.concatenate(parts)
+            for parts in zip(
+                *((r + at, c, v) for at, (_, (r, c, v)) in zip(sizes, blocks, strict=False)),
+                strict=True,
+            )
+        )
+        matrix = csr_array((value, (row, column)), shape=(sizes[-1], 1 + len(app)))
+        limit = np.repeat([0.0, 1.0], [sizes[1], sizes[-1] - sizes[1]])
+        top = most[app, cluster] / unit
+        return cls(p, app, cluster, route, unit, per_unit, top, scale, matrix, limit)
+
+    def link_cells(self) -> Block:
+        """Return (link, cell, coefficient) of every use of a link by a cell, each shape (u,)."""
+        t = self.platform.tables
+        routed = np.flatnonzero(self.route >= 0)
+        r = self.route[routed]
+        hops = t.start[r + 1] - t.start[r]
+        cell = np.repeat(routed, hops)
+        begin = np.repeat(t.start[r] - (np.cumsum(hops) - hops), hops)
+        link = t.link[begin + np.arange(hops.sum())]
+        return link, cell, self.per_unit[cell]
+
+    def work(self, amounts: Floats) -> Floats:
+        """Return cells as work per application and cluster.
+
+        Parameters
+        ----------
+        amounts : ndarray of float, shape (n,)
+            In units of the cells.
+
+        Returns
+        -------
+        ndarray of float, shape (A, K)
+            Load units per time.
+        """
+        work = np.zeros((self.platform.applications, self.platform.clusters))
+        work[self.app, self.cluster] = np.maximum(amounts, 0.0) * self.unit
+        return work
+
+
+def _scale(p: Platform, alone: Floats) -> float:
+    """Return an upper bound of the objective, from the speeds and from each application."""
+    counted = p.counted
+    least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
+    together = p.speed.sum() / (p.work[counted] @ least[counted])
+    return float(min(together, alone[counted].min()) or together or 1.0)
+
+
+def _blocks(
+    p: Platform, app: Ints, cluster: Ints, unit: Floats, alone: Floats, scale: float
+) -> Iterator[tuple[int, Block]]:
+    """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways.
+
+    A row of fairness is divided by what its application has with one unit of each cell.
+    """
+    column = 1 + np.arange(len(app))
+    counted = np.flatnonzero(p.counted)
+    place = np.cumsum(p.counted) - 1
+    size = np.where(alone > 0, alone, scale)
+    gain = -unit * p.worth[app, cluster] / size[app]
+    yield (
+        len(counted),
+        (
+            np.concatenate([np.arange(len(counted)), place[app]]),
+            np.concatenate([np.zeros(len(counted), dtype=np.int64), column]),
+            np.concatenate([scale / size[counted], gain]),
+        ),
+    )
+    cost = unit * p.work[app] / p.speed[cluster]
+    yield p.clusters, (cluster, column, cost)
+    for cap in p.limits.shares:
+        held = (cluster == cap.cluster) & np.isin(p.origin[app], cap.origins)
+        yield 1, (np.zeros(held.sum(), dtype=np.int64), column[held], cost[held] / cap.share)
+    home = p.origin[app]
+    away = (home != cluster) & (p.data[app] > 0)
+    ends = np.concatenate([home[away], cluster[away]])
+    load = np.tile(unit[away] * p.data[app][away], 2) / p.gateway[ends]
+    yield p.clusters, (ends, np.tile(column[away], 2), load)

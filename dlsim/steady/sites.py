@@ -1,0 +1,88 @@
+"""The sites of a virtual organisation and what joins them (paper S, section 7)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.steady.limits import Limits
+from dlsim.steady.model import Floats, Platform
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The sites and what joins them; speeds and applications come and go.
+
+    Parameters
+    ----------
+    sites : sequence of str
+        Names.
+    gateway : array_like of float, shape (K,)
+        Bandwidth of each site's own link.
+    links : DataFrame
+        bandwidth, max_connect, as in `Platform`.
+    routes : mapping of (int, int) to sequence
+        As in `Platform`, between numbers of sites.
+    limits : Limits
+        Policies of the organisation.
+
+    Raises
+    ------
+    InputError
+        For a site named twice, or what is no platform.
+    """
+
+    sites: Sequence[str]
+    gateway: Any
+    links: pd.DataFrame
+    routes: Mapping[tuple[int, int], Sequence[Any]]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network."""
+        if len(set(self.sites)) < len(self.sites):
+            raise InputError(f"sites must have different names, got {list(self.sites)}")
+        self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
+
+    @classmethod
+    def of(cls, p: Platform) -> Self:
+        """Take the network of a platform.
+
+        Parameters
+        ----------
+        p : Platform
+            Its sites are called site 0, site 1, ...
+
+        Returns
+        -------
+        Network
+            Without speeds and applications.
+        """
+        names = [f"site {k}" for k in range(p.clusters)]
+        return cls(names, p.gateway, p.links, p.routes, p.limits)
+
+    def platform(
+        self, speed: Floats, applications: Sequence[tuple[int, float, float, float]]
+    ) -> Platform:
+        """Return the platform of one moment.
+
+        Parameters
+        ----------
+        speed : ndarray of float, shape (K,)
+            Of each site; 0 where nothing is registered.
+        applications : sequence of (origin, priority, work, data)
+            At least one.
+
+        Returns
+        -------
+        Platform
+            To be solved.
+        """
+        origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
+        return Platform(
+            speed, self.gateway, self.links, self.routes, priority, work, data,
+            origin=origin, limits=self.limits,
+        )  # fmt: skip

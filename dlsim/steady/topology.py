@@ -1,0 +1,372 @@
+"""Where platforms come from: Tiers-like networks, random graphs, real networks.
+
+Every function takes a seed; what it draws for one purpose (graph, clusters, links, sites,
+applications) does not depend on what it draws for another.
+
+Source: paper S, section 6.1, Tables 1 and 2. Tiers: M. B. Doar, "A better model for
+generating test networks", Globecom 1996; the program itself is not used, and its
+redundancies are not in the paper.
+"""
+
+import math
+import warnings
+from collections.abc import Hashable, Sequence
+from numbers import Real
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.random import Generator
+
+from dlsim.errors import InputError
+from dlsim.steady.graphs import from_graph, prune
+from dlsim.steady.limits import Limits
+from dlsim.steady.model import Floats, Platform, choose
+from dlsim.steady.seeds import Seed, generator
+
+#: Every switch of this module with its options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
+
+_PURPOSES = ("graph", "clusters", "links", "sites", "applications")
+
+#: Table 1: median of bandwidths in kbit/s, their deviation in decades, further ranges.
+MEDIAN, DECADES = 2000.0, 1.0
+SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
+
+
+def _streams(seed: Seed) -> dict[str, Generator]:
+    """Return one generator per purpose."""
+    return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
+
+
+def _counts(**values: int) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
+            raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
+
+
+def _number(name: str, value: object, most: float = math.inf) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and 0 <= value <= most):  # type: ignore[arg-type,operator]
+        upper = f" to {most:g}" if math.isfinite(most) else ""
+        raise InputError(f"{name} must be a finite number from 0{upper}, got {value!r}")
+
+
+def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
+    """Return a minimum spanning tree of points and edges to the nearest up to a degree."""
+    n = len(places)
+    far = np.linalg.norm(places[:, None] - places[None], axis=2)
+    inside, best = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
+    edges: set[tuple[int, int]] = set()
+    inside[:1] = True
+    for _ in range(n - 1):
+        distance = np.where(inside, np.inf, far[np.arange(n), best])
+        v = int(np.argmin(distance))
+        edges.add((min(v, int(best[v])), max(v, int(best[v]))))
+        inside[v] = True
+        closer = far[:, v] < far[np.arange(n), best]
+        best[closer] = v
+    degree = np.bincount(np.array(list(edges), dtype=np.int64).ravel(), minlength=n)
+    for u in range(n):
+        for v in map(int, np.argsort(far[u], kind="stable")):
+            if degree[u] >= redundancy:
+                break
+            edge = (min(u, v), max(u, v))
+            if u != v and edge not in edges:
+                edges.add(edge)
+                degree[[u, v]] += 1
+    return edges
+
+
+def tiers_graph(
+    seed: Seed = 0,
+    wan: int = 40,
+    mans: int = 30,
+    man: int = 20,
+    RW: int = 4,
+    RM: int = 3,
+    RMW: int = 2,
+) -> nx.Graph:
+    """Draw a Tiers-like two-level network.
+
+    Nodes of each network are points of a square; a minimum spanning tree joins them, then
+    each node in turn is joined to its nearest until it has as many edges as the
+    redundancy says. Each metropolitan network hangs on the wide-area nodes nearest to it.
+
+    Parameters
+    ----------
+    seed : int or SeedSequence
+        Of the draw.
+    wan, mans, man : int
+        Nodes of the wide-area network, metropolitan networks, nodes of each.
+    RW, RM, RMW : int
+        Edges per wide-area node, per metropolitan node, and between a metropolitan
+        network and the wide-area network (at least 1; from different nodes). The paper
+        says "high" and gives no numbers.
+
+    Returns
+    -------
+    networkx.Graph
+        Connected; nodes 0..wan-1 are the wide-area network.
+
+    Raises
+    ------
+    InputError
+        For a number that is not whole, or no wide-area node.
+    """
+    _counts(wan=wan, mans=mans, man=man, RW=RW, RM=RM, RMW=RMW)
+    if wan < 1:
+        raise InputError(f"wan must be at least 1, got {wan!r}")
+    rng = _streams(seed)["graph"]
+    core = rng.random((wan, 2))
+    graph = nx.Graph()
+    graph.add_nodes_from(range(wan + mans * man))
+    graph.add_edges_from(sorted(_tie_together(core, RW)))
+    for network in range(mans if man else 0):
+        first = wan + network * man
+        inner = sorted(_tie_together(rng.random((man, 2)), RM))
+        graph.add_edges_from((first + u, first + v) for u, v in inner)
+        nearest = np.argsort(np.linalg.norm(core - rng.random(2), axis=1), kind="stable")
+        doors = rng.permutation(man)
+        links = min(max(RMW, 1), man, wan)
+        for u, v in zip(doors[:links], nearest[:links], strict=True):
+            graph.add_edge(first + int(u), int(v))
+    return graph
+
+
+def _draw_clusters(stream: Generator, graph: nx.Graph, clusters: int | None) -> list[Any]:
+    """Return different nodes at random in the order of the graph; all for None."""
+    nodes = list(graph)
+    if clusters is None:
+        return nodes
+    _counts(clusters=clusters)
+    if not 1 <= clusters <= len(nodes):
+        raise InputError(f"clusters must be 1 to {len(nodes)}, got {clusters!r}")
+    return [nodes[i] for i in sorted(stream.permutation(len(nodes))[:clusters].tolist())]
+
+
+def _bandwidths(stream: Generator, size: int) -> Floats:
+    return 10 ** (math.log10(MEDIAN) + DECADES * stream.standard_normal(size))
+
+
+def table1(
+    graph: nx.Graph, routers: Sequence[Hashable], seed: Seed = 0, limits: Limits | None = None
+) -> Platform:
+    r"""Draw the numbers of Table 1 for a network, one application per cluster.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Of routers.
+    routers : sequence of nodes
+        Of each cluster.
+    seed : int or SeedSequence
+        Of the draw.
+    limits : Limits, optional
+        Policies to add.
+
+    Returns
+    -------
+    Platform
+        :math:`\log_{10} bw, \log_{10} g \sim N(\log_{10} 2000, 1)`; speeds uniform in
+        1000..10000; max-connect a whole number of 1..10; data, work and priority uniform
+        in 1..10. The paper gives no unit for the data: it is that of the bandwidth.
+    """
+    streams, clusters = _streams(seed), len(routers)
+    links, sites, apps = (streams[name] for name in _PURPOSES[2:])
+    graph = graph.copy()
+    bandwidths = _bandwidths(links, graph.number_of_edges())
+    most = links.integers(*CONNECTIONS, size=graph.number_of_edges(), endpoint=True)
+    for (_, _, edge), bandwidth, count in zip(
+        graph.edges(data=True), bandwidths, most, strict=True
+    ):
+        edge.update(bandwidth=float(bandwidth), max_connect=int(count))
+    return from_graph(
+        graph,
+        routers,
+        speed=sites.uniform(*SPEEDS, clusters),
+        gateway=_bandwidths(sites, clusters),
+        **{name: apps.uniform(*SIZES, clusters) for name in ("data", "work", "priority")},
+        limits=limits or Limits(),
+    )
+
+
+def tiers(
+    clusters: int = 20,
+    seed: Seed = 0,
+    limits: Limits | None = None,
+    **network: int,
+) -> Platform:
+    """Draw a platform on a pruned Tiers-like network (6.1, Table 1).
+
+    Parameters
+    ----------
+    clusters : int
+        K different nodes at random.
+    seed : int or SeedSequence
+        Of the draw.
+    limits : Limits, optional
+        Policies to add.
+    **network
+        Of `tiers_graph`: wan, mans, man, RW, RM, RMW.
+
+    Returns
+    -------
+    Platform
+        One application per cluster.
+
+    Raises
+    ------
+    InputError
+        For more clusters than nodes, and as `tiers_graph`.
+
+    Examples
+    --------
+    >>> p = tiers(5, seed=1)
+    >>> p.clusters, len(p.routes)
+    (5, 20)
+    """
+    known = ("wan", "mans", "man", "RW", "RM", "RMW")
+    for name in network:
+        choose("parameter of tiers", name, known)
+    graph = tiers_graph(seed, **network)
+    routers = _draw_clusters(_streams(seed)["clusters"], graph, clusters)
+    return table1(prune(graph, routers), routers, seed, limits)
+
+
+def random(
+    clusters: int = 15,
+    connectivity: float = 0.4,
+    gateway: float = 450.0,
+    bandwidth: float = 50.0,
+    max_connect: float = 15.0,
+    heterogeneity: float = 0.6,
+    speed: float = 100.0,
+    seed: Seed = 0,
+    table2: str = "one",
+    limits: Limits | None = None,
+) -> Platform:
+    """Draw a platform on a random graph (6.1, Table 2); every node is a cluster.
+
+    Parameters
+    ----------
+    clusters : int
+        K, at least 1.
+    connectivity : float
+        Probability that two nodes are joined; pairs that no path joins have no route.
+    gateway, bandwidth, max_connect, speed : float
+        Means; each value is drawn uniformly within mean * (1 -+ heterogeneity), and
+        max-connect is then rounded down.
+    heterogeneity : float
+        0 to 1.
+    seed : int or SeedSequence
+        Of the draw.
+    table2 : {"one", "het"}
+        What the table does not say: priority, work and data are 1, or drawn like the
+        others with the mean 1. The speeds vary in both: were they equal too, all work
+        would stay at home.
+    limits : Limits, optional
+        Policies to add.
+
+    Returns
+    -------
+    Platform
+        One application per cluster.
+
+    Raises
+    ------
+    InputError
+        For a number outside its range.
+
+    Examples
+    --------
+    >>> random(5, connectivity=1.0).links.shape[0]
+    10
+    """
+    choose("table2", table2, SWITCHES["table2"])
+    _counts(clusters=clusters)
+    for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity)):
+        _number(name, value, 1.0)
+    means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect}
+    for name, value in {**means, "speed": speed}.items():
+        _number(name, value)
+    streams = _streams(seed)
+
+    def spread(purpose: str, mean: float, size: int) -> Floats:
+        draws = streams[purpose].uniform(-1.0, 1.0, size)
+        return mean * (1 + heterogeneity * draws)
+
+    pairs = [(u, v) for u in range(clusters) for v in range(u + 1, clusters)]
+    joined = streams["graph"].random(len(pairs)) < connectivity
+    graph = nx.Graph()
+    graph.add_nodes_from(range(clusters))
+    graph.add_edges_from(pair for pair, is_edge in zip(pairs, joined, strict=True) if is_edge)
+    edges = graph.number_of_edges()
+    wide, most = spread("links", bandwidth, edges), spread("links", max_connect, edges)
+    for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
+        edge.update(bandwidth=float(one), max_connect=math.floor(count))
+    spreads = table2 == "het"
+    return from_graph(
+        graph,
+        range(clusters),
+        speed=spread("sites", speed, clusters),
+        gateway=spread("sites", gateway, clusters),
+        **{
+            name: spread("applications", 1.0, clusters) if spreads else np.ones(clusters)
+            for name in ("priority", "work", "data")
+        },
+        limits=limits or Limits(),
+    )
+
+
+def hub(
+    name: str,
+    clusters: int | None = None,
+    seed: Seed = 0,
+    limits: Limits | None = None,
+) -> Platform:
+    """Draw a platform on a real network of the package topohub, such as "topozoo/Abilene".
+
+    Its networks (Topology Zoo, SNDlib, CAIDA, backbones) carry no capacities: the numbers
+    are drawn as for `tiers`.
+
+    Parameters
+    ----------
+    name : str
+        Of the network, case as in topohub.
+    clusters : int, optional
+        K nodes at random; all nodes by default.
+    seed : int or SeedSequence
+        Of the draw.
+    limits : Limits, optional
+        Policies to add.
+
+    Returns
+    -------
+    Platform
+        One application per cluster, on the pruned network.
+
+    Raises
+    ------
+    InputError
+        For an unknown network, too many clusters, or where topohub is not installed.
+    """
+    try:
+        import topohub
+    except ImportError:
+        raise InputError(
+            f"{name!r} comes from topohub; run pip install 'dlsim[topologies]'"
+        ) from None
+    try:
+        with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
+            warnings.simplefilter("ignore", ResourceWarning)
+            data = topohub.get(name)
+    except (KeyError, FileNotFoundError, OSError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"topohub has no network {name!r} ({error}); names look like 'topozoo/Abilene' "
+            "or 'sndlib/germany50', case as in its documentation"
+        ) from None
+    graph = nx.Graph(nx.node_link_graph(data, edges="edges"))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    routers = _draw_clusters(_streams(seed)["clusters"], graph, clusters)
+    return table1(prune(graph, routers), routers, seed, limits)

@@ -1,0 +1,72 @@
+"""The steady-state methods and their peers answer alike: the benchmark compares equal work."""
+
+import numpy as np
+import pytest
+
+from dlsim.cli import main
+from dlsim.steady import Reading, bound, solve
+from dlsim.steady.greedy import run_greedy
+from tests.benchmarks import steady, steady_peers
+from tests.steady_platforms import draw_platform
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_peer_program_has_the_bound(reduced):
+    for seed in range(12):
+        p = draw_platform(seed, False, clusters=4, odd=0.0 if reduced else 0.1)
+        if reduced and (p.data == 0).any():
+            continue
+        found = steady_peers.Program(p, reduced).solve({})
+        assert found.objective == pytest.approx(bound(p), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", steady.NETWORKS)
+def test_plain_greedy_is_the_same(name):
+    for seed in range(4):
+        p = steady.NETWORKS[name](8, seed)
+        work, steps = steady_peers.greedy(p)
+        ours = run_greedy(p, Reading())
+        assert steps == ours.steps
+        np.testing.assert_allclose(ours.work, work, rtol=1e-9, atol=1e-9 * work.max())
+
+
+@pytest.mark.parametrize("name", steady.NETWORKS)
+def test_peer_rounding_is_feasible_and_as_good(name):
+    """Both draw from the same law on one vertex; over seeds their means are near."""
+    ours, theirs = [], []
+    for seed in range(6):
+        p = steady.NETWORKS[name](6, seed)
+        top = bound(p)
+        best = solve(p, "MILP").objective
+        for draw in range(3):
+            value, _, ended = steady_peers.lprr(p, draw)
+            assert ended
+            assert value <= best * (1 + 1e-6)
+            theirs.append(value / top)
+            ours.append(solve(p, "LPRR", draw).ratio)
+    assert np.mean(ours) >= np.mean(theirs) - 0.1
+
+
+def test_tables_have_their_rows():
+    race = steady.lprr_race(sizes=(5,), sample=2, whole=4)
+    assert len(race) == len(steady.WAYS) * len(steady.NETWORKS)
+    assert race["peer_value"].isna().all()
+    assert (race["ratio"] > 0).all()
+    whole = steady.lprr_race(sizes=(5,), ways=((1, 1),))
+    assert (whole["peer_value"] <= 1 + 1e-6).all()
+    greedy = steady.greedy_race(sizes=(5,), repeats=1)
+    assert (greedy["steps_differ"] == 0).all()
+    assert (greedy["max_difference"] < 1e-9).all()
+    proved = steady.mixed(sizes=(5,), seeds=2)
+    assert (proved["proved"] == proved["of"]).all()
+    assert (steady.quality(clusters=5, seeds=1)["part_of_bound"] <= 1 + 1e-9).all()
+
+
+def test_bench_prints_the_steady_tables(monkeypatch, capsys):
+    small = steady.report(sizes=(5,), seeds=1, clusters=5, proved=(5,))
+    assert "highspy" in small.splitlines()[0]
+    monkeypatch.setattr(steady, "report", lambda seed: f"report with seed {seed}")
+    assert main(["bench", "steady", "--seed", "7"]) == 0
+    assert capsys.readouterr().out == "report with seed 7\n\n"
+    assert main(["bench", "quantum"]) == 2
+    assert "engine must be one of realtime, steady; got 'quantum'" in capsys.readouterr().err

@@ -1,0 +1,477 @@
+"""The broker against hand cases, a search over time steps, and its own laws."""
+
+import math
+import re
+import tomllib
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from dlsim.cli import main
+from dlsim.cli.broker import run_file
+from dlsim.errors import InputError
+from dlsim.steady import Limits, Share, solve
+from dlsim.steady.broker import LEAST, Broker
+from dlsim.steady.organisation import day
+from dlsim.steady.sites import Network
+from tests.steady_platforms import draw_platform, mutated
+from tests.strategies import SCALE
+
+EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "organisation.toml"
+
+
+def network(limits=None, bandwidth=3, most=2):
+    """Sites a and b behind one link."""
+    links = pd.DataFrame({"bandwidth": [float(bandwidth)], "max_connect": [most]})
+    routes = {(0, 1): [0], (1, 0): [0]}
+    return Network(["a", "b"], [20, 20], links, routes, limits or Limits())
+
+
+def completions(broker):
+    return broker.applications["completion"].to_dict()
+
+
+# ------------------------------------------------------------------ hand cases
+
+
+def test_one_application_on_one_site():
+    broker = Broker(network(most=0))
+    broker.register("a", 7)
+    broker.advance(3)
+    broker.submit("x", "a", load=70, work=3.5)
+    broker.advance()
+    assert completions(broker) == {"x": pytest.approx(38)}
+    assert broker.now == pytest.approx(38)
+    assert list(broker.schedules["reason"]) == ["register", "arrival", "completion"]
+
+
+@pytest.mark.parametrize("method", ["G", "LPRG", "LPRR", "MILP"])
+def test_two_applications_share_a_site_by_priority(method):
+    """Priorities 1 and 4 on speed 10: rates 2 and 8, then 10 for the one left."""
+    broker = Broker(network(most=0), method)
+    broker.register("a", 10)
+    broker.submit("low", "a", load=20)
+    broker.submit("high", "a", load=40, priority=4)
+    broker.advance(1)
+    assert broker.served == ["low", "high"]
+    np.testing.assert_allclose(broker.allocation.work[:, 0], [2, 8], rtol=1e-7)
+    broker.advance()
+    assert completions(broker) == {"low": pytest.approx(6), "high": pytest.approx(5)}
+
+
+def test_work_is_sent_to_another_site():
+    """Speeds 10 and 0, two connections of bandwidth 3 (case C): the optimum is 5 and 5."""
+    broker = Broker(network(), "LPRG")
+    broker.register("a", 10)
+    broker.submit("x", "a", load=50)
+    broker.submit("y", "b", load=50)
+    broker.advance(1)
+    assert broker.allocation.objective == pytest.approx(5)
+    assert broker.allocation.connections.tolist() == [[0, 0], [2, 0]]
+    broker.advance()
+    assert completions(broker) == {"x": pytest.approx(10), "y": pytest.approx(10)}
+
+
+@pytest.mark.parametrize(
+    ("trust", "estimates", "end"),
+    [(1.0, [10, 5], 4.0), (0.5, [10, 7.5, 6.25, 5.625], 4.0), (0.0, [10], 4.0)],
+)
+def test_a_slow_site_is_learnt(trust, estimates, end):
+    """Declared 10, delivers 5: the estimate follows by halves, and 20 units take 4."""
+    broker = Broker(network(most=0), trust=trust)
+    broker.register("a", 10)
+    broker.deliver("a", 5)
+    broker.submit("x", "a", load=20)
+    broker.advance()
+    assert completions(broker) == {"x": pytest.approx(end)}
+    before = broker.sites["time"] < end
+    seen = broker.sites["estimate"][before].drop_duplicates()
+    assert list(seen) == pytest.approx(estimates)
+    assert broker.rates["planned"].tolist() == pytest.approx(estimates)
+    assert set(broker.rates["delivered"]) == {5.0}
+
+
+def test_a_fast_site_is_learnt():
+    """Declared 5, delivers 10: the plan uses 5 in the first period and 10 from then on."""
+    broker = Broker(network(most=0), trust=1.0, period=2.0)
+    broker.register("a", 5)
+    broker.deliver("a", 10)
+    broker.submit("x", "a", load=40)
+    broker.advance()
+    assert completions(broker) == {"x": pytest.approx(5)}
+
+
+def test_a_change_within_a_period_counts_by_its_time():
+    broker = Broker(network(most=0), trust=1.0)
+    broker.register("a", 10)
+    broker.submit("x", "a", load=1000)
+    broker.advance(0.25)
+    broker.deliver("a", 2)
+    broker.advance(1.5)
+    # a quarter at 10 and three quarters at 2
+    assert broker.allocation.work[0, 0] == pytest.approx(4)
+
+
+def test_a_dead_site_is_noticed_when_it_recovers():
+    broker = Broker(network(most=0), trust=1.0)
+    broker.register("a", 10)
+    broker.deliver("a", 0)
+    broker.submit("x", "a", load=10)
+    broker.advance(5)
+    assert broker.allocation.work[0, 0] == pytest.approx(10 * LEAST)
+    assert broker.applications["done"]["x"] == 0
+    broker.deliver("a", 10)
+    broker.advance()
+    assert broker.now == pytest.approx(6 + (10 - 10 * LEAST) / 10)
+
+
+def test_a_site_that_leaves_stops_what_it_served():
+    broker = Broker(network(most=0))
+    broker.register("a", 10)
+    broker.submit("x", "a", load=30)
+    broker.advance(1)
+    broker.withdraw("a")
+    broker.advance(5)
+    assert broker.served == []
+    assert broker.allocation is None
+    assert broker.applications["done"]["x"] == pytest.approx(10)
+    broker.advance()
+    assert broker.now == 5
+    broker.register("a", 20)
+    broker.advance()
+    assert completions(broker) == {"x": pytest.approx(6)}
+
+
+def test_who_cannot_be_served_holds_nobody_back():
+    broker = Broker(network(most=0), "LPRG")
+    broker.register("a", 10)
+    broker.submit("stuck", "b", load=5)
+    broker.submit("x", "a", load=10)
+    broker.advance()
+    assert completions(broker)["x"] == pytest.approx(1)
+    assert math.isnan(completions(broker)["stuck"])
+    assert broker.schedules["waiting"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("method", ["G", "LPRG", "MILP"])
+def test_a_share_of_a_site_is_kept(method):
+    """At most 10 % of a for applications from b, which has no speed itself."""
+    broker = Broker(network(Limits((Share(0, (1,), 0.1),))), method)
+    broker.register("a", 10)
+    broker.submit("y", "b", load=4)
+    broker.advance()
+    assert completions(broker) == {"y": pytest.approx(4)}
+
+
+def test_a_pair_limit_is_kept():
+    broker = Broker(network(Limits(pairs=1)), "G")
+    broker.register("a", 10)
+    broker.submit("y", "b", load=6)
+    broker.advance()
+    assert completions(broker) == {"y": pytest.approx(2)}
+
+
+def test_the_schedule_is_that_of_the_platform():
+    p = draw_platform(4, False, clusters=5, odd=0.0)
+    broker = Broker(Network.of(p), "LPRR", seed=3)
+    for k in range(p.clusters):
+        if p.speed[k]:
+            broker.register(f"site {k}", p.speed[k])
+    for a in range(p.applications):
+        broker.submit(f"{a}", f"site {a}", 1.0, p.priorities[a, 0], p.work[a], p.data[a])
+    alike = Network.of(p).platform(
+        p.speed, list(zip(range(5), p.priorities[:, 0], p.work, p.data, strict=True))
+    )
+    first = np.random.SeedSequence(3, spawn_key=(0,))
+    assert broker.allocation.objective == solve(alike, "LPRR", seed=first).objective
+    assert broker.allocation.objective > 0
+
+
+# --------------------------------------------------------------------- its laws
+
+
+class Organisation(RuleBasedStateMachine):
+    """Anything may happen at any time; the laws of the broker hold."""
+
+    @initialize(seed=st.integers(0, 200), method=st.sampled_from(["G", "LPRG", "LPRR"]))
+    def build(self, seed, method):
+        p = draw_platform(seed, False, clusters=3)
+        self.broker = Broker(Network.of(p), method, period=0.5)
+        self.registered, self.speeds, self.count = set(), {}, 0
+
+    @rule(k=st.integers(0, 2), speed=st.sampled_from([0.5, 3.0, 20.0]))
+    def register(self, k, speed):
+        self.broker.register(f"site {k}", speed)
+        self.registered.add(k)
+
+    @precondition(lambda self: self.registered)
+    @rule(speed=st.sampled_from([0.0, 1.0, 30.0]), data=st.data())
+    def deliver(self, speed, data):
+        k = data.draw(st.sampled_from(sorted(self.registered)))
+        self.broker.deliver(f"site {k}", speed)
+
+    @precondition(lambda self: self.registered)
+    @rule(data=st.data())
+    def withdraw(self, data):
+        k = data.draw(st.sampled_from(sorted(self.registered)))
+        self.broker.withdraw(f"site {k}")
+        self.registered.remove(k)
+
+    @rule(k=st.integers(0, 2), load=st.sampled_from([0.1, 5.0, 80.0]), priority=st.integers(1, 3))
+    def submit(self, k, load, priority):
+        self.broker.submit(f"{self.count}", f"site {k}", load, float(priority))
+        self.count += 1
+
+    @rule(step=st.sampled_from([0.0, 0.2, 1.0, 4.0]))
+    def advance(self, step):
+        begun = self.broker.now
+        self.broker.advance(begun + step)
+        assert self.broker.now == begun + step
+
+    @invariant()
+    def laws(self):
+        apps, rates = self.broker.applications, self.broker.rates
+        assert (apps["done"] <= apps["load"] * (1 + 1e-9)).all()
+        finished = apps["completion"].notna()
+        assert (apps["done"][finished] == apps["load"][finished]).all()
+        assert (apps["completion"][finished] > apps["arrival"][finished]).all()
+        assert (rates["delivered"] <= rates["planned"] * (1 + 1e-12)).all()
+        assert (rates["end"] >= rates["start"]).all()
+        lasted = (rates["end"] - rates["start"]) * rates["delivered"]
+        done = lasted.groupby(rates["application"]).sum().reindex(apps.index).fillna(0)
+        summed = done.to_numpy(dtype=float)
+        np.testing.assert_allclose(summed, apps["done"].astype(float), rtol=1e-8, atol=1e-8)
+        estimates = self.broker.sites
+        present = estimates["declared"] > 0
+        low = estimates["estimate"][present] >= LEAST * estimates["declared"][present]
+        assert low.all()
+        assert self.broker.schedules["time"].is_monotonic_increasing
+
+    def teardown(self):
+        if hasattr(self, "broker"):
+            self.broker.advance()
+            served = set(self.broker.served)
+            left = self.broker.applications["completion"].isna()
+            if self.broker.allocation is not None:
+                rates = self.broker._rates().sum(axis=1)
+                assert (rates == 0).all()
+            assert served <= set(left.index[left])
+
+
+TestOrganisation = Organisation.TestCase
+TestOrganisation.settings = settings(
+    max_examples=int(25 * SCALE), stateful_step_count=15, deadline=None
+)
+
+
+def test_a_day_completes_and_repeats():
+    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
+    runs = [day(p, method, seed=2, applications=12) for method in ("G", "LPRG", "G")]
+    tables = [run.applications for run in runs]
+    pd.testing.assert_frame_equal(tables[0], tables[2], check_exact=True)
+    fixed = ["origin", "priority", "load", "arrival"]
+    pd.testing.assert_frame_equal(tables[0][fixed], tables[1][fixed], check_exact=True)
+    assert runs[0].summary()["submitted"] == 12
+    assert runs[0].summary()["completed"] > 0
+    assert 0 < runs[0].summary()["ratio"] <= 1 + 1e-9
+    other = day(p, "G", seed=3, applications=12).applications
+    assert not tables[0]["arrival"].equals(other["arrival"])
+
+
+def test_a_day_offers_the_load_it_says():
+    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
+    apps = day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
+    offered = (apps["load"] * p.work[[int(s.split()[1]) for s in apps["origin"]]]).sum()
+    # a lognormal of deviation 1 of its logarithm has deviation sqrt(e - 1) = 1.31 times the mean
+    assert offered / (p.speed.sum() * 24) == pytest.approx(0.3, rel=4 * 1.31 / 20)
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda b: b.register("c", 1), "site must be one of a, b; got 'c'"),
+        (lambda b: b.register("a", 0), "speed must be above 0, got 0"),
+        (lambda b: b.register("a", math.inf), "speed must be a finite number"),
+        (lambda b: b.withdraw("a"), "site 'a' cannot withdraw: it is not registered"),
+        (lambda b: b.deliver("a", 1), "site 'a' delivers nothing: it is not registered"),
+        (lambda b: b.submit("x", "c", 1), "site must be one of a, b"),
+        (lambda b: b.submit("x", "a", 0), "load must be above 0, got 0"),
+        (lambda b: b.submit("x", "a", 1, 0), "priority must be above 0"),
+        (lambda b: b.submit("x", "a", 1, 1, "2"), "work must be a finite number .* got '2'"),
+        (lambda b: b.submit("x", "a", 1, data=-1), "data must be a finite number of at least 0"),
+        (lambda b: [b.submit("x", "a", 1) for _ in "ab"], "application 'x' was submitted before"),
+        (lambda b: (b.advance(2), b.advance(1)), "until must be at least the present time 2"),
+        (lambda b: b.advance("noon"), "until must be at least the present time 0, got 'noon'"),
+        (lambda b: b.advance(math.nan), "until must be at least the present time 0"),
+    ],
+)
+def test_broker_refuses(act, words):
+    with pytest.raises(InputError, match=words):
+        act(Broker(network()))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "words"),
+    [
+        ({"period": 0}, "period must be above 0, got 0"),
+        ({"trust": 1.5}, "trust must be a number from 0 to 1, got 1.5"),
+        ({"method": "LP+least"}, "a broker needs whole connections"),
+        ({"method": "best"}, "method must be one of LP, MILP, G"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+    ],
+)
+def test_broker_refuses_to_be(kwargs, words):
+    with pytest.raises(InputError, match=words):
+        Broker(network(), **kwargs)
+
+
+def test_sites_need_different_names():
+    with pytest.raises(InputError, match="sites must have different names"):
+        Network(["a", "a"], [1, 1], network().links, {})
+
+
+def test_a_day_refuses_nonsense():
+    for bad in ({"load": 0}, {"hours": "many"}, {"applications": 0}, {"seed": -1}):
+        with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
+            day(draw_platform(0), **bad)
+
+
+def test_time_goes_on_where_floats_are_coarse():
+    """At 1e12 the next float is 1e-4 later: what takes less ends at the same instant."""
+    b = Broker(network(), "LPRR", period=1e-6)
+    b.advance(1e12)
+    b.register("a", 1e6)
+    b.submit("short", "a", 1.0)
+    b.submit("long", "a", 1e6)
+    b.deliver("a", 5e5)
+    b.advance()
+    ends = b.applications["completion"] - 1e12
+    assert ends["short"] == pytest.approx(0, abs=1e-3)
+    assert ends["long"] == pytest.approx(2, rel=1e-3)
+
+
+# ------------------------------------------------------------------- command line
+
+
+def test_example_runs(capsys, tmp_path):
+    words = ["broker", str(EXAMPLE), "--compare", "G,LPRG", "--out", str(tmp_path)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "survey" in said
+    assert "LPRG" in said
+    table = pd.read_csv(tmp_path / "summary.csv", index_col="method")
+    assert table["completed"].tolist() == [3, 3]
+    names = ["applications", "schedules", "rates", "sites"]
+    for method in ("G", "LPRG"):
+        assert all((tmp_path / f"{method}-{name}.csv").stat().st_size for name in names)
+    first = (tmp_path / "G-rates.csv").read_bytes()
+    assert main(words) == 0
+    assert (tmp_path / "G-rates.csv").read_bytes() == first
+
+
+SMALL = """
+[[site]]
+name = "a"
+gateway = 20
+speed = 10
+[[site]]
+name = "b"
+gateway = 20
+[[link]]
+name = "l"
+bandwidth = 3
+connections = 2
+[[route]]
+between = ["a", "b"]
+links = ["l"]
+[[event]]
+at = 0
+do = "submit"
+name = "x"
+origin = "b"
+load = 12
+"""
+
+PAIR = "[[pair]]\nconnections = 1.5\n"
+SHARE = '[[share]]\nsite = "a"\norigins = ["b"]\nshare = 2\n'
+ROUTE = '[[route]]\nbetween = ["b", "a"]\nlinks = []\n'
+
+
+def run_text(tmp_path, text, *words):
+    path = tmp_path / "vo.toml"
+    path.write_text(text, "utf-8")
+    return main(["broker", str(path), *words])
+
+
+def test_small_file_by_hand(tmp_path, capsys):
+    """Two connections of bandwidth 3 to a site of speed 10: 12 units take 2."""
+    assert run_text(tmp_path, SMALL) == 0
+    assert "until 2" in capsys.readouterr().out
+    assert run_text(tmp_path, "until = 1\n" + SMALL) == 0
+    assert "until 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("gateway = 20\nspeed", "speed", "site 1: gateway is missing; it needs name, gateway"),
+        ("speed = 10", "speed = true", "site 1: speed must be a number, got True"),
+        ("speed = 10", "speed = -1", "site 'a': speed must be a finite number of at least 0"),
+        ("speed = 10", "speeds = 10", "site 1: no field is called 'speeds'"),
+        ('"a", "b"]', '"a", "c"]', "route 1: site must be one of a, b; got 'c'"),
+        ('"a", "b"]', '"a"]', "route 1: between must name two sites"),
+        ('"a", "b"]', '"a", "a"]', "route 0 -> 0 must join two clusters"),
+        ('links = ["l"]', 'links = ["m"]', "over known links; got 'm'"),
+        ('do = "submit"', 'do = "wait"', "event 1: do must be one of register, withdraw"),
+        ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
+        ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1.0"),
+        ("at = 0", "at = nan", "event 1: at must be a finite time"),
+        ("load = 12", "load = 0", "event 1: load must be above 0"),
+        ("load = 12", "", "event 1: load is missing"),
+        ("bandwidth = 3", "bandwidth = -3", "bandwidth must be finite numbers of at least 0"),
+        ("\n[[site]]", "\nperiods = 1\n[[site]]", "no field is called 'periods'"),
+        ("\n[[site]]", "\nperiod = 0\n[[site]]", "period must be above 0"),
+        ("\n[[site]]", "\nuntil = -1\n[[site]]", "until must be at least 0"),
+        ("[[link]]", "[link]", "link must be written as \\[\\[link\\]\\]"),
+        ("[[event]]", "[event]", "event must be written as"),
+        ("[[event]]", PAIR + "[[event]]", "pair 1: connections must be a whole number, got 1.5"),
+        ("[[event]]", SHARE + "[[event]]", "share 1: share must be a number from 0 to 1"),
+        ("[[event]]", ROUTE + "[[event]]", "route 2: b to a has a route already"),
+        (SMALL, "", "at least one \\[\\[site\\]\\] is needed"),
+        (SMALL, "site = 3", "site must be written as"),
+        (SMALL, "site = [3]", "site 1: must be a table of fields, got 3"),
+    ],
+)  # fmt: skip
+def test_file_refusals_name_the_place(tmp_path, capsys, old, new, words):
+    changed = SMALL.replace(old, new, 1)
+    assert changed != SMALL
+    assert run_text(tmp_path, changed) == 2
+    said = capsys.readouterr().err
+    assert "vo.toml" in said
+    assert re.search(words, said)
+
+
+@settings(max_examples=int(60 * SCALE), deadline=None)
+@given(mutated(tomllib.loads(SMALL)))
+@pytest.mark.filterwarnings("ignore:max_connect:UserWarning")
+def test_mutated_files_run_or_are_refused(document):
+    said = "vo.toml"
+    with mock.patch("dlsim.cli.broker.read_toml", return_value=document):
+        try:
+            run_file("vo.toml", "G")
+        except InputError as refusal:
+            said = str(refusal)
+    assert "vo.toml" in said
+
+
+def test_unknown_methods_are_refused(tmp_path, capsys):
+    assert run_text(tmp_path, SMALL, "--method", "BEST") == 2
+    assert "method must be one of LP, MILP, G" in capsys.readouterr().err
+    assert main(["broker", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml" in capsys.readouterr().err

@@ -1,0 +1,510 @@
+"""Platforms, readings, files, the check of (6), and sites reduced to one speed."""
+
+import json
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from dlsim.errors import InputError, ScheduleError
+from dlsim.steady import (
+    SWITCHES,
+    Allocation,
+    Limits,
+    Platform,
+    Reading,
+    Share,
+    bound,
+    polish,
+    solve_program,
+    topology,
+)
+from dlsim.steady.allocation import trim
+from dlsim.steady.check import rows_of
+from dlsim.steady.equivalent import equivalent_speed
+from dlsim.steady.graphs import to_graph
+from dlsim.steady.store import from_document, read_platform, to_document, write_platform
+from tests.steady_platforms import draw_platform, mutated, pair, platforms
+from tests.strategies import SCALE
+
+
+def fields(**change):
+    """Fields of a platform of two clusters behind one link."""
+    link = pd.DataFrame({"bandwidth": [3.0], "max_connect": [2]})
+    return {
+        "speed": [10, 2],
+        "gateway": [20, 20],
+        "links": link,
+        "routes": {(0, 1): [0], (1, 0): [0]},
+        "priority": [1, 1],
+        "work": [1, 1],
+        "data": [1, 1],
+    } | change
+
+
+def links(**change):
+    return pd.DataFrame({"bandwidth": [3.0], "max_connect": [2.0]} | change)
+
+
+# ------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": []}, "speed must list at least one cluster"),
+        ({"speed": [[1, 2]]}, "speed must list"),
+        ({"speed": [1, -1]}, "speed must be finite numbers of at least 0"),
+        ({"speed": [1, float("nan")]}, "speed must be finite"),
+        ({"speed": ["fast", 1]}, "speed must be a list of numbers"),
+        ({"speed": 3}, "speed must be finite numbers"),
+        ({"gateway": [1, -2]}, "gateway must be finite"),
+        ({"gateway": [1, 2, 3]}, "gateway must have 2 entries, got 3"),
+        ({"links": links(bandwidth=[-1.0])}, "bandwidth must be finite"),
+        ({"links": links(bandwidth=[np.inf])}, "bandwidth must be finite"),
+        ({"links": links(max_connect=[-1])}, "max_connect must be numbers of at least 0"),
+        ({"links": links(max_connect=[np.nan])}, "max_connect must be numbers"),
+        ({"links": pd.DataFrame({"bandwidth": [1.0]})}, "max_connect; it has bandwidth"),
+        ({"links": pd.concat([links(), links()])}, "different labels"),
+        ({"routes": {(0, 1): ["x"]}}, "route 0 -> 1 must join two clusters over known links"),
+        ({"routes": {(0, 2): [0]}}, "route 0 -> 2"),
+        ({"routes": {(1, 1): [0]}}, "route 1 -> 1"),
+        ({"routes": {(0, 1): [0, 0]}}, "pass each link once"),
+        ({"routes": {"ab": [0]}}, "named by pairs of clusters, got 'ab'"),
+        ({"priority": [1]}, "priority must have 2 or 2 x 2 entries, got 1"),
+        ({"priority": [[1, 2, 3], [1, 2, 3]]}, "priority must have 2 or 2 x 2 entries, got 2 x 3"),
+        ({"priority": [0, 0]}, "above 0 for at least one application"),
+        ({"work": [1, 0]}, "work must be above 0"),
+        ({"work": [1]}, "work must have 2 entries"),
+        ({"data": [1, np.inf]}, "data must be finite"),
+        ({"origin": [0]}, "origin must name one of 2 clusters for each of 2 applications"),
+        ({"origin": [0, 0.5]}, "origin must name"),
+        ({"origin": [0, 2]}, "origin must name"),
+        ({"router": ["a"]}, "router must name 2 routers"),
+        ({"limits": Limits((Share(5, (0,), 0.1),))}, "must name clusters 0 to 1"),
+        ({"limits": Limits(pairs={(0, 7): 1})}, "limits.pairs must name two clusters"),
+        ({"links": [3.0]}, "links must be a DataFrame"),
+        ({"links": links(max_connect=["many"])}, r"max_connect must be numbers .* got \['many'\]"),
+        ({"routes": [(0, 1)]}, "routes must map pairs of clusters to links"),
+        ({"routes": {(0, 1): 0}}, r"route \(0, 1\) must be a list, got 0"),
+        ({"routes": {(0, 1): [[0]]}}, r"known links; got \[0\]"),
+        ({"origin": ["a", 0]}, "origin must name"),
+        ({"origin": 0}, "origin must be a list, got 0"),
+        ({"limits": None}, "limits must be Limits, got None"),
+        ({"router": 5}, "router must be a list, got 5"),
+    ],
+)
+def test_what_is_no_platform_is_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        Platform(**fields(**change))
+
+
+@pytest.mark.parametrize(
+    ("cap", "message"),
+    [
+        ((0, (0,), 1.5), "share must be a number from 0 to 1, got 1.5"),
+        ((0, (0,), -0.1), "share must be a number"),
+        ((0, (0,), "all"), "share must be a number from 0 to 1, got 'all'"),
+        ((0, (), 0.5), "at least one origin"),
+        ((0, 1, 0.5), "by whole numbers, got 0 and 1"),
+        ((0, (0.5,), 0.5), "by whole numbers"),
+        (("a", (0,), 0.5), "by whole numbers, got 'a'"),
+    ],
+)
+def test_what_is_no_share_is_refused(cap, message):
+    with pytest.raises(InputError, match=message):
+        Share(*cap)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (((0.1,),), "must list caps of type Share, got 0.1"),
+        (((), -1), "limits.pairs must be numbers of at least 0, got -1"),
+        (((), "few"), "limits.pairs must be numbers"),
+        (((), float("nan")), "limits.pairs must be numbers"),
+        (((), {(0, 1): True}), "limits.pairs must be numbers of at least 0, got True"),
+        (((), {0: 1}), "limits.pairs must be named by pairs of clusters, got 0"),
+    ],
+)
+def test_what_is_no_limit_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        Limits(*given)
+
+
+def test_broken_connections_are_rounded_down_with_a_warning():
+    with pytest.warns(UserWarning, match=r"max_connect is rounded down .* 2\.7") as caught:
+        p = Platform(**fields(links=links(max_connect=[2.7])))
+    assert p.links["max_connect"].tolist() == [2]
+    assert caught[0].filename == __file__
+    for most, kept in ((1.5, 1), ({(0, 1): 1.5}, {(0, 1): 1})):
+        with pytest.warns(UserWarning, match=r"limits\.pairs is rounded down .* 1\.5") as caught:
+            assert Limits(pairs=most).pairs == kept
+        assert caught[0].filename == __file__
+    assert bound(p) == pytest.approx(bound(Platform(**fields())))
+
+
+def test_the_numbers_cannot_be_changed_afterwards():
+    with pytest.raises(ValueError, match="read-only"):
+        pair().speed[0] = 5
+
+
+# -------------------------------------------------------------------- readings
+
+
+def test_a_reading_names_every_switch_and_its_default():
+    assert {name: options[0] for name, options in SWITCHES.items()} == vars(Reading())
+    assert Reading().changes() == {}
+    for name, options in SWITCHES.items():
+        for option in options[1:]:
+            assert Reading.of({name: option}).changes() == {name: option}
+
+
+@pytest.mark.parametrize("bad", [{"vertex": "best"}, {"vertices": "solver"}, ["vertex"]])
+def test_an_unknown_reading_is_refused(bad):
+    with pytest.raises(InputError):
+        Reading.of(bad)
+
+
+# --------------------------------------------------------- degenerate but defined
+
+
+def test_without_any_link_everything_stays_at_home():
+    p = Platform(**fields(routes={}, links=links().iloc[:0]))
+    best = solve_program(p)
+    assert best.work[[0, 1], [1, 0]].tolist() == [0, 0]
+    assert (best.objective, bound(p)) == (pytest.approx(2), pytest.approx(2))
+
+
+@pytest.mark.parametrize("change", [{"max_connect": [0]}, {"bandwidth": [0.0]}])
+def test_a_link_that_lets_nothing_through(change):
+    p = Platform(**fields(links=links(**change)))
+    assert (solve_program(p).objective, bound(p)) == (pytest.approx(2), pytest.approx(2))
+
+
+def test_an_empty_route_needs_no_connection():
+    p = Platform(**fields(routes={(0, 1): [], (1, 0): []}, limits=Limits(pairs=0)))
+    best = solve_program(p)
+    assert best.objective == pytest.approx(6)
+    assert best.connections.tolist() == [[0, 0], [0, 0]]
+
+
+def test_load_without_data_needs_a_route_but_no_connection():
+    p = Platform(**fields(data=[0, 0], gateway=[0, 0], links=links(max_connect=[0])))
+    assert solve_program(p).objective == pytest.approx(6)
+    assert solve_program(Platform(**fields(data=[0, 0], routes={}))).objective == pytest.approx(2)
+
+
+def test_links_without_a_limit():
+    p = Platform(**fields(links=links(max_connect=[np.inf], bandwidth=[0.5])))
+    best = solve_program(p)
+    assert best.objective == pytest.approx(6)
+    assert best.connections[1, 0] >= 8
+
+
+def test_an_application_of_priority_zero_counts_for_nothing():
+    p = Platform(**fields(priority=[1, 0]))
+    assert solve_program(p).objective == pytest.approx(12)
+    assert solve_program(p).values.tolist() == [pytest.approx(12), 0]
+
+
+def test_an_application_that_can_do_nothing_makes_the_objective_zero():
+    p = Platform(**fields(speed=[10, 0], routes={}))
+    best = solve_program(p)
+    assert (best.objective, best.ratio, best.gap, best.is_proved) == (0, 1, 0, True)
+
+
+# ------------------------------------------------------ the check, rule by rule
+
+
+def allocation(work=((5, 0), (1, 2)), connections=((0, 0), (1, 0)), **change):
+    more = {"is_relaxed": change.pop("is_relaxed", False)}
+    return Allocation(
+        Platform(**fields(**change)), np.array(work, float), np.array(connections), **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (allocation(((8, 0), (2.1, 2))), r"\(6b\) speed of cluster 0: 10\.1 exceeds 10"),
+        (allocation(gateway=[20, 0.9]), r"\(6c\) gateway of cluster 1: 1 exceeds 0\.9"),
+        (allocation(gateway=[0.9, 20]), r"\(6c\) gateway of cluster 0: 1 exceeds 0\.9"),
+        (allocation(connections=((0, 1), (2, 0))), r"\(6d\) link 0: 3 exceeds 2"),
+        (allocation(((5, 0), (3.1, 2))), r"\(6e\) route 1 -> 0: 3\.1 exceeds 3"),
+        (allocation(((5, 1), (1, 1))), r"\(6e\) route 0 -> 1: 1 exceeds 0"),
+        (allocation(((-1, 0), (1, 2))), r"\(6f\)"),
+        (allocation(((np.nan, 0), (1, 2))), r"\(6f\)"),
+        (allocation(connections=((0, 0), (-1, 0))), r"\(6g\)"),
+        (allocation(connections=((0, 0), (1.5, 0))), r"\(6g\): connections must be whole"),
+        (allocation(routes={(0, 1): [0]}), r"work of cluster 1 without a route: 1 exceeds 0"),
+        (allocation(routes={(0, 1): [0], (1, 0): []}), r"connections 1 -> 0 without a link"),
+        (allocation(limits=Limits(pairs=0)), "connections between 1 and 0|0 and 1: 1 exceeds 0"),
+        (
+            allocation(limits=Limits((Share(0, (0, 1), 0.5),))),
+            r"share of \(0, 1\) in cluster 0: 6 exceeds 5",
+        ),
+        (allocation(((5, 0),)), "work, connections must be"),
+    ],
+)
+def test_every_broken_rule_is_named(bad, message):
+    with pytest.raises(ScheduleError, match=message):
+        bad.check()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_rows_are_checked_in_their_own_units(unit):
+    """A part in a million too much is refused, whatever the size of the numbers."""
+    scaled = {
+        "speed": [10 * unit, 2 * unit],
+        "gateway": [20 * unit, 20 * unit],
+        "links": links(bandwidth=[3 * unit]),
+    }
+    work = np.array([[7.0, 0.0], [3.0, 2.0]]) * unit
+    allocation(work, **scaled).check()
+    for cell, broken in (((1, 0), "6b|6e"), ((0, 0), "6b"), ((1, 1), "6b")):
+        much = work.copy()
+        much[cell] *= 1 + 1e-6
+        with pytest.raises(ScheduleError, match=broken):
+            allocation(much, **scaled).check()
+
+
+def test_a_valid_allocation_passes():
+    allocation().check()
+    allocation(connections=((0, 0), (0.5, 0)), is_relaxed=True).check()
+    assert allocation().objective == 3
+    assert allocation().ratio == pytest.approx(0.5)
+
+
+@settings(max_examples=int(80 * SCALE), deadline=None)
+@given(platforms(3), st.integers(0, 5))
+def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
+    """Whatever would be better than the optimum for its connections breaks a rule."""
+    best = solve_program(p)
+    best.check()
+    least = int(np.argmin(np.where(p.counted, best.values, np.inf)))
+    for to in np.flatnonzero(p.worth[least] > 0):
+        raised = best.work.copy()
+        raised[least, to] += 1 + extra
+        alone = Allocation(p, raised, best.connections)
+        if np.where(p.counted, alone.values, np.inf).min() > best.objective * (1 + 1e-6):
+            with pytest.raises(ScheduleError):
+                alone.check()
+
+
+@settings(max_examples=int(60 * SCALE), deadline=None)
+@given(st.integers(0, 1000), st.floats(1.0, 3.0))
+def test_trim_meets_every_row_and_only_shrinks(seed, factor):
+    p = draw_platform(seed, exact=False)
+    best = solve_program(p)
+    swollen = best.work * factor
+    work = trim(p, swollen, best.connections)
+    assert (work <= swollen).all()
+    Allocation(p, work, best.connections).check()
+    assert trim(p, best.work / 2, best.connections) == pytest.approx(best.work / 2)
+    relaxed = trim(p, swollen)
+    for row in rows_of(p, relaxed, np.full(best.connections.shape, 10**9), is_exact=False):
+        assert not row.cells or row.used <= row.limit * (1 + 1e-9)
+
+
+# ----------------------------------------------------------------------- files
+
+
+@settings(max_examples=int(40 * SCALE), deadline=None)
+@given(platforms(3), st.sampled_from(["toml", "json"]))
+def test_a_platform_comes_back_from_a_file(tmp_path_factory, p, kind):
+    path = tmp_path_factory.mktemp("platform") / f"p.{kind}"
+    write_platform(path, p)
+    q = read_platform(path)
+    assert to_document(q) == to_document(p)
+    assert bound(q) == bound(p)
+
+
+def test_names_routers_priorities_and_limits_come_back(tmp_path):
+    p = Platform(
+        **fields(
+            links=pd.DataFrame(
+                {"start": ["a"], "end": ['b "é"'], "bandwidth": [0.1], "max_connect": [np.inf]},
+                index=["sea\ncable"],
+            ),
+            routes={(0, 1): ["sea\ncable"]},
+            priority=[[1, 2.5], [0, 1]],
+            origin=[1, 1],
+            router=["a", 'b "é"'],
+            limits=Limits((Share(0, (0, 1), 0.1),), {(0, 1): 3}),
+        )
+    )
+    for name in ("p.toml", "p.json"):
+        write_platform(tmp_path / name, p)
+        q = read_platform(tmp_path / name)
+        assert to_document(q) == to_document(p)
+        assert q.limits == p.limits
+        assert q.origin.tolist() == [1, 1]
+        assert set(to_graph(q).edges) == {("a", 'b "é"')}
+
+
+def test_a_file_without_routes_gets_the_shortest(tmp_path):
+    p = topology.random(5, 0.6, seed=3)
+    document = to_document(p)
+    del document["route"]
+    assert from_document(document).routes == p.routes
+    for cluster in document["cluster"]:
+        del cluster["router"]
+    with pytest.raises(InputError, match="every cluster must name its router"):
+        from_document(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cluster": 3}, "cluster must be a list of tables"),
+        ({"cluster": [{"speed": 1}]}, "cluster 0 lacks gateway"),
+        ({"cluster": [{"speed": 1, "gateway": 1, "colour": 2}]}, "unknown field colour"),
+        ({"planet": []}, "a platform knows cluster"),
+        ({"route": [{"from": 0, "to": 1, "links": 5}]}, "route must lead"),
+        ({"route": [{"from": "x", "to": 1, "links": []}]}, "route must lead"),
+        ({"limits": {"pears": 2}}, "limits knows pairs"),
+        ({"limits": 5}, "limits must be a table"),
+        ({"limits": {"pairs": 1, "pair": []}}, "not both"),
+        ({"limits": {"pairs": "few"}}, "limits.pairs must be numbers"),
+        ({"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}}, "a list of origins"),
+        ({"limits": {"pair": [{"from": 0, "to": float("inf"), "most": 1}]}}, "limits cannot"),
+        ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "limits cannot"),
+        ({"route": [{"from": float("inf"), "to": 1, "links": []}]}, "route must lead"),
+        ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "named by text or number"),
+        ({"cluster": [{"speed": "x", "gateway": 1}]}, "speed must be a list of numbers"),
+        ({"application": []}, "priority must be above 0|shape|entries"),
+    ],
+)
+def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path, change, message):
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(to_document(pair()) | change))
+    with pytest.raises(InputError, match=message) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("p.json", "{"), ("p.json", "[1]"), ("p.json", "[" * 100_000), ("p.toml", "a = "),
+     ("p.toml", "\0"), ("none.json", None), ("none.toml", None)],
+)  # fmt: skip
+def test_a_broken_file_is_refused_by_name(tmp_path, name, text):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=name):
+        read_platform(tmp_path / name)
+
+
+DOCUMENT = to_document(
+    topology.random(3, 0.8, seed=2, limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
+)
+
+
+@settings(max_examples=int(150 * SCALE), deadline=None)
+@given(mutated(DOCUMENT))
+@pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
+def test_mutated_documents_are_read_or_refused(document):
+    try:
+        p = from_document(document)
+    except InputError:
+        return
+    assert p.clusters == len(document["cluster"])
+
+
+def test_a_graph_needs_the_ends_of_its_links():
+    with pytest.raises(InputError, match="start and end"):
+        to_graph(pair())
+    both = pd.DataFrame(
+        {"bandwidth": 1.0, "max_connect": 1, "start": ["a", "b"], "end": ["b", "a"]}
+    )
+    p = Platform(**fields(links=both, router=["a", "b"]))
+    with pytest.raises(InputError, match="two links join"):
+        to_graph(p)
+
+
+# ------------------------------------------------------------ equivalent speed
+
+
+def by_program(tree, master, data, work, ports):
+    """The equivalent speed as a linear program: units computed at nodes, moved on edges."""
+    arcs = [(u, v) for u, v in nx.dfs_edges(tree, master)]
+    nodes, n = list(tree), len(tree)
+    rows, limits = [], []
+    for v in nodes:  # what a node computes and passes on is what it receives
+        for sign in (1, -1) if v != master else ():
+            flow = [float(u == v) for u in nodes]
+            flow += [float(a == v) - float(b == v) for a, b in arcs]
+            rows.append([sign * x for x in flow])
+            limits.append(0.0)
+        busy = [data / tree[a][b]["bandwidth"] if a == v else 0.0 for a, b in arcs]
+        if ports == "one":
+            rows.append([0.0] * n + busy)
+            limits.append(1.0)
+    caps = [(0, tree.nodes[v]["speed"] / work) for v in nodes]
+    widths = [(0, tree[a][b]["bandwidth"] / data if data else None) for a, b in arcs]
+    best = linprog([-1.0] * n + [0.0] * len(arcs), A_ub=rows or None, b_ub=limits or None,
+                   bounds=caps + widths)  # fmt: skip
+    return -best.fun * work
+
+
+@settings(max_examples=int(120 * SCALE), deadline=None)
+@given(st.integers(1, 8), st.integers(0, 10**6), st.sampled_from(["one", "many"]))
+def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed, ports):
+    rng = np.random.default_rng(seed)
+    tree = nx.Graph()
+    tree.add_nodes_from(range(size))
+    tree.add_edges_from((v, int(rng.integers(v))) for v in range(1, size))
+    for v in tree:
+        tree.nodes[v]["speed"] = float(rng.choice([0, 1, 2, 10])) * rng.uniform(0.5, 1)
+    for _, _, edge in tree.edges(data=True):
+        edge["bandwidth"] = float(rng.choice([0.5, 2, 8])) * rng.uniform(0.5, 1)
+    master, data, work = int(rng.integers(size)), float(rng.choice([0, 0.5, 3])), 2.0
+    got = equivalent_speed(tree, master, data, work, ports)
+    assert got == pytest.approx(by_program(tree, master, data, work, ports), rel=1e-7, abs=1e-7)
+
+
+def test_a_link_without_bandwidth_feeds_nobody():
+    tree = nx.Graph([("m", "a", {"bandwidth": 0.0})])
+    nx.set_node_attributes(tree, 3.0, "speed")
+    assert equivalent_speed(tree, "m") == 3
+    assert equivalent_speed(tree, "m", ports="many") == 3
+
+
+def star(**change):
+    tree = nx.Graph([("m", "a", {"bandwidth": 1.0})])
+    nx.set_node_attributes(tree, 1.0, "speed")
+    tree.nodes["a"].update(change)
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("tree", "more", "message"),
+    [
+        (nx.cycle_graph(3), {"master": 0}, "must be a tree"),
+        (nx.DiGraph([(0, 1)]), {"master": 0}, "must be a tree"),
+        (nx.Graph(), {"master": 0}, "must be a tree"),
+        (star(), {"master": "z"}, "master 'z' is no node"),
+        (star(speed=-1), {"master": "m"}, "node 'a' must carry speed"),
+        (star(speed=None), {"master": "m"}, "node 'a' must carry speed"),
+        (star(), {"master": "m", "ports": "two"}, "ports must be one of one, many"),
+        (star(), {"master": "m", "work": 0.0}, "work must be a finite positive"),
+        (star(), {"master": "m", "data": -1.0}, "data must be"),
+    ],
+)
+def test_what_is_no_site_is_refused(tree, more, message):
+    with pytest.raises(InputError, match=message):
+        equivalent_speed(tree, **more)
+
+
+def test_a_site_becomes_a_cluster():
+    site = star()
+    p = Platform(**fields(speed=[equivalent_speed(site, "m"), 2]))
+    assert p.speed.tolist() == [2, 2]
+    assert polish(p, np.zeros((2, 2))).objective == 2
+    assert replace(p, priority=[1, 2]).worth.tolist() == [[1, 1], [0.5, 0.5]]

@@ -1,0 +1,506 @@
+"""Paper S's study: its samples, measures and hand cases, its readings, its pictures."""
+
+import itertools
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.random import SeedSequence
+
+from dlsim.errors import InputError
+from dlsim.papers import steady_state as ss
+from dlsim.papers.steady_state import beyond, claims, diagrams, extras, figures, platforms, runs
+from dlsim.papers.steady_state.study import alternatives
+from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
+from dlsim.steady.graphs import prune
+from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.execution import run_notebook
+from dlsim.study.parameters import parameters_of
+from dlsim.study.stats import mean_interval
+from tests.steady_platforms import pair
+
+KEY, ROOT = "steady-state", Path(__file__).parents[1]
+RUNS = 2
+SMALL = {
+    "tiers_clusters": (5, 8), "random_clusters": (5, 8), "connectivities": (0.4,),
+    "side_clusters": (5,),
+}  # fmt: skip
+
+
+def seed_of(replicate):
+    return SeedSequence(0, spawn_key=(replicate,))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return ss.Study(runs=RUNS, jobs=1, out=str(tmp_path_factory.mktemp("ss")), **SMALL)
+
+
+# ----------------------------------------------------------------------- samples
+
+
+def test_strata_are_those_of_the_tables():
+    assert platforms.steps(1, "K") == tuple(range(5, 90, 2))
+    assert platforms.steps(2, "K") == tuple(range(5, 76, 10))
+    assert platforms.steps(2, "connectivity") == pytest.approx(np.arange(1, 9) / 10)
+    assert platforms.steps(2, "heterogeneity") == (0.4, 0.6, 0.8)
+    assert len(ss.SCALES["paper"].tiers_clusters) == 43
+    # 100 topologies x 43 x 10 are not the printed 29,298
+    assert platforms.PRINTED["Tiers"] < 100 * 43 * 10
+
+
+def test_the_generator_draws_what_table_1_prints():
+    printed = platforms.printed_table(1).set_index("parameter")
+    assert tuple(printed.loc["bandwidth", ["first", "second"]]) == (
+        topology.MEDIAN, 10**topology.DECADES,
+    )  # fmt: skip
+    assert tuple(printed.loc["speed", ["first", "second"]]) == topology.SPEEDS
+    for name in ("max_connect", "data", "work", "priority"):
+        assert tuple(printed.loc[name, ["first", "second"]]) == topology.SIZES
+    p = platforms.on_tiers(40, seed_of(0))
+    logs = np.log10(p.links["bandwidth"])
+    assert logs.mean() == pytest.approx(np.log10(2000), abs=4 / np.sqrt(len(logs)))
+    assert logs.std() == pytest.approx(1, abs=4 / np.sqrt(len(logs)))
+    assert set(p.links["max_connect"]) == set(range(1, 11))
+
+
+def test_375_replicates_visit_every_combination_of_table_2_once():
+    every = [tuple(platforms.combination(0.3, seed_of(r)).values()) for r in range(375)]
+    assert len(set(every)) == 375
+    assert platforms.combination(0.3, seed_of(375)) == platforms.combination(0.3, seed_of(0))
+    at_once = {tuple(platforms.combination(c / 10, seed_of(0)).values()) for c in range(1, 9)}
+    assert len(at_once) == 8
+
+
+def test_random_platforms_keep_to_their_combination():
+    means = platforms.combination(0.5, seed_of(3))
+    p = platforms.on_random(20, 0.5, seed_of(3))
+    spread = means["heterogeneity"]
+    for values, name in ((p.gateway, "gateway"), (p.links["bandwidth"], "bandwidth")):
+        assert (abs(values / means[name] - 1) <= spread + 1e-12).all()
+        assert abs(values / means[name] - 1).max() > 0.5 * spread
+    assert (p.priority == 1).all()
+    assert len(set(platforms.on_random(20, 0.5, seed_of(3), "het").priority)) == 20
+
+
+def test_a_replicate_is_a_topology_and_its_numbers():
+    graph, routers = platforms.tiers_network(9, seed_of(4))
+    again, more = platforms.tiers_network(12, seed_of(104))
+    assert nx.utils.graphs_equal(graph, again)
+    assert set(routers) < set(more)
+    assert not nx.utils.graphs_equal(graph, platforms.tiers_network(9, seed_of(5))[0])
+    a, b = platforms.on_tiers(9, seed_of(4)), platforms.on_tiers(9, seed_of(104))
+    assert a.router == b.router == tuple(routers)
+    assert a.routes == b.routes
+    assert not set(a.gateway) & set(b.gateway)
+    assert len(a.links) == prune(graph, routers).number_of_edges()
+
+
+def test_a_larger_sample_contains_the_smaller_one(study):
+    more = ss.Study(runs=RUNS + 1, jobs=1, **SMALL).samples()
+    for large, small in zip(more, study.samples(), strict=True):
+        kept = large[large["replicate"] < RUNS].reset_index(drop=True)
+        pd.testing.assert_frame_equal(kept, small)
+
+
+def test_the_notebook_takes_the_share_that_the_readme_gives_it():
+    command = f"papermill notebooks/40-{KEY}.ipynb out.ipynb -p share 0.1"
+    assert f"`{command}`" in (ROOT / "README.md").read_text("utf-8")
+    known = parameters_of(ROOT / "notebooks" / f"40-{KEY}.ipynb")
+    assert (known["share"].kind, known["share"].default) == ("float", 0.0)
+
+
+def test_a_share_of_the_paper_is_counted_in_platforms():
+    size = ss.Study("paper", share=0.01).size
+    # 29,298 / 43 = 681.3 and 269,835 / 64 = 4216.2 platforms per stratum
+    assert (size.tiers_runs, size.random_runs) == (7, 43)
+    whole = ss.Study("paper", share=1.0).size
+    assert whole.tiers_runs * 43 >= 29_298 > (whole.tiers_runs - 1) * 43
+
+
+def test_results_do_not_depend_on_the_executor(tmp_path):
+    frames = []
+    with ThreadPoolExecutor(1) as executor:
+        for place, options in (("one", {"jobs": 1}), ("other", {"executor": executor})):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("DLSIM_CACHE", str(tmp_path / place))
+                frames.append(ss.Study(runs=RUNS, **options, **SMALL).samples()[0].to_csv())
+    assert frames[0] == frames[1]
+
+
+def test_crossed_platforms_differ_in_one_thing():
+    one, two = (platforms.crossed("trees", n, 6, seed_of(1)) for n in ("Table 1", "Table 2"))
+    assert one.routes == two.routes
+    assert platforms.features(one)["treeness"] == 1
+    numbers = platforms.MIDDLE
+    assert (abs(two.gateway / numbers["gateway"] - 1) <= numbers["heterogeneity"]).all()
+    full = platforms.crossed("random 0.8", "Table 2", 6, seed_of(1))
+    drawn = topology.random(6, 0.8, seed=seed_of(1))
+    assert full.routes == drawn.routes
+
+
+def test_features_of_a_path():
+    # three routers, two links, one route of two hops each way
+    found = platforms.features(diagrams.notation())
+    assert found == pytest.approx({"treeness": 1, "degree": 4 / 3, "hops": 2, "shared": 2})
+
+
+# ----------------------------------------------------------------------- measures, by hand
+
+
+def case_a():
+    """Speeds 10 and 2, bandwidth 3, two connections: relaxed, rounded, two refinements."""
+    p = pair()
+    relaxed = Allocation(p, np.array([[6.0, 0], [4, 2]]), np.array([[0, 0], [4 / 3, 0]]),
+                         is_relaxed=True)  # fmt: skip
+    opened = np.array([[0, 0], [1, 0]])
+    rounded = Allocation(p, np.array([[6.0, 0], [3, 2]]), opened)
+    selfish = Allocation(p, np.array([[7.0, 0], [3, 2]]), opened)
+    fair = Allocation(p, np.array([[6.0, 0], [4, 2]]), 2 * opened)
+    return p, relaxed, rounded, selfish, fair
+
+
+def test_rounding_down_loses_a_quarter_in_case_a():
+    p, relaxed, rounded, selfish, fair = case_a()
+    for a in (relaxed, rounded, selfish, fair):
+        a.check()
+    use = runs.network_use(p, relaxed, rounded)
+    assert use == pytest.approx({"lost": 1 / 4, "below": 0, "idle": 1 / 2})
+    assert runs.own_use(p, rounded, selfish) == pytest.approx(1)
+    assert runs.own_use(p, rounded, fair) == 0
+
+
+def test_an_optimum_is_found_from_any_start():
+    p = pair()
+    best = runs.optimum(p, [solve(p, "G"), solve(p, "LPR")])
+    assert best.objective == pytest.approx(6)
+    assert best.is_proved
+
+
+def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):
+    def proved(most):
+        monkeypatch.setattr(runs, "MOST_NODES", most)
+        rows = [
+            runs.timed(5, methods=("G", "MILP"), switches={}, seed=seed_of(replicate))
+            for replicate in (0, 1)
+        ]
+        assert all(np.isnan(of_g["proved"]) for of_g, _ in rows)
+        return [of_search["proved"] for _, of_search in rows]
+
+    best = [solve(platforms.on_tiers(5, seed_of(r)), "MILP") for r in (0, 1)]
+    at_bound = [float(a.objective >= bound(a.platform) * (1 - 1e-9)) for a in best]
+    assert at_bound == [1, 0]
+    assert proved(0) == at_bound  # without a search only the bound proves
+    assert proved(200) == [1, 1]
+
+
+def test_ratios_ignore_rounding_error():
+    assert runs.share(3.0000000001, 3.0) == 1
+    assert runs.share(0.0, 0.0) == 1
+    assert runs.share(1.0, 3.0) == 0.333333
+
+
+def test_limits_bind():
+    p = platforms.on_tiers(6, seed_of(0))
+    for rule in runs.POLICIES:
+        limits = runs.limits_of(rule, 6)
+        q = replace(p, limits=limits)
+        a = solve(q, "LPRG")
+        cost = a.work * q.work[:, None]
+        both = a.connections + a.connections.T
+        if "pair" in rule or rule == "both":
+            assert both.max() <= (4 if rule.startswith("4") else 1)
+        if rule in ("10 % for others", "both"):
+            others = cost.sum(axis=0) - np.diag(cost)
+            assert (others <= 0.1 * q.speed * (1 + 1e-9)).all()
+        assert bound(q) <= bound(p) * (1 + 1e-8)
+
+
+def test_a_slower_link_cuts_the_flow_in_proportion():
+    p, *_, fair = case_a()
+    # link of bandwidth 3 at a third of it: two connections carry 2 of the 4 units
+    slow = beyond.drifted(p, np.log10([1 / 3, 1, 1]))
+    assert beyond.delivered(slow, fair) == pytest.approx(4)
+    assert beyond.delivered(p, fair) == pytest.approx(6)
+    # gateway 1 of cluster 0: a quarter of the flow
+    narrow = beyond.drifted(p, np.log10([1, 1 / 20, 1]))
+    assert beyond.delivered(narrow, fair) == pytest.approx(3)
+
+
+def test_drift_is_stationary_and_correlated():
+    walk = beyond.drifts(4000, 12, np.random.default_rng(3))
+    assert walk.std(axis=1) == pytest.approx(np.full(12, beyond.DECADES), rel=0.06)
+    between = [np.corrcoef(walk[t], walk[t + 1])[0, 1] for t in range(11)]
+    assert between == pytest.approx(np.full(11, beyond.MEMORY), abs=0.02)
+
+
+def test_knowing_more_delivers_no_less_on_the_same_connections(study):
+    wide = study.adapted.pivot(index=["replicate", "period"], columns="policy", values="ratio")
+    assert (wide["new work only"] >= wide["frozen"] - 1e-6).all()
+    assert (wide <= 1).all().all()
+    first = wide.xs(1, level="period")
+    assert (first["frozen"] == first["this period's"]).all()
+
+
+def test_the_ends_of_a_run_cost_one_period(study):
+    frame = study.ends
+    assert frame["ends"].tolist() == pytest.approx((1 / frame["count"]).tolist())
+    assert (frame["kept"] <= 1 - 1 / frame["count"] + 1e-6).all()
+    longest = frame[frame["count"] == frame["count"].max()]
+    loss = longest.groupby("length")["kept"].mean()
+    assert loss.is_monotonic_increasing  # longer periods round less away
+
+
+def test_every_method_serves_the_same_events(study):
+    methods = study.churn.set_index(["kind", "clusters", "replicate", "policy"])
+    assert len(methods) == 2 * RUNS * len(beyond.SERVING)
+    assert (methods["submitted"] == 20).all()  # 12 hours
+    assert (methods["completed"] == 20).all()
+    assert methods["ratio"].between(0, 1 + 1e-9).all()
+    assert (methods["schedules"] > 12 / 0.25).all()  # every period, and every event
+
+
+def test_a_broker_is_told_the_reading():
+    """The printed local amount wastes speed, whoever comes and goes."""
+    given = {"methods": ("G",), "hours": 3.0, "seed": seed_of(0)}
+    rows = [
+        beyond.under_churn("random", 5, switches=s, **given)[0]["ratio"]
+        for s in ({}, {"local_amount": "prose"}, {"table2": "het"})
+    ]
+    assert len(set(rows)) == 3
+
+
+def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
+    frame = pd.DataFrame(
+        {"kind": "Tiers", "clusters": 5, "replicate": [0, 0, 1, 1], "policy": ["G", "LPRR"] * 2,
+         "response": [1.0, 2.0, 3.0, 24.0]}
+    )  # fmt: skip
+    [row] = extras._versus(frame, "response", "G").to_dict("records")
+    assert (row["policy"], row["n"]) == ("LPRR", 2)
+    assert row["estimate"] == pytest.approx(4)  # of 2 and 8; the arithmetic mean is 5
+    # t with one degree of freedom at 97.5 %: 12.7062; deviation of (ln 2, ln 8) over sqrt 2
+    assert row["high"] == pytest.approx(4 * np.exp(12.7062 * np.log(2)), rel=1e-4)
+    assert row["low"] * row["high"] == pytest.approx(16)
+
+
+def test_flows_add_up():
+    p = platforms.on_tiers(6, seed_of(1))
+    a = solve(p, "LPRG")
+    table, busy = diagrams.flows(a)
+    assert (table["opened"] <= table["max_connect"]).all()
+    assert (busy.sum(axis=0) <= 1 + 1e-9).all()
+    sent = a.work * p.data[:, None]
+    hops = sum(len(route) * sent[pair_] for pair_, route in p.routes.items())
+    assert table["data"].sum() == pytest.approx(hops)
+
+
+# ----------------------------------------------------------------------- claims
+
+
+def direct(kind, clusters, replicate, name):
+    """One ratio to six decimals, computed without sweep or cell."""
+    seed = seed_of(replicate)
+    if kind == "Tiers":
+        p = platforms.on_tiers(clusters, seed)
+    else:
+        p = platforms.on_random(clusters, 0.4, seed)
+    return round(solve(p, name, platforms.rounding(seed)).objective / bound(p), 6)
+
+
+def test_leads_are_means_of_paired_differences(study):
+    table = claims.lprr_is_best(study.evidence).set_index("point")
+    for kind in ("Tiers", "random"):
+        leads = [direct(kind, 8, r, "LPRR") - direct(kind, 8, r, "G") for r in range(RUNS)]
+        row = table.loc[f"LPRR - G, {kind}, K 8"]
+        wanted = mean_interval(leads)
+        assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
+    assert len(table) == 2 * 2 * 2
+
+
+def test_wins_are_counted_with_and_without_ties(study):
+    ratios = [
+        [direct("Tiers", k, r, m) for m in ("G", "LPRG")] for k in (5, 8) for r in range(RUNS)
+    ]
+    strict = np.mean([g > other + 1e-6 for g, other in ratios])
+    weak = np.mean([g >= other - 1e-6 for g, other in ratios])
+    assert claims.greedy_wins(study.evidence)["estimate"].tolist() == pytest.approx([strict])
+    assert claims.greedy_is_no_worse(study.evidence)["estimate"].tolist() == pytest.approx([weak])
+
+
+def evidence(**columns):
+    """Two replicates at K = 5, 15, 25: each column a list of six ratios."""
+    keys = pd.DataFrame(itertools.product((5, 15, 25), (0, 1)), columns=["clusters", "replicate"])
+    frame = keys.assign(connectivity=0.4, **columns)
+    return claims.Evidence(frame, frame)
+
+
+def test_differences_between_sizes_by_hand():
+    e = evidence(G=[0.8] * 6, LPRG=[0.7, 0.9, 0.9, 0.9, 0.6, 0.8])
+    got = claims.reclaiming_falls(e).set_index("point")["estimate"]
+    assert got.tolist() == pytest.approx([-0.1, 0.2])
+    got = claims.reclaiming_lead_grows(e).set_index("point")["estimate"]
+    assert got.to_dict() == pytest.approx({"lead, K 15 to 25": -0.2})
+    got = claims.both_fall_away(e).set_index("point")["estimate"]  # K = 5 minus K = 25
+    assert got.tolist() == pytest.approx([0.0, 0.1])
+    assert claims.greedy_wins_small(e)["estimate"].tolist() == pytest.approx([0.0])
+    assert claims.reclaiming_wins(e)["point"].tolist() == ["LPRG - G, K 25"]
+    more = claims.greedy_above(e).set_index("point")["estimate"]
+    assert more.tolist() == pytest.approx([0.0, 0.8 / 0.9 - 1, 0.8 / 0.7 - 1])
+
+
+def test_losers_are_compared_with_the_others_by_hand():
+    e = evidence(
+        G=[1, 1, 0.5, 0.5, 1, 1], LPRG=[0.5, 0.5, 0.5, 1, 1, 1],
+        below=[0.6, 0.8, 0.1, 0.2, 0.3, np.nan],
+    )  # fmt: skip
+    # LPRG loses at K = 5: 0.6 - (0.1 + 0.3) / 2 and 0.8 - 0.2
+    want = mean_interval([0.4, 0.6])
+    got = claims.small_connections_lost(e)[["estimate", "low", "high"]].iloc[0]
+    assert tuple(got) == pytest.approx(want[:3])
+
+
+def test_the_best_heuristic_is_held_against_the_optimum_by_hand():
+    e = evidence(
+        G=[0.5] * 6, LPR=[0.0] * 6, LPRG=[0.6] * 6, MILP=[0.8, np.nan, 0.8, 0.8, 1, 1],
+        LPRR=[0.8, 0.1, 0.6, 0.8, 1, 0.9],
+    )  # fmt: skip
+    got = claims.best_is_near_optimal(e)
+    tiers = got[got["point"].str.contains("Tiers")].set_index("point")["estimate"]
+    assert tiers.tolist() == pytest.approx([0, 0.125, 0.05])
+
+
+def test_structure_and_numbers_are_separated_by_hand():
+    rows = []
+    for r, (structure, numbers) in itertools.product(
+        (0, 1), itertools.product(platforms.STRUCTURES, ("Table 1", "Table 2"))
+    ):
+        lead = 0.3 * structure.startswith("Tiers") + 0.1 * (numbers == "Table 1") + 0.01 * r
+        rows.append((structure, numbers, 15, r, 0.5 + lead, 0.5))
+    names = ["structure", "numbers", "clusters", "replicate", "G", "LPRG"]
+    e = claims.Evidence(pd.DataFrame(), pd.DataFrame(), crossed=pd.DataFrame(rows, columns=names))
+    assert claims.structure_decides(e)["estimate"].tolist() == pytest.approx([0.2])
+    assert claims.structure_helps_greedy(e)["estimate"].tolist() == pytest.approx([0.3] * 6)
+
+
+def test_one_outlier_gives_back_what_it_came_from():
+    for n, others, one in ((10, 0.9, 4.0), (29_298, 0.996, 5393.0)):
+        values = np.r_[np.full(n - 1, others), one]
+        found = figures.one_outlier(n, values.mean(), values.std(ddof=1))
+        assert found["others"] == pytest.approx(others)
+        assert found["one"] == pytest.approx(one)
+        assert found["least"] <= one
+    printed = figures.one_outlier(29_298, 1.18, 31.5)
+    assert printed["others"] < 1 < 5000 < printed["one"] < 5500
+
+
+def test_a_duel_by_hand():
+    frame = pd.DataFrame({"a": [0.5, 1.0, 1.0, 0.9, 0.3], "b": [1.0, 1.0, 0.25, 0.3, 0.0]})
+    got = figures.duel(frame, "a", "b")
+    assert (got["better"], got["tie"], got["worse"]) == pytest.approx((0.6, 0.2, 0.2))
+    # ratios 0.5, 1, 4, 3; the last platform has none
+    assert got["mean"] == pytest.approx(8.5 / 4)
+    assert got["mean without it"] == pytest.approx(4.5 / 3)
+    assert got["geometric"] == pytest.approx(6**0.25)
+    assert got["q50"] == pytest.approx(2)
+    assert got["zero"] == pytest.approx(0.2)
+
+
+def test_every_claim_has_a_measure_and_a_verdict(study):
+    listed = load_claims(KEY)
+    assert all(hasattr(claims, claim.measure) for claim in listed if claim.measure)
+    words = {verdict.claim.id.removeprefix(f"{KEY}-"): verdict for verdict in study.verdicts}
+    assert {name.rstrip("abcd") for name in words} == set(map(str, range(1, 15)))
+    assert words["8"].word == "holds in part"  # the reduction holds with corrected indices
+    assert words["14"].word == "holds"  # 1 % of 100 periods
+    assert words["7a"].word == "cannot be checked"
+    assert "Pentium" in words["7a"].reason
+
+
+def test_claims_without_evidence_are_left_open():
+    empty = evidence(**dict.fromkeys((*runs.HEURISTICS, "MILP"), [np.nan] * 6))
+    [claim] = [c for c in load_claims(KEY) if c.measure == "lprr_is_best"]
+    assert verdict_of(claim, claims.measured(claim, empty)).word == "cannot be checked"
+
+
+def test_other_readings_are_one_switch_each():
+    known = {**SWITCHES, **topology.SWITCHES}
+    assert alternatives()[0] == {}
+    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
+
+
+@pytest.mark.parametrize("switches", alternatives()[1:], ids=lambda s: "=".join(*s.items()))
+def test_every_switch_changes_some_result(switches):
+    """A switch that never changes anything would be no switch."""
+    for replicate in range(20):
+        both = [
+            runs.compare_on_random(
+                8, 0.4, costly_to=0, costly_runs=0, switches=reading, seed=seed_of(replicate)
+            )
+            for reading in ({}, switches)
+        ]
+        if not pd.DataFrame(both[:1]).equals(pd.DataFrame(both[1:])):
+            return
+    if switches == {"stuck": "rest"}:  # needs a platform where the printed amount is 0
+        p = pair(speed=(10, 0))
+        values = [solve(p, "G", reading=Reading.of(s)).objective for s in ({}, switches)]
+        assert values == pytest.approx([4, 0])
+        return
+    pytest.fail(f"{switches} changed nothing")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"scale": "huge"}, "huge"),
+        ({"runs": -1}, "-1"),
+        ({"share": 1.5}, "1.5"),
+        ({"tiers_clusters": (5,)}, "tiers_clusters"),
+        ({"random_clusters": (1, 5)}, "random_clusters"),
+        ({"side_clusters": (1,)}, "side_clusters"),
+        ({"connectivities": (0.0,)}, "connectivities"),
+        ({"reading": {"vertx": "solver"}}, "vertx"),
+        ({"reading": {"table2": "both"}}, "both"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+    with pytest.raises(InputError, match=named):
+        ss.Study(**wrong)
+
+
+# ----------------------------------------------------------------------- pictures
+
+
+def test_a_real_network_is_skipped_with_a_sentence(study, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "topohub", None)
+    assert ss.fig_wan(study) is None
+    assert "pip install" in capsys.readouterr().out
+
+
+def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+    pytest.importorskip("topohub")
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = ROOT / "notebooks" / f"40-{KEY}.ipynb"
+    out = tmp_path / "results"
+    given = {name: list(values) for name, values in SMALL.items()}
+    done = run_notebook(source, tmp_path / "40.ipynb", {**given, "runs": RUNS, "out": str(out)})
+    assert done.is_file()
+    pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
+    tables = {path.stem.removeprefix(f"{KEY}-") for path in (out / "data").glob("*.csv")}
+    drawn = {name.removeprefix("fig_").removeprefix("fig") for name in ss.__all__}
+    drawn = {f"fig{name}" if name[0].isdigit() else name for name in drawn}
+    shown = {name for name in drawn if name not in ("SCALES", "Study", "verdicts")}
+    kept = {name.removeprefix("table_") for name in shown}
+    assert pictures == {name for name in shown if not name.startswith("table_")}
+    assert tables == (kept - {"table_structure"}) | {"claims", "regression"}
+    heat = pd.read_csv(out / "data" / f"{KEY}-readings.csv", index_col="claim")
+    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
+    assert heat["default"].to_dict() == {key: own[key] for key in heat.index}
+    assert heat.shape == (len(claims.BY_READING), 1 + len(alternatives()))
+    assert heat.columns[1] == "default, fewer platforms"
+    sample = pd.read_csv(out / "data" / f"{KEY}-sample.csv", index_col="kind")
+    assert sample["platforms"].to_dict() == {"Tiers": 2 * RUNS, "random": 2 * RUNS}

@@ -1,0 +1,317 @@
+"""Networks of paper S, 6.1: routes, pruning, Tiers-like and random graphs, their numbers."""
+
+import itertools
+import json
+import sys
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import SeedSequence
+
+from dlsim.errors import InputError
+from dlsim.steady import Limits, Platform, from_graph, solve, to_graph, topology
+from dlsim.steady.graphs import prune, shortest_routes
+from dlsim.steady.topology import tiers_graph
+from tests.strategies import SCALE
+
+UNIT = {name: (1, 1, 1) for name in ("speed", "gateway", "priority", "work", "data")}
+
+
+def graphs(most=8):
+    """Small graphs, connected or not, whose nodes are in no sorted order."""
+
+    @st.composite
+    def build(draw):
+        nodes = draw(st.permutations(range(draw(st.integers(2, most)))))
+        pairs = list(itertools.combinations(nodes, 2))
+        graph = nx.Graph()
+        graph.add_nodes_from(nodes)
+        graph.add_edges_from(draw(st.lists(st.sampled_from(pairs), unique=True)))
+        routers = draw(st.lists(st.sampled_from(nodes), min_size=2, max_size=4))
+        return graph, routers
+
+    return build()
+
+
+# ---------------------------------------------------------------------- routes
+
+
+@settings(max_examples=int(150 * SCALE), deadline=None)
+@given(graphs())
+def test_routes_are_the_first_shortest_paths_and_symmetric(case):
+    graph, routers = case
+    order = {node: i for i, node in enumerate(graph)}
+    routes = shortest_routes(graph, routers)
+    for k, to in itertools.combinations(range(len(routers)), 2):
+        ends = routers[k], routers[to]
+        if not nx.has_path(graph, *ends):
+            assert not {(k, to), (to, k)} & set(routes)
+            continue
+        paths = nx.all_shortest_paths(graph, *ends)
+        assert routes[k, to] == min(paths, key=lambda path: [order[node] for node in path])
+        assert routes[to, k] == routes[k, to][::-1]
+
+
+@settings(max_examples=int(150 * SCALE), deadline=None)
+@given(graphs())
+def test_pruning_keeps_what_lies_on_a_shortest_path_and_every_route(case):
+    graph, routers = case
+    kept = set(routers)
+    for ends in itertools.combinations(routers, 2):
+        if nx.has_path(graph, *ends):
+            kept |= set().union(*nx.all_shortest_paths(graph, *ends))
+    small = prune(graph, routers)
+    assert set(small) == kept
+    assert list(small) == [node for node in graph if node in kept]
+    assert shortest_routes(small, routers) == shortest_routes(graph, routers)
+
+
+def test_clusters_on_one_router_need_no_link():
+    graph = nx.Graph([(0, 1, {"bandwidth": 3.0, "max_connect": 2})])
+    p = from_graph(graph, [0, 0, 1], **UNIT)
+    assert p.routes[0, 1] == ()
+    assert p.routes[0, 2] == p.routes[1, 2] == (0,)
+    assert np.isinf(p.connection_bandwidth(0, 1))
+
+
+NETWORKS = {
+    "Tiers": lambda seed: topology.tiers(8, seed=seed),
+    "random": lambda seed: topology.random(8, 0.3, seed=seed),
+    "hub": lambda seed: topology.hub("topozoo/Abilene", seed=seed),
+}
+
+
+def back(graph, p):
+    names = ("speed", "gateway", "priority", "work", "data", "origin", "limits")
+    return from_graph(graph, p.router, **{name: getattr(p, name) for name in names})
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_graph_comes_back_equal(network):
+    if network == "hub":
+        pytest.importorskip("topohub")
+    for seed in range(int(8 * SCALE)):
+        p = NETWORKS[network](seed)
+        graph = to_graph(p)
+        for kept in (graph, graph.copy(), nx.node_link_graph(json.loads(json.dumps(
+            nx.node_link_data(graph, edges="edges"))), edges="edges")):  # fmt: skip
+            again = back(kept, p)
+            assert same(p, again)
+            pd.testing.assert_frame_equal(p.links, again.links, check_index_type=False)
+            assert p.router == again.router
+        clusters = [graph.nodes[node]["clusters"] for node in p.router]
+        assert clusters == [[k] for k in range(p.clusters)]
+
+
+def test_routes_and_labels_of_ones_own_come_back():
+    links = pd.DataFrame(
+        {"start": ["b", "a", "a"], "end": ["c", "b", "c"], "bandwidth": 2.0, "max_connect": 1.0},
+        index=["x", "y", "z"],
+    )
+    # the way from a to c over b is longer, and no way leads back
+    p = Platform((1, 1), (1, 1), links, {(0, 1): ["y", "x"]}, (1, 1), (1, 1), (1, 1),
+                 router=("a", "c"))  # fmt: skip
+    again = back(to_graph(p), p)
+    assert again.routes == p.routes == {(0, 1): ("y", "x")}
+    pd.testing.assert_frame_equal(p.links, again.links)
+
+
+def test_a_graph_that_was_changed_gets_shortest_routes():
+    p = topology.random(6, 0.5, seed=1)
+    graph = to_graph(p)
+    nx.set_edge_attributes(graph, 7.0, "bandwidth")
+    assert back(graph, p).routes == p.routes
+    assert (back(graph, p).links["bandwidth"] == 7).all()
+    gone = next(edge for edge in graph.edges if p.router[0] in edge)
+    graph.remove_edge(*gone)
+    q = back(graph, p)
+    assert len(q.links) == len(p.links) - 1
+    assert q.routes != p.routes
+    paths = shortest_routes(graph, p.router)
+    assert {pair: len(route) for pair, route in q.routes.items()} == {
+        pair: len(path) - 1 for pair, path in paths.items()
+    }
+
+
+# -------------------------------------------------------------- Tiers-like networks
+
+
+def test_the_network_has_the_papers_size_and_is_connected():
+    graph = tiers_graph(seed=3)
+    assert len(graph) == 40 + 30 * 20
+    assert nx.is_connected(graph)
+
+
+@pytest.mark.parametrize(("RW", "RM", "RMW"), [(1, 1, 1), (4, 3, 2), (6, 5, 3)])
+def test_redundancies(RW, RM, RMW):
+    graph = tiers_graph(seed=1, wan=12, mans=5, man=8, RW=RW, RM=RM, RMW=RMW)
+    parts = [range(12), *(range(12 + 8 * i, 20 + 8 * i) for i in range(5))]
+    for part, least in zip(parts, [RW, *[RM] * 5], strict=True):
+        inner = graph.subgraph(part)
+        assert nx.is_connected(inner)
+        assert min(dict(inner.degree).values()) >= least
+        if least == 1:
+            assert nx.is_tree(inner)
+    for part in parts[1:]:
+        doors = [(u, v) for u in part for v in graph[u] if v not in part]
+        assert len(doors) == RMW
+        assert len({u for u, _ in doors}) == len({v for _, v in doors}) == RMW
+        assert all(v < 12 for _, v in doors)
+
+
+def test_a_minimum_spanning_tree_joins_the_points():
+    places = np.random.default_rng(5).random((30, 2))
+    far = np.linalg.norm(places[:, None] - places[None], axis=2)
+    tree = nx.minimum_spanning_tree(nx.from_numpy_array(far))
+    assert topology._tie_together(places, 1) == {tuple(sorted(edge)) for edge in tree.edges}
+
+
+def test_table_1():
+    p = topology.tiers(60, seed=2)
+    assert p.clusters == p.applications == 60
+    assert len(p.routes) == 60 * 59
+    assert p.speed.min() >= 1000
+    assert p.speed.max() <= 10_000
+    for numbers in (p.data, p.work, p.priority):
+        assert 1 <= numbers.min() < 2
+        assert 9 < numbers.max() <= 10
+    assert set(p.links["max_connect"]) == set(range(1, 11))
+    # log10 of the bandwidths: 3.30 on average, deviation 1; 5 standard errors
+    logs = np.log10(np.concatenate([p.links["bandwidth"], p.gateway]))
+    assert abs(logs.mean() - np.log10(2000)) < 5 / np.sqrt(len(logs))
+    assert abs(logs.std() - 1) < 5 / np.sqrt(2 * len(logs))
+
+
+def test_a_tiers_platform_is_the_pruned_network():
+    p, whole = topology.tiers(8, seed=4), tiers_graph(seed=4)
+    small = prune(whole, p.router)
+    assert {frozenset(e) for e in to_graph(p).edges} == {frozenset(e) for e in small.edges}
+    assert len(small) < len(whole) / 4
+
+
+# ------------------------------------------------------------------ random graphs
+
+
+@pytest.mark.parametrize("table2", ["one", "het"])
+def test_table_2(table2):
+    p = topology.random(40, 0.3, 250, 30, 15, 0.4, seed=6, table2=table2)
+    expected = {"speed": 100, "gateway": 250} | (
+        dict.fromkeys(("work", "data", "priority"), 1) if table2 == "het" else {}
+    )
+    for name, mean in expected.items():
+        numbers = getattr(p, name) / mean
+        assert 0.6 <= numbers.min() < 0.75
+        assert 1.25 < numbers.max() <= 1.4
+    if table2 == "one":
+        assert (p.work == 1).all()
+        assert (p.data == 1).all()
+        assert (p.priority == 1).all()
+    wide = p.links["bandwidth"] / 30
+    assert 0.6 <= wide.min() < 0.65
+    assert 1.35 < wide.max() <= 1.4
+    assert set(p.links["max_connect"]) == set(range(9, 21))
+    # 780 pairs, 0.3 of them joined: 5 standard deviations
+    assert abs(len(p.links) - 234) < 5 * (780 * 0.3 * 0.7) ** 0.5
+
+
+def test_extremes_of_connectivity():
+    assert topology.random(6, 0.0).routes == {}
+    assert {len(route) for route in topology.random(6, 1.0).routes.values()} == {1}
+    alone = topology.random(1)
+    assert solve(alone, "LPRG").objective == pytest.approx(alone.speed[0])
+
+
+# ------------------------------------------------------------------------ seeds
+
+
+def same(p, q):
+    return (
+        p.routes == q.routes
+        and p.links.equals(q.links)
+        and all(
+            np.array_equal(getattr(p, name), getattr(q, name))
+            for name in ("speed", "gateway", "priority", "work", "data")
+        )
+    )
+
+
+@pytest.mark.parametrize("make", [topology.tiers, topology.random])
+def test_a_seed_names_one_platform(make):
+    assert same(make(8, seed=5), make(8, seed=5))
+    assert same(make(8, seed=5), make(8, seed=SeedSequence(5)))
+    assert not same(make(8, seed=5), make(8, seed=6))
+    child = SeedSequence(5).spawn(1)[0]
+    assert not same(make(8, seed=5), make(8, seed=child))
+    assert same(make(8, seed=child), make(8, seed=child))
+
+
+def test_purposes_draw_apart():
+    few, many = (topology.random(10, density, seed=3) for density in (0.1, 0.9))
+    assert len(few.links) < len(many.links)
+    assert few.speed.tolist() == many.speed.tolist()
+    one, het = (topology.random(10, seed=3, table2=reading) for reading in ("one", "het"))
+    assert one.links.equals(het.links)
+    assert one.speed.tolist() == het.speed.tolist()
+    limited = topology.tiers(6, seed=1, limits=Limits(pairs=1))
+    assert same(limited, topology.tiers(6, seed=1))
+    assert limited.limits.pairs == 1
+
+
+# ----------------------------------------------------------------- real networks
+
+
+def test_real_networks():
+    pytest.importorskip("topohub")
+    whole = topology.hub("topozoo/Abilene")
+    assert (whole.clusters, len(whole.links)) == (11, 14)
+    assert len(whole.routes) == 110
+    some = topology.hub("sndlib/germany50", clusters=6, seed=2)
+    assert some.clusters == 6
+    assert len(some.links) < 88
+    solve(some, "LPRG").check()
+    with pytest.raises(InputError, match="no network 'topozoo/Cogentco'"):
+        topology.hub("topozoo/Cogentco")
+
+
+def test_without_topohub_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "topohub", None)
+    with pytest.raises(InputError, match=r"pip install 'dlsim\[topologies\]'"):
+        topology.hub("topozoo/Abilene")
+
+
+# --------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: topology.tiers(700), "clusters must be 1 to 640, got 700"),
+        (lambda: topology.tiers(0), "clusters must be 1 to 640"),
+        (lambda: topology.tiers(2.5), "clusters must be a whole number"),
+        (lambda: topology.tiers(5, wan=0), "wan must be at least 1"),
+        (lambda: topology.tiers(5, RW=-1), "RW must be a whole number"),
+        (lambda: topology.tiers(5, RX=1), "parameter of tiers must be one of wan"),
+        (lambda: topology.random(5, 1.5), "connectivity must be a finite number from 0 to 1"),
+        (lambda: topology.random(5, "all"), "connectivity must be a finite number"),
+        (lambda: topology.random(5, max_connect=float("nan")), "max_connect must be a finite"),
+        (lambda: topology.random(5, gateway="x"), "gateway must be a finite number from 0, got"),
+        (lambda: topology.random(5, seed=-1), "seed must be a whole number of at least 0, got -1"),
+        (lambda: topology.random(5, seed=None), "seed must be a whole number"),
+        (lambda: topology.tiers(5, seed=0.5), "seed must be a whole number"),
+        (lambda: from_graph([(0, 1)], [0], **UNIT), "simple and undirected"),
+        (lambda: topology.random(5, heterogeneity=-0.1), "heterogeneity must be"),
+        (lambda: topology.random(0), "speed must list at least one"),
+        (lambda: topology.random(5, table2="both"), "table2 must be one of one, het"),
+        (lambda: topology.random(5, bandwidth=-1.0, connectivity=1.0), "bandwidth must be"),
+        (lambda: shortest_routes(nx.DiGraph([(0, 1)]), [0]), "simple and undirected"),
+        (lambda: shortest_routes(nx.path_graph(2), [5]), "router 5 is no node"),
+        (lambda: from_graph(nx.path_graph(3), [0, 1, 2], **UNIT), "edge 0 - 1 must carry"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
