@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim import __version__
+from dlsim.cli.live_options import add_live
 from dlsim.cli.words import reading_of
 from dlsim.errors import DlsimError, InputError
 
@@ -28,6 +29,7 @@ EPILOG = """examples:
   dlsim claims mcdf                        what it claims, and what we measured
   dlsim prove 5.2 --steps                  what of Theorem 5.2 stands, and why
   dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
+  dlsim live run --policy history          real kernels, scheduled on this machine
 """
 
 
@@ -103,6 +105,7 @@ def list_everything(_: argparse.Namespace) -> int:
         0.
     """
     from dlsim.cli.readings import switches_of
+    from dlsim.cpugpu import model as cpugpu
     from dlsim.files import read_toml, shared_file, shared_folder
     from dlsim.realtime.model import POLICIES
 
@@ -116,12 +119,13 @@ def list_everything(_: argparse.Namespace) -> int:
     waiting = [row["id"] for row in rows if row["notebook"] not in there]
     print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
     print(f"\npolicies: {', '.join(POLICIES)}")
+    print(f"\npolicies of dlsim.cpugpu and dlsim live: {', '.join(cpugpu.POLICIES)}")
     print("\nreadings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in there:
         if table := switches_of(notebook):
             print(f"\n{notebook[3:]}")
             for name, options in table.items():
-                print(f"  {name:<14}{' | '.join(options)}")
+                print(f"  {name:<18}{' | '.join(options)}")
     return 0
 
 
@@ -239,6 +243,12 @@ def _simulate(args: argparse.Namespace) -> int:
     return main(args)
 
 
+def _live(args: argparse.Namespace) -> int:
+    from dlsim.cli.live import COMMANDS
+
+    return COMMANDS[args.live](args)
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the command line.
 
@@ -291,6 +301,8 @@ def parser() -> argparse.ArgumentParser:
 
     one = verb("simulate", _simulate, "schedule your own tasks, a job log, or a paper's workload")
     _add_simulate(one)
+
+    add_live(verb("live", _live, "schedule real kernels on the devices of this machine"))
 
     one = verb("broker", _broker, "serve a virtual organisation described in a TOML file")
     _add_broker(one)

@@ -1,0 +1,183 @@
+"""The scheduler's desk: one state, changed by arrivals, decisions, starts and completions.
+
+The simulation and the live run drive the same desk: what differs is who says when a job is
+done.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.model import Decide, Decision, Item, Machine, Policy, Reading, Running, State
+from dlsim.cpugpu.rivals import DECIDE
+from dlsim.cpugpu.rules import rule_1, rule_5
+from dlsim.errors import InputError
+
+
+class Move(NamedTuple):
+    """A decision that was followed.
+
+    Attributes
+    ----------
+    decision : Decision
+        Which job, where to, why.
+    when : float
+        At which instant.
+    turn : int
+        The how manieth decision it was.
+    """
+
+    decision: Decision
+    when: float
+    turn: int
+
+
+class Desk:
+    """Queues, devices and history under one policy.
+
+    Parameters
+    ----------
+    machine : Machine
+        The devices.
+    policy : Policy
+        What decides.
+    reading : Reading
+        How the paper's gaps are filled.
+    history : History
+        What is known; changed by what happens here.
+    decide : callable, optional
+        Decides instead of the policy's rule: an ideal plan.
+    watch : callable, optional
+        Is shown the state and every decision before it is followed.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        policy: Policy,
+        reading: Reading,
+        history: History,
+        decide: Decide | None = None,
+        watch: Callable[[State, Decision], None] | None = None,
+    ) -> None:
+        rule = policy.rule
+        self.decide = decide or (rule if callable(rule) else DECIDE[rule])
+        self.policy, self.reading, self.watch = policy, reading, watch
+        self.state = State.of(machine, history)
+        self.moves: dict[int, Move] = {}
+        self._turns = 0
+
+    def arrive(self, now: float, items: Iterable[Item]) -> None:
+        """Put jobs at the end of the main queue.
+
+        Parameters
+        ----------
+        now : float
+            The instant.
+        items : iterable of Item
+            The jobs, in queue order.
+        """
+        self.state.now = now
+        self.state.main.extend(items)
+
+    def complete(self, now: float, device: int, seconds: float) -> None:
+        """Take a finished job off its device; its time enters the history (rule 5).
+
+        Parameters
+        ----------
+        now : float
+            The instant.
+        device : int
+            Where it ran.
+        seconds : float
+            How long.
+        """
+        state, job = self.state, self._taken_off(now, device)
+        rule_5(state.history, job.item, state.classes[device], seconds)
+
+    def lose(self, now: float, device: int) -> None:
+        """Put a job whose device broke back to the head of the main queue.
+
+        Nothing is measured, and rule 2 forgets the assignment.
+
+        Parameters
+        ----------
+        now : float
+            The instant.
+        device : int
+            Where it was lost.
+        """
+        state, job = self.state, self._taken_off(now, device)
+        state.history.withdraw(job.item.app, state.classes[device])
+        state.main.insert(0, job.item)
+
+    def fail(self, now: float, device: int, again: Item | None = None) -> None:
+        """Take a job that failed by its own fault off its device, unmeasured.
+
+        Parameters
+        ----------
+        now : float
+            The instant.
+        device : int
+            Where it failed.
+        again : Item, optional
+            What goes to the head of the main queue instead: the job without this version.
+        """
+        self._taken_off(now, device)
+        if again is not None:
+            self.state.main.insert(0, again)
+
+    def dispatch(self, now: float) -> list[tuple[int, Item]]:
+        """Follow rule 1 and the policy until nothing more can be decided.
+
+        Parameters
+        ----------
+        now : float
+            The instant; completions and arrivals of this instant have been told.
+
+        Returns
+        -------
+        list of (int, Item)
+            What starts now, and where.
+        """
+        state, started = self.state, []
+        state.now = now
+        while True:
+            device = rule_1(state)
+            if device is not None:
+                item = state.queues[device].pop(0)
+                state.running[device] = Running(item, now)
+                started.append((device, item))
+                continue
+            decision = self.decide(state, self.policy, self.reading)
+            if decision is None:
+                return started
+            self._follow(decision)
+
+    def _taken_off(self, now: float, device: int) -> Running:
+        job = self.state.running[device]
+        if job is None:
+            raise InputError(f"{self.state.devices[device]} runs nothing that could end")
+        self.state.now, self.state.running[device] = now, None
+        return job
+
+    def _follow(self, decision: Decision) -> None:
+        state = self.state
+        if self.watch is not None:
+            self.watch(state, decision)
+        item = self._withdrawn(decision)
+        cls = state.classes[decision.device]
+        if cls not in item.declared:
+            raise InputError(f"job {item.job} ({item.app}) has no version for a {cls}")
+        state.queues[decision.device].append(item)
+        state.history.assign(item.app, cls)
+        self.moves[item.job] = Move(decision, state.now, self._turns)
+        self._turns += 1
+
+    def _withdrawn(self, decision: Decision) -> Item:
+        """Take the job of a decision out of the queue it waits in."""
+        for queue in [self.state.main, *self.state.queues]:
+            for place, item in enumerate(queue):
+                if item.job == decision.job:
+                    return queue.pop(place)
+        raise InputError(f"the policy moved job {decision.job!r}, which does not wait")

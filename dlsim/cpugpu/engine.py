@@ -1,0 +1,509 @@
+"""Simulate jobs on CPUs and GPUs under one policy (paper C, section 5)."""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dlsim.cpugpu.check import check_schedule
+from dlsim.cpugpu.dispatch import Desk, Move
+from dlsim.cpugpu.fairness import Fairness, global_bounds, judged, local_bounds
+from dlsim.cpugpu.given import need_columns, need_option, need_times
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
+from dlsim.cpugpu.model import (
+    CLASSES,
+    Decide,
+    Item,
+    Machine,
+    Policy,
+    Reading,
+    class_of,
+    policy_named,
+)
+from dlsim.errors import InputError
+from dlsim.kernel import TOL
+
+Floats = NDArray[np.float64]
+
+REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
+
+
+class Given(NamedTuple):
+    """The jobs as the engine runs them.
+
+    Attributes
+    ----------
+    labels : Index
+        Ids of the jobs.
+    items : tuple of Item
+        What a scheduler may see of each job.
+    arrival : ndarray of float, shape (n,)
+        When each job enters the main queue, ascending.
+    times : ndarray of float, shape (n, devices)
+        Realised run time on every device; NaN: no version.
+    """
+
+    labels: pd.Index
+    items: tuple[Item, ...]
+    arrival: Floats
+    times: Floats
+
+
+class Trace(NamedTuple):
+    """What happened to each job, by its place in the queue order.
+
+    Attributes
+    ----------
+    device : list of int
+        Where it ran.
+    start, end : list of float
+        When.
+    moves : dict of int to Move
+        The decision that sent it there.
+    """
+
+    device: list[int]
+    start: list[float]
+    end: list[float]
+    moves: dict[int, Move]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a policy did with every job; plain tables.
+
+    Attributes
+    ----------
+    jobs : DataFrame
+        Columns app, arrival, decided (when it left the main queue), turn (the how manieth
+        decision), device, start, end, rule, predicted (finish there, NaN where nothing
+        was predicted); index as the jobs'.
+    machine, policy, name, reading
+        What it was made with.
+    history : History
+        What is known afterwards; the history that was given stays as it was.
+    given : Given
+        The jobs as they were run.
+    predictions : DataFrame
+        Predicted finish of each job on every device when it was decided.
+    """
+
+    jobs: pd.DataFrame
+    machine: Machine
+    policy: Policy
+    name: str
+    reading: Reading
+    history: History
+    given: Given = field(repr=False)
+    predictions: pd.DataFrame = field(repr=False)
+
+    @property
+    def makespan(self) -> float:
+        """Time from the first arrival to the last end."""
+        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
+
+    @property
+    def throughput(self) -> float:
+        """Jobs per unit of time, over the makespan."""
+        return len(self.jobs) / self.makespan
+
+    @property
+    def mean_wait(self) -> float:
+        """Mean time from arrival to start."""
+        return float((self.jobs["start"] - self.jobs["arrival"]).mean())
+
+    @property
+    def mean_completion(self) -> float:
+        """Mean time from arrival to end."""
+        return float((self.jobs["end"] - self.jobs["arrival"]).mean())
+
+    @property
+    def utilisation(self) -> pd.Series:
+        """Part of the makespan that each device was busy."""
+        busy = (self.jobs["end"] - self.jobs["start"]).groupby(self.jobs["device"]).sum()
+        return busy.reindex(list(self.machine.devices), fill_value=0.0) / self.makespan
+
+    @property
+    def explored(self) -> pd.Series:
+        """Which jobs were placed to fill the history (rule 2)."""
+        return self.jobs["rule"].isin(("R2", "R2*"))
+
+    @functools.cached_property
+    def bound(self) -> float:
+        """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
+        return lower_bound(self.given, self.machine) - float(self.given.arrival[0])
+
+    @property
+    def run_times(self) -> pd.Series:
+        """Realised time of each run, without the rounding of end - start."""
+        if self.reading.gpu_cpu_share:
+            return self.jobs["end"] - self.jobs["start"]
+        places = [self.machine.devices.index(device) for device in self.jobs["device"]]
+        times = self.given.times[np.arange(len(places)), places]
+        return pd.Series(times, index=self.jobs.index)
+
+    def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
+        """Say which jobs ended later than on their preferred device (section 5).
+
+        Parameters
+        ----------
+        reading : {"local", "global"}
+            Compared with the end behind the work that was assigned there when the job
+            was decided (F1), or with its end in the schedule in which every job goes
+            to its preferred device (F2).
+        significant : float
+            Relative error from which on a prediction is called wrong.
+
+        Returns
+        -------
+        Fairness
+            Lateness, and which of the paper's two exceptions covers it.
+
+        Raises
+        ------
+        InputError
+            For an unknown reading.
+        """
+        need_option("reading", reading, ("local", "global"))
+        if reading == "local":
+            return judged(self, local_bounds(self), significant)
+        fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
+        return judged(self, global_bounds(self, fifo.end), significant)
+
+    def check(self) -> None:
+        """Verify the schedule against the model alone (`dlsim.cpugpu.check`).
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first broken rule and job.
+        """
+        check_schedule(self)
+
+
+def lower_bound(given: Given, machine: Machine) -> float:
+    """Return an instant before which no schedule's last job ends (`lb_fractional`).
+
+    Parameters
+    ----------
+    given : Given
+        The jobs; of a class, the device with the least time counts.
+    machine : Machine
+        The devices.
+
+    Returns
+    -------
+    float
+        From realised times.
+    """
+    m = machine.gpus
+    least = {
+        cls: np.fmin.reduce(part, axis=1).tolist()
+        for cls, part in (("gpu", given.times[:, :m]), ("cpu", given.times[:, m:]))
+        if part.shape[1]
+    }
+    jobs = [
+        (arrival, {cls: least[cls][item.job] for cls in item.declared})
+        for arrival, item in zip(given.arrival.tolist(), given.items, strict=True)
+    ]
+    return lb_fractional(jobs, machine)
+
+
+def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:
+    if extra is None:
+        return np.zeros(shape)
+    array = np.asarray(extra, dtype=float)
+    if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+        raise InputError(f"extra must hold a finite time of at least 0 for each job and device, "
+                         f"shape {shape}; got shape {array.shape}")  # fmt: skip
+    return array
+
+
+def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
+    """Take a table of jobs in, refusing what cannot be run on a machine.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        As of `simulate`.
+    machine : Machine
+        Its devices.
+    extra : array_like of float, shape (n, devices), optional
+        Time added to each job's run on each device: a remote read, say.
+
+    Returns
+    -------
+    Given
+        The jobs as the engine runs them.
+
+    Raises
+    ------
+    InputError
+        Naming the column, the job and the rule.
+    """
+    if not isinstance(machine, Machine):
+        raise InputError(f"machine must be a Machine, got {machine!r}")
+    need_columns("jobs", jobs, REQUIRED)
+    arrival = need_times("jobs", jobs, "arrival")
+    if (np.diff(arrival) < 0).any():
+        late = jobs.index[1:][np.diff(arrival) < 0][0]
+        raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
+    apps = jobs["app"].tolist()
+    blank = [app for app in apps if not isinstance(app, str) or not app.strip()]
+    if blank:
+        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    real = {c: need_times("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
+    told = {c: _estimates(jobs, c, real[c]) for c in CLASSES}
+    items = []
+    for j, app in enumerate(apps):
+        versions = [c for c in CLASSES if real[c][j] == real[c][j]]
+        here = {c: float(told[c][j]) for c in versions if machine.count(c)}
+        if not here:
+            raise InputError(
+                f"job {jobs.index[j]!r} ({app}) has a version for {' and '.join(versions) or 'no'}"
+                f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
+            )
+        items.append(Item(j, app, here))
+    classes = [class_of(device) for device in machine.devices]
+    times = np.column_stack([real[c] for c in classes])
+    return Given(jobs.index, tuple(items), arrival, times + _extra(extra, times.shape))
+
+
+def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
+    """Return the declared times of a class; the realised ones where there is no column."""
+    name = f"{cls}_estimate"
+    if name not in jobs:
+        return real
+    told = need_times("jobs", jobs, name, positive=True, absent=True)
+    missing = np.isnan(told) & ~np.isnan(real)
+    if missing.any():
+        raise InputError(
+            f"jobs: {name} must be given where {cls}_time is; job "
+            f"{jobs.index[int(np.argmax(missing))]!r} has none"
+        )
+    return told
+
+
+def _check_targets(given: Given, policy: Policy, name: str) -> None:
+    """Refuse jobs without a version for the one class that a policy uses."""
+    if policy.rule in ("fifo", "strict") and policy.target != "preferred":
+        for item in given.items:
+            if policy.target not in item.declared:
+                raise InputError(
+                    f"policy {name} runs everything on a {policy.target}, and job "
+                    f"{given.labels[item.job]!r} ({item.app}) has no version for one on this "
+                    "machine; use preferred"
+                )
+
+
+class _Devices:
+    """What runs where until when; CPUs slow down beside running GPU jobs (`gpu_cpu_share`)."""
+
+    def __init__(self, machine: Machine, share: float) -> None:
+        if machine.cpus and share * machine.gpus >= machine.cpus:
+            raise InputError(
+                f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
+                f"{machine.gpus} GPUs; it must be below {machine.cpus / max(1, machine.gpus):g}"
+            )
+        self.gpus, self.cpus, self.share = machine.gpus, machine.cpus, share
+        self.end = [math.inf] * (machine.gpus + machine.cpus)
+        self.rate, self.since = 1.0, 0.0
+
+    def begin(self, device: int, now: float, time: float) -> None:
+        slow = device >= self.gpus and self.share > 0
+        self.end[device] = now + (time / self.rate if slow else time)
+
+    def settle(self, now: float) -> None:
+        """Let the CPUs go on at the speed that the running GPU jobs leave them."""
+        if self.share == 0 or self.cpus == 0:
+            return
+        busy = sum(end < math.inf for end in self.end[: self.gpus])
+        rate = 1.0 - self.share * busy / self.cpus
+        if rate != self.rate:
+            for d in range(self.gpus, len(self.end)):
+                self.end[d] = now + (self.end[d] - now) * self.rate / rate
+            self.rate = rate
+
+    def due(self, until: float) -> list[int]:
+        """Take off what ends by an instant, in order of its end."""
+        done = [d for d, end in enumerate(self.end) if end <= until]
+        return sorted(done, key=lambda d: (self.end[d], d))
+
+
+def play(
+    given: Given,
+    machine: Machine,
+    policy: Policy,
+    reading: Reading,
+    history: History,
+    decide: Decide | None = None,
+) -> Trace:
+    """Run the event loop: completions, arrivals, then decisions, instant by instant.
+
+    Parameters
+    ----------
+    given : Given
+        The jobs.
+    machine, policy, reading
+        As of `simulate`.
+    history : History
+        What is known; this very object is updated.
+    decide : callable, optional
+        Decides instead of the policy's rule.
+
+    Returns
+    -------
+    Trace
+        What happened.
+
+    Raises
+    ------
+    InputError
+        If the policy leaves a job waiting for ever.
+    """
+    desk = Desk(machine, policy, reading, history, decide)
+    n, coming, left = len(given.items), 0, len(given.items)
+    trace = Trace([-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
+    devices = _Devices(machine, reading.gpu_cpu_share)
+    arrival, times = given.arrival.tolist(), given.times.tolist()
+    while left:
+        first = min(min(devices.end), arrival[coming] if coming < n else math.inf)
+        if first == math.inf:
+            label = given.labels[desk.state.main[0].job] if desk.state.main else None
+            raise InputError(f"policy {policy.rule!r} leaves job {label!r} waiting for ever")
+        limit, now = first + TOL * max(1.0, abs(first)), first
+        for d in devices.due(limit):
+            job, now = desk.state.running[d], devices.end[d]
+            if job is not None:
+                trace.end[job.item.job] = now
+                seconds = now - job.start if devices.share else times[job.item.job][d]
+                desk.complete(now, d, seconds)
+            devices.end[d], left = math.inf, left - 1
+        batch = []
+        while coming < n and arrival[coming] <= limit:
+            batch.append(given.items[coming])
+            now, coming = max(now, arrival[coming]), coming + 1
+        desk.arrive(now, batch)
+        devices.settle(now)
+        for d, item in desk.dispatch(now):
+            trace.device[item.job], trace.start[item.job] = d, now
+            devices.begin(d, now, times[item.job][d])
+        devices.settle(now)
+    return trace
+
+
+def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
+    """Return the plan of an ideal policy as a decision function.
+
+    Parameters
+    ----------
+    given : Given
+        The jobs.
+    policy, reading
+        As of `simulate`.
+
+    Returns
+    -------
+    callable or None
+        None for a policy that decides by itself.
+
+    Raises
+    ------
+    InputError
+        For a queue that is too long, or CPUs that GPU jobs slow down.
+    """
+    if policy.rule != "ideal":
+        return None
+    if reading.gpu_cpu_share:
+        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
+    return follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
+
+
+def _tables(given: Given, machine: Machine, trace: Trace) -> tuple[pd.DataFrame, pd.DataFrame]:
+    moves = [trace.moves[j] for j in range(len(given.items))]
+    blank = (math.nan,) * len(machine.devices)
+    finishes = np.array([move.decision.finishes or blank for move in moves])
+    columns = {
+        "app": [item.app for item in given.items],
+        "arrival": given.arrival,
+        "decided": [move.when for move in moves],
+        "turn": [move.turn for move in moves],
+        "device": [machine.devices[d] for d in trace.device],
+        "start": trace.start,
+        "end": trace.end,
+        "rule": [move.decision.rule for move in moves],
+        "predicted": finishes[np.arange(len(moves)), trace.device],
+    }
+    jobs = pd.DataFrame(columns, index=given.labels)
+    return jobs, pd.DataFrame(finishes, index=given.labels, columns=list(machine.devices))
+
+
+def simulate(
+    jobs: pd.DataFrame,
+    machine: Machine | None = None,
+    policy: str | Policy = "history",
+    history: History | None = None,
+    reading: Reading | None = None,
+    extra: ArrayLike | Sequence[Sequence[float]] | None = None,
+) -> Schedule:
+    """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        Columns app, arrival, cpu_time, gpu_time (realised; NaN: no version), and
+        cpu_estimate, gpu_estimate (declared; default: the realised ones). Sorted by
+        arrival, which with the table order is the queue order; index = job id.
+    machine : Machine, optional
+        The devices; default one CPU and one GPU.
+    policy : str or Policy
+        A name of `POLICIES` or a row of one's own.
+    history : History, optional
+        What is known at the start; default nothing. It is not changed.
+    reading : Reading, optional
+        How the gaps of the paper are filled; default `Reading()`.
+    extra : array_like of float, shape (n, devices), optional
+        Time added to each job's run on each device, unknown to the policies.
+
+    Returns
+    -------
+    Schedule
+        Tables of what was decided; `Schedule.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For jobs, a machine, a policy, a history or a reading that cannot be used.
+
+    References
+    ----------
+    Paper C, section 5 (the five rules), sections 6 and 7 (rivals).
+
+    Examples
+    --------
+    >>> jobs = pd.DataFrame({"app": "A", "arrival": [0.0] * 4, "cpu_time": 40.0,
+    ...                      "gpu_time": 10.0})
+    >>> r = simulate(jobs, Machine(cpus=1, gpus=1), "history")
+    >>> r.jobs[["device", "start", "end", "rule"]].values.tolist()  # doctest: +NORMALIZE_WHITESPACE
+    [['gpu0', 0.0, 10.0, 'R2*'], ['cpu0', 0.0, 40.0, 'R2'],
+     ['gpu0', 10.0, 20.0, 'R3'], ['gpu0', 20.0, 30.0, 'R3']]
+    """
+    machine = Machine() if machine is None else machine
+    reading = Reading() if reading is None else reading
+    if not isinstance(reading, Reading):
+        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
+    if history is not None and not isinstance(history, History):
+        raise InputError(f"history must be a History, got {history!r}; see Store.history()")
+    name, policy = policy_named(policy)
+    given = checked(jobs, machine, extra)
+    _check_targets(given, policy, name)
+    known = History() if history is None else history.copy()
+    trace = play(given, machine, policy, reading, known, plan_for(given, policy, reading))
+    tables = _tables(given, machine, trace)
+    return Schedule(tables[0], machine, policy, name, reading, known, given, tables[1])

@@ -1,0 +1,144 @@
+"""Fairness: nobody ends later than on the preferred device (paper C, section 5)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.cpugpu.given import not_after
+
+if TYPE_CHECKING:
+    from dlsim.cpugpu.engine import Schedule
+
+Floats = NDArray[np.float64]
+
+#: The paper's two exceptions, and what is neither.
+EXCUSES = ("explored", "mispredicted", "")
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """How late each job ended against its preferred device.
+
+    Attributes
+    ----------
+    jobs : DataFrame
+        Columns preferred (class), fair_end (latest fair end), lateness (end - fair_end),
+        late, excuse: ``explored`` (placed to fill the history), ``mispredicted`` (a
+        prediction was significantly wrong), or "".
+    """
+
+    jobs: pd.DataFrame
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether no job is late: the definition, without exceptions."""
+        return not self.jobs["late"].any()
+
+    @property
+    def is_fair_but_for_exceptions(self) -> bool:
+        """Whether every late job falls under one of the paper's two exceptions."""
+        return bool((~self.jobs["late"] | (self.jobs["excuse"] != "")).all())
+
+    @property
+    def late_ratio(self) -> float:
+        """Part of the jobs that is late."""
+        return float(self.jobs["late"].mean())
+
+    @property
+    def lateness(self) -> pd.Series:
+        """How much later each job ended than is fair; 0 where it did not."""
+        return self.jobs["lateness"].where(self.jobs["late"], 0.0)
+
+
+def local_bounds(schedule: "Schedule") -> Floats:
+    """Return the end each job would have had, appended to its preferred class (F1).
+
+    Behind the work that had been assigned there when the job was decided, with realised
+    times, on the device of the class that is ready first.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What happened.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        One instant per job.
+    """
+    given, jobs = schedule.given, schedule.jobs
+    names = list(schedule.machine.devices)
+    ready = dict.fromkeys(names, -math.inf)
+    bounds = np.empty(len(jobs))
+    for j in np.argsort(jobs["turn"].to_numpy()):
+        row, preferred = jobs.iloc[j], given.items[j].preferred
+        bounds[j] = min(
+            max(row["decided"], ready[name]) + given.times[j, d]
+            for d, name in enumerate(names)
+            if name.startswith(preferred)
+        )
+        ready[row["device"]] = row["end"]
+    return bounds
+
+
+def global_bounds(schedule: "Schedule", ends: Sequence[float]) -> Floats:
+    """Return the end of each job where all go to their preferred device (F2).
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What happened; not used, the bounds are another schedule's ends.
+    ends : sequence of float
+        Ends in the preferred-device schedule.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        One instant per job.
+    """
+    return np.asarray(ends, dtype=float)
+
+
+def judged(schedule: "Schedule", bounds: Floats, significant: float) -> Fairness:
+    """Compare ends with the latest fair ends and look for the paper's exceptions.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What happened.
+    bounds : ndarray of float, shape (n,)
+        Latest fair ends.
+    significant : float
+        Relative error from which on a prediction is wrong: of the finish on the device
+        taken, or of the finish on the preferred class, over the time since the decision.
+
+    Returns
+    -------
+    Fairness
+        A row per job.
+    """
+    jobs = schedule.jobs
+    preferred = [item.preferred for item in schedule.given.items]
+    end, decided = jobs["end"].to_numpy(), jobs["decided"].to_numpy()
+    told = schedule.predictions.to_numpy()
+    there = np.array([
+        [name.startswith(cls) for name in schedule.machine.devices] for cls in preferred
+    ])  # fmt: skip
+    least = np.where(there & ~np.isnan(told), told, np.inf).min(axis=1)
+    here = np.abs(jobs["predicted"].to_numpy() - end) > significant * (end - decided)
+    local = local_bounds(schedule)
+    other = np.isfinite(least) & (np.abs(least - local) > significant * (local - decided))
+    excuse = np.where(schedule.explored, "explored", np.where(here | other, "mispredicted", ""))
+    columns = {
+        "preferred": preferred,
+        "fair_end": bounds,
+        "lateness": end - bounds,
+        "late": ~not_after(end, bounds),
+        "excuse": excuse,
+    }
+    return Fairness(pd.DataFrame(columns, index=jobs.index))

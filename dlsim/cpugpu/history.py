@@ -1,0 +1,296 @@
+"""What is known of run times: per application and device class (paper C, rule 5).
+
+`History` lives in memory and is what a policy reads; `Store` keeps every measured run in an
+SQLite file, from which a history is built.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from typing import Self
+
+import pandas as pd
+
+from dlsim.errors import InputError
+
+#: Weight of the newest run in the moving average of ``estimate="ewma"``.
+NEWEST = 0.3
+
+
+@dataclass
+class Record:
+    """What is known of one application on one device class.
+
+    Attributes
+    ----------
+    assigned : int
+        How often it was assigned there: rule 2 asks this, not the number of runs.
+    elsewhere : int
+        How often it was assigned to another class since.
+    times : list of float
+        Measured run times, oldest first.
+    mean, spread : float
+        Their mean and the sum of squared differences from it (Welford).
+    """
+
+    assigned: int = 0
+    elsewhere: int = 0
+    times: list[float] = field(default_factory=list)
+    mean: float = 0.0
+    spread: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """Number of measured runs."""
+        return len(self.times)
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation of the measured runs; NaN without any."""
+        return math.sqrt(self.spread / len(self.times)) if self.times else math.nan
+
+    def add(self, seconds: float) -> None:
+        """Take one more run into account.
+
+        Parameters
+        ----------
+        seconds : float
+            Its time.
+        """
+        self.times.append(seconds)
+        delta = seconds - self.mean
+        self.mean += delta / len(self.times)
+        self.spread += delta * (seconds - self.mean)
+
+    def expected(self, estimate: str = "mean") -> float:
+        """Return a statistic of the measured runs.
+
+        Parameters
+        ----------
+        estimate : {"mean", "median", "ewma"}
+            The mean (the paper), the median, or a moving average in which the newest
+            run weighs `NEWEST`.
+
+        Returns
+        -------
+        float
+            In the unit of the times; NaN without a run.
+        """
+        if not self.times:
+            return math.nan
+        if estimate == "median":
+            return statistics.median(self.times)
+        if estimate == "ewma":
+            average = self.times[0]
+            for seconds in self.times[1:]:
+                average += NEWEST * (seconds - average)
+            return average
+        return self.mean
+
+    def copy(self) -> "Record":
+        """Return an independent copy.
+
+        Returns
+        -------
+        Record
+            With its own list of times.
+        """
+        return Record(self.assigned, self.elsewhere, self.times.copy(), self.mean, self.spread)
+
+
+#: What a pair that was never seen looks like.
+UNSEEN = Record()
+
+
+class History:
+    """Run times per application and device class, in memory.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.add("A", "gpu", 8.0)
+    >>> history.add("A", "gpu", 12.0)
+    >>> history.table()
+      app class  assigned  count  mean  std
+    0   A   gpu         2      2  10.0  2.0
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[tuple[str, str], Record] = {}
+
+    @classmethod
+    def exact(cls, applications: pd.DataFrame) -> Self:
+        """Return the history of a scheduler that ran every version once, without noise.
+
+        Parameters
+        ----------
+        applications : DataFrame
+            Columns cpu_time and gpu_time, index = application; NaN: no version.
+
+        Returns
+        -------
+        History
+            One run each.
+        """
+        history = cls()
+        for app, row in zip(applications.index, applications.to_dict("records"), strict=True):
+            for kind in ("gpu", "cpu"):
+                if not math.isnan(row[f"{kind}_time"]):
+                    history.add(app, kind, row[f"{kind}_time"])
+        return history
+
+    def record(self, app: str, cls: str) -> Record:
+        """Return what is known of an application on a class.
+
+        Parameters
+        ----------
+        app : str
+            The application.
+        cls : {"gpu", "cpu"}
+            The device class.
+
+        Returns
+        -------
+        Record
+            Empty where nothing is known; not to be changed.
+        """
+        return self._records.get((app, cls), UNSEEN)
+
+    def assign(self, app: str, cls: str) -> None:
+        """Note that a job was assigned to a class (rule 2).
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        """
+        own = self._own(app, cls)
+        own.assigned, own.elsewhere = own.assigned + 1, 0
+        other = self._records.get((app, "cpu" if cls == "gpu" else "gpu"))
+        if other is not None:
+            other.elsewhere += 1
+
+    def withdraw(self, app: str, cls: str) -> None:
+        """Take an assignment back: its device broke before the job was done.
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        """
+        own = self._own(app, cls)
+        own.assigned = max(0, own.assigned - 1)
+
+    def measure(self, app: str, cls: str, seconds: float) -> None:
+        """Note the time of a run that was assigned before (rule 5).
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        seconds : float
+            Its time.
+
+        Raises
+        ------
+        InputError
+            For a time that is not positive and finite, or a class that is unknown.
+        """
+        if cls not in ("gpu", "cpu"):
+            raise InputError(f"a device class is gpu or cpu, got {cls!r}")
+        if not (0 < seconds < math.inf):
+            raise InputError(
+                f"run time of {app!r} on {cls} must be positive and finite, got {seconds!r}"
+            )
+        self._own(app, cls).add(seconds)
+
+    def add(self, app: str, cls: str, seconds: float) -> None:
+        """Note a whole run: assigned and measured.
+
+        Parameters
+        ----------
+        app, cls, seconds
+            As `measure`.
+
+        Raises
+        ------
+        InputError
+            As `measure`.
+        """
+        self.measure(app, cls, seconds)
+        self.assign(app, cls)
+
+    def average(self, cls: str, estimate: str = "mean") -> float:
+        """Return the mean over the measured applications of a class of their expected times.
+
+        Parameters
+        ----------
+        cls : {"gpu", "cpu"}
+            The device class.
+        estimate : str
+            As `Record.expected`.
+
+        Returns
+        -------
+        float
+            NaN where no application was measured.
+        """
+        known = [
+            r.expected(estimate)
+            for (_, kind), r in self._records.items()
+            if kind == cls and r.times
+        ]
+        return math.fsum(known) / len(known) if known else math.nan
+
+    def copy(self) -> "History":
+        """Return an independent copy.
+
+        Returns
+        -------
+        History
+            Changes to one do not show in the other.
+        """
+        other = History()
+        other._records = {key: record.copy() for key, record in self._records.items()}
+        return other
+
+    def table(self) -> pd.DataFrame:
+        """Return what is known as a table.
+
+        Returns
+        -------
+        DataFrame
+            Columns app, class, assigned, count, mean, std (population), a row per pair,
+            sorted.
+        """
+        rows = [
+            (app, cls, r.assigned, r.count, r.expected(), r.std)
+            for (app, cls), r in sorted(self._records.items())
+        ]
+        return pd.DataFrame(rows, columns=["app", "class", "assigned", "count", "mean", "std"])
+
+    def records(self) -> dict[tuple[str, str], Record]:
+        """Return every record by application and class.
+
+        Returns
+        -------
+        dict of (str, str) to Record
+            The records themselves, not to be changed, in a dict of their own.
+        """
+        return dict(self._records)
+
+    def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
+        """Set how often an application was assigned, as a log tells it.
+
+        Parameters
+        ----------
+        app, cls : str
+            As `record`.
+        assigned, elsewhere : int
+            As of `Record`.
+        """
+        record = self._own(app, cls)
+        record.assigned, record.elsewhere = assigned, elsewhere
+
+    def _own(self, app: str, cls: str) -> Record:
+        return self._records.setdefault((app, cls), Record())

@@ -1,0 +1,276 @@
+"""The data of MapReduce: blocks, map, partition, sort, reduce (paper C, section 4).
+
+"The output of all the maps will be partitioned and each map will be partitioned and then
+each partition will be sorted. There will be only one partition for each reduce task." All
+of it is done here, on real data.
+"""
+
+import heapq
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from dlsim.cpugpu.given import need_whole
+from dlsim.errors import InputError
+
+#: From a block to pairs (key, value); keys of one job must be sortable.
+Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
+#: From a key and all of its values to the result of that key.
+Reducer = Callable[[Any, list[Any]], Any]
+Pairs = list[tuple[Any, Any]]
+
+KINDS = ("map", "reduce")
+_CLASSES = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class MapReduce:
+    """A MapReduce job: one function per device class, or one for all.
+
+    "Our scheme allows for implementations that have separate versions of a kernel for each
+    available device" (section 5): the version is chosen once a device is.
+
+    Parameters
+    ----------
+    name : str
+        Of the application; its tasks are the applications "name map" and "name reduce".
+    map, reduce : callable or mapping of str to callable
+        A function, or versions by class: "cpu", "gpu" or both.
+    partitions : int
+        Reduce tasks.
+
+    Raises
+    ------
+    InputError
+        For a blank name, what cannot be called, or an unknown class.
+    """
+
+    name: str
+    map: Mapper | Mapping[str, Mapper]
+    reduce: Reducer | Mapping[str, Reducer]
+    partitions: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a job."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"name must be the name of the job, got {self.name!r}")
+        need_whole("partitions", self.partitions, 1, 10**6)
+        for kind in KINDS:
+            given = getattr(self, kind)
+            versions = given if isinstance(given, Mapping) else dict.fromkeys(_CLASSES, given)
+            good = versions and all(map(callable, versions.values()))
+            if not good or not set(versions) <= set(_CLASSES):
+                raise InputError(
+                    f"{kind} must be a function, or functions for cpu, gpu or both; got {given!r}"
+                )
+
+    def version(self, kind: str, cls: str) -> Any:
+        """Return the function that a task runs on a class.
+
+        Parameters
+        ----------
+        kind : {"map", "reduce"}
+            The task's kind.
+        cls : {"cpu", "gpu"}
+            The class of the device.
+
+        Returns
+        -------
+        callable or None
+            None without a version.
+        """
+        given = getattr(self, kind)
+        return given.get(cls) if isinstance(given, Mapping) else given
+
+    def any_version(self, kind: str) -> Any:
+        """Return the first version there is, the CPU's before the GPU's.
+
+        Parameters
+        ----------
+        kind : {"map", "reduce"}
+            The task's kind.
+
+        Returns
+        -------
+        callable
+            A function.
+        """
+        return self.version(kind, "cpu") or self.version(kind, "gpu")
+
+
+def partition_of(key: Any, partitions: int) -> int:
+    """Return the partition of a key, the same in every process.
+
+    Parameters
+    ----------
+    key : object
+        Its repr decides.
+    partitions : int
+        How many there are.
+
+    Returns
+    -------
+    int
+        In 0..partitions-1, by CRC-32.
+    """
+    return zlib.crc32(repr(key).encode()) % partitions
+
+
+def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
+    """Map a block, partition its pairs, and sort every partition by key.
+
+    Parameters
+    ----------
+    job : MapReduce
+        The job.
+    block : object
+        What its mapper takes.
+    cls : {"cpu", "gpu"}
+        Which version runs.
+
+    Returns
+    -------
+    list of list of (key, value)
+        A sorted list per partition.
+    """
+    parts: list[Pairs] = [[] for _ in range(job.partitions)]
+    for key, value in job.version("map", cls)(block):
+        parts[partition_of(key, job.partitions)].append((key, value))
+    for pairs in parts:
+        pairs.sort(key=itemgetter(0))
+    return parts
+
+
+def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[Any, Any]:
+    """Merge the sorted runs of a partition and reduce every key.
+
+    Parameters
+    ----------
+    job : MapReduce
+        The job.
+    runs : sequence of list of (key, value)
+        One sorted list per map task.
+    cls : {"cpu", "gpu"}
+        Which version runs.
+
+    Returns
+    -------
+    dict
+        Key to result, keys ascending.
+    """
+    reducer = job.version("reduce", cls)
+    merged = heapq.merge(*runs, key=itemgetter(0))
+    groups = itertools.groupby(merged, key=itemgetter(0))
+    return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
+
+
+def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
+    """Compute the result without tasks, partitions or sorting: what every run must equal.
+
+    Parameters
+    ----------
+    job : MapReduce
+        The job.
+    blocks : sequence
+        Its input.
+
+    Returns
+    -------
+    dict
+        Key to result.
+    """
+    values: dict[Any, list[Any]] = {}
+    for block in blocks:
+        for key, value in job.any_version("map")(block):
+            values.setdefault(key, []).append(value)
+    return {key: job.any_version("reduce")(key, own) for key, own in values.items()}
+
+
+def split_text(text: str, blocks: int) -> list[str]:
+    """Cut a text into blocks of about equal length, never inside a word.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    blocks : int
+        At most so many; fewer where the text has fewer words.
+
+    Returns
+    -------
+    list of str
+        Their concatenation is the text.
+
+    Raises
+    ------
+    InputError
+        For a text without a word.
+
+    Examples
+    --------
+    >>> split_text("the quick fox the dog the fox", 3)
+    ['the quick ', 'fox the dog ', 'the fox']
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"text must hold a word, got {text!r}")
+    need_whole("blocks", blocks, 1, 10**6)
+    starts = np.array([match.start() for match in re.finditer(r"\S+", text)][1:], dtype=int)
+    wanted = np.arange(1, blocks) * len(text) / blocks
+    after = np.minimum(np.searchsorted(starts, wanted), max(len(starts) - 1, 0))
+    cuts = sorted({int(starts[i]) for i in after}) if len(starts) else []
+    return [text[a:b] for a, b in itertools.pairwise([0, *cuts, len(text)])]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text: letters and digits, in lower case.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    list of str
+        In their order.
+    """
+    return re.findall(r"\w+", text.lower())
+
+
+def _one_each(text: str) -> Pairs:
+    return [(word, 1) for word in words_of(text)]
+
+
+def _counted(text: str) -> Pairs:
+    """The version for a GPU sorts all words of the block at once and counts runs."""
+    found = words_of(text)
+    if not found:
+        return []
+    words, counts = np.unique(np.array(found), return_counts=True)
+    return list(zip(words.tolist(), counts.tolist(), strict=True))
+
+
+def _total(word: str, counts: list[int]) -> int:
+    return sum(counts)
+
+
+def word_count(partitions: int = 2) -> MapReduce:
+    """Return the word count, with one version of its map per device class.
+
+    Parameters
+    ----------
+    partitions : int
+        Reduce tasks.
+
+    Returns
+    -------
+    MapReduce
+        The job.
+    """
+    return MapReduce("word count", {"cpu": _one_each, "gpu": _counted}, _total, partitions)

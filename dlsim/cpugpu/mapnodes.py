@@ -1,0 +1,274 @@
+"""Where MapReduce runs: nodes with CPUs and GPUs, the blocks they hold, what a task costs."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from dlsim.cpugpu.given import need_number, need_whole
+from dlsim.cpugpu.model import Decide, Decision, Machine, Policy, Reading, State
+from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
+from dlsim.errors import InputError
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes among which CPUs and GPUs are dealt out in turn.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes.
+    cpus, gpus : int
+        Devices in all; device i of a class is on node i mod nodes.
+
+    Raises
+    ------
+    InputError
+        For a number that is not allowed, or no device at all.
+
+    Examples
+    --------
+    >>> NodeGroup(nodes=2, cpus=2, gpus=1).places
+    {'gpu0': 0, 'cpu0': 0, 'cpu1': 1}
+    """
+
+    nodes: int = 2
+    cpus: int = 2
+    gpus: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a group of nodes."""
+        need_whole("nodes", self.nodes, 1, 10_000)
+        Machine(self.cpus, self.gpus)
+
+    @property
+    def machine(self) -> Machine:
+        """Return all devices as one machine."""
+        return Machine(self.cpus, self.gpus)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Return the node of every device."""
+        return {device: int(device[3:]) % self.nodes for device in self.machine.devices}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Times of map and reduce tasks, per unit: a thousand characters, or a thousand pairs.
+
+    A GPU's task goes through its pipeline in equal chunks (`dlsim.cpugpu.pipeline`).
+
+    Parameters
+    ----------
+    cpu_map, gpu_map, cpu_reduce, gpu_reduce : float
+        Time to process a unit, on a GPU the kernel alone.
+    copy : float
+        Time to copy a unit to a GPU, and back.
+    remote : float
+        Time to read a unit from another node.
+    setup : float
+        Of every task, positive.
+    chunks : int
+        Chunks of a task on a GPU.
+    gpu : Gpu
+        Its streams and engines; ``Gpu(streams=1)`` overlaps nothing.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed.
+    """
+
+    cpu_map: float = 1.0
+    gpu_map: float = 0.1
+    cpu_reduce: float = 0.5
+    gpu_reduce: float = 0.1
+    copy: float = 0.05
+    remote: float = 0.3
+    setup: float = 0.01
+    chunks: int = 4
+    gpu: Gpu = field(default_factory=Gpu)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cost."""
+        for one in fields(self):
+            if one.name not in ("chunks", "gpu"):
+                need_number(one.name, getattr(self, one.name), positive=one.name == "setup")
+        need_whole("chunks", self.chunks, 1, 10_000)
+        if not isinstance(self.gpu, Gpu):
+            raise InputError(f"gpu must be a Gpu, got {self.gpu!r}")
+
+    def time(self, kind: str, cls: str, size: float) -> float:
+        """Return the time of a task whose data is at hand.
+
+        Parameters
+        ----------
+        kind : {"map", "reduce"}
+            Its kind.
+        cls : {"cpu", "gpu"}
+            The class of its device.
+        size : float
+            Units.
+
+        Returns
+        -------
+        float
+            Its time, positive.
+        """
+        unit = getattr(self, f"{cls}_{kind}")
+        if cls == "cpu":
+            return float(self.setup + size * unit)
+        part = size / self.chunks
+        chunks = equal_chunks(self.chunks, part * self.copy, part * unit, part * self.copy)
+        return float(self.setup + run_chunks(chunks, self.gpu).makespan)
+
+
+def place_blocks(
+    blocks: int, nodes: int, replicas: int = 1, seed: int = 0
+) -> list[tuple[int, ...]]:
+    """Put replicas of every block on distinct nodes, at random.
+
+    Parameters
+    ----------
+    blocks, nodes : int
+        How many there are.
+    replicas : int
+        Of each block, at most `nodes`.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    list of tuple of int
+        The nodes that hold each block, ascending.
+
+    Raises
+    ------
+    InputError
+        For more replicas than nodes.
+    """
+    need_whole("blocks", blocks, 1, 10**6)
+    need_whole("replicas", replicas, 1, need_whole("nodes", nodes))
+    source = np.random.default_rng(np.random.SeedSequence(need_whole("seed", seed, 0, 2**63)))
+    return [
+        tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
+    ]
+
+
+def need_homes(homes: Sequence[Sequence[int]], blocks: int, nodes: int) -> list[tuple[int, ...]]:
+    """Return the nodes of every block, refusing places that are not there.
+
+    Parameters
+    ----------
+    homes : sequence of sequence of int
+        The nodes that hold each block.
+    blocks, nodes : int
+        How many there are.
+
+    Returns
+    -------
+    list of tuple of int
+        The same, ascending.
+
+    Raises
+    ------
+    InputError
+        For a wrong number of blocks, a block without a node, or an unknown node.
+    """
+    if len(homes) != blocks:
+        raise InputError(f"homes must have an entry for each of {blocks} blocks, got {len(homes)}")
+    for block, places in enumerate(homes):
+        if not places or not set(places) <= set(range(nodes)):
+            raise InputError(
+                f"homes of block {block} must be nodes among 0..{nodes - 1}, at least one; "
+                f"got {tuple(places)!r}"
+            )
+    return [tuple(sorted(set(places))) for places in homes]
+
+
+def need_dead(dead: Mapping[int, float] | None, nodes: int) -> dict[int, float]:
+    """Return when nodes die, refusing those that are not there and a group that dies out.
+
+    Parameters
+    ----------
+    dead : mapping of int to float, optional
+        Node to instant.
+    nodes : int
+        How many there are.
+
+    Returns
+    -------
+    dict of int to float
+        The same.
+
+    Raises
+    ------
+    InputError
+        For an unknown node, a time that is no time, or no node left.
+    """
+    found = {need_whole("dead", node, 0, nodes - 1): when for node, when in (dead or {}).items()}
+    for when in found.values():
+        need_number("dead", when)
+    if len(found) == nodes:
+        raise InputError(f"dead must leave a node alive, got all {nodes}")
+    return found
+
+
+def local_first(
+    decide: Decide, is_local: Callable[[int, int], bool], places: Mapping[str, int]
+) -> Decide:
+    """Let the first waiting task with data on the node go in the place of the one decided.
+
+    "striving to keep the work as close to the data as possible" (section 4): the policy
+    says which device is served; of the tasks of one application, all alike to it, the
+    device gets one whose block is there.
+
+    Parameters
+    ----------
+    decide : callable
+        The policy's decision.
+    is_local : callable
+        (job, node) to whether the node holds the job's data.
+    places : mapping of str to int
+        The node of every device.
+
+    Returns
+    -------
+    callable
+        A decision function.
+    """
+
+    def chosen(state: State, policy: Policy, reading: Reading) -> Decision | None:
+        decision = decide(state, policy, reading)
+        own = next((i for i in state.main if decision and i.job == decision.job), None)
+        if decision is None or own is None:
+            return decision
+        node = places[state.devices[decision.device]]
+        alike = [i for i in state.main if (i.app, set(i.declared)) == (own.app, set(own.declared))]
+        local = next((item for item in [own, *alike] if is_local(item.job, node)), own)
+        if local.declared != own.declared:
+            decision = decision._replace(finishes=())
+        return decision._replace(job=local.job)
+
+    return chosen
+
+
+def spread(times: Sequence[Mapping[str, float]], classes: Sequence[str]) -> Any:
+    """Return times per device from times per class.
+
+    Parameters
+    ----------
+    times : sequence of mapping of str to float
+        Per task, class to time.
+    classes : sequence of str
+        The class of every device.
+
+    Returns
+    -------
+    ndarray of float, shape (tasks, devices)
+        NaN without a version.
+    """
+    return np.array([[own.get(cls, math.nan) for cls in classes] for own in times])

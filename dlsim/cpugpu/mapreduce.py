@@ -1,0 +1,369 @@
+"""MapReduce on the CPUs and GPUs of several nodes, its tasks placed by any policy.
+
+Source: paper C, the abstract and section 4. The functions run on real data; times are
+those of `Costs`, in simulated time.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.cpugpu.given import hold, need_number, need_option, need_whole, not_after, together
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.mapdata import (
+    KINDS,
+    MapReduce,
+    map_block,
+    run_plainly,
+    split_text,
+    word_count,
+    words_of,
+)
+from dlsim.cpugpu.mapnodes import Costs, NodeGroup, need_dead, need_homes, place_blocks
+from dlsim.cpugpu.maptasks import Faults, Setting, TaskRun
+from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
+from dlsim.errors import InputError
+
+__all__ = [
+    "Costs",
+    "MapReduce",
+    "MapReduceRun",
+    "NodeGroup",
+    "compare_devices",
+    "place_blocks",
+    "run_mapreduce",
+    "split_text",
+    "word_count",
+    "words_of",
+]
+
+COLUMNS = (
+    "kind", "number", "attempt", "device", "node", "start", "end", "size", "remote", "outcome",
+    "rule", "predicted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MapReduceRun:
+    """What a run produced and how.
+
+    Parameters
+    ----------
+    output : dict
+        Key to result, keys ascending.
+    attempts : DataFrame
+        A row per attempt, in order of their starts: kind ("map" or "reduce"), number,
+        attempt (from 0), device, node, start, end, size (units), remote (those read from
+        other nodes), outcome ("done", "lost", "killed" with its node, "gone": done, but
+        its output died with its node), rule and predicted (the policy's).
+    blocks : DataFrame
+        Columns size (thousands of characters) and nodes, a row per block.
+    setting : Setting
+        What it was made of.
+    name : str
+        Of the policy.
+    """
+
+    output: dict[Any, Any]
+    attempts: pd.DataFrame
+    blocks: pd.DataFrame
+    setting: Setting
+    name: str
+
+    @property
+    def history(self) -> History:
+        """What is known afterwards; the history that was given stays as it was."""
+        return self.setting.history
+
+    @property
+    def makespan(self) -> float:
+        """End of the last reduce task."""
+        return float(self.attempts["end"].max())
+
+    @property
+    def map_end(self) -> float:
+        """End of the last map before the first reduce starts."""
+        maps = self.attempts["kind"] == "map"
+        first = self.attempts.loc[~maps, "start"].min()
+        return float(self.attempts.loc[maps & (self.attempts["end"] <= first), "end"].max())
+
+    @property
+    def throughput(self) -> float:
+        """Thousands of characters per unit of time."""
+        return float(self.blocks["size"].sum()) / self.makespan
+
+    @property
+    def local_share(self) -> float:
+        """Share of the map attempts that found their block on their node."""
+        maps = self.attempts[self.attempts["kind"] == "map"]
+        return float((maps["remote"] == 0).mean())
+
+    @property
+    def utilisation(self) -> pd.Series:
+        """Part of the makespan that each device was busy."""
+        busy = (self.attempts["end"] - self.attempts["start"]).groupby(self.attempts["device"])
+        devices = list(self.setting.group.machine.devices)
+        return (busy.sum().reindex(devices, fill_value=0.0) / self.makespan).rename("busy")
+
+    def check(self) -> None:
+        """Check the output against a plain computation, and the attempts against the model.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first rule that does not hold and an attempt that breaks it.
+        """
+        plain = run_plainly(self.setting.job, self.setting.blocks)
+        hold("the output is that of a plain computation", self.output == plain)
+        for rule, good in self._attempt_rules():
+            hold(rule, good, self.attempts.index.tolist())
+        for rule, good in self._task_rules():
+            hold(rule, good)
+
+    def _attempt_rules(self) -> Iterator[tuple[str, Any]]:
+        a, dead, costs = self.attempts, self.setting.faults.dead, self.setting.costs
+        rows: list[Any] = list(a.itertuples(index=False))
+        places = self.setting.group.places
+        yield "a device is on its node", [places.get(r.device) == r.node for r in rows]
+        died = np.array([dead.get(r.node, np.inf) for r in rows])
+        yield "nothing runs on a dead node", not_after(a["end"], died)
+        yield "only a dying node kills", (a["outcome"] != "killed") | together(a["end"], died)
+        yield "nothing starts before 0", a["start"] >= 0
+        line = a.sort_values(["device", "start", "end"])
+        same = line["device"].eq(line["device"].shift())
+        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"])
+        yield "a device runs one task at a time", apart.reindex(a.index)
+        reads = list(self._readings(rows))
+        yield "a reduce starts when all maps are done", [found is not None for found in reads]
+        good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
+        yield "a task reads its data, at hand or from other nodes", good
+        needed = np.array(
+            [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
+        )
+        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], a["start"] + needed)
+        yield "an attempt takes its time", cut | together(a["start"] + needed, a["end"])
+
+    def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
+        """Yield the units that each attempt reads, and how many of them from other nodes.
+
+        None for a reduce that starts before all maps are done.
+        """
+        sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
+        made: list[list[Any]] = [[] for _ in sizes]
+        for row in rows:
+            if row.kind == "map" and row.outcome in ("done", "gone"):
+                made[row.number].append(row)
+        job, blocks = self.setting.job, self.setting.blocks
+        mapped = functools.cache(lambda number, cls: map_block(job, blocks[number], cls))
+        for row in rows:
+            if row.kind == "map":
+                size = sizes[row.number]
+                yield size, 0.0 if row.node in homes[row.number] else size
+                continue
+            there = [self._there(own, row.start) for own in made]
+            counts = [
+                (one.node, len(mapped(number, class_of(one.device))[row.number]))
+                for number, one in enumerate(there)
+                if one is not None
+            ]
+            away = sum(count for node, count in counts if node != row.node)
+            whole = sum(count for _, count in counts)
+            yield None if None in there else (whole / 1000, away / 1000)
+
+    def _there(self, rows: list[Any], when: float) -> Any:
+        """Return the attempt whose output is there at an instant, its node being alive."""
+        dead = self.setting.faults.dead
+        alive = [
+            row
+            for row in rows
+            if not_after(row.end, when) and not not_after(dead.get(row.node, np.inf), when)
+        ]
+        return alive[-1] if alive else None
+
+    def _task_rules(self) -> Iterator[tuple[str, Any]]:
+        a = self.attempts
+        for kind, count in (("map", len(self.blocks)), ("reduce", self.setting.job.partitions)):
+            mine = a[a["kind"] == kind]
+            numbers = set(mine["number"])
+            yield f"every {kind} task runs", numbers == set(range(count))
+            once = mine[mine["outcome"] == "done"]["number"].value_counts()
+            twice = "a task is not run again once it is done"
+            yield twice, (once <= 1).all()
+        done = a[(a["kind"] == "reduce") & (a["outcome"] == "done")]["number"]
+        yield "every reduce task is done", set(done) == set(range(self.setting.job.partitions))
+        tries = a.groupby(["kind", "number"], sort=False).cumcount()
+        yield "attempts are counted from 0", (tries == a["attempt"]).all()
+        lost = a[(a["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
+        owed = self.setting.faults.lost.items()
+        seen = [lost.get(task, 0) >= count for task, count in owed if not self.setting.faults.dead]
+        yield "attempts are lost as injected", all(seen)
+
+
+def run_mapreduce(
+    job: MapReduce,
+    blocks: Sequence[Any],
+    group: NodeGroup | None = None,
+    policy: str | Policy = "history",
+    *,
+    costs: Costs | None = None,
+    homes: Sequence[Sequence[int]] | None = None,
+    replicas: int = 1,
+    prefer_local: bool = False,
+    lost: Mapping[tuple[str, int], int] | None = None,
+    loss_rate: float = 0.0,
+    dead: Mapping[int, float] | None = None,
+    history: History | None = None,
+    reading: Reading | None = None,
+    seed: int = 0,
+) -> MapReduceRun:
+    """Run a MapReduce job; its map and reduce tasks enter the main queue of one policy.
+
+    All maps arrive at 0, all reduces when every map's output is there.
+
+    Parameters
+    ----------
+    job : MapReduce
+        Functions and number of partitions.
+    blocks : sequence
+        The input, each with a length: `split_text` of a text.
+    group : NodeGroup, optional
+        Nodes with their CPUs and GPUs.
+    policy : str or Policy
+        As of `dlsim.cpugpu.simulate`; "ideal" only without faults, and few tasks.
+    costs : Costs, optional
+        Times of the tasks.
+    homes : sequence of sequence of int, optional
+        The nodes that hold each block; by default `place_blocks` with `replicas`, `seed`.
+    replicas : int
+        Of each block.
+    prefer_local : bool
+        Locality first: a node served by the policy gets the first waiting map of the same
+        application whose block it holds.
+    lost : mapping of (str, int) to int, optional
+        Attempts that are lost at their end: ``{("map", 1): 1}``.
+    loss_rate : float
+        Probability below 1 that any other attempt is lost, at a uniform part of its time.
+    dead : mapping of int to float, optional
+        When a node dies, with the map outputs on it.
+    history : History, optional
+        What is known at the start. It is not changed.
+    reading : Reading, optional
+        How the gaps of the paper are filled.
+    seed : int
+        Of the places of blocks and of the losses.
+
+    Returns
+    -------
+    MapReduceRun
+        Output and tables; its `check` compares with a plain computation.
+
+    Raises
+    ------
+    InputError
+        For a value that cannot be used, or tasks that no device can run.
+
+    Examples
+    --------
+    >>> blocks = split_text("the quick fox the dog the fox", 3)
+    >>> r = run_mapreduce(word_count(), blocks, lost={("map", 1): 1})
+    >>> r.output
+    {'dog': 1, 'fox': 2, 'quick': 1, 'the': 3}
+    >>> len(r.attempts[r.attempts["kind"] == "map"])
+    4
+    """
+    if not isinstance(job, MapReduce):
+        raise InputError(f"job must be a MapReduce, got {job!r}; see word_count()")
+    group = NodeGroup() if group is None else group
+    blocks = _need_blocks(blocks)
+    if homes is None:
+        homes = place_blocks(len(blocks), group.nodes, replicas, seed)
+    faults = Faults(
+        _need_lost(lost, job, len(blocks)),
+        need_number("loss_rate", loss_rate, 0, 0.99),
+        need_dead(dead, group.nodes),
+        need_whole("seed", seed, 0, 2**63),
+    )
+    if not isinstance(prefer_local, bool):
+        raise InputError(f"prefer_local must be True or False, got {prefer_local!r}")
+    name, row = policy_named(policy)
+    setting = Setting(
+        job, blocks, group, need_homes(homes, len(blocks), group.nodes),
+        Costs() if costs is None else costs, row, Reading() if reading is None else reading,
+        History() if history is None else history.copy(), faults, prefer_local,
+    )  # fmt: skip
+    run = TaskRun(setting)
+    run.run()
+    attempts = pd.DataFrame(
+        [[getattr(a, c) for c in COLUMNS] for a in run.attempts], columns=COLUMNS
+    )
+    table = pd.DataFrame({"size": run.sizes, "nodes": setting.homes})
+    return MapReduceRun(run.output, attempts, table, setting, name)
+
+
+def _need_blocks(blocks: Sequence[Any]) -> list[Any]:
+    if isinstance(blocks, str):
+        raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
+    found = list(blocks)
+    if not found or not all(hasattr(block, "__len__") for block in found):
+        raise InputError(f"blocks must be a list of things with a length, got {found[:3]!r}")
+    return found
+
+
+def _need_lost(
+    lost: Mapping[tuple[str, int], int] | None, job: MapReduce, blocks: int
+) -> dict[tuple[str, int], int]:
+    counts = {"map": blocks, "reduce": job.partitions}
+    for task, times in (lost or {}).items():
+        if not isinstance(task, tuple) or len(task) != 2:
+            raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
+        need_option("lost", task[0], KINDS)
+        need_whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
+        need_whole(f"lost[{task!r}]", times, 0, 1000)
+    return dict(lost or {})
+
+
+def compare_devices(
+    job: MapReduce,
+    blocks: Sequence[Any],
+    nodes: int = 4,
+    cpus: int = 4,
+    gpus: Sequence[int] = (1, 2, 4, 8),
+    policy: str | Policy = "history",
+    **run: Any,
+) -> pd.DataFrame:
+    """Run one job on CPUs only, on GPUs only and on both, for several numbers of GPUs.
+
+    Parameters
+    ----------
+    job, blocks, policy
+        As of `run_mapreduce`.
+    nodes, cpus : int
+        Of every group.
+    gpus : sequence of int
+        Numbers of GPUs.
+    **run
+        Passed on to `run_mapreduce`.
+
+    Returns
+    -------
+    DataFrame
+        Columns devices ("cpu", "gpu", "both"), gpus, makespan, speed_up (over CPUs only).
+
+    Raises
+    ------
+    InputError
+        As `run_mapreduce`.
+    """
+    groups = [("cpu", NodeGroup(nodes, cpus, 0))]
+    groups += [("gpu", NodeGroup(nodes, 0, count)) for count in gpus]
+    groups += [("both", NodeGroup(nodes, cpus, count)) for count in gpus]
+    rows = [
+        (name, group.gpus, run_mapreduce(job, blocks, group, policy, **run).makespan)
+        for name, group in groups
+    ]
+    table = pd.DataFrame(rows, columns=["devices", "gpus", "makespan"])
+    return table.assign(speed_up=table["makespan"].iloc[0] / table["makespan"])

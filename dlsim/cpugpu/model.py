@@ -1,0 +1,448 @@
+"""The words of CPU-GPU scheduling: machine, policy, reading, and what a policy sees.
+
+Sources: paper C (cpu-gpu), S. Goyat, A. K. Sahoo, "Scheduling algorithm for CPU-GPU based
+heterogeneous clustered environment using Map-Reduce data processing", section 5 (the five
+rules) and sections 2, 6 and 7 (its rivals); those it takes them from: C. Gregg, M. Boyer,
+K. Hazelwood, K. Skadron, A4MMC 2011; V. Ravi, M. Becchi, W. Jiang, G. Agrawal,
+S. Chakradhar, CCGrid 2012.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple, Self
+
+from dlsim.cpugpu.given import need_number, need_option, need_whole
+from dlsim.cpugpu.history import History
+from dlsim.errors import InputError
+
+#: Device classes, in the order that decides the last tie: GPUs first.
+CLASSES = ("gpu", "cpu")
+#: Most devices of one class.
+MOST_DEVICES = 10_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """CPUs and GPUs that each run one job at a time (paper C, section 5 A).
+
+    Parameters
+    ----------
+    cpus, gpus : int
+        Devices of each class; one of them may be 0.
+
+    Raises
+    ------
+    InputError
+        For a count that is no whole number, negative, beyond `MOST_DEVICES`, or no
+        device at all.
+
+    Examples
+    --------
+    >>> Machine(cpus=1, gpus=2).devices
+    ('gpu0', 'gpu1', 'cpu0')
+    """
+
+    cpus: int = 1
+    gpus: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a machine."""
+        for name in ("cpus", "gpus"):
+            count = need_whole(name, getattr(self, name), 0, MOST_DEVICES)
+            object.__setattr__(self, name, count)
+        if self.cpus + self.gpus == 0:
+            raise InputError("a machine needs a device, got cpus=0 and gpus=0")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices, GPUs first: the order of the last tie-break."""
+        return tuple(f"{cls}{i}" for cls in CLASSES for i in range(self.count(cls)))
+
+    def count(self, cls: str) -> int:
+        """Return the number of devices of a class.
+
+        Parameters
+        ----------
+        cls : {"gpu", "cpu"}
+            The class.
+
+        Returns
+        -------
+        int
+            How many there are.
+        """
+        return self.gpus if cls == "gpu" else self.cpus
+
+
+def class_of(device: str) -> str:
+    """Return the class of a device by its name.
+
+    Parameters
+    ----------
+    device : str
+        Such as ``"gpu0"``.
+
+    Returns
+    -------
+    {"gpu", "cpu"}
+        Its class.
+
+    Raises
+    ------
+    InputError
+        For a name that is no device's.
+    """
+    cls = device[:3]
+    if cls not in CLASSES or not device[3:].isdecimal():
+        raise InputError(f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}")
+    return cls
+
+
+@dataclass(frozen=True)
+class Item:
+    """A job as a scheduler sees it: what is declared, nothing that is realised.
+
+    Attributes
+    ----------
+    job : int
+        Its place in the queue order.
+    app : str
+        Which application it runs.
+    declared : dict of str to float
+        Class to declared run time, for the classes it has a version for. Policies
+        that learn ask only which classes there are.
+    """
+
+    job: int
+    app: str
+    declared: dict[str, float]
+
+    @functools.cached_property
+    def preferred(self) -> str:
+        """The class with the smaller declared time, GPUs on a tie."""
+        times = self.declared
+        if len(times) == 1:
+            return next(iter(times))
+        return "gpu" if times["gpu"] <= times["cpu"] else "cpu"
+
+
+class Running(NamedTuple):
+    """A job on a device.
+
+    Attributes
+    ----------
+    item : Item
+        The job.
+    start : float
+        Since when.
+    """
+
+    item: Item
+    start: float
+
+
+@dataclass
+class State:
+    """All that a policy sees at an instant: queues, devices, history.
+
+    Attributes
+    ----------
+    now : float
+        The instant.
+    devices : tuple of str
+        Names of the devices, GPUs first.
+    classes : tuple of str
+        Their classes.
+    running : list of Running or None
+        What each device runs.
+    queues : list of list of Item
+        The sub-queue of each device, next job first.
+    main : list of Item
+        The main queue, next job first.
+    history : History
+        Learned run times, and what was tried.
+    """
+
+    now: float
+    devices: tuple[str, ...]
+    classes: tuple[str, ...]
+    running: list[Running | None]
+    queues: list[list[Item]]
+    main: list[Item]
+    history: History
+
+    @classmethod
+    def of(cls, machine: Machine, history: History) -> Self:
+        """Return the state of an idle machine.
+
+        Parameters
+        ----------
+        machine : Machine
+            Its devices.
+        history : History
+            What is known; the state keeps this very object.
+
+        Returns
+        -------
+        State
+            At time 0, nothing waiting.
+        """
+        devices = machine.devices
+        free: list[Running | None] = [None for _ in devices]
+        classes = tuple(class_of(name) for name in devices)
+        return cls(0.0, devices, classes, free, [[] for _ in devices], [], history)
+
+    def free(self) -> list[int]:
+        """Return the devices that run nothing and have an empty sub-queue.
+
+        Returns
+        -------
+        list of int
+            Places in `devices`, ascending.
+        """
+        queues = self.queues
+        return [d for d, job in enumerate(self.running) if job is None and not queues[d]]
+
+
+class Decision(NamedTuple):
+    """A job that leaves the main queue, or moves between sub-queues.
+
+    Attributes
+    ----------
+    job : int
+        `Item.job` of the job.
+    device : int
+        Place in `State.devices` of the device whose sub-queue it joins.
+    rule : str
+        Why: ``R2``, ``R2*``, ``R3``, ``R3*``, ``R4``, ``R4q`` for the five rules
+        (`dlsim.cpugpu.rules`); otherwise the policy's own word.
+    finishes : tuple of float
+        Predicted finish on every device, NaN where none was predicted; empty where the
+        policy predicts nothing.
+    """
+
+    job: int
+    device: int
+    rule: str
+    finishes: tuple[float, ...] = ()
+
+
+#: A policy's decision: the next job to move, or None if nothing can be decided now.
+Decide = Callable[[State, "Policy", "Reading"], Decision | None]
+
+RULES = ("five", "mct", "fifo", "strict", "round-robin", "speed-up", "shortest", "ideal")
+ESTIMATES = ("mean", "median", "ewma")
+TARGETS = ("preferred", "cpu", "gpu")
+TAKES = ("careful", "never", "always")
+OBJECTIVES = ("makespan", "completion")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an algorithm decides, as data.
+
+    Parameters
+    ----------
+    rule : str or callable
+        ``five``: the paper's five rules; ``mct``: minimum completion time by declared
+        times; ``fifo``: one queue per class; ``strict``: the head of the main queue
+        waits for its class; ``round-robin``; ``speed-up``: RSC and its kin;
+        ``shortest``: ASJF; ``ideal``: exhaustive. Or a function of (state, policy,
+        reading) that returns a `Decision` or None.
+    target : {"preferred", "cpu", "gpu"}
+        ``fifo`` and ``strict``: the class that each job goes to.
+    take : {"careful", "never", "always"}
+        ``speed-up``: when an idle device takes a job of the other class.
+    objective : {"makespan", "completion"}
+        ``ideal``: what is least, the makespan or the mean completion time.
+    min_samples : int
+        ``five``: rule 2 tries a class until so many jobs were assigned there (1: the
+        paper's rule).
+    re_explore : int
+        ``five``: rule 2 tries a class again once the application was assigned
+        elsewhere so many times in a row; 0: never.
+    bound : float
+        ``five``: rule 2 does not try a class if the least known time of the application
+        is under this part of the known work that waits in the main queue; 0: no bound.
+    estimate : {"mean", "median", "ewma"}
+        ``five``: which statistic of the measured times is expected.
+    steal : bool
+        ``five``: at the end, a free device takes the last job of another sub-queue if
+        it should finish sooner here.
+
+    Raises
+    ------
+    InputError
+        For an option or number that is not allowed.
+    """
+
+    rule: str | Decide = "five"
+    target: str = "preferred"
+    take: str = "careful"
+    objective: str = "makespan"
+    min_samples: int = 1
+    re_explore: int = 0
+    bound: float = 0.0
+    estimate: str = "mean"
+    steal: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no engine can run."""
+        if not callable(self.rule):
+            need_option("rule", self.rule, RULES)
+        for name, options in (
+            ("target", TARGETS), ("take", TAKES),
+            ("objective", OBJECTIVES), ("estimate", ESTIMATES),
+        ):  # fmt: skip
+            need_option(name, getattr(self, name), options)
+        need_whole("min_samples", self.min_samples)
+        need_whole("re_explore", self.re_explore, 0)
+        need_number("bound", self.bound, most=1.0)
+        if not isinstance(self.steal, bool):
+            raise InputError(f"steal must be True or False, got {self.steal!r}")
+
+
+#: The paper's scheduler and its rivals, by name. ``torque`` keeps one first-come queue per
+#: class, which on one machine is the preferred-device queue of Gregg et al.
+POLICIES: dict[str, Policy] = {
+    "history": Policy("five"),
+    "cpu-only": Policy("fifo", target="cpu"),
+    "gpu-only": Policy("fifo", target="gpu"),
+    "preferred": Policy("fifo"),
+    "round-robin": Policy("round-robin"),
+    "mct": Policy("mct"),
+    "torque-strict": Policy("strict"),
+    "torque": Policy("fifo"),
+    "rsc": Policy("speed-up"),
+    "rsc-strict": Policy("speed-up", take="never"),
+    "rsa": Policy("speed-up", take="always"),
+    "asjf": Policy("shortest"),
+    "ideal": Policy("ideal"),
+    "ideal-mean": Policy("ideal", objective="completion"),
+}
+
+
+def policy_named(policy: str | Policy) -> tuple[str, Policy]:
+    """Look a policy up by its name, or take one as given.
+
+    Parameters
+    ----------
+    policy : str or Policy
+        A key of `POLICIES`, or a policy of one's own.
+
+    Returns
+    -------
+    name : str
+        Its name, or the name of its rule.
+    policy : Policy
+        The row of the table.
+
+    Raises
+    ------
+    InputError
+        For an unknown name; the message lists the known ones.
+    """
+    if isinstance(policy, Policy):
+        known = [name for name, row in POLICIES.items() if row == policy]
+        return (known[0] if known else str(getattr(policy.rule, "__name__", policy.rule))), policy
+    need_option("policy", policy, tuple(POLICIES))
+    return policy, POLICIES[policy]
+
+
+#: Every switch of `Reading`, the default first; of a number, some values worth trying.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "both_free": ("explore", "best"),
+    "unknown_remaining": ("avg", "zero", "inf"),
+    "deviations": ("0", "1", "2"),
+    "gpu_cpu_share": ("0", "0.05", "0.2"),
+}
+#: Those that are numbers, with their largest value.
+NUMBERS = {"deviations": 100.0, "gpu_cpu_share": 1.0}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the ambiguous sentences of paper C are understood; every default is named.
+
+    Parameters
+    ----------
+    both_free : {"explore", "best"}
+        With a free device of either class, which no rule covers: an untried class is
+        tried, or the best known class is taken, the GPU where none is known.
+    unknown_remaining : {"avg", "zero", "inf"}
+        Expected time of a running job that was never measured there: the mean over the
+        measured applications of its class (0 without any), nothing, or for ever.
+    deviations : float
+        A run is expected to take the mean and so many standard deviations. The paper
+        stores the deviation and no rule uses it: 0.
+    gpu_cpu_share : float
+        Part of one CPU's speed that the CPU thread of a running GPU job takes away,
+        spread over all CPUs; assumed free by the paper (section 5 A): 0.
+
+    Raises
+    ------
+    InputError
+        For a value that is not an option of its switch.
+    """
+
+    both_free: str = "explore"
+    unknown_remaining: str = "avg"
+    deviations: float = 0.0
+    gpu_cpu_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a value that no switch knows."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in NUMBERS:
+                need_number(one.name, value, most=NUMBERS[one.name])
+            else:
+                need_option(one.name, value, SWITCHES[one.name])
+
+    @classmethod
+    def of(cls, switches: Mapping[str, str | float]) -> Self:
+        """Build a reading from a mapping, refusing unknown switches by name.
+
+        Parameters
+        ----------
+        switches : mapping of str to str or float
+            The fields that differ from the default; a number may be a text.
+
+        Returns
+        -------
+        Reading
+            The reading.
+
+        Raises
+        ------
+        InputError
+            For a switch or a value that is not known, or what is no mapping.
+        """
+        if not isinstance(switches, Mapping):
+            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
+        values: dict[str, Any] = {}
+        for name, value in switches.items():
+            need_option("reading switch", name, tuple(SWITCHES))
+            values[name] = _as_number(value) if name in NUMBERS else value
+        return cls(**values)
+
+    def changes(self) -> dict[str, str]:
+        """Return the switches that differ from the default.
+
+        Returns
+        -------
+        dict of str to str
+            Empty for the default reading; a number as its shortest text.
+        """
+        default = asdict(type(self)())
+        own = {name: value for name, value in asdict(self).items() if value != default[name]}
+        return {k: f"{v:g}" if k in NUMBERS else v for k, v in own.items()}
+
+
+def _as_number(value: object) -> object:
+    """Turn a text into the number it spells, where it spells one."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

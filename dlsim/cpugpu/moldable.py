@@ -1,0 +1,233 @@
+"""Jobs on several nodes, each a CPU and a GPU: which type, how many nodes, and when.
+
+Source: paper C, the "second problem" of sections 2 and 7; see `dlsim.cpugpu.nodes` for
+what its sources leave open.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.cpugpu.booking import Plan, run_booked, run_line
+from dlsim.cpugpu.given import hold, need_option, not_after, together
+from dlsim.cpugpu.moldsearch import search_best
+from dlsim.cpugpu.nodes import (
+    SCHEDULERS,
+    NodePool,
+    Scheduler,
+    jobs_of,
+    lower_bound,
+)
+from dlsim.errors import InputError
+
+__all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
+
+Rule = tuple[str, Any]
+
+
+def run_moldable(
+    jobs: pd.DataFrame, pool: NodePool | None = None, scheduler: str | Scheduler = "flexible"
+) -> "MoldableSchedule":
+    """Schedule jobs on nodes with a CPU and a GPU each, without preemption.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        As in `dlsim.cpugpu.nodes.jobs_of`; jobs of one arrival instant are one batch.
+    pool : NodePool, optional
+        The nodes.
+    scheduler : str or Scheduler
+        A name of `SCHEDULERS`, or a row of one's own.
+
+    Returns
+    -------
+    MoldableSchedule
+        Tables; its `check` tests the model's rules.
+
+    Raises
+    ------
+    InputError
+        For a row that cannot be used, an unknown scheduler, or a search that is too big.
+
+    Examples
+    --------
+    >>> jobs = pd.DataFrame({"cpu_time": [8.0, 8.0], "gpu_time": [4.0, 4.0]})
+    >>> run_moldable(jobs, NodePool(1), "mct").jobs["type"].tolist()
+    ['gpu', 'gpu']
+    """
+    pool = NodePool() if pool is None else pool
+    if not isinstance(pool, NodePool):
+        raise InputError(f"pool must be a NodePool, got {pool!r}")
+    name, row = _named(scheduler)
+    given = jobs_of(jobs, pool)
+    if row.search:
+        plan = search_best(given, pool, row)
+    else:
+        plan = (run_line if row.line != "none" else run_booked)(given, pool, row)
+    return MoldableSchedule(*_tables(jobs, pool, plan), pool, row, name)
+
+
+def _named(scheduler: str | Scheduler) -> tuple[str, Scheduler]:
+    if isinstance(scheduler, Scheduler):
+        known = [name for name, row in SCHEDULERS.items() if row == scheduler]
+        return (known[0] if known else "own"), scheduler
+    need_option("scheduler", scheduler, tuple(SCHEDULERS))
+    return scheduler, SCHEDULERS[scheduler]
+
+
+def _tables(jobs: pd.DataFrame, pool: NodePool, plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the table of jobs, in their own order, and that of devices."""
+    rows, uses = [], []
+    for booking, start in zip(*plan, strict=True):
+        job, (count, kind, _) = booking.job, booking.option
+        end = start + pool.time(job.cpu, job.gpu, kind, count)
+        label = jobs.index[job.place]
+        wait, turnaround = start - job.arrival, end - job.arrival
+        times = (job.arrival, start, end, booking.predicted, wait, turnaround)
+        rows.append((label, kind, count, *times))
+        devices = ("gpu", "cpu") if kind == "both" else (kind,)
+        uses += [(label, n, d, start, end) for n in booking.nodes for d in devices]
+    columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
+    table = pd.DataFrame(rows, columns=["job", *columns]).set_index("job")
+    given = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]]
+    given = given.assign(requested=jobs["nodes"] if "nodes" in jobs else 1)
+    for name in ("cpu", "gpu"):
+        declared = f"{name}_estimate"
+        given[declared] = jobs[declared if declared in jobs else f"{name}_time"]
+    table.index.name = jobs.index.name
+    return given.join(table), pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
+
+
+@dataclass(frozen=True, eq=False)
+class MoldableSchedule:
+    """Who ran where and when.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        A row per job: app (where given), cpu_time, gpu_time, requested, cpu_estimate,
+        gpu_estimate, type, nodes, arrival, start, end, predicted (finish expected at
+        booking), wait, completion (since arrival).
+    uses : DataFrame
+        Columns job, node, device, start, end: a row per job and device.
+    pool : NodePool
+        The nodes.
+    scheduler : Scheduler
+        What was decided how.
+    name : str
+        Its name.
+    """
+
+    jobs: pd.DataFrame
+    uses: pd.DataFrame
+    pool: NodePool
+    scheduler: Scheduler
+    name: str
+
+    @property
+    def makespan(self) -> float:
+        """Return the time from the first arrival to the last end."""
+        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
+
+    @property
+    def throughput(self) -> float:
+        """Return jobs per unit of time."""
+        return len(self.jobs) / self.makespan
+
+    @property
+    def mean_wait(self) -> float:
+        """Return the mean time from arrival to start."""
+        return float(self.jobs["wait"].mean())
+
+    @property
+    def mean_completion(self) -> float:
+        """Return the mean time from arrival to end."""
+        return float(self.jobs["completion"].mean())
+
+    @property
+    def busy(self) -> pd.Series:
+        """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
+        spans = self.uses["end"] - self.uses["start"]
+        total = spans.groupby(self.uses["device"]).sum().reindex(["gpu", "cpu"], fill_value=0.0)
+        return (total / (self.pool.nodes * self.makespan)).rename("busy")
+
+    def check(self) -> None:
+        """Check the schedule against the model, independently of the scheduler.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first rule that does not hold and a job that breaks it.
+        """
+        for rule, good in self._job_rules():
+            hold(rule, good, list(self.jobs.index))
+        for rule, good, labels in self._use_rules():
+            hold(rule, good, labels)
+        for rule, good in self._line_rules():
+            hold(rule, good)
+
+    def _job_rules(self) -> Iterator[Rule]:
+        jobs, pool, row = self.jobs, self.pool, self.scheduler
+        ways = jobs[["cpu_time", "gpu_time", "type", "nodes"]].to_numpy().tolist()
+        times = np.array([pool.time(*way) for way in ways])
+        yield "a job runs where it has a version", ~np.isnan(times)
+        yield "a job takes its time", together(jobs["start"] + times, jobs["end"])
+        yield "no job starts before it arrives", not_after(jobs["arrival"], jobs["start"])
+        if row.counts == "requested":
+            yield "a job gets the nodes asked for", jobs["nodes"] == jobs["requested"]
+        yield "a job runs on a number of nodes of the pool", jobs["nodes"].isin(pool.counts)
+        if row.types != "any":
+            yield "a job runs on one type", jobs["type"].isin(("cpu", "gpu"))
+        if row.types == "preferred":
+            cpu, gpu = jobs["cpu_estimate"], jobs["gpu_estimate"]
+            faster = np.where((cpu < gpu) | gpu.isna(), "cpu", "gpu")
+            yield "a job runs on the type that its user names", jobs["type"] == faster
+
+    def _use_rules(self) -> Iterator[tuple[str, Any, list[Any]]]:
+        uses, jobs = self.uses, self.jobs
+        mine = uses[["job", "node", "device"]].itertuples(index=False, name=None)
+        wanted = {
+            label: (count, {"cpu", "gpu"} if kind == "both" else {kind})
+            for label, kind, count in zip(jobs.index, jobs["type"], jobs["nodes"], strict=True)
+        }
+        found: dict[Any, list[tuple[int, str]]] = {label: [] for label in wanted}
+        for label, node, device in mine:
+            found.setdefault(label, []).append((node, device))
+        full = [
+            label in wanted and _covers(found[label], *wanted[label], self.pool.nodes)
+            for label in found
+        ]
+        yield "a job holds its devices on distinct nodes of the pool", full, list(found)
+        spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
+        yield "a job holds its devices while it runs", spans.all(axis=1), uses["job"].tolist()
+        line = uses.sort_values(["node", "device", "start", "end"])
+        same = (line[["node", "device"]] == line[["node", "device"]].shift()).all(axis=1)
+        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"])
+        yield "a device serves one job at a time", apart, line["job"].tolist()
+
+    def _line_rules(self) -> Iterator[Rule]:
+        """Nobody waits for nothing; in a line nobody passes the one before."""
+        jobs, row = self.jobs, self.scheduler
+        line = jobs.sort_values("arrival", kind="stable")
+        if row.line != "none":
+            lane = line["type"] if row.line == "class" else pd.Series("all", line.index)
+            for _, mine in line.groupby(lane):
+                start = mine["start"].to_numpy()
+                yield "a line is served in order", not_after(start[:-1], start[1:])
+        instants = np.concatenate([jobs["end"], jobs["arrival"]])
+        prompt = [together(start, instants).any() for start in jobs["start"]]
+        yield "a job starts when it arrives or another ends", prompt
+
+
+def _covers(held: list[tuple[int, str]], count: int, devices: set[str], nodes: int) -> bool:
+    places = {node for node, _ in held}
+    whole = {(node, device) for node in places for device in devices}
+    return (
+        len(places) == count
+        and places <= set(range(nodes))
+        and set(held) == whole
+        and len(held) == len(whole)
+    )

@@ -1,0 +1,348 @@
+"""Jobs on several nodes, each a CPU and a GPU: which type, how many nodes, and when.
+
+Source: paper C, the "second problem" of sections 2 and 7, from V. Ravi, M. Becchi,
+W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cluster of
+CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes,
+what both devices of a node give together, and the flexible schedulers are our reading.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlsim.cpugpu.given import need_columns, need_number, need_option, need_times, need_whole
+from dlsim.errors import InputError
+
+#: What a job can run on, in the order that decides the last tie.
+TYPES = ("gpu", "cpu", "both")
+
+TYPE_RULES = ("preferred", "one", "any")
+COUNT_RULES = ("requested", "any")
+LINES = ("none", "class", "strict")
+ORDERS = ("queue", "longest")
+
+
+@dataclass(frozen=True)
+class NodePool:
+    r"""Equal nodes with a CPU and a GPU each, and what several of them give a job.
+
+    .. math:: t(n) = t(1) / n^{e}, \qquad
+              t_{both}(n) = \Bigl( c \bigl( 1/t_{cpu}(n) + 1/t_{gpu}(n) \bigr) \Bigr)^{-1}
+
+    Parameters
+    ----------
+    nodes : int
+        N.
+    counts : tuple of int
+        Numbers of nodes that a job can use; those beyond N are left out.
+    exponent : float
+        e in 0..1: 1 for a perfect speed-up.
+    both : float
+        c in 0..1: what is left of the joint rate of the CPUs and GPUs of n nodes.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed.
+    """
+
+    nodes: int = 4
+    counts: tuple[int, ...] = (1, 2, 4)
+    exponent: float = 0.9
+    both: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a cluster."""
+        object.__setattr__(self, "nodes", need_whole("nodes", self.nodes, 1, 10_000))
+        if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
+            raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
+        counts = sorted({need_whole("counts", n) for n in self.counts})
+        usable = tuple(n for n in counts if n <= self.nodes)
+        if not usable:
+            raise InputError(
+                f"counts must hold a number of at most {self.nodes} nodes, got {self.counts!r}"
+            )
+        object.__setattr__(self, "counts", usable)
+        need_number("exponent", self.exponent, 0, 1)
+        need_number("both", self.both, 0, 1, positive=True)
+
+    def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
+        """Return how long a job takes.
+
+        Parameters
+        ----------
+        cpu, gpu : float
+            Its times on one node's CPU and GPU; NaN without such a version.
+        kind : {"gpu", "cpu", "both"}
+            What it runs on.
+        count : int
+            On how many nodes.
+
+        Returns
+        -------
+        float
+            The run time; NaN without a version.
+        """
+        one = {"cpu": cpu, "gpu": gpu}
+        alone = one[kind] if kind in one else 1 / (self.both * (1 / cpu + 1 / gpu))
+        return float(alone / count**self.exponent)
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    r"""What a scheduler of problem 2 decides, as data.
+
+    Parameters
+    ----------
+    types : {"preferred", "one", "any"}
+        The type with the smaller time on one node, which the user names; the CPU or the
+        GPU; or both together as well.
+    counts : {"requested", "any"}
+        The number of nodes that the job asks for, or any of the pool's.
+    line : {"none", "class", "strict"}
+        Whether a job is booked on nodes at once, or waits in line for whatever nodes get
+        free first: a line per type, or one for all.
+    weights : tuple of float
+        :math:`\lambda`: the least completion + lambda area / (2N) is chosen, area being
+        nodes times time; of several weights, that with the least makespan of the batch.
+    orders : tuple of {"queue", "longest"}
+        Orders in which a batch is booked; of several, that with the least makespan.
+    search : bool
+        Exhaustive: the least makespan of all schedules, all jobs and times known.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed.
+    """
+
+    types: str = "any"
+    counts: str = "any"
+    line: str = "none"
+    weights: tuple[float, ...] = (0.0,)
+    orders: tuple[str, ...] = ("queue",)
+    search: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no scheduler can do."""
+        need_option("types", self.types, TYPE_RULES)
+        need_option("counts", self.counts, COUNT_RULES)
+        need_option("line", self.line, LINES)
+        for name in ("weights", "orders"):
+            if not isinstance(getattr(self, name), tuple) or not getattr(self, name):
+                raise InputError(f"{name} must be a tuple, not empty; got {getattr(self, name)!r}")
+        for weight in self.weights:
+            need_number("weights", weight)
+        for order in self.orders:
+            need_option("orders", order, ORDERS)
+        if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
+            raise InputError(
+                f"line={self.line!r} needs types='preferred' and counts='requested'; got "
+                f"{self.types!r} and {self.counts!r}: who waits in line chooses nothing"
+            )
+        if not isinstance(self.search, bool):
+            raise InputError(f"search must be True or False, got {self.search!r}")
+
+
+#: TORQUE waits for its type, strictly in line or in a line per type; MCT chooses the type
+#: and keeps the nodes asked for (mct-any: both devices of a node too); the rest also mould.
+SCHEDULERS: dict[str, Scheduler] = {
+    "torque-strict": Scheduler("preferred", "requested", "strict"),
+    "torque": Scheduler("preferred", "requested", "class"),
+    "mct": Scheduler("one", "requested"),
+    "mct-any": Scheduler("any", "requested"),
+    "flexible": Scheduler(),
+    "area": Scheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=ORDERS),
+    "exhaustive": Scheduler(search=True),
+}
+
+
+class Job(NamedTuple):
+    """A row of the table of jobs.
+
+    Attributes
+    ----------
+    place : int
+        Its place in the table.
+    arrival : float
+        When it arrives.
+    cpu, gpu : float
+        Realised times on one node; NaN without such a version.
+    cpu_estimate, gpu_estimate : float
+        Declared times on one node.
+    nodes : int
+        The number of nodes asked for.
+    """
+
+    place: int
+    arrival: float
+    cpu: float
+    gpu: float
+    cpu_estimate: float
+    gpu_estimate: float
+    nodes: int
+
+    @property
+    def preferred(self) -> str:
+        """The type with the smaller declared time, the GPU on a tie."""
+        cpu, gpu = self.cpu_estimate, self.gpu_estimate
+        return "cpu" if np.isnan(gpu) or cpu < gpu else "gpu"
+
+
+class Option(NamedTuple):
+    """A way to run a job.
+
+    Attributes
+    ----------
+    width : int
+        Number of nodes.
+    kind : {"gpu", "cpu", "both"}
+        What it runs on.
+    time : float
+        How long it is expected to run.
+    """
+
+    width: int
+    kind: str
+    time: float
+
+
+def options_of(job: Job, pool: NodePool, scheduler: Scheduler, real: bool = False) -> list[Option]:
+    """List the ways to run a job that a scheduler considers.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    pool : NodePool
+        Where it runs.
+    scheduler : Scheduler
+        What may be chosen.
+    real : bool
+        Whether realised times are used instead of declared ones.
+
+    Returns
+    -------
+    list of Option
+        Fewer nodes first, then in the order of `TYPES`.
+    """
+    cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
+    kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[scheduler.types]
+    counts = (job.nodes,) if scheduler.counts == "requested" else pool.counts
+    found = [Option(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds]
+    return [option for option in found if not np.isnan(option.time)]
+
+
+def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
+    """Read a table of jobs.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        Columns cpu_time and gpu_time on one node (NaN: no such version); optionally
+        arrival (0), nodes (1), cpu_estimate and gpu_estimate (the times themselves), app.
+    pool : NodePool
+        Where they run.
+
+    Returns
+    -------
+    list of Job
+        In the order of the table.
+
+    Raises
+    ------
+    InputError
+        Naming the first row that cannot be used.
+    """
+    need_columns("jobs", jobs, ("cpu_time", "gpu_time"))
+    columns = {
+        name: need_times("jobs", jobs, name, True, True) for name in ("cpu_time", "gpu_time")
+    }
+    none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
+    if none.any():
+        raise InputError(
+            f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
+        )
+    arrival = need_times("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
+    estimates = list(_estimates(jobs, columns))
+    asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
+    nodes = [need_whole(f"nodes of job {i!r}", n) for i, n in zip(jobs.index, asked, strict=True)]
+    for label, count in zip(jobs.index, nodes, strict=True):
+        if count not in pool.counts:
+            raise InputError(
+                f"nodes of job {label!r} must be one of the pool's counts, "
+                f"{', '.join(map(str, pool.counts))}; got {count}"
+            )
+    rows = zip(arrival, *columns.values(), *estimates, strict=True)
+    return [
+        Job(i, float(at), float(cpu), float(gpu), float(cpu_said), float(gpu_said), count)
+        for i, ((at, cpu, gpu, cpu_said, gpu_said), count) in enumerate(
+            zip(rows, nodes, strict=True)
+        )
+    ]
+
+
+def _estimates(jobs: pd.DataFrame, columns: dict[str, Any]) -> Iterator[Any]:
+    for name, times in columns.items():
+        declared = name.replace("_time", "_estimate")
+        if declared not in jobs:
+            yield times
+            continue
+        values = need_times("jobs", jobs, declared, True, True)
+        odd = np.isnan(values) != np.isnan(times)
+        if odd.any():
+            raise InputError(
+                f"jobs: {declared} must be given where {name} is, and only there; not so in row "
+                f"{jobs.index[int(np.argmax(odd))]!r}"
+            )
+        yield values
+
+
+def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
+    """Return a makespan that no schedule can beat, for queues beyond exhaustive search.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        As in `jobs_of`.
+    pool : NodePool, optional
+        Where they run.
+
+    Returns
+    -------
+    float
+        The latest of arrival + least time, and the least device time of all jobs spread
+        over all devices from the first arrival on.
+
+    Raises
+    ------
+    InputError
+        As `jobs_of`.
+    """
+    pool = NodePool() if pool is None else pool
+    rows = jobs_of(jobs, pool)
+    ways = [options_of(job, pool, SCHEDULERS["flexible"], real=True) for job in rows]
+    longest = max(
+        job.arrival + min(way.time for way in own) for job, own in zip(rows, ways, strict=True)
+    )
+    spread = sum(min(device_time(way) for way in own) for own in ways) / (2 * pool.nodes)
+    return max(longest, min(job.arrival for job in rows) + spread)
+
+
+def device_time(option: Option) -> float:
+    """Return the device time that a way to run a job takes.
+
+    Parameters
+    ----------
+    option : Option
+        The way.
+
+    Returns
+    -------
+    float
+        Devices times time; both devices of a node count.
+    """
+    return option.width * option.time * (2 if option.kind == "both" else 1)

@@ -1,0 +1,296 @@
+"""The configuration optimiser: shares that follow what was measured in the round before.
+
+Source: paper C, section 2: "A configuration optimizer is adopted, which will collect the
+running result to dynamically adjust the environment settings and ensure a balanced load.
+As the computation continues, the result will move closer to the ideal curve." Our reading:
+the next share of a device is proportional to its measured rate. The fixed point is equal
+finish, the one-round condition of divisible-load theory (papers M and I).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlsim.cpugpu.given import hold, need_number, need_whole, not_after, together
+from dlsim.errors import InputError
+
+
+class Split(NamedTuple):
+    """Shares of a divisible work and when the last of them ends.
+
+    Attributes
+    ----------
+    shares : list
+        Units of work per device; 0 for a device that would only start after the end.
+    time : float or Fraction
+        The common finish T.
+    """
+
+    shares: list[Any]
+    time: Any
+
+
+def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]:
+    if len(fixed) != len(unit) or not len(unit):
+        raise InputError(
+            f"fixed and unit must have one entry per device; got {len(fixed)} and {len(unit)}"
+        )
+    for a, b in zip(fixed, unit, strict=True):
+        need_number("fixed", a)
+        need_number("unit", b, positive=True)
+    return list(zip(fixed, unit, strict=True))
+
+
+def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
+    r"""Split a work so that all devices that take part finish together.
+
+    .. math:: T = \frac{W + \sum_i a_i / b_i}{\sum_i 1 / b_i}, \qquad x_i = (T - a_i) / b_i
+
+    over the devices with :math:`a_i < T`: the ideal curve of the optimiser.
+
+    Parameters
+    ----------
+    work : float or Fraction
+        W, positive.
+    fixed, unit : sequence of float or Fraction
+        A share x takes device i the time a_i + b_i x.
+
+    Returns
+    -------
+    Split
+        Shares and time; exact on Fractions.
+
+    Raises
+    ------
+    InputError
+        For a work or unit time that is not positive, or lists of different length.
+
+    Examples
+    --------
+    >>> ideal_split(40, [2, 0], [1, 3])
+    Split(shares=[29.5, 10.5], time=31.5)
+    """
+    need_number("work", work, positive=True)
+    devices = _devices(fixed, unit)
+    taken, slope, finish = work, 0, None
+    for a, b in sorted(devices):
+        if finish is not None and a >= finish:
+            break
+        taken, slope = taken + a / b, slope + 1 / b
+        finish = taken / slope
+    shares = [max(finish - a, 0) / b for a, b in devices]
+    return Split(shares, finish)
+
+
+def amdahl_bound(parallel: Any, processors: Any) -> Any:
+    r"""Bound the speed-up of a work of which only a part runs in parallel (Amdahl).
+
+    .. math:: S(p, n) = \frac{1}{1 - p + p / n}
+
+    Paper C, section 3: "increased parallelism will only increase the performance of
+    parallel code sections". It is a work with the start-up 1 - p on every device, split by
+    `ideal_split`: T = 1 - p + p/n.
+
+    Parameters
+    ----------
+    parallel : float or Fraction
+        p, the part of the time on one processor that is spread over all, in 0..1.
+    processors : float
+        n, at least 1; infinity gives the limit 1/(1 - p).
+
+    Returns
+    -------
+    float or Fraction
+        The speed-up; infinite for p = 1 on infinitely many processors.
+
+    Raises
+    ------
+    InputError
+        For a value out of its range.
+
+    Examples
+    --------
+    >>> amdahl_bound(0.5, 4)
+    1.6
+    """
+    need_number("parallel", parallel, 0, 1)
+    need_number("processors", processors, 1, endless=True)
+    rest = 1 - parallel + parallel / processors
+    return 1 / rest if rest else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """The rounds of the optimiser.
+
+    Parameters
+    ----------
+    rounds : DataFrame
+        Columns round, device, share, time (measured): a row per round and device.
+    work : float
+        W of every round.
+    fixed, unit : list of float
+        True times a_i and b_i.
+    damping, noise, least : float
+        As in `adapt_split`.
+    """
+
+    rounds: pd.DataFrame
+    work: Any
+    fixed: list[Any]
+    unit: list[Any]
+    damping: Any
+    noise: float
+    least: Any = 0
+
+    @property
+    def makespans(self) -> pd.Series:
+        """Return the time of each round, that of its slowest device."""
+        return self.rounds.groupby("round")["time"].max().rename("makespan")
+
+    @property
+    def ideal(self) -> Split:
+        """Return the split with equal finish, which no round can beat without noise."""
+        return ideal_split(self.work, self.fixed, self.unit)
+
+    def check(self) -> None:
+        """Check shares, times and the rule of adjustment.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first rule that does not hold.
+        """
+        share = self.rounds.pivot(index="round", columns="device", values="share").astype(float)
+        time = self.rounds.pivot(index="round", columns="device", values="time").astype(float)
+        hold("no share is negative", (share >= 0).all(axis=1), list(share.index))
+        whole = together(share.sum(axis=1), float(self.work))
+        hold("the shares of a round are the whole work", whole, list(share.index))
+        hold("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
+        if not self.noise:
+            true = share * np.array(self.unit, float) + np.array(self.fixed, float)
+            kept = (together(time, true) | (share == 0)).all(axis=1)
+            hold("a share x takes a + b x", kept, list(share.index))
+            best = np.full(len(time), float(self.ideal.time))
+            hold("no round beats equal finish", not_after(best, time.max(axis=1)), list(time.index))
+        rate = (share / time).fillna(0.0)
+        wanted = float(self.work) * rate.div(rate.sum(axis=1), axis=0)
+        moved = float(self.damping) * share + (1 - float(self.damping)) * wanted
+        moved = moved.where(moved >= float(self.least), 0.0)
+        moved = float(self.work) * moved.div(moved.sum(axis=1), axis=0)
+        follows = together(moved.iloc[:-1], share.iloc[1:]).all(axis=1)
+        hold("the next shares follow the measured rates", follows, list(share.index[1:]))
+
+
+def adapt_split(
+    work: Any,
+    fixed: Sequence[Any],
+    unit: Sequence[Any],
+    rounds: int = 10,
+    start: Sequence[Any] | None = None,
+    damping: Any = 0,
+    least: Any = 0,
+    noise: float = 0.0,
+    seed: int = 0,
+) -> Adaptation:
+    r"""Adjust shares round after round to the measured rates :math:`x_i / t_i`.
+
+    .. math:: x_i' = \lambda x_i + (1 - \lambda)\, W \frac{x_i / t_i}{\sum_j x_j / t_j}
+
+    Taken literally (``least=0``) a device whose start-up a_i exceeds the ideal T keeps an
+    ever smaller share and goes on to cost a_i: the rounds then approach max(T, a_i), not T.
+
+    Parameters
+    ----------
+    work : float or Fraction
+        W of every round, positive.
+    fixed, unit : sequence of float or Fraction
+        A share x takes device i the time a_i + b_i x; a share of 0 takes none.
+    rounds : int
+        How many.
+    start : sequence, optional
+        First shares, positive, with sum W; equal by default. A share of 0 would never be
+        measured again.
+    damping : float
+        :math:`\lambda` in [0, 1): how much of the old share is kept.
+    least : float
+        A share below it is given back for good, to the other devices in proportion; at
+        most an equal share.
+    noise : float
+        Coefficient of variation of the log-normal noise (mean 1) of every measured time.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    Adaptation
+        Table of rounds; exact on Fractions where there is no noise.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed.
+
+    Examples
+    --------
+    >>> adapt_split(40, [0, 0], [1, 3], rounds=2).makespans.tolist()
+    [60.0, 30.0]
+    """
+    need_number("work", work, positive=True)
+    need_number("damping", damping, 0, 1)
+    if damping == 1:
+        raise InputError("damping must be below 1, got 1: the shares would never move")
+    devices = _devices(fixed, unit)
+    share = _first_shares(work, len(devices), start)
+    if need_number("least", least) * len(devices) > work:
+        raise InputError(
+            f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
+        )
+    factors = _noise(need_whole("rounds", rounds), len(devices), noise, seed)
+    rows = []
+    for number, factor in enumerate(factors):
+        time = [
+            (a + b * x) * f if x else 0 for (a, b), x, f in zip(devices, share, factor, strict=True)
+        ]
+        rows += [(number, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
+        share = _next_shares(work, share, time, damping, least)
+    table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
+    return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)
+
+
+def _next_shares(work: Any, share: list[Any], time: list[Any], damping: Any, least: Any) -> Any:
+    rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
+    whole = sum(rate)
+    moved = [
+        damping * x + (1 - damping) * (work * r / whole) for x, r in zip(share, rate, strict=True)
+    ]
+    if not least:
+        return moved
+    kept = [x if x >= least else 0 for x in moved]
+    return [work * x / sum(kept) for x in kept]
+
+
+def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[Any]:
+    if start is None:
+        return [work / count for _ in range(count)]
+    for x in start:
+        need_number("start", x, positive=True)
+    if len(start) != count or not together(float(sum(start)), float(work)):
+        raise InputError(
+            f"start must hold {count} positive shares with sum {work}; got {list(start)!r}"
+        )
+    return list(start)
+
+
+def _noise(rounds: int, count: int, noise: float, seed: int) -> Any:
+    """Return a factor per round and device: log-normal, mean 1; all 1 without noise."""
+    if not need_number("noise", noise):
+        return [[1] * count] * rounds
+    variance = np.log1p(noise * noise)
+    source = np.random.default_rng(np.random.SeedSequence(need_whole("seed", seed, 0, 2**63)))
+    normal = source.standard_normal((rounds, count))
+    return np.exp(np.sqrt(variance) * normal - variance / 2).tolist()

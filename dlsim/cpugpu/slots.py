@@ -1,0 +1,244 @@
+"""Hadoop's own schedulers: FIFO, fair, capacity, on slots that are all alike.
+
+Source: paper C, the abstract and section 4: "By default, Hadoop supports some fairly simple
+scheduling policies e.g. FIFO, fair scheduling, or capacity scheduling"; how these share is
+Hadoop's documentation.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.cpugpu.given import (
+    hold,
+    near,
+    need_columns,
+    need_number,
+    need_option,
+    need_times,
+    need_whole,
+    not_after,
+    together,
+)
+
+
+class Waiting(NamedTuple):
+    """A job with tasks that wait, as a slot scheduler sees it.
+
+    Attributes
+    ----------
+    place : int
+        Its place in the order of arrival.
+    queue : object
+        Its queue.
+    running, in_queue : int
+        Tasks that run, of the job and of its queue.
+    weight, share : float
+        The job's weight, and its queue's share of the slots.
+    """
+
+    place: int
+    queue: Any
+    running: int
+    in_queue: int
+    weight: float
+    share: float
+
+
+#: Whose task a free slot takes: the least key. FIFO: the first to arrive. Fair: the job with
+#: the fewest running tasks per weight. Capacity: the queue with the fewest per share, in it
+#: the first to arrive; what a queue leaves unused the others take.
+SLOT_SCHEDULERS: dict[str, Callable[[Waiting], Any]] = {
+    "fifo": lambda job: job.place,
+    "fair": lambda job: (job.running / job.weight, job.place),
+    "capacity": lambda job: (job.in_queue / job.share, job.place),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SlotSchedule:
+    """Who had which slot when.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        The jobs given, with start and end.
+    tasks : DataFrame
+        Columns job, task, slot, start, end, in order of their starts.
+    slots : int
+        Number of slots.
+    scheduler : str
+        A name of `SLOT_SCHEDULERS`.
+    """
+
+    jobs: pd.DataFrame
+    tasks: pd.DataFrame
+    slots: int
+    scheduler: str
+
+    @property
+    def makespan(self) -> float:
+        """Time from the first arrival to the last end."""
+        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
+
+    def check(self) -> None:
+        """Check the schedule against the model.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first rule that does not hold.
+        """
+        jobs, tasks = self.jobs, self.tasks
+        labels = tasks["job"].tolist()
+        count = tasks.groupby("job").size().reindex(jobs.index, fill_value=0)
+        hold("every task of a job runs once", count == jobs["tasks"], list(jobs.index))
+        hold("no task runs twice", ~tasks.duplicated(["job", "task"]), labels)
+        hold("a slot is one of those there are", tasks["slot"].between(0, self.slots - 1), labels)
+        given = jobs.loc[tasks["job"]]
+        took = together(tasks["start"].to_numpy() + given["task_time"].to_numpy(), tasks["end"])
+        hold("a task takes its time", took, labels)
+        early = not_after(given["arrival"].to_numpy(), tasks["start"])
+        hold("no task starts before its job arrives", early, labels)
+        line = tasks.sort_values(["slot", "start", "end"])
+        for _, mine in line.groupby("slot"):
+            ends, starts = mine["end"].to_numpy()[:-1], mine["start"].to_numpy()[1:]
+            hold(
+                "a slot runs one task at a time", not_after(ends, starts), mine["job"].tolist()[1:]
+            )
+        self._check_turns()
+        last = tasks.groupby("job")["end"].max().reindex(jobs.index)
+        hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
+
+    def _check_turns(self) -> None:
+        """Replay: no slot idles while a task waits, and each start is the scheduler's choice."""
+        key = SLOT_SCHEDULERS[self.scheduler]
+        rows: list[Any] = list(self.tasks.itertuples(index=False))
+        line = self.jobs.sort_values("arrival", kind="stable").to_dict("index")
+        waits: list[bool] = []
+        for i, row in enumerate(rows):
+            before = rows[:i]
+            jobs = _waiting_at(line, before, row.start)
+            least = min(jobs, key=lambda label: key(jobs[label]), default=None)
+            hold(f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job])
+            since = [line[row.job]["arrival"], *(one.end for one in before)]
+            waits.append(any(near(row.start, instant) for instant in since))
+        hold("a task starts when its job arrives or a slot is free", waits)
+        order = [row.start for row in rows]
+        hold("tasks are listed by their starts", all(a <= b for a, b in pairwise(order)))
+
+
+def _waiting_at(
+    line: dict[Any, dict[Any, Any]], before: list[Any], now: float
+) -> dict[Any, Waiting]:
+    """Return the jobs with tasks left, when some have started; `line` is by arrival."""
+    running = [row.job for row in before if row.end > now and not near(row.end, now)]
+    started = Counter(row.job for row in before)
+    found = {}
+    for place, (label, row) in enumerate(line.items()):
+        if row["tasks"] > started[label] and not_after(row["arrival"], now):
+            beside = sum(line[other]["queue"] == row["queue"] for other in running)
+            own = running.count(label)
+            found[label] = Waiting(place, row["queue"], own, beside, row["weight"], row["share"])
+    return found
+
+
+def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSchedule:
+    """Run the tasks of several jobs on slots, without preemption.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        Column tasks (how many); optionally arrival (0), task_time (1), queue ("default"),
+        share (the queue's part of the slots; 1) and weight (of the job; 1).
+    slots : int
+        Tasks that run at once.
+    scheduler : {"fifo", "fair", "capacity"}
+        Whose task a free slot takes; ties go to the job that arrived first.
+
+    Returns
+    -------
+    SlotSchedule
+        Tables; its `check` replays every choice.
+
+    Raises
+    ------
+    InputError
+        For a row that cannot be used, or a queue with two shares.
+
+    Examples
+    --------
+    >>> jobs = pd.DataFrame({"tasks": [8, 4, 4]}, index=["A", "B", "C"])
+    >>> run_slots(jobs, 4, "fair").jobs["end"].tolist()
+    [4.0, 4.0, 4.0]
+    """
+    need_option("scheduler", scheduler, tuple(SLOT_SCHEDULERS))
+    need_whole("slots", slots, 1, 10_000)
+    table = _job_table(jobs)
+    tasks = pd.DataFrame(
+        _serve(table, slots, SLOT_SCHEDULERS[scheduler]),
+        columns=["job", "task", "slot", "start", "end"],
+    )
+    spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
+    return SlotSchedule(table.join(spans), tasks, slots, scheduler)
+
+
+def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
+    need_columns("jobs", jobs, ("tasks",))
+    defaults: dict[str, Any] = {
+        "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
+    }  # fmt: skip
+    table = jobs.assign(**{k: v for k, v in defaults.items() if k not in jobs})
+    for label, count in table["tasks"].items():
+        need_whole(f"tasks of job {label!r}", count, 1, 10**6)
+    for name in ("arrival", "task_time", "share", "weight"):
+        table[name] = need_times("jobs", table, name, positive=name != "arrival")
+    for queue, own in table.groupby("queue")["share"]:
+        need_number(f"share of queue {queue!r}", own.max(), own.min(), own.min())
+    return table[["tasks", *defaults]]
+
+
+def _serve(table: pd.DataFrame, slots: int, key: Callable[[Waiting], Any]) -> list[tuple[Any, ...]]:
+    line = table.sort_values("arrival", kind="stable")
+    labels, rows = list(line.index), line.to_dict("records")
+    coming = list(range(len(rows)))[::-1]
+    waiting: list[int] = []
+    started, running = [0] * len(rows), [0] * len(rows)
+    free = list(range(slots))
+    busy: list[tuple[float, int, int]] = []
+    found = []
+    while coming or waiting or busy:
+        now = _next_instant(busy, rows[coming[-1]]["arrival"] if coming else None)
+        while busy and (busy[0][0] <= now or near(busy[0][0], now)):
+            _, slot, j = heapq.heappop(busy)
+            running[j] -= 1
+            heapq.heappush(free, slot)
+        while coming and (
+            rows[coming[-1]]["arrival"] <= now or near(rows[coming[-1]]["arrival"], now)
+        ):
+            waiting.append(coming.pop())
+        while free and waiting:
+            j = min(waiting, key=lambda i: key(_as_seen(i, rows, running)))
+            slot, end = heapq.heappop(free), now + rows[j]["task_time"]
+            found.append((labels[j], started[j], slot, now, end))
+            heapq.heappush(busy, (end, slot, j))
+            started[j], running[j] = started[j] + 1, running[j] + 1
+            if started[j] == rows[j]["tasks"]:
+                waiting.remove(j)
+    return found
+
+
+def _next_instant(busy: list[tuple[float, int, int]], arrival: float | None) -> float:
+    instants = [busy[0][0]] if busy else []
+    return min(instants + ([] if arrival is None else [arrival]))
+
+
+def _as_seen(j: int, rows: list[dict[Any, Any]], running: list[int]) -> Waiting:
+    row = rows[j]
+    mine = sum(n for n, other in zip(running, rows, strict=True) if other["queue"] == row["queue"])
+    return Waiting(j, row["queue"], running[j], mine, row["weight"], row["share"])

@@ -1,0 +1,305 @@
+"""Where jobs come from: named mixes of applications, noise, CSV tables of measured times.
+
+No table of the run times behind paper C or its sources is public; the mixes are laws that
+match what is published of them, and a CSV of measured times takes their place.
+"""
+
+import math
+import operator
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.random import Generator, SeedSequence
+from numpy.typing import NDArray
+
+from dlsim import files
+from dlsim.cpugpu.given import need_columns, need_number, need_option, need_times, need_whole
+from dlsim.cpugpu.history import History
+from dlsim.errors import InputError
+
+Floats = NDArray[np.float64]
+Seed = int | SeedSequence
+
+#: CPU time of an application without noise, seconds: log-uniform between these.
+BASE = (2.0, 60.0)
+#: Purposes of random numbers; each has a stream of its own.
+PURPOSES = ("applications", "single", "choice", "noise", "outliers", "declared", "arrivals")
+#: Most applications and most jobs of one draw.
+MOST = 10_000_000
+
+
+def _streams(seed: Seed) -> dict[str, Generator]:
+    """Return one generator per purpose, the same for the same seed."""
+    if not isinstance(seed, SeedSequence):
+        try:
+            seed = SeedSequence(operator.index(seed))
+        except (TypeError, ValueError):
+            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}") from None
+    return {
+        name: np.random.default_rng(
+            SeedSequence(
+                seed.entropy, spawn_key=(*seed.spawn_key, number), pool_size=seed.pool_size
+            )
+        )
+        for number, name in enumerate(PURPOSES)
+    }
+
+
+def _log_uniform(stream: Generator, low: float, high: float, size: int) -> Floats:
+    return np.asarray(np.exp(math.log(low) + math.log(high / low) * stream.random(size)))
+
+
+def _lee(stream: Generator, size: int) -> Floats:
+    logs = math.log(2.5) - 0.25 + math.sqrt(0.5) * stream.standard_normal(size)
+    return np.asarray(np.clip(np.exp(logs), 0.5, 15.0))
+
+
+def _transfer(stream: Generator, size: int) -> Floats:
+    return _log_uniform(stream, 2.0, 50.0, size) / _log_uniform(stream, 1.0, 20.0, size)
+
+
+def _between(low: float, high: float) -> Callable[[Generator, int], Floats]:
+    return lambda stream, size: _log_uniform(stream, low, high, size)
+
+
+#: How much faster the GPU is (CPU time over GPU time), by mix. ``lee``: log-normal with
+#: mean 2.5, clipped to .5-15 (mean of V. Lee et al., ISCA 2010, [3] of paper C);
+#: ``transfer``: a kernel gain of 2-50 over a factor of 1-20 for the copies (C. Gregg,
+#: K. Hazelwood, ISPASS 2011), both log-uniform; the rest log-uniform.
+MIXES: dict[str, Callable[[Generator, int], Floats]] = {
+    "lee": _lee,
+    "transfer": _transfer,
+    "wide": _between(0.5, 50.0),
+    "gpuheavy": _between(5.0, 50.0),
+    "balanced": _between(1 / 3, 3.0),
+}
+
+
+def applications(
+    mix: str = "lee", count: int = 12, seed: Seed = 0, single: float = 0.0
+) -> pd.DataFrame:
+    """Draw applications of a named mix: run time on either class, without noise.
+
+    Parameters
+    ----------
+    mix : str
+        A name of `MIXES`: the law of CPU time over GPU time. CPU times are log-uniform
+        over `BASE`.
+    count : int
+        How many applications.
+    seed : int or SeedSequence
+        Root of the random numbers.
+    single : float
+        Part of the applications that lose one of their two versions, drawn at random.
+
+    Returns
+    -------
+    DataFrame
+        Columns cpu_time, gpu_time (seconds, NaN: no version); index ``app``: a00, a01, ...
+
+    Raises
+    ------
+    InputError
+        For an unknown mix or a number out of range.
+    """
+    need_option("mix", mix, tuple(MIXES))
+    count = need_whole("count", count, 1, MOST)
+    need_number("single", single, most=1.0)
+    streams = _streams(seed)
+    cpu = _log_uniform(streams["applications"], *BASE, count)
+    gpu = cpu / MIXES[mix](streams["applications"], count)
+    chance, side = streams["single"].random((2, count))
+    cpu = np.where((chance < single) & (side < 0.5), np.nan, cpu)
+    gpu = np.where((chance < single) & (side >= 0.5), np.nan, gpu)
+    names = pd.Index([f"a{i:02d}" for i in range(count)], name="app")
+    return pd.DataFrame({"cpu_time": cpu, "gpu_time": gpu}, index=names)
+
+
+def draw(
+    table: pd.DataFrame,
+    jobs: int = 24,
+    seed: Seed = 0,
+    cv: float = 0.1,
+    outliers: float = 0.02,
+    factor: float = 5.0,
+    error: float = 0.0,
+    batches: int = 1,
+    interval: float = 0.0,
+) -> pd.DataFrame:
+    r"""Draw jobs: applications chosen uniformly, noise on every run, batches that arrive.
+
+    A run takes its application's time times a log-normal factor of mean 1 and
+    coefficient of variation `cv`, and times `factor` with probability `outliers`; both
+    are drawn for each job and class, so that every policy meets the same noise.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `applications`, `from_csv` or `measured`.
+    jobs : int
+        Jobs of each batch.
+    seed : int or SeedSequence
+        Root of the random numbers.
+    cv, outliers, factor : float
+        Noise of the realised times.
+    error : float
+        Declared times are wrong by a factor drawn uniformly from 1 - error .. 1 + error.
+    batches : int
+        Number of batches.
+    interval : float
+        Mean of the exponential times between batches; the first arrives at 0.
+
+    Returns
+    -------
+    DataFrame
+        Columns app, arrival, cpu_time, gpu_time (realised), cpu_estimate, gpu_estimate
+        (declared) and batch; index ``job``.
+
+    Raises
+    ------
+    InputError
+        For a table or a number that cannot be used.
+    """
+    need_columns("applications", table, ("cpu_time", "gpu_time"))
+    jobs, batches = need_whole("jobs", jobs, 1, MOST), need_whole("batches", batches, 1, MOST)
+    for name, value, most in (
+        ("cv", cv, 10.0), ("outliers", outliers, 1.0), ("interval", interval, math.inf),
+    ):  # fmt: skip
+        need_number(name, value, most=most)
+    need_number("factor", factor, positive=True)
+    need_number("error", error, most=0.999)
+    n, streams = jobs * batches, _streams(seed)
+    chosen = streams["choice"].integers(len(table), size=n)
+    gaps = interval * streams["arrivals"].standard_exponential(batches)
+    arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
+    columns: dict[str, Any] = {"app": table.index.to_numpy()[chosen], "arrival": arrival}
+    true = {
+        c: need_times("applications", table, f"{c}_time", positive=True, absent=True)[chosen]
+        for c in ("cpu", "gpu")
+    }
+    variance = math.log1p(cv * cv)
+    for cls, time in true.items():
+        noise = np.exp(math.sqrt(variance) * streams["noise"].standard_normal(n) - variance / 2)
+        spike = np.where(streams["outliers"].random(n) < outliers, factor, 1.0)
+        columns[f"{cls}_time"] = time * noise * spike
+    for cls, time in true.items():
+        wrong = 1.0 + error * (2.0 * streams["declared"].random(n) - 1.0)
+        columns[f"{cls}_estimate"] = time * wrong
+    columns["batch"] = np.repeat(np.arange(batches), jobs)
+    return pd.DataFrame(columns, index=pd.RangeIndex(n, name="job"))
+
+
+def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
+    """Return one job per name, in that order, at time 0 and without noise.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `applications`, `from_csv` or `measured`.
+    apps : list of str
+        Names of applications.
+
+    Returns
+    -------
+    DataFrame
+        Columns app, arrival, cpu_time, gpu_time; index ``job``.
+
+    Raises
+    ------
+    InputError
+        For an application that is not in the table.
+    """
+    need_columns("applications", table, ("cpu_time", "gpu_time"))
+    for app in apps:
+        if app not in table.index:
+            known = ", ".join(map(str, table.index))
+            raise InputError(f"unknown application {app!r}; the table has {known}")
+    times = table.loc[apps, ["cpu_time", "gpu_time"]].reset_index(drop=True)
+    times.insert(0, "app", apps)
+    times.insert(1, "arrival", 0.0)
+    return times.rename_axis("job")
+
+
+def from_csv(path: files.StrPath) -> pd.DataFrame:
+    """Read measured applications from a CSV file with columns app, cpu_time, gpu_time.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip; seconds; an empty field: no version for that class.
+
+    Returns
+    -------
+    DataFrame
+        As of `applications`; further columns are kept.
+
+    Raises
+    ------
+    InputError
+        For a time that is not positive, an application without any version or named
+        twice, no application at all, or a broken file.
+    """
+    where = os.fspath(path)
+    table = files.read_csv(path, {"app": "text"}, unique="app")
+    for name in ("cpu_time", "gpu_time"):
+        if name not in table:
+            raise InputError(f"{where}, line 1, field {name}: no such column")
+    if table.empty:
+        raise InputError(f"{where}: holds no application; give one line per application")
+    table = table.set_index("app")
+    for name in ("cpu_time", "gpu_time"):
+        text = table[name].where(table[name].astype(str).str.strip() != "")
+        table[name] = need_times(where, table.assign(**{name: text}), name, True, True)
+    empty = table[["cpu_time", "gpu_time"]].isna().all(axis=1)
+    if empty.any():
+        raise InputError(f"{where}: application {empty.idxmax()!r} has no version; give a time")
+    return table
+
+
+def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
+    """Write applications so that `from_csv` reads them back exactly.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `applications`, `from_csv` or `measured`.
+    path : path
+        Where to.
+
+    Raises
+    ------
+    InputError, StudyError
+        For a place that cannot be written to, or a full disk.
+    """
+    need_columns("applications", table, ("cpu_time", "gpu_time"))
+    files.write_csv(path, table.rename_axis("app"))
+
+
+def measured(history: History) -> pd.DataFrame:
+    """Return the applications of a history, by their mean measured times.
+
+    Parameters
+    ----------
+    history : History
+        Of a simulation or of a live run.
+
+    Returns
+    -------
+    DataFrame
+        As of `applications`; NaN where nothing was measured.
+
+    Raises
+    ------
+    InputError
+        For a history without any measured run.
+    """
+    table = history.table()
+    table = table[table["count"] > 0]
+    if table.empty:
+        raise InputError("the history holds no measured run; run or calibrate first")
+    wide = table.pivot(index="app", columns="class", values="mean")
+    wide = wide.reindex(columns=["cpu", "gpu"]).add_suffix("_time")
+    return wide.rename_axis(columns=None)

@@ -1,0 +1,391 @@
+"""Paper C's study: its measures against direct simulation and hand cases, its pictures."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim import cpugpu
+from dlsim.cpugpu import POLICIES, History, Machine, Reading, simulate, workload
+from dlsim.cpugpu.mapdata import words_of
+from dlsim.cpugpu.optimiser import ideal_split
+from dlsim.cpugpu.outofcore import Cut
+from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.slots import run_slots
+from dlsim.errors import InputError
+from dlsim.papers import cpu_gpu as cg
+from dlsim.papers.cpu_gpu import claims, diagrams, figures, runs, session, systems
+from dlsim.papers.cpu_gpu.study import SCALES, alternatives
+from dlsim.study.claims import load_claims
+from dlsim.study.execution import run_notebook
+from dlsim.study.style import STYLES
+
+KEY = "cpu-gpu"
+MIXES = ("lee", "gpuheavy")
+SMALL = {"mixes": MIXES, "queue": 8, "batches": 3, "apps": 5, "jobs": 1}
+SETTING = runs.Setting(1, 1, 5, 8, 3, 0.1, 0.02, 5.0)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        small = SCALES["quick"]._replace(draws=5, words=300, reading_runs=2)
+        patch.setitem(SCALES, "quick", small)
+        study = cg.Study(runs=3, out=str(tmp_path_factory.mktemp("cpu-gpu")), **SMALL)
+        assert study.size.words == 300  # cached from here on
+    return study
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def key(replicate=0, seed=0):
+    return np.random.SeedSequence(seed, spawn_key=(replicate,))
+
+
+def batches(mix, replicate):
+    """The jobs of a replicate, drawn without sweep or cells."""
+    table = workload.applications(mix, 5, key(replicate))
+    drawn = workload.draw(table, 8, key(replicate), 0.1, 0.02, 5.0, batches=3)
+    return table, [part for _, part in drawn.groupby("batch")]
+
+
+def direct(mix, replicate, policy):
+    """The schedules of a replicate, one batch after another."""
+    known, schedules = None, []
+    for part in batches(mix, replicate)[1]:
+        schedules.append(simulate(part, Machine(1, 1), policy, known))
+        known = schedules[-1].history
+    return schedules
+
+
+# ----------------------------------------------------------------------- drawings
+
+
+def test_figure_3_counts_words_as_by_hand():
+    steps = diagrams.flow_of()
+    found = sorted(line for box in steps["reduce"] for line in box.split("\n"))
+    assert found == ["dog 1", "fox 2", "quick 1", "the 3"]
+    assert steps["split"] == ["the quick", "fox the dog", "the fox"]
+    pairs = [line for box in steps["partition, sort"] for line in box.split("\n")]
+    assert Counter(pairs) == {"the 1": 3, "fox 1": 2, "dog 1": 1, "quick 1": 1}
+    for box in steps["partition, sort"]:
+        assert box.split("\n") == sorted(box.split("\n"))
+
+
+def test_hadoop_schedulers_end_as_by_hand():
+    # specification of paper C, section 10, case 10
+    ends = {name: run_slots(diagrams.HADOOP, 4, name).jobs["end"].tolist()
+            for name in ("fifo", "fair", "capacity")}  # fmt: skip
+    assert ends == {"fifo": [2, 3, 4], "fair": [4, 4, 4], "capacity": [3, 4, 2]}
+
+
+def test_torque_is_the_preferred_device_on_one_machine():
+    assert POLICIES["torque"] == POLICIES["preferred"]
+    assert set(runs.ONLINE) <= set(POLICIES) & set(STYLES)
+
+
+# ----------------------------------------------------------------------- cells
+
+
+@pytest.mark.parametrize("policy", ["history", "rsc", "preferred"])
+def test_batches_are_those_of_direct_simulation(study, policy):
+    main = study.evidence.main
+    for mix, replicate in itertools.product(MIXES, (0, 2)):
+        rows = main[
+            (main["mix"] == mix) & (main["replicate"] == replicate) & (main["policy"] == policy)
+        ]
+        found = [s.makespan for s in direct(mix, replicate, policy)]
+        assert rows["makespan"].tolist() == pytest.approx(found)
+
+
+def test_explorations_are_counted(study):
+    for mix, replicate in itertools.product(MIXES, range(3)):
+        table, _ = batches(mix, replicate)
+        slow, late = Counter(), 0
+        for s in direct(mix, replicate, "history"):
+            for job in s.jobs.itertuples():
+                kind = job.device[:3]
+                other = "cpu" if kind == "gpu" else "gpu"
+                times = table.loc[job.app]
+                if job.rule in ("R2", "R2*") and times[f"{kind}_time"] > times[f"{other}_time"]:
+                    slow[job.app] += 1
+            for _, jobs in s.jobs.groupby("device"):
+                starts = jobs["start"].tolist()
+                late += sum(any(b < a for a in starts[:i]) for i, b in enumerate(starts))
+        frame = study.evidence.explored
+        row = frame[(frame["mix"] == mix) & (frame["replicate"] == replicate)].iloc[0]
+        assert row["times"] == max(slow.values(), default=0)
+        assert row["late"] == late == 0
+        assert 0 <= row["penalty"] <= 1
+
+
+def test_unfair_jobs_are_counted():
+    rows = pd.DataFrame(
+        runs.fairness("lee", 0.1, setting=SETTING, switches={}, seed=key()),
+    ).set_index(["fair", "above"])
+    schedules = direct("lee", 0, "history")
+    for fair in runs.FAIR:
+        judged = pd.concat([s.fairness(fair).jobs for s in schedules])
+        assert rows.loc[(fair, 0.0), "share"] == pytest.approx(judged["late"].mean())
+        alone = judged["late"] & (judged["excuse"] == "")
+        assert rows.loc[(fair, 0.0), "unexcused"] == pytest.approx(alone.mean())
+        assert (rows.loc[fair, "share"].diff().dropna() <= 1e-12).all()
+
+
+def test_exact_history_without_noise_is_fair_in_the_first_sense():
+    # property P2 of the specification
+    table = workload.applications("wide", 6, 3)
+    jobs = workload.draw(table, 30, 3, cv=0.0, outliers=0.0)
+    s = simulate(jobs, Machine(1, 1), "history", History.exact(table))
+    assert s.fairness("local").is_fair
+
+
+def test_right_first_samples_do_no_harm():
+    rows = runs.poison("lee", 1.0, setting=SETTING, switches={}, seed=key())
+    table, _ = batches("lee", 0)
+    parts = runs.batches_of(table, SETTING, key(), outliers=0.0)
+    found = list(runs.follow(parts, SETTING, "history", Reading(), History.exact(table)))
+    assert [row["makespan"] for row in rows] == pytest.approx([s.makespan for s in found])
+    worse = runs.poison("lee", 100.0, setting=SETTING, switches={}, seed=key())
+    assert sum(row["makespan"] for row in worse) > sum(row["makespan"] for row in rows)
+
+
+def test_nobody_beats_the_exhaustive_schedule(study):
+    assert (study.ideal[["makespan", "completion"]] >= -1e-12).all().all()
+
+
+def test_a_cold_batch_of_equal_speed_ups_has_no_slower_surprise():
+    rows = runs.break_even(
+        0.0, 4, policies=("history", "gpu-only"), setting=SETTING, switches={}, seed=key()
+    )
+    assert [row["policy"] for row in rows] == ["history", "gpu-only"]
+    assert rows[0]["makespan"] < rows[1]["makespan"]  # two devices, the slower half as fast
+
+
+# ----------------------------------------------------------------------- systems
+
+
+def test_pipelines_follow_the_closed_forms():
+    # specification, P4: C = 24 chunks of (2, 2, 2): S = 6, X = 2
+    rows = pd.DataFrame(systems.pipeline("balanced", chunks=24, cv=0.0, seed=key()))
+    two = rows[rows["engines"] == 2].set_index("streams")["makespan"]
+    assert two[1] == pytest.approx(24 * 6)
+    assert two[2] == pytest.approx(11 * 6 + 6 + 2)
+    assert two[3] == two[4] == pytest.approx(6 + 23 * 2)
+    assert rows["use"].tolist() == pytest.approx((48 / rows["makespan"]).tolist())
+
+
+def test_the_scheduled_order_loses_nothing(study):
+    rows = study.issued[study.issued["order"] == "scheduled"]
+    assert rows["slowdown"].tolist() == pytest.approx([1.0] * len(rows))
+
+
+def test_an_outsider_keeps_the_optimiser_from_its_ideal():
+    # the rounds approach max(T, a): by hand from the shares' fixed point
+    rows = systems.adapt("an outsider", devices=3, rounds=60, seed=key(1))
+    source = np.random.default_rng(key(1))
+    unit = np.exp(source.uniform(np.log(0.5), np.log(5), 3))
+    ideal = 100 / (1 / unit).sum()
+    fixed = 0.3 * ideal * source.random(3)
+    fixed[-1] = 3 * ideal
+    time = ideal_split(100.0, fixed.tolist(), unit.tolist()).time
+    assert rows[-1]["excess"] == pytest.approx(fixed[-1] / time - 1, rel=1e-3)
+    assert systems.adapt("no start-up", devices=3, rounds=3, seed=key(1))[-1]["excess"] < 1e-9
+
+
+def test_memory_is_never_exceeded_and_modes_follow_the_sizes():
+    table = systems.memory().set_index("size")
+    # 1.25 units for each unit of input: in core up to 0.8, in the host up to 6.4
+    assert table["mode"].tolist() == ["in-core"] * 2 + ["out-of-core"] * 3 + ["disk"] * 3
+    assert (table[["gpu", "host"]] <= 1).all().all()
+    assert table["mapped"].tolist() == pytest.approx([1.0] * len(table))
+
+
+def test_peaks_count_chunks_that_are_there_at_once():
+    chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
+    for streams, most in ((1, 1), (2, 2), (3, 2)):
+        t = run_chunks(chunks, Gpu(streams))
+        peaks = systems.peaks(Cut(chunks, "out-of-core", 0, 4.0), t, 0.5)
+        assert peaks == {"gpu": most * 6.0, "host": 5 * 6.0}
+
+
+def test_words_are_counted_from_the_text_given():
+    text = "a b a c " * 40
+    fixed = {"words": 10, "text": text, "policy": "history", "seed": key()}
+    (own,) = systems.count_words("both", 2, 3, **fixed)
+    assert own["throughput"] * own["makespan"] == pytest.approx(len(text) / 1000)
+    drawn = words_of(systems.zipf_text(2000, 1))
+    assert len(drawn) == 2000
+    (_, first), (_, second) = Counter(drawn).most_common(2)
+    assert 1.3 < first / second < 3  # 1/1 against 1/2
+
+
+# ----------------------------------------------------------------------- measures
+
+
+def batch_frame(values):
+    """mix, replicate, policy, batch, makespan from {policy: batches}, the same twice."""
+    return pd.DataFrame(
+        [("m", r, policy, b, x) for r in (0, 1) for policy, own in values.items()
+         for b, x in enumerate(own)],
+        columns=["mix", "replicate", "policy", "batch", "makespan"],
+    )  # fmt: skip
+
+
+def test_savings_and_learning_by_hand():
+    frame = batch_frame({"history": [30, 10, 11, 9], "mct": [10] * 4, "gpu-only": [25] * 4})
+    none = pd.DataFrame()
+    e = claims.Evidence(frame, none, none, none)
+    assert claims.less_than_gpu_only(e)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
+    row = claims.improves(e).iloc[0]
+    assert row["estimate"] == pytest.approx(3 - (1.1 + 0.9) / 2)
+    assert row["point"] == "mix m"
+
+
+def test_break_even_needs_to_stay():
+    assert figures._first_stay(pd.Series([False, True, False, True, True])) == "4"
+    assert figures._first_stay(pd.Series([True, True])) == "1"
+    assert figures._first_stay(pd.Series([True, False])) == "never"
+
+
+def test_gain_is_over_the_best_rival_in_the_best_mix():
+    rows = [
+        (mix, 0.0, r, name, x)
+        for r in (0, 1)
+        for mix, times in (
+            ("a", {"torque-strict": 30, "torque": 20, "mct": 12, "flexible": 10, "area": 8}),
+            ("b", {"torque-strict": 30, "torque": 11, "mct": 12, "flexible": 10, "area": 10}),
+        )
+        for name, x in times.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["mix", "error", "replicate", "scheduler", "makespan"])
+    none = pd.DataFrame()
+    e = claims.Evidence(none, none, none, none, moulded=frame)
+    table = claims.throughput_gain(e).set_index("scheduler")
+    assert table["estimate"].to_dict() == pytest.approx({"flexible": 0.2, "area": 0.5})
+    assert table["mix"].tolist() == ["a", "a"]
+
+
+def test_wrong_samples_are_compared_with_right_ones(study):
+    table = claims.excess_of_poison(study.evidence.poisoned)
+    assert set(table["wrong"]) == {5.0, 20.0, 100.0}
+    frame = study.evidence.poisoned.set_index(["mix", "wrong", "replicate", "batch"])["makespan"]
+    row = table.iloc[-1]
+    place = (row["mix"], row["replicate"], row["batch"])
+    wrong, right = (frame[(place[0], x, *place[1:])] for x in (row["wrong"], 1.0))
+    assert row["excess"] == pytest.approx(wrong / right - 1)
+
+
+def test_the_cost_of_errors_has_the_right_sign(study):
+    table = claims.tolerates_errors(study.evidence).set_index(["policy", "mix"])
+    sums = {
+        error: frame[(frame["policy"] == "rsc") & (frame["mix"] == "lee")]["makespan"].sum()
+        for error, frame in ((0.0, study.evidence.main), (0.2, study.evidence.wrong))
+    }
+    assert table.loc[("rsc", "lee"), "estimate"] == pytest.approx(sums[0.2] / sums[0.0] - 1)
+
+
+def test_every_claim_has_a_measure_and_a_verdict(study):
+    listed = load_claims(KEY)
+    assert all(hasattr(claims, claim.measure) for claim in listed)
+    assert all(claim.measure != "measured" for claim in listed)
+    numbers = {claim.id.removeprefix(f"{KEY}-").rstrip("ab") for claim in listed}
+    assert numbers == {str(number) for number in range(1, 19)}
+    words = {v.claim.id.removeprefix(f"{KEY}-"): v.word for v in study.verdicts}
+    assert "cannot be checked" not in words.values()
+    assert words["17"] == words["16"] == words["5"] == "holds"
+    quoted = {claim.id for claim in listed if claim.whose == "quoted"}
+    assert quoted == {f"{KEY}-{number}" for number in ("2a", "2b", "8", "9", "10b")}
+
+
+# ----------------------------------------------------------------------- readings, input
+
+
+def test_the_heat_map_begins_with_the_scorecard(study):
+    table = study.by_reading
+    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
+    assert table["default"].to_dict() == {name: own[name] for name in table.index}
+    assert table.shape == (len(claims.BY_READING), len(alternatives()))
+
+
+@pytest.mark.parametrize("switches", alternatives()[1:], ids=lambda s: ",".join(s.values()))
+def test_every_switch_changes_some_result(switches):
+    for replicate in range(6):
+        frames = [
+            runs.compare("wide", 0.0, policies=("history",), setting=SETTING, switches=given,
+                         seed=key(replicate + 1))
+            for given in ({}, switches)
+        ]  # fmt: skip
+        if not frames[0].equals(frames[1]):
+            return
+    pytest.fail(f"{switches} changed nothing")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"scale": "huge"}, "huge"),
+        ({"runs": -1}, "-1"),
+        ({"mixes": ()}, "mixes"),
+        ({"mixes": ("lea",)}, "lea"),
+        ({"gpus": 0}, "gpus"),
+        ({"batches": 1}, "batches"),
+        ({"reading": {"both_fre": "best"}}, "both_fre"),
+        ({"reading": {"both_free": "worst"}}, "worst"),
+        ({"cv": -1.0}, "cv"),
+        ({"nodes": 0}, "nodes"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+    with pytest.raises(InputError, match=named):
+        cg.Study(**wrong)
+
+
+def test_a_text_that_is_not_there_is_named():
+    with pytest.raises(InputError, match=r"no-such\.txt"):
+        _ = cg.Study(text="no-such.txt", **SMALL).words
+
+
+def test_the_engine_offers_its_rooms():
+    assert all(getattr(cpugpu, name) is not None for name in cpugpu.__all__)
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = cpugpu.no_such
+
+
+# ----------------------------------------------------------------------- live, pictures
+
+
+def test_a_live_run_is_recorded_and_audited(study):
+    done = session.record(("saxpy", "mandelbrot", "saxpy"), 0.0, gpu="numba", cpu="numpy")
+    assert session.audited(done) == (
+        "3 decisions logged; computed again from the log, 3 are the same"
+    )
+    table = session.learned(done)
+    assert table["agrees"].all()
+    assert table["count"].sum() == 3
+    assert "gpu0: " in done.said
+    assert "cpu0: NumPy" in done.said
+    session.fig_live(study, done)
+    assert (study.results.folder / "figures" / f"{KEY}-live.png").is_file()
+
+
+def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = Path(__file__).parents[1] / "notebooks" / f"50-{KEY}.ipynb"
+    (tmp_path / "own.txt").write_text("to be or not to be " * 20)
+    given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}
+    given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
+    run_notebook(source, tmp_path / "50.ipynb", {**given, "out": str(out)})
+    pictures = {path.stem for path in (out / "figures").glob("*.png")}
+    names = {name.removeprefix("fig_") for name in cg.__all__ if name.startswith("fig")}
+    assert pictures == {f"{KEY}-{name}" for name in names - {"live"}}
+    tables = {path.stem for path in (out / "data").glob("*.csv")}
+    assert tables == pictures | {f"{KEY}-{name}" for name in ("claims", "break-even", "variants")}

@@ -1,0 +1,298 @@
+"""The CPU-GPU engine against its twin, brute force, linear programs and what can be proved."""
+
+import random
+from dataclasses import fields, replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import linprog
+
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
+from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.learning import ONLINE, learn, learning_study
+from tests.cpugpu_queues import SCALE, queue, queues
+from tests.twins import cpugpu as twin
+
+ROUNDING = 1e-9
+#: Switches of the reading and beside the rules, as the engine and as the twin take them.
+SWITCHES = [
+    {},
+    {"both_free": "best"},
+    {"unknown_remaining": "zero"},
+    {"unknown_remaining": "inf"},
+    {"deviations": 1},
+    {"min_samples": 2},
+    {"re_explore": 2},
+    {"bound": Fraction(1, 4)},
+    {"estimate": "median"},
+    {"estimate": "ewma"},
+    {"steal": True},
+    {"steal": True, "both_free": "best", "re_explore": 3, "unknown_remaining": "zero"},
+]
+
+
+def both(q, name, switches=None, warm=False, share=Fraction(0)):
+    """The schedule of the engine, and the twin's jobs."""
+    switches = dict(switches or {})
+    known, runs, assigned = History(), {}, {}
+    for app, (cpu, gpu) in q.apps.items() if warm else ():
+        for cls, time in (("gpu", gpu), ("cpu", cpu)):
+            if time is not None:
+                known.add(app, cls, float(time))
+                runs[app, cls] = [time]
+                assigned.setdefault(app, []).append(cls)
+    own = {f.name for f in fields(Reading)}
+    reading = Reading(**{k: v for k, v in switches.items() if k in own}, gpu_cpu_share=float(share))
+    beside = {k: float(v) if k == "bound" else v for k, v in switches.items() if k not in own}
+    policy = replace(POLICIES[name], **beside)
+    r = simulate(q.table, Machine(q.cpus, q.gpus), policy, known, reading)
+    model = twin.Twin(q.cpus, q.gpus, name, share=share, runs=runs, assigned=assigned, **switches)
+    return r, model.run(q.jobs)
+
+
+def agree(r, jobs):
+    for row, job in zip(r.jobs.itertuples(), jobs, strict=True):
+        assert (row.device, row.rule) == (job.device, job.rule)
+        ours = [row.decided, row.start, row.end]
+        assert ours == pytest.approx([float(t) for t in (job.decided, job.start, job.end)],
+                                     rel=ROUNDING, abs=ROUNDING)  # fmt: skip
+        if job.predicted is None:
+            assert np.isnan(row.predicted)
+        else:
+            assert row.predicted == pytest.approx(float(job.predicted), rel=ROUNDING)
+    r.check()
+
+
+def runnable(q, name):
+    """Whether a one-class policy has a version of every job on this machine."""
+    place = {"cpu-only": 2, "gpu-only": 3}.get(name)
+    there = {2: q.cpus, 3: q.gpus}.get(place, 1)
+    return place is None or (there and all(row[place] is not None for row in q.rows))
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_every_policy_is_its_twin(name):
+    rng, seen = random.Random(name), 0
+    while seen < round(25 * SCALE):
+        q = queue(rng)
+        if runnable(q, name):
+            seen += 1
+            agree(*both(q, name))
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_every_switch_of_the_five_rules_is_its_twins(switches):
+    rng = random.Random(str(switches))
+    for k in range(round(20 * SCALE)):
+        agree(*both(queue(rng, jobs=16), "history", switches, warm=k % 3 == 0))
+
+
+@pytest.mark.parametrize("name", ["history", "mct", "preferred", "rsc", "asjf"])
+def test_cpus_slow_down_beside_gpu_jobs(name):
+    rng = random.Random(name)
+    slower = 0
+    for _ in range(round(20 * SCALE)):
+        q = queue(rng)
+        share = Fraction(1, 4)
+        r, jobs = both(q, name, share=share)
+        agree(r, jobs)
+        slower += (r.jobs["end"] - r.jobs["start"] > 1.01 * _time_there(r)).any()
+    assert slower
+
+
+def _time_there(r):
+    places = r.jobs["device"].map(r.machine.devices.index)
+    return r.given.times[np.arange(len(places)), places]
+
+
+# --- what can be proved -----------------------------------------------------------------------
+
+
+def exact_pair(q):
+    """The five rules with exact history, and MCT."""
+    known = History.exact(q.applications)
+    machine = Machine(q.cpus, q.gpus)
+    return [simulate(q.table, machine, name, known) for name in ("history", "mct")]
+
+
+@settings(max_examples=round(40 * SCALE), deadline=None)
+@given(queues(jobs=24, exact=True))
+def test_p1_the_five_rules_with_exact_history_are_mct(q):
+    ours, mct = exact_pair(q)
+    names = ["device", "start", "end"]
+    pd.testing.assert_frame_equal(ours.jobs[names], mct.jobs[names])
+    assert ours.explored.sum() == 0
+
+
+@settings(max_examples=round(40 * SCALE), deadline=None)
+@given(queues(jobs=24, exact=True))
+def test_p2_exact_history_is_fair_at_each_decision(q):
+    ours, _ = exact_pair(q)
+    assert ours.fairness("local").is_fair
+
+
+def test_p2_but_not_against_the_schedule_of_preferred_devices():
+    rng, late = random.Random(2), 0
+    for _ in range(40):
+        late += exact_pair(queue(rng, 24, exact=True))[0].fairness("global").jobs["late"].sum()
+    assert late > 0
+
+
+@settings(max_examples=round(40 * SCALE), deadline=None)
+@given(queues(jobs=24))
+def test_p3_a_class_is_explored_at_most_once(q):
+    r = simulate(q.table, Machine(q.cpus, q.gpus))
+    explored = r.jobs[r.explored]
+    pairs = list(zip(explored["app"], explored["device"].str[:3], strict=True))
+    assert len(pairs) == len(set(pairs))
+    again = simulate(q.table, Machine(q.cpus, q.gpus), history=r.history)
+    more = again.jobs[again.explored]
+    assert not set(zip(more["app"], more["device"].str[:3], strict=True)) & set(pairs)
+
+
+@settings(max_examples=round(40 * SCALE), deadline=None)
+@given(queues(jobs=16))
+def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
+    r = simulate(q.table, Machine(q.cpus, q.gpus), history=History.exact(q.applications))
+    assert r.fairness("local", significant=0.0).is_fair_but_for_exceptions
+    r.check()
+
+
+# --- the ideal and its bound ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["makespan", "completion"])
+def test_the_ideal_is_the_best_of_all_schedules(objective):
+    rng = random.Random(objective)
+    for _ in range(round(20 * SCALE)):
+        q = queue(rng, jobs=5)
+        if (q.cpus + q.gpus) ** len(q.rows) > 1000:
+            continue
+        r = simulate(q.table, Machine(q.cpus, q.gpus), Policy("ideal", objective=objective))
+        r.check()
+        best = twin.best_of_all(q.jobs, q.cpus, q.gpus, objective)
+        ours = r.jobs["end"].max() if objective == "makespan" else r.mean_completion
+        assert ours == pytest.approx(float(best), rel=1e-12)
+
+
+def by_linear_program(jobs, machine):
+    """Least T such that every job is cut up among the classes and none has more than T."""
+    n, c, rows = len(jobs), [], []
+    c = np.zeros(2 * n + 1)
+    c[-1] = 1
+    bounds = [(0, 1)] * (2 * n) + [(0, None)]
+    for place, cls in enumerate(("gpu", "cpu")):
+        row = np.zeros(2 * n + 1)
+        for j, (_, times) in enumerate(jobs):
+            row[2 * j + place] = times.get(cls, 0)
+            if cls not in times:
+                bounds[2 * j + place] = (0, 0)
+        row[-1] = -machine.count(cls)
+        rows.append(row)
+    whole = np.zeros((n, 2 * n + 1))
+    for j in range(n):
+        whole[j, 2 * j : 2 * j + 2] = 1
+    return linprog(c, np.array(rows), np.zeros(2), whole, np.ones(n), bounds).fun
+
+
+def test_the_fractional_bound_is_the_linear_program():
+    rng = random.Random(7)
+    for _ in range(round(20 * SCALE)):
+        q = queue(rng)
+        machine = Machine(q.cpus, q.gpus)
+        jobs = [(float(j.arrival), {c: float(t) for c, t in j.time.items()}) for j in q.jobs]
+        best = max(a + min(times.values()) for a, times in jobs)
+        for since in {a for a, _ in jobs}:
+            late = [job for job in jobs if job[0] >= since]
+            best = max(best, since + by_linear_program(late, machine))
+        assert lb_fractional(jobs, machine) == pytest.approx(best, rel=1e-9)
+
+
+@settings(max_examples=round(40 * SCALE), deadline=None)
+@given(queues(jobs=7))
+def test_no_schedule_beats_the_ideal_nor_the_ideal_its_bound(q):
+    machine = Machine(q.cpus, q.gpus)
+    ideal = simulate(q.table, machine, "ideal")
+    mean = simulate(q.table, machine, "ideal-mean")
+    assert ideal.makespan >= ideal.bound * (1 - ROUNDING)
+    for name in ("history", "mct", "preferred", "rsa", "asjf", "round-robin"):
+        r = simulate(q.table, machine, name)
+        assert r.makespan >= ideal.makespan * (1 - ROUNDING)
+        assert r.mean_completion >= mean.mean_completion * (1 - ROUNDING)
+
+
+# --- tables and the learning study --------------------------------------------------------------
+
+
+def test_metrics_of_a_case_by_hand():
+    jobs = pd.DataFrame(
+        [("A", 0.0, 100.0, 10.0), ("B", 0.0, 15.0, 10.0), ("C", 4.0, 5.0, 50.0)],
+        columns=["app", "arrival", "cpu_time", "gpu_time"],
+    )
+    r = simulate(jobs, Machine(), "mct")  # A gpu 0-10, B cpu 0-15, C cpu 15-20
+    assert r.makespan == 20
+    assert r.throughput == pytest.approx(3 / 20)
+    assert r.mean_wait == pytest.approx(11 / 3)
+    assert r.mean_completion == pytest.approx((10 + 15 + 16) / 3)
+    assert r.utilisation.to_dict() == {"gpu0": 0.5, "cpu0": 1.0}
+    late = jobs.assign(arrival=jobs["arrival"] + 7)
+    assert simulate(late, Machine(), "mct").makespan == 20
+    assert simulate(late, Machine(), "mct").bound == r.bound
+
+
+def test_extra_time_is_added_and_not_foreseen():
+    jobs = pd.DataFrame({"app": ["A", "A"], "arrival": 0.0, "cpu_time": 8.0, "gpu_time": 4.0})
+    r = simulate(jobs, Machine(), "mct", extra=[[3.0, 0.0], [0.0, 1.0]])
+    assert r.jobs["device"].tolist() == ["gpu0", "gpu0"]  # 8 = 4 + 4, foreseen
+    assert r.jobs["end"].tolist() == [7.0, 11.0]
+    assert r.jobs["predicted"].tolist() == [4.0, 8.0]
+    r.check()
+
+
+def test_the_given_history_stays_as_it_was():
+    known = History()
+    known.add("A", "gpu", 4.0)
+    before = known.table()
+    jobs = pd.DataFrame({"app": ["A"] * 5, "arrival": 0.0, "cpu_time": 8.0, "gpu_time": 4.0})
+    r = simulate(jobs, Machine(), history=known)
+    pd.testing.assert_frame_equal(known.table(), before)
+    assert r.history.table()["count"].sum() == 6
+
+
+def test_a_policy_of_ones_own_is_a_function():
+    def last_come_first_served(state, policy, reading):
+        from dlsim.cpugpu import Decision
+
+        free = state.free()
+        return Decision(state.main[-1].job, free[0], "lifo") if free and state.main else None
+
+    jobs = pd.DataFrame({"app": ["A"] * 3, "arrival": 0.0, "cpu_time": 1.0, "gpu_time": 1.0})
+    r = simulate(jobs, Machine(0, 1), Policy(last_come_first_served))
+    assert r.jobs["start"].tolist() == [2.0, 1.0, 0.0]
+    assert r.name == "last_come_first_served"
+    r.check()
+
+
+def test_the_study_runs_every_policy_on_the_same_jobs():
+    study = learning_study("wide", replicates=2, batches=3, jobs=8, seed=5)
+    assert len(study) == 2 * 3 * len(ONLINE)
+    assert (study["makespan"] >= study["bound"] * (1 - ROUNDING)).all()
+    assert (study.groupby(["replicate", "batch"])["bound"].nunique() == 1).all()
+    alone = learning_study("wide", ["asjf"], replicates=2, batches=3, jobs=8, seed=5)
+    rows = study[study["policy"] == "asjf"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, alone.reset_index(drop=True))
+    again = learning_study("wide", replicates=2, batches=3, jobs=8, seed=5)
+    pd.testing.assert_frame_equal(study, again)
+
+
+def test_the_history_is_handed_on_from_batch_to_batch():
+    frame = learn("lee", ["history"], batches=12, apps=4, cv=0.0, outliers=0.0, seed=3)
+    assert frame["explored"].sum() <= 8
+    assert frame["explored"].iloc[0] > 0
+    warm = learn("lee", ["mct"], batches=12, apps=4, cv=0.0, outliers=0.0, seed=3)
+    rest = frame["explored"].cumsum().shift(fill_value=0) == frame["explored"].sum()
+    assert rest.any()
+    assert frame["makespan"][rest].tolist() == pytest.approx(warm["makespan"][rest].tolist())

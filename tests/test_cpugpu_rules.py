@@ -1,0 +1,295 @@
+"""The five rules and their rivals on cases by hand; expected values are the specification's
+and, where marked, worked out here on paper."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
+from dlsim.cpugpu.model import Running
+from dlsim.cpugpu.rules import learned, ready, rule_1, rule_2, rule_3, rule_4, rule_5
+
+
+def table(*rows):
+    """Jobs at time 0 from (app, cpu, gpu)."""
+    names = ["app", "cpu_time", "gpu_time"]
+    return pd.DataFrame(rows, columns=names).assign(arrival=0.0)
+
+
+def warm(jobs):
+    return History.exact(jobs.drop_duplicates("app").set_index("app"))
+
+
+def placed(r):
+    return [(row.device, row.start, row.end) for row in r.jobs.itertuples()]
+
+
+COLD = table(*[("A", 40.0, 10.0)] * 4)
+THREE = table(("A", 100.0, 10.0), ("B", 15.0, 10.0), ("C", 5.0, 50.0))
+TIE = table(("A", 100.0, 10.0), ("B", 20.0, 10.0))
+
+
+# --- the cases of the specification -------------------------------------------------------------
+
+
+def test_case_1_a_cold_start_explores_both_classes_once():
+    r = simulate(COLD)
+    assert placed(r) == [("gpu0", 0, 10), ("cpu0", 0, 40), ("gpu0", 10, 20), ("gpu0", 20, 30)]
+    assert r.jobs["rule"].tolist() == ["R2*", "R2", "R3", "R3"]
+    assert r.makespan == 40
+    known = r.history.table().set_index("class")
+    assert known.loc["cpu", ["count", "mean", "std"]].tolist() == [1, 40, 0]
+    assert known.loc["gpu", ["count", "mean", "std"]].tolist() == [3, 10, 0]
+
+
+def test_case_2_a_warm_queue_and_both_readings_of_fairness():
+    r = simulate(THREE, history=warm(THREE))
+    assert placed(r) == [("gpu0", 0, 10), ("cpu0", 0, 15), ("cpu0", 15, 20)]
+    assert r.jobs["rule"].tolist() == ["R3*", "R4", "R4q"]
+    assert r.jobs["decided"].tolist() == [0, 0, 10]
+    assert r.predictions.loc[2].tolist() == [60, 20]
+    fifo = simulate(THREE, policy="preferred")
+    assert placed(fifo) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("cpu0", 0, 5)]
+    assert r.fairness("local").is_fair
+    late = r.fairness("global").jobs
+    assert late["late"].tolist() == [False, False, True]
+    assert late["lateness"].tolist() == [0, -5, 15]
+
+
+def test_case_3_a_tie_waits_for_the_preferred_device():
+    r = simulate(TIE, history=warm(TIE))
+    assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20)]
+    assert r.jobs["rule"].tolist() == ["R3*", "R4q"]
+
+
+# --- each rule alone ----------------------------------------------------------------------------
+
+
+def state_of(main=(), cpus=1, gpus=1, now=0.0, history=None):
+    state = State.of(Machine(cpus, gpus), history or History())
+    state.main, state.now = list(main), now
+    return state
+
+
+def item(job, app="A", classes=("gpu", "cpu")):
+    return Item(job, app, dict.fromkeys(classes, 1.0))
+
+
+def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():
+    state = state_of()
+    assert rule_1(state) is None
+    state.queues[1].append(item(0))
+    assert rule_1(state) == 1
+    state.running[1] = Running(item(1), 0.0)
+    assert rule_1(state) is None
+
+
+def test_rule_2_asks_what_was_assigned_not_what_has_finished():
+    state = state_of([item(1)])
+    state.running[0] = Running(item(0), 0.0)
+    assert rule_2(state, Policy(), Reading())[:3] == (1, 1, "R2")
+    state.history.assign("A", "cpu")
+    assert rule_2(state, Policy(), Reading()) is None
+
+
+def test_rule_2_skips_a_class_without_a_version():
+    state = state_of([item(0, classes=("cpu",))])
+    assert rule_2(state, Policy(), Reading())[:3] == (0, 1, "R2*")
+    state.running[1] = Running(item(1), 0.0)
+    assert rule_2(state, Policy(), Reading()) is None
+
+
+def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
+    history = History()
+    for app, time in (("A", 10.0), ("B", 7.0)):
+        history.add(app, "gpu", time)
+    state = state_of([item(3, "B")], now=4.0, history=history)
+    state.running[0] = Running(item(0, "A"), 0.0)
+    state.queues[0] += [item(1, "B"), item(2, "A")]
+    expect = learned(state, Policy(), Reading())
+    assert ready(state, 0, expect, Policy(), Reading()) == 4 + 6 + 7 + 10
+    finishes = rule_3(state, state.main[0], expect, Policy(), Reading())
+    assert finishes[0] == 34
+    assert math.isnan(finishes[1])
+    state.now = 12.0  # overdue: clipped at 0
+    assert ready(state, 0, expect, Policy(), Reading()) == 12 + 7 + 10
+
+
+@pytest.mark.parametrize(("word", "expected"), [("avg", 8 - 3), ("zero", 0), ("inf", math.inf)])
+def test_rule_3_and_a_running_job_that_was_never_measured(word, expected):
+    history = History()
+    history.add("B", "gpu", 6.0)
+    history.add("C", "gpu", 10.0)
+    state = state_of(now=3.0, history=history)
+    state.running[0] = Running(item(0, "A"), 0.0)
+    reading = Reading(unknown_remaining=word)
+    expect = learned(state, Policy(), reading)
+    assert ready(state, 0, expect, Policy(), reading) - 3 == expected
+
+
+@pytest.mark.parametrize(
+    ("cpu", "wait", "rule", "device"),
+    [(15, 10, "R4", 1), (20, 10, "R4q", 0), (21, 10, "R4q", 0), (9, 10, "R3", 1), (10, 0, "R3", 1)],
+)
+def test_rule_4_the_slower_device_only_if_strictly_sooner(cpu, wait, rule, device):
+    history = History()
+    for app, cls, time in (("A", "gpu", 10.0), ("A", "cpu", float(cpu)), ("W", "gpu", 50.0)):
+        history.add(app, cls, time)
+    state = state_of([item(1)], now=100.0, history=history)
+    state.running[0] = Running(item(0, "W"), 50.0 + wait)
+    expect = learned(state, Policy(), Reading())
+    finishes = rule_3(state, state.main[0], expect, Policy(), Reading())
+    assert rule_4(state, state.main[0], expect, finishes)[:3] == (1, device, rule)
+
+
+def test_rule_5_keeps_count_mean_and_population_deviation():
+    history = History()
+    for time in (8.0, 12.0, 10.0):
+        rule_5(history, item(0), "gpu", time)
+    row = history.record("A", "gpu")
+    assert (row.count, row.mean, row.std) == (3, 10, pytest.approx(math.sqrt(8 / 3)))
+
+
+# --- readings, and the switches beside the rules --------------------------------------------------
+
+
+def test_both_free_best_takes_the_gpu_without_exploring():
+    jobs = pd.DataFrame({"app": ["A", "A"], "arrival": [0.0, 50], "cpu_time": 4.0, "gpu_time": 9.0})
+    r = simulate(jobs, reading=Reading(both_free="best"))
+    assert r.jobs["device"].tolist() == ["gpu0", "gpu0"]
+    assert r.jobs["rule"].tolist() == ["R0", "R3*"]
+    r = simulate(jobs)
+    assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
+    assert r.jobs["rule"].tolist() == ["R2*", "R2*"]
+
+
+def test_deviations_make_the_unsteady_class_look_longer():
+    history = History()
+    for cls, times in (("gpu", (2.0, 16.0)), ("cpu", (10.0, 10.0))):
+        for time in times:
+            history.add("A", cls, time)
+    jobs = table(("A", 10.0, 9.0))
+    assert simulate(jobs, history=history).jobs["device"].tolist() == ["gpu0"]
+    r = simulate(jobs, history=history, reading=Reading(deviations=1))
+    assert r.jobs["device"].tolist() == ["cpu0"]
+    assert r.jobs["predicted"].tolist() == [10.0]
+
+
+def test_min_samples_tries_each_class_more_than_once():
+    r = simulate(COLD, policy=Policy(min_samples=2))
+    assert r.jobs["rule"].tolist() == ["R2*", "R2", "R2", "R3"]
+
+
+def test_re_explore_tries_a_class_that_was_left_aside():
+    jobs = table(*[("A", 4.0, 1.0)] * 6).assign(arrival=[0, 10, 20, 30, 40, 50])
+    r = simulate(jobs, policy=Policy(re_explore=3))
+    assert r.jobs["rule"].tolist() == ["R2*", "R2*", "R3*", "R3*", "R3*", "R2*"]
+    assert r.jobs["device"].tolist()[-1] == "cpu0"
+
+
+def test_bounded_exploration_leaves_trifles_where_they_are():
+    history = History()
+    for app, time in (("A", 1.0), ("B", 50.0)):
+        history.add(app, "gpu", time)
+    jobs = table(("A", 30.0, 1.0), ("B", 60.0, 50.0))
+    first = [
+        simulate(jobs, policy=Policy(bound=bound), history=history).jobs["rule"].iloc[0]
+        for bound in (0.0, 0.01, 0.1)  # A is 1 of 51
+    ]
+    assert first == ["R2*", "R2*", "R3*"]
+
+
+def test_median_and_moving_average_forget_an_outlier():
+    history = History()
+    for time in (10.0, 10.0, 10.0, 90.0, 10.0):
+        history.add("A", "gpu", time)
+    row = history.record("A", "gpu")
+    assert row.expected("mean") == 26
+    assert row.expected("median") == 10
+    assert row.expected("ewma") == pytest.approx(0.7 * (0.7 * 10 + 0.3 * 90) + 0.3 * 10)
+
+
+def test_stealing_takes_the_last_of_a_sub_queue_at_the_end():
+    # by hand: b1 and b2 wait for the GPU (20, 30 < 35), b3 takes the CPU (35 < 40). b0 takes
+    # 100 instead of 10: the mean of B becomes 55, b1 starts, and b2 would end at 210 there,
+    # at 135 here.
+    history = warm(table(("B", 35.0, 10.0)))
+    jobs = table(("B", 35.0, 100.0), *[("B", 35.0, 10.0)] * 3)
+    plain = simulate(jobs, history=history)
+    assert placed(plain) == [
+        ("gpu0", 0, 100), ("gpu0", 100, 110), ("gpu0", 110, 120), ("cpu0", 0, 35),
+    ]  # fmt: skip
+    r = simulate(jobs, policy=Policy(steal=True), history=history)
+    assert placed(r)[2] == ("cpu0", 100, 135)
+    assert r.jobs.loc[2, ["rule", "decided", "predicted"]].tolist() == ["steal", 100, 135]
+    r.check()
+
+
+# --- rivals ---------------------------------------------------------------------------------------
+
+
+def test_torque_with_one_queue_lets_nobody_pass_its_head():
+    r = simulate(THREE, policy="torque-strict")
+    assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("cpu0", 10, 15)]
+
+
+def test_blind_round_robin_counts_devices_and_skips_where_there_is_no_version():
+    jobs = table(("A", 1.0, 2.0), ("A", 1.0, 2.0), ("B", math.nan, 2.0), ("B", math.nan, 2.0))
+    r = simulate(jobs, Machine(cpus=1, gpus=2), "round-robin")
+    assert r.jobs["device"].tolist() == ["gpu0", "gpu1", "gpu0", "gpu0"]
+
+
+def test_one_class_policies_use_all_devices_of_the_class():
+    r = simulate(COLD, Machine(cpus=2, gpus=1), "cpu-only")
+    assert placed(r) == [("cpu0", 0, 40), ("cpu1", 0, 40), ("cpu0", 40, 80), ("cpu1", 40, 80)]
+
+
+SPEEDY = table(("A", 30.0, 10.0), ("B", 20.0, 10.0), ("C", 80.0, 10.0), ("D", 12.0, 10.0))
+
+
+def test_rsc_takes_a_job_from_the_tail_if_the_queue_ahead_is_longer_than_its_speed_up():
+    # by hand: gpu serves C (8), A (3), B (2), D (1.2). The idle CPU looks at the tail when C
+    # has left: D, s = 1.2 <= q = 3, taken (0-12). At 10 the GPU takes A. At 12 only B waits:
+    # s = 2 > q = 1, left; the GPU takes it at 20.
+    r = simulate(SPEEDY, policy="rsc")
+    assert placed(r) == [("gpu0", 10, 20), ("gpu0", 20, 30), ("gpu0", 0, 10), ("cpu0", 0, 12)]
+    assert r.jobs["rule"].tolist() == ["own", "own", "own", "taken"]
+
+
+def test_rsa_always_takes_and_strict_never():
+    assert placed(simulate(SPEEDY, policy="rsa")) == [
+        ("gpu0", 10, 20), ("cpu0", 12, 32), ("gpu0", 0, 10), ("cpu0", 0, 12),
+    ]  # fmt: skip
+    strict = simulate(SPEEDY, policy="rsc-strict")
+    assert set(strict.jobs["device"]) == {"gpu0"}
+    assert strict.jobs["start"].tolist() == [10, 20, 0, 30]
+
+
+def test_rsc_with_two_gpus_takes_less():
+    # m = 2: D, s = 1.2 <= 2/2 fails once C and A have left
+    r = simulate(SPEEDY, Machine(cpus=1, gpus=2), "rsc")
+    assert set(r.jobs["device"]) == {"gpu0", "gpu1"}
+
+
+def test_asjf_takes_what_ends_strictly_sooner_here():
+    # by hand: the GPU's queue shortest first: all 10, in order. A runs 0-10; the CPU scans by
+    # its own time: D 12 < 10 + 20 + 10 = 40, taken (0-12). At 10 the GPU takes B. At 12 only C
+    # waits: 80 < 8 + 10? no.
+    r = simulate(SPEEDY, policy="asjf")
+    assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("gpu0", 20, 30), ("cpu0", 0, 12)]
+    tie = table(("A", 99.0, 10.0), ("B", 20.0, 10.0))
+    assert set(simulate(tie, policy="asjf").jobs["device"]) == {"gpu0"}  # 20 = 10 + 10
+
+
+def test_declared_times_decide_and_realised_ones_run():
+    jobs = table(("A", 1.0, 50.0)).assign(cpu_estimate=9.0, gpu_estimate=2.0)
+    for name in ("mct", "preferred", "rsc", "asjf", "torque-strict"):
+        assert placed(simulate(jobs, policy=name)) == [("gpu0", 0, 50)]
+    assert placed(simulate(jobs, policy="ideal")) == [("cpu0", 0, 1)]
+
+
+def test_the_table_of_policies_names_each_rule():
+    assert {row.rule for row in POLICIES.values()} == {
+        "five", "mct", "fifo", "strict", "round-robin", "speed-up", "shortest", "ideal",
+    }  # fmt: skip
