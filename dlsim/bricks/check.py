@@ -38,7 +38,7 @@ def _not_before(a: Any, b: Any) -> NDArray[np.bool_]:
 def _moved(rates: Floats, step: float, start: float, end: float) -> float:
     """Integrate the smallest of some traces, shape (hops, steps), between two times."""
     steps = rates.shape[1]
-    first, last = (min(int(time / step), steps - 1) for time in (start, end))
+    first, last = (int(min(time / step, steps - 1)) for time in (start, end))
     edges = step * np.arange(first, last + 2)
     edges[0], edges[-1] = start, end
     if last > first:
@@ -151,7 +151,7 @@ def _capacity(env: Environment, server: int, times: Floats) -> Floats:
     speeds = speed / (1 + env.load_traces[server])
     edges = env.step * np.arange(len(speeds))
     worked = np.concatenate([[0.0], np.cumsum(speeds[:-1] * env.step)])
-    k = np.minimum((times / env.step).astype(int), len(speeds) - 1)
+    k = np.minimum(times / env.step, len(speeds) - 1).astype(int)
     return np.asarray(worked[k] + (times - edges[k]) * speeds[k])
 
 

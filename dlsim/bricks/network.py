@@ -45,7 +45,7 @@ def entry_at(time, step, steps):  # type: ignore[no-untyped-def]
     int
         floor(time / step), at most ``steps - 1``.
     """
-    return min(int(time / step), steps - 1)
+    return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
 
 
 @kernel
@@ -118,7 +118,7 @@ def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-
         for j in range(first[link], first[link + 1]):
             start = max(free, times[j])
             free = finish_on_link(start, sizes[j * unit], rates, step, link)
-            k = int(start / step)
+            k = entry_at(start, step, steps + 1)
             while k < steps and start < free:
                 until = min(free, (k + 1) * step)
                 busy[link, k] += until - start
