@@ -8,7 +8,17 @@ import pytest
 from numpy.random import SeedSequence
 from scipy import stats
 
-from dlsim.cpugpu import POLICIES, SWITCHES, History, Machine, Policy, Reading, simulate, workload
+from dlsim.cpugpu import (
+    POLICIES,
+    SWITCHES,
+    History,
+    Machine,
+    Policy,
+    Reading,
+    learn,
+    simulate,
+    workload,
+)
 from dlsim.cpugpu.model import NUMBERS, Decision, class_of, policy_named
 from dlsim.errors import InputError
 
@@ -93,7 +103,7 @@ def test_gpu_threads_must_leave_something_of_the_cpus():
 def test_times_are_positive_and_finite(column, value):
     jobs = JOBS.astype({column: object})
     jobs.loc["y", column] = value
-    refused(f"{column} must be a finite time positive.*'y'", simulate, jobs)
+    refused(f"{column} must be a finite positive time.*'y'", simulate, jobs)
 
 
 def test_declared_times_are_needed_where_there_is_a_version():
@@ -110,6 +120,15 @@ def test_a_job_needs_a_version_for_a_device_of_the_machine():
     refused(
         "cpu-only runs everything on a cpu, and job 'x'", simulate, only_gpu, Machine(), "cpu-only"
     )
+    table = pd.DataFrame({"cpu_time": [math.nan], "gpu_time": 1.0}, index=["A"])
+    refused("cpu-only runs everything on a cpu, and job 0", learn, policies=["cpu-only"],
+            table=table, batches=2, jobs=1)  # fmt: skip
+
+
+def test_a_study_takes_a_reading_and_a_history_as_a_simulation_does():
+    for function, given in ((simulate, {"jobs": JOBS}), (learn, {"batches": 1, "jobs": 1})):
+        refused("reading must be a Reading, got 'best'", function, **given, reading="best")
+        refused("history must be a History, got 'new'", function, **given, history="new")
     refused("gpu-only", simulate, JOBS, Machine(1, 0), "gpu-only")
     r = simulate(JOBS, Machine(1, 0), "preferred")
     assert set(r.jobs["device"]) == {"cpu0"}

@@ -461,7 +461,14 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         (lambda: run_mapreduce(JOB, BLOCKS, prefer_local="yes"), "prefer_local .* got 'yes'"),
         (lambda: run_mapreduce(JOB, BLOCKS, seed=-1), "seed .* got -1"),
         (lambda: run_mapreduce(JOB, BLOCKS, policy="ideal", loss_rate=0.1), "without faults"),
-        (lambda: run_mapreduce(JOB, BLOCKS, NodeGroup(1, 1, 0), "gpu-only"), "waiting for ever"),
+        (lambda: run_mapreduce(JOB, BLOCKS, Machine(1, 1)), "group must be a NodeGroup"),
+        (lambda: run_mapreduce(JOB, BLOCKS, costs=1.0), "costs must be a Costs, got 1.0"),
+        (lambda: run_mapreduce(JOB, BLOCKS, reading={}), "reading must be a Reading"),
+        (lambda: run_mapreduce(JOB, BLOCKS, history={}), "history must be a History"),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, NodeGroup(1, 1, 0), "gpu-only"),
+            "policy gpu-only leaves 3 tasks waiting for ever",
+        ),
         (
             lambda: run_mapreduce(
                 MapReduce("x", {"gpu": _first_letters}, _largest), BLOCKS, NodeGroup(1, 1, 0)

@@ -280,7 +280,7 @@ JOBS = table((9, 4), (7, 4))
         (lambda: run_moldable(JOBS, scheduler="slurm"), "scheduler .* got 'slurm'"),
         (lambda: run_moldable(JOBS.iloc[:0]), "at least one row"),
         (lambda: run_moldable(JOBS.drop(columns="gpu_time")), "gpu_time is missing"),
-        (lambda: run_moldable(JOBS * 0), "cpu_time must be a finite time positive"),
+        (lambda: run_moldable(JOBS * 0), "cpu_time must be a finite positive time"),
         (lambda: run_moldable(JOBS * math.nan), "row 0 must have a cpu_time or a gpu_time"),
         (lambda: run_moldable(JOBS.assign(arrival=-1)), "arrival .* got|row 0 has -1"),
         (lambda: run_moldable(JOBS.assign(nodes=3)), "one of the pool's counts, 1, 2, 4; got 3"),

@@ -13,46 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.cpugpu.check import check_schedule
 from dlsim.cpugpu.dispatch import Desk, Move
 from dlsim.cpugpu.fairness import Fairness, global_bounds, judged, local_bounds
-from dlsim.cpugpu.given import need_columns, need_option, need_times
+from dlsim.cpugpu.given import need_option
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
-from dlsim.cpugpu.model import (
-    CLASSES,
-    Decide,
-    Item,
-    Machine,
-    Policy,
-    Reading,
-    class_of,
-    policy_named,
-)
+from dlsim.cpugpu.intake import Given, check_targets, checked, need_known
+from dlsim.cpugpu.model import Decide, Machine, Policy, Reading, policy_named
 from dlsim.errors import InputError
 from dlsim.kernel import TOL
 
 Floats = NDArray[np.float64]
-
-REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
-
-
-class Given(NamedTuple):
-    """The jobs as the engine runs them.
-
-    Attributes
-    ----------
-    labels : Index
-        Ids of the jobs.
-    items : tuple of Item
-        What a scheduler may see of each job.
-    arrival : ndarray of float, shape (n,)
-        When each job enters the main queue, ascending.
-    times : ndarray of float, shape (n, devices)
-        Realised run time on every device; NaN: no version.
-    """
-
-    labels: pd.Index
-    items: tuple[Item, ...]
-    arrival: Floats
-    times: Floats
 
 
 class Trace(NamedTuple):
@@ -215,93 +184,6 @@ def lower_bound(given: Given, machine: Machine) -> float:
     return lb_fractional(jobs, machine)
 
 
-def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:
-    if extra is None:
-        return np.zeros(shape)
-    array = np.asarray(extra, dtype=float)
-    if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
-        raise InputError(f"extra must hold a finite time of at least 0 for each job and device, "
-                         f"shape {shape}; got shape {array.shape}")  # fmt: skip
-    return array
-
-
-def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
-    """Take a table of jobs in, refusing what cannot be run on a machine.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        As of `simulate`.
-    machine : Machine
-        Its devices.
-    extra : array_like of float, shape (n, devices), optional
-        Time added to each job's run on each device: a remote read, say.
-
-    Returns
-    -------
-    Given
-        The jobs as the engine runs them.
-
-    Raises
-    ------
-    InputError
-        Naming the column, the job and the rule.
-    """
-    if not isinstance(machine, Machine):
-        raise InputError(f"machine must be a Machine, got {machine!r}")
-    need_columns("jobs", jobs, REQUIRED)
-    arrival = need_times("jobs", jobs, "arrival")
-    if (np.diff(arrival) < 0).any():
-        late = jobs.index[1:][np.diff(arrival) < 0][0]
-        raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
-    apps = jobs["app"].tolist()
-    blank = [app for app in apps if not isinstance(app, str) or not app.strip()]
-    if blank:
-        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
-    real = {c: need_times("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
-    told = {c: _estimates(jobs, c, real[c]) for c in CLASSES}
-    items = []
-    for j, app in enumerate(apps):
-        versions = [c for c in CLASSES if real[c][j] == real[c][j]]
-        here = {c: float(told[c][j]) for c in versions if machine.count(c)}
-        if not here:
-            raise InputError(
-                f"job {jobs.index[j]!r} ({app}) has a version for {' and '.join(versions) or 'no'}"
-                f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
-            )
-        items.append(Item(j, app, here))
-    classes = [class_of(device) for device in machine.devices]
-    times = np.column_stack([real[c] for c in classes])
-    return Given(jobs.index, tuple(items), arrival, times + _extra(extra, times.shape))
-
-
-def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
-    """Return the declared times of a class; the realised ones where there is no column."""
-    name = f"{cls}_estimate"
-    if name not in jobs:
-        return real
-    told = need_times("jobs", jobs, name, positive=True, absent=True)
-    missing = np.isnan(told) & ~np.isnan(real)
-    if missing.any():
-        raise InputError(
-            f"jobs: {name} must be given where {cls}_time is; job "
-            f"{jobs.index[int(np.argmax(missing))]!r} has none"
-        )
-    return told
-
-
-def _check_targets(given: Given, policy: Policy, name: str) -> None:
-    """Refuse jobs without a version for the one class that a policy uses."""
-    if policy.rule in ("fifo", "strict") and policy.target != "preferred":
-        for item in given.items:
-            if policy.target not in item.declared:
-                raise InputError(
-                    f"policy {name} runs everything on a {policy.target}, and job "
-                    f"{given.labels[item.job]!r} ({item.app}) has no version for one on this "
-                    "machine; use preferred"
-                )
-
-
 class _Devices:
     """What runs where until when; CPUs slow down beside running GPU jobs (`gpu_cpu_share`)."""
 
@@ -376,7 +258,8 @@ def play(
         first = min(min(devices.end), arrival[coming] if coming < n else math.inf)
         if first == math.inf:
             label = given.labels[desk.state.main[0].job] if desk.state.main else None
-            raise InputError(f"policy {policy.rule!r} leaves job {label!r} waiting for ever")
+            name = policy_named(policy)[0]
+            raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
         limit, now = first + TOL * max(1.0, abs(first)), first
         for d in devices.due(limit):
             job, now = desk.state.running[d], devices.end[d]
@@ -495,15 +378,10 @@ def simulate(
      ['gpu0', 10.0, 20.0, 'R3'], ['gpu0', 20.0, 30.0, 'R3']]
     """
     machine = Machine() if machine is None else machine
-    reading = Reading() if reading is None else reading
-    if not isinstance(reading, Reading):
-        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
-    if history is not None and not isinstance(history, History):
-        raise InputError(f"history must be a History, got {history!r}; see Store.history()")
+    reading, known = need_known(reading, history)
     name, policy = policy_named(policy)
     given = checked(jobs, machine, extra)
-    _check_targets(given, policy, name)
-    known = History() if history is None else history.copy()
+    check_targets(given, policy, name)
     trace = play(given, machine, policy, reading, known, plan_for(given, policy, reading))
     tables = _tables(given, machine, trace)
     return Schedule(tables[0], machine, policy, name, reading, known, given, tables[1])

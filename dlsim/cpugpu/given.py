@@ -195,10 +195,10 @@ def need_times(
     good = (np.isfinite(column) & ((column > 0) if positive else (column >= 0))) | (given & absent)
     if not good.all():
         row = int(np.argmin(good))
-        rule = "positive" if positive else "of at least 0"
+        rule = "finite positive time" if positive else "finite time of at least 0"
         other = ", or empty where there is no such version" if absent else ""
         raise InputError(
-            f"{what}: {name} must be a finite time {rule}{other}; row {table.index[row]!r} has "
+            f"{what}: {name} must be a {rule}{other}; row {table.index[row]!r} has "
             f"{table[name].tolist()[row]!r}"
         )
     return np.asarray(column, dtype=np.float64)

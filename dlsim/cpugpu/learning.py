@@ -7,9 +7,10 @@ import pandas as pd
 from numpy.random import SeedSequence
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.engine import checked, lower_bound, plan_for, play
+from dlsim.cpugpu.engine import lower_bound, plan_for, play
 from dlsim.cpugpu.given import need_whole
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 
 #: Every policy that a queue of any length can have.
@@ -70,7 +71,7 @@ def learn(
     InputError
         For anything that `workload.draw` or `simulate` refuses.
     """
-    machine, reading = machine or Machine(), reading or Reading()
+    machine, (reading, start) = machine or Machine(), need_known(reading, history)
     if table is None:
         table = workload.applications(mix, apps, seed)
     drawn = workload.draw(table, jobs, seed, cv, outliers, factor, error, batches)
@@ -79,8 +80,9 @@ def learn(
     rows = []
     for one in policies:
         name, policy = policy_named(one)
-        known = History() if history is None else history.copy()
+        known = start.copy()
         for batch, given in enumerate(parts):
+            check_targets(given, policy, name)
             plan = plan_for(given, policy, reading)
             trace = play(given, machine, policy, reading, known, plan)
             explored = sum(m.decision.rule in ("R2", "R2*") for m in trace.moves.values())

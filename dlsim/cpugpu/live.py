@@ -19,6 +19,7 @@ from dlsim.cpugpu.crew import Crew
 from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import need_whole
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.kernels import Kernel, agree
 from dlsim.cpugpu.model import Item, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.records import Log
@@ -336,7 +337,7 @@ def run_live(
     if history is None:
         played = {slot.name[:3]: slot.backend for slot in devices}
         history = History() if store is None else store.history(crew.host, played)
-    known, reading = history.copy(), reading or Reading()
+    reading, known = need_known(reading, history)
     log = Log(machine, name, policy, reading, {s.name: s.note for s in devices})
     desk = Desk(machine, policy, reading, known, watch=log.write)
     items = _items(jobs, policy, known)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from dlsim.cpugpu.given import hold, need_number, need_option, need_whole, not_after, together
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import (
     KINDS,
     MapReduce,
@@ -277,7 +278,11 @@ def run_mapreduce(
     """
     if not isinstance(job, MapReduce):
         raise InputError(f"job must be a MapReduce, got {job!r}; see word_count()")
-    group = NodeGroup() if group is None else group
+    group, costs = NodeGroup() if group is None else group, Costs() if costs is None else costs
+    for what, value, kind in (("group", group, NodeGroup), ("costs", costs, Costs)):
+        if not isinstance(value, kind):
+            raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+    reading, known = need_known(reading, history)
     blocks = _need_blocks(blocks)
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
@@ -292,8 +297,7 @@ def run_mapreduce(
     name, row = policy_named(policy)
     setting = Setting(
         job, blocks, group, need_homes(homes, len(blocks), group.nodes),
-        Costs() if costs is None else costs, row, Reading() if reading is None else reading,
-        History() if history is None else history.copy(), faults, prefer_local,
+        costs, row, reading, known, faults, prefer_local,
     )  # fmt: skip
     run = TaskRun(setting)
     run.run()

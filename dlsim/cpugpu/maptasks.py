@@ -18,7 +18,16 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.mapdata import MapReduce, Pairs, map_block, reduce_partition
 from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first, spread
-from dlsim.cpugpu.model import Decide, Decision, Item, Policy, Reading, State, class_of
+from dlsim.cpugpu.model import (
+    Decide,
+    Decision,
+    Item,
+    Policy,
+    Reading,
+    State,
+    class_of,
+    policy_named,
+)
 from dlsim.cpugpu.rivals import DECIDE
 from dlsim.errors import InputError
 
@@ -192,9 +201,9 @@ class TaskRun:
         deaths = [t for node, t in self.set.faults.dead.items() if node not in self.dead]
         ends = [attempt.end for attempt in self.running.values()]
         if not ends and not (deaths and self.desk.state.main):
-            waiting = len(self.desk.state.main)
+            name, waiting = policy_named(self.set.policy)[0], len(self.desk.state.main)
             raise InputError(
-                f"policy {self.set.policy.rule!r} leaves {waiting} tasks waiting for ever: no "
+                f"policy {name} leaves {waiting} tasks waiting for ever: no "
                 "device of the class that they wait for; use another policy, version or group"
             )
         return min([*ends, *deaths])

@@ -1,0 +1,169 @@
+"""What `dlsim.cpugpu.simulate` takes in: jobs, a reading, what is known; or refuses."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dlsim.cpugpu.given import need_columns, need_times
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading, class_of
+from dlsim.errors import InputError
+
+Floats = NDArray[np.float64]
+
+REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
+
+
+class Given(NamedTuple):
+    """The jobs as the engine runs them.
+
+    Attributes
+    ----------
+    labels : Index
+        Ids of the jobs.
+    items : tuple of Item
+        What a scheduler may see of each job.
+    arrival : ndarray of float, shape (n,)
+        When each job enters the main queue, ascending.
+    times : ndarray of float, shape (n, devices)
+        Realised run time on every device; NaN: no version.
+    """
+
+    labels: pd.Index
+    items: tuple[Item, ...]
+    arrival: Floats
+    times: Floats
+
+
+def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:
+    if extra is None:
+        return np.zeros(shape)
+    array = np.asarray(extra, dtype=float)
+    if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+        raise InputError(f"extra must hold a finite time of at least 0 for each job and device, "
+                         f"shape {shape}; got shape {array.shape}")  # fmt: skip
+    return array
+
+
+def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
+    """Take a table of jobs in, refusing what cannot be run on a machine.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        As of `simulate`.
+    machine : Machine
+        Its devices.
+    extra : array_like of float, shape (n, devices), optional
+        Time added to each job's run on each device: a remote read, say.
+
+    Returns
+    -------
+    Given
+        The jobs as the engine runs them.
+
+    Raises
+    ------
+    InputError
+        Naming the column, the job and the rule.
+    """
+    if not isinstance(machine, Machine):
+        raise InputError(f"machine must be a Machine, got {machine!r}")
+    need_columns("jobs", jobs, REQUIRED)
+    arrival = need_times("jobs", jobs, "arrival")
+    if (np.diff(arrival) < 0).any():
+        late = jobs.index[1:][np.diff(arrival) < 0][0]
+        raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
+    apps = jobs["app"].tolist()
+    blank = [app for app in apps if not isinstance(app, str) or not app.strip()]
+    if blank:
+        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    real = {c: need_times("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
+    told = {c: _estimates(jobs, c, real[c]) for c in CLASSES}
+    items = []
+    for j, app in enumerate(apps):
+        versions = [c for c in CLASSES if real[c][j] == real[c][j]]
+        here = {c: float(told[c][j]) for c in versions if machine.count(c)}
+        if not here:
+            raise InputError(
+                f"job {jobs.index[j]!r} ({app}) has a version for {' and '.join(versions) or 'no'}"
+                f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
+            )
+        items.append(Item(j, app, here))
+    classes = [class_of(device) for device in machine.devices]
+    times = np.column_stack([real[c] for c in classes])
+    return Given(jobs.index, tuple(items), arrival, times + _extra(extra, times.shape))
+
+
+def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
+    """Return the declared times of a class; the realised ones where there is no column."""
+    name = f"{cls}_estimate"
+    if name not in jobs:
+        return real
+    told = need_times("jobs", jobs, name, positive=True, absent=True)
+    missing = np.isnan(told) & ~np.isnan(real)
+    if missing.any():
+        raise InputError(
+            f"jobs: {name} must be given where {cls}_time is; job "
+            f"{jobs.index[int(np.argmax(missing))]!r} has none"
+        )
+    return told
+
+
+def check_targets(given: Given, policy: Policy, name: str) -> None:
+    """Refuse jobs without a version for the one class that a policy uses.
+
+    Parameters
+    ----------
+    given : Given
+        The jobs.
+    policy : Policy
+        What decides.
+    name : str
+        Its name, for the message.
+
+    Raises
+    ------
+    InputError
+        Naming the first such job.
+    """
+    if policy.rule in ("fifo", "strict") and policy.target != "preferred":
+        for item in given.items:
+            if policy.target not in item.declared:
+                raise InputError(
+                    f"policy {name} runs everything on a {policy.target}, and job "
+                    f"{given.labels[item.job]!r} ({item.app}) has no version for one on this "
+                    "machine; use preferred"
+                )
+
+
+def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
+    """Return a reading, and a copy of what is known at the start.
+
+    Parameters
+    ----------
+    reading : Reading, optional
+        Default `Reading()`.
+    history : History, optional
+        Default nothing.
+
+    Returns
+    -------
+    reading : Reading
+        The reading.
+    history : History
+        A history that may be changed.
+
+    Raises
+    ------
+    InputError
+        For what is no reading or no history.
+    """
+    reading = Reading() if reading is None else reading
+    if not isinstance(reading, Reading):
+        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
+    if history is not None and not isinstance(history, History):
+        raise InputError(f"history must be a History, got {history!r}; see Store.history()")
+    return reading, History() if history is None else history.copy()
