@@ -247,7 +247,7 @@ def _describe_cuda() -> str:
 
         if name := on_cuda.describe():
             return f"CUDA on {name}"
-        why = "no CUDA device"
+        why = "no CUDA device, or no CUDA toolkit that numba finds"
     except Exception as error:  # a broken driver raises what it likes
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     raise InputError(f"CUDA cannot be used here ({why}); use --gpu opencl or --gpu threads")

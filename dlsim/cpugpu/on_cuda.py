@@ -61,17 +61,37 @@ def run(kernel: Kernel, p: Problem) -> tuple[Any, float, float]:
     return result, end - begun, sent - begun + end - done
 
 
+@functools.cache
 def describe() -> str:
-    """Say which device there is.
+    """Say which device there is, once it has run a kernel of one element.
 
     Returns
     -------
     str
         Its name; empty where there is none.
+
+    Raises
+    ------
+    Exception
+        Of numba or the driver, where a kernel cannot be compiled or run.
     """
     if not cuda.is_available():
         return ""
+    _try_one()
     if numba.config.ENABLE_CUDASIM:
         return "numba's simulator"
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _try_one() -> None:
+    """Compile and run a kernel: a toolkit that the driver does not know fails only here."""
+
+    def one(out):  # type: ignore[no-untyped-def]
+        out[0] = 1.0
+
+    there = cuda.device_array(1, np.float32)
+    cuda.jit(one)[1, 1](there)
+    cuda.synchronize()
+    if there.copy_to_host()[0] != 1.0:
+        raise RuntimeError("a kernel of one element gave another result")
