@@ -94,6 +94,16 @@ BAD = {
     "link_background needs one list": parts(link_background=[[1.0]]),
     "load_traces needs a row per server, 2; got 1": parts(load_traces=np.ones((1, 3))),
     "load_traces must be finite and at least 0": parts(load_traces=-np.ones((2, 3))),
+    "in lists alike": parts(background=[[1.0, 2.0], [2.0]], background_work=[[1.0], [2.0, 3.0]]),
+    "background needs sizes as one list per queue; got None": parts(
+        background=[[1.0], [2.0]], background_work=None
+    ),
+    "background needs arrival times as one list per queue; got 5": parts(background=5),
+    "arrival times of background must hold real numbers": parts(background=[["soon"], []]),
+    "traces must hold real numbers, in rows of one length": parts(traces=[[[1, 2], [1]]]),
+    "traces must hold real numbers.* got complex128": parts(traces=1j * np.ones((2, 4, 3))),
+    "load_traces must hold real numbers": parts(load_traces="idle"),
+    "paths must be a Topology or a DataFrame .*; got int": parts(paths=5),
     "horizon must be at least 2, the last request": parts(horizon=1.0),
 }
 
@@ -157,6 +167,13 @@ def test_simulate_wants_its_own_kinds():
             simulate(*case)
 
 
+def test_times_beyond_whole_numbers_are_still_in_the_last_step():
+    for loads, seconds in ((None, 1e28), (np.ones((2, 2)), 2e28)):
+        work = changed("requests", "work", [0.0, 2e30])
+        one = simulate(Environment(**work, load_traces=loads)).requests.loc["b"]
+        assert one["completion"] == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize("answer", [2, -1, 0.5, None, "0", [0, 1]])
 def test_a_users_scheduler_must_name_a_server(answer):
     def mine(view):
@@ -166,12 +183,24 @@ def test_a_users_scheduler_must_name_a_server(answer):
         simulate(Environment(**parts()), Scheduler(mine))
 
 
+@pytest.mark.parametrize("name", ["load", "ours", "barred", "submitted", "server", "completion"])
+def test_a_users_scheduler_cannot_change_the_run(name):
+    def mine(view):
+        getattr(view, name)[:] = 1
+        return 0
+
+    with pytest.raises(InputError, match="read-only"):
+        simulate(Environment(**parts()), Scheduler(mine))
+
+
 @pytest.mark.parametrize(
     "answer", [lambda w: w, lambda w: 1.0, lambda w: -w[:, -1], lambda w: w[:, -1] * np.nan,
-               lambda w: {}[0]],
+               lambda w: w[:, -1] + np.inf, lambda w: {}[0]],
 )  # fmt: skip
 def test_a_users_predictor_must_return_a_value_per_series(answer):
-    with pytest.raises(InputError, match=r"predictor must return one number .* shape \(10,\)"):
+    with pytest.raises(
+        InputError, match=r"predictor must return one finite number .* shape \(10,\)"
+    ):
         simulate(Environment(**parts()), reading=Reading(predictor=answer))
 
 
@@ -190,6 +219,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
         ({"background_work": 1e-6}, "background arrivals are more than"),
         ({"H": 1.5}, "H"),
         ({"trace_method": "wavelets"}, "trace_method must be one of"),
+        ({"topology": 3}, "topology must be a Topology"),
     ],
 )
 def test_workloads_that_are_none(options, message):

@@ -52,14 +52,18 @@ def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, memory: dict[str, A
 
 def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
     """Let a user's predictor speak after a probe."""
-    rule = f"predictor must return one number of at least 0 per series, shape {s.predicted.shape}"
+    rule = (
+        "predictor must return one finite number of at least 0 per series, "
+        f"shape {s.predicted.shape}"
+    )
     try:
         found: Any = reading.predictor(window_of(r, s))  # type: ignore[operator]
         values = np.asarray(found, dtype=np.float64)
     except Exception as error:  # whatever a user's function raises
         raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
-    if values.shape != s.predicted.shape or not (values >= 0).all():
-        raise InputError(f"{rule}; got shape {values.shape}, smallest {values.min(initial=0)}")
+    if values.shape != s.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
+        least, most = values.min(initial=0), values.max(initial=0)
+        raise InputError(f"{rule}; got shape {values.shape}, from {least} to {most}")
     s.predicted[:] = values
 
 

@@ -70,8 +70,24 @@ def _table(name: str, table: Any) -> pd.DataFrame:
     return table
 
 
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind not in "biufO":
+            raise TypeError(f"got {found.dtype}")
+        return np.asarray(found, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise _refuse(name, f"must hold real numbers, in rows of one length: {error}") from None
+
+
+def _lists(name: str, what: str, lists: Any) -> list[Floats]:
+    if isinstance(lists, str) or not np.iterable(lists):
+        raise _refuse(name, f"needs {what} as one list per queue; got {lists!r}")
+    return [_numbers(f"{what} of {name}", one) for one in lists]
+
+
 def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
-    values = np.ascontiguousarray(traces, dtype=float)
+    values = np.ascontiguousarray(_numbers(name, traces))
     shape = " or ".join(f"{n} dimensions" for n in dimensions)
     if values.ndim not in dimensions or values.shape[-1] == 0:
         raise _refuse(name, f"must be an array of {shape} with at least one step")
@@ -85,7 +101,7 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
     """Pack arrivals, one sorted list per queue, and their sizes."""
     if isinstance(times, Stream):
         return times
-    lists = [np.asarray(one, dtype=float) for one in (times if times is not None else [])]
+    lists = _lists(name, "arrival times", times if times is not None else [])
     lists = lists or [np.empty(0)] * queues
     if len(lists) != queues:
         raise _refuse(
@@ -101,8 +117,10 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
     if np.isscalar(sizes):
         check_number(f"size of {name}", sizes, lambda x: x >= 0, "finite and at least 0")
         return Stream(first, flat, np.array([float(sizes)]))  # type: ignore[arg-type]
-    packed = np.concatenate([np.asarray(one, dtype=float) for one in sizes] or [np.empty(0)])
-    if packed.shape != flat.shape or not np.isfinite(packed).all() or (packed < 0).any():
+    own = _lists(name, "sizes", sizes)
+    alike = [one.shape for one in own] == [one.shape for one in lists]
+    packed = np.concatenate(own) if alike and own else np.empty(0)
+    if not alike or not np.isfinite(packed).all() or (packed < 0).any():
         raise _refuse(name, "needs one finite size of at least 0 per arrival, in lists alike")
     return Stream(first, flat, packed)
 
@@ -199,6 +217,11 @@ class Environment:
         self._check_requests()
 
     def _check_links(self) -> None:
+        if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
+            raise InputError(
+                "paths must be a Topology or a DataFrame with the columns source, target, hop, "
+                f"link; got {type(self.paths).__name__}"
+            )
         if (self.traces.ndim == 2) != (self.paths is not None):
             raise InputError(
                 "traces of shape (links, steps) need paths, and those of shape "

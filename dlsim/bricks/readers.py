@@ -24,9 +24,14 @@ MOST_VALUE = 1e100
 
 
 def _check_ranges(**ranges: tuple[float, float]) -> None:
-    for name, (low, high) in ranges.items():
-        if not 0 <= low <= high < MOST_VALUE:
-            raise InputError(f"{name} must be a range from 0 on, low first; got {(low, high)}")
+    for name, limits in ranges.items():
+        try:
+            low, high = limits
+            good = 0 <= low <= high < MOST_VALUE
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise InputError(f"{name} must be a range from 0 on, low first; got {limits!r}")
 
 
 def _check(rule: dict[str, Any], clients: int, max_jobs: int | None) -> None:

@@ -16,7 +16,7 @@ class View(NamedTuple):
     """The state of affairs when a scheduler has to choose, without what it cannot know.
 
     All arrays over servers have one entry per row of ``Environment.servers``. Arrays are
-    the engine's own: read them, keep no reference.
+    the engine's own: they cannot be written, and change as the run goes on.
 
     Attributes
     ----------
@@ -107,6 +107,12 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
     return int(np.argmax(best - near <= TOL * max(1.0, abs(best))))
 
 
+def _read_only(values: Any) -> Any:
+    shown = values.view()
+    shown.flags.writeable = False
+    return shown
+
+
 def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any]) -> View:
     """Show a user's scheduler what it may know.
 
@@ -131,9 +137,11 @@ def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any])
         work=float(w.work[row]), deadline=float(w.deadline[row]),
         fallbacks=int(s.jobs.fallbacks[row]), opt=r.opt,
         estimates=terms[0] + terms[1] + w.work[row] * s.slowness, sending=terms[0],
-        receiving=terms[1], performance=w.performance, load=s.predicted[links:],
-        ours=s.servers.ours, barred=s.barred, submitted=s.jobs.submitted, server=s.jobs.server,
-        returned=s.returned[: head.done], completion=s.jobs.completion, tasks=w, memory=memory,
+        receiving=terms[1], performance=w.performance, load=_read_only(s.predicted[links:]),
+        ours=_read_only(s.servers.ours), barred=_read_only(s.barred),
+        submitted=_read_only(s.jobs.submitted), server=_read_only(s.jobs.server),
+        returned=_read_only(s.returned[: head.done]), completion=_read_only(s.jobs.completion),
+        tasks=w, memory=memory,
     )  # fmt: skip
 
 

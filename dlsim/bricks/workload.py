@@ -203,6 +203,8 @@ def draw(
     """
     _check_options(locals())
     topology = two_level(domains) if topology is None else topology
+    if not isinstance(topology, Topology):
+        raise InputError(f"topology must be a Topology, such as two_level(10); got {topology!r}")
     counts = _stream(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     speeds = _between(performance, _stream(seed, SPEEDS).random(len(servers)))
