@@ -1,5 +1,6 @@
 """Program (6) of paper S: hand cases, an exact twin, brute force, limits, fairness."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -328,6 +329,33 @@ def test_fixing_one_by_one_is_polishing_at_once():
 def test_polish_refuses_broken_connections(bad):
     with pytest.raises(InputError, match=r"whole numbers|at least 0"):
         polish(pair(), bad)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bound(3), "a bound needs a Platform, got 3"),
+        (lambda: ReducedProgram(None), "a program needs a Platform, got None"),
+        (lambda: solve_program(None), "a program needs a Platform, got None"),
+        (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
+        (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
+        (lambda: fair("p"), "a program needs a Platform, got 'p'"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_an_application_that_can_do_nothing_proves_the_bound_zero():
+    for seed in range(int(30 * SCALE)):
+        p = draw_platform(seed, exact=False, clusters=5)
+        speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
+        routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}
+        p = dataclasses.replace(p, speed=speed, routes=routes)
+        if p.counted[0]:
+            assert bound(p) == 0
+            assert solve(p, "G").ratio == solve(p, "LP").ratio == 1
 
 
 def test_polish_refuses_what_does_not_fit_the_platform():

@@ -168,7 +168,7 @@ def solve(
         found = _improved(found, fair)
     elif "polish" in suffixes:
         found = _improved(found, polish)
-    number = int(seed) if isinstance(seed, int | np.integer) else 0
-    answer = replace(found, method=method, seed=number, reading=reading)
+    given = int(seed) if isinstance(seed, int | np.integer) else seed
+    answer = replace(found, method=method, seed=given, reading=reading)
     answer.check()
     return answer

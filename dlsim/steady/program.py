@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from dlsim.errors import StudyError
+from dlsim.errors import InputError, StudyError
 from dlsim.steady.allocation import Allocation, trim
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
@@ -91,11 +91,17 @@ def solve_program(
 
     Raises
     ------
+    InputError
+        For what is no platform or start.
     StudyError
         If the solver finds no optimum, or nothing within `most_nodes`.
     ScheduleError
         If its answer breaks a constraint.
     """
+    if not isinstance(platform, Platform):
+        raise InputError(f"a program needs a Platform, got {platform!r}")
+    if start is not None and not isinstance(start, Allocation):
+        raise InputError(f"start must be an Allocation, got {start!r}")
     rows = Rows.of(platform)
     matrix, limit = full_rows(rows)
     if integer:
@@ -201,6 +207,8 @@ def polish(platform: Platform, connections: Any) -> Allocation:
     StudyError
         If the solver proves no optimum.
     """
+    if connections is None:
+        raise InputError("connections must be a table of whole numbers, got None")
     program = ReducedProgram(platform, connections)
     program.solve()
     work = trim(platform, program.work, connections)
