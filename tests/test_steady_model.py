@@ -140,6 +140,13 @@ def test_what_is_no_limit_is_refused(given, message):
         Limits(*given)
 
 
+def test_no_pair_is_no_limit(tmp_path):
+    p = replace(pair(), limits=Limits(pairs={}))
+    assert p.limits == Limits()
+    write_platform(tmp_path / "p.json", p)
+    assert read_platform(tmp_path / "p.json").limits == p.limits
+
+
 def test_broken_connections_are_rounded_down_with_a_warning():
     with pytest.warns(UserWarning, match=r"max_connect is rounded down .* 2\.7") as caught:
         p = Platform(**fields(links=links(max_connect=[2.7])))

@@ -221,6 +221,15 @@ def test_a_loose_bound_is_proved_anew_and_never_refused(monkeypatch):
     assert bound(p) == pytest.approx(6)
     monkeypatch.setattr(relaxation, "certified", lambda *given: certified(*given) * 2)
     assert bound(pair()) == pytest.approx(12)
+    solved, calls = ReducedProgram.solve, iter([True, False])
+
+    def once(self):
+        if next(calls):
+            return solved(self)
+        raise StudyError("not solved")
+
+    monkeypatch.setattr(ReducedProgram, "solve", once)
+    assert bound(pair()) == pytest.approx(12)
 
 
 # ------------------------------------------------- nothing depends on the vertex

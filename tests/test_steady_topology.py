@@ -273,7 +273,7 @@ def test_real_networks():
     assert some.clusters == 6
     assert len(some.links) < 88
     solve(some, "LPRG").check()
-    with pytest.raises(InputError, match="no network 'topozoo/Cogentco'"):
+    with pytest.raises(InputError, match="no network 'topozoo/Cogentco'; names"):
         topology.hub("topozoo/Cogentco")
 
 

@@ -119,9 +119,11 @@ def _options(solver: Any, options: dict[str, Any]) -> Iterator[None]:
     """Set a solver's options for a while."""
     for name, value in options.items():
         solver.setOptionValue(name, value)
-    yield
-    for name in options:
-        solver.setOptionValue(name, SIMPLEX[name])
+    try:
+        yield
+    finally:
+        for name in options:
+            solver.setOptionValue(name, SIMPLEX[name])
 
 
 class ReducedProgram:
@@ -421,8 +423,13 @@ def _prove(platform: Platform) -> float:
     if not np.isin(np.flatnonzero(platform.counted), program.rows.app).all():
         return 0.0  # one that counts can do nothing anywhere
     for options in ({}, *TRIES):
-        with _options(program._solver, options):
-            best = program.solve()
+        try:
+            with _options(program._solver, options):
+                best = program.solve()
+        except StudyError:
+            if np.isinf(proved):
+                raise
+            break
         top = certified(program.matrix, program.limit, program.duals(), fair)
         proved = min(proved, top * scale)
         if proved <= best + NEAR * scale:
