@@ -94,7 +94,7 @@ def list_everything(_: argparse.Namespace) -> int:
     int
         0.
     """
-    from dlsim.cli.readings import switches_of
+    from dlsim.cli.readings import switches_of, word
     from dlsim.files import read_toml, shared_file, shared_folder
     from dlsim.realtime.model import POLICIES
 
@@ -113,7 +113,7 @@ def list_everything(_: argparse.Namespace) -> int:
         if table := switches_of(notebook):
             print(f"\n{notebook[3:]}")
             for name, options in table.items():
-                print(f"  {name:<14}{' | '.join(options)}")
+                print(f"  {name:<14}{' | '.join(map(word, options))}")
     return 0
 
 
