@@ -121,14 +121,33 @@ def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any
     return solver
 
 
-def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
-    """Return the least connections that carry the work, where a solver's fall short of it."""
+def least_connections(p: Platform, work: Floats) -> Floats:
+    """Return the least connections, as real numbers, that carry the work.
+
+    Parameters
+    ----------
+    p : Platform
+        Of the work.
+    work : ndarray of float, shape (A, K)
+        Only where there is a way.
+
+    Returns
+    -------
+    ndarray of float, shape (K, K)
+        Work times data over the bandwidth of one connection.
+    """
     sent = np.zeros((p.clusters, p.clusters))
     np.add.at(sent, p.origin, work * p.data[:, None])
     routed = tuple(p.tables.pairs.T)
     one = p.tables.bandwidth[routed]
-    least = np.zeros_like(connections)
+    least = np.zeros_like(sent)
     least[routed] = np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
+    return least
+
+
+def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
+    """Return the least connections that carry the work, where a solver's fall short of it."""
+    least = least_connections(p, work)
     return np.where(np.abs(connections - least) <= WHOLE, least, connections)
 
 
@@ -260,4 +279,5 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
     work = trim(platform, program.work, connections)
     if connections is not None:
         return _checked(platform, work, np.array(connections, dtype=np.int64))
-    return _checked(platform, work, program.connections, is_relaxed=True, upper=bound(platform))
+    opened = least_connections(platform, work)
+    return _checked(platform, work, opened, is_relaxed=True, upper=bound(platform))
