@@ -395,6 +395,15 @@ def test_a_day_refuses_nonsense():
             day(draw_platform(0), **bad)
 
 
+def test_what_floats_cannot_wait_for_does_not_complete():
+    wires = network()
+    broker = Broker(Network(["a", "b"], [1e-308, 20], wires.links, wires.routes))
+    broker.register("a", 10)
+    broker.submit("x", "b", 12)
+    broker.advance()
+    assert broker.applications["completion"].isna().all()
+
+
 def test_time_goes_on_where_floats_are_coarse():
     """At 1e12 the next float is 1e-4 later: what takes less ends at the same instant."""
     b = Broker(network(), "LPRR", period=1e-6)

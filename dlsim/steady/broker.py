@@ -361,7 +361,7 @@ class Broker:
     def _next_completion(self, rates: Floats) -> float:
         left = [
             (app.load - app.done) / rate
-            for app, rate in zip(self._running, rates.sum(axis=1), strict=True)
+            for app, rate in zip(self._running, rates.sum(axis=1).tolist(), strict=True)
             if rate > 0
         ]
         return self.now + min(left, default=math.inf)
@@ -376,7 +376,7 @@ class Broker:
             worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
             site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
         for app, rate, planned in zip(
-            self._running, rates.sum(axis=1), self._planned(), strict=True
+            self._running, rates.sum(axis=1).tolist(), self._planned(), strict=True
         ):
             # the instant of completion counts: what is left may take less than one rounding
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
