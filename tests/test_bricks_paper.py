@@ -20,9 +20,10 @@ from dlsim.papers.bricks.study import (
     alternatives,
     name_of,
     printed_table,
-    switches_known,
 )
+from dlsim.papers.bricks.switches import SWITCHES
 from dlsim.papers.mcdf.claims import points
+from dlsim.study import sweeps, workers
 from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
@@ -291,7 +292,7 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
 
 
 def test_other_readings_are_one_switch_each():
-    known = switches_known()
+    known = SWITCHES
     assert alternatives()[0] == {}
     assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
     names = [name_of(switches) for switches in alternatives()]
@@ -324,9 +325,13 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     frames = []
     with pytest.MonkeyPatch.context() as patch:
         shorten(patch)
+        for name in ("START_SECONDS", "USE_SECONDS", "BATCH_SECONDS"):  # however little there is
+            patch.setattr(sweeps, name, 0.0)
         for jobs, place in ((1, "one"), (2, "two")):
             patch.setenv("DLSIM_CACHE", str(tmp_path / place))
             frames.append(bricks.Study(runs=2, jobs=jobs, **SMALL).main.to_csv())
+            assert workers.is_open() == (jobs > 1)
+    workers.close()
     assert frames[0] == frames[1]
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 import tomllib
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -63,6 +64,33 @@ def test_two_applications_share_a_site_by_priority(method):
     np.testing.assert_allclose(broker.allocation.work[:, 0], [2, 8], rtol=1e-7)
     broker.advance()
     assert completions(broker) == {"low": pytest.approx(6), "high": pytest.approx(5)}
+
+
+@pytest.mark.parametrize("method", ["G", "LPRG"])
+def test_a_priority_per_site_keeps_work_where_it_counts(method):
+    broker = Broker(network(), method)
+    broker.register("a", 4)
+    broker.register("b", 6)
+    broker.submit("here", "a", 8, {"a": 2})
+    broker.submit("there", "a", 12, {"b": 1.0, "a": 0})
+    # each site serves its own: 4 of a's, and 6 over two connections of bandwidth 3
+    assert broker.allocation.work == pytest.approx(np.array([[4, 0], [0, 6]]))
+    assert broker.allocation.values == pytest.approx([2, 6])
+    broker.advance()
+    assert completions(broker) == pytest.approx({"here": 2, "there": 2})
+    assert broker.applications["priority"].tolist() == [2, 1]
+
+
+def test_equal_priorities_per_site_are_one_priority():
+    brokers = [Broker(network(), "LPRG"), Broker(network(), "LPRG")]
+    for broker, priority in zip(brokers, (3, {"a": 3, "b": 3}), strict=True):
+        broker.register("a", 1)
+        broker.register("b", 5)
+        broker.submit("x", "a", 7, priority)
+        broker.submit("y", "b", 7)
+        broker.advance()
+    pd.testing.assert_frame_equal(brokers[0].applications, brokers[1].applications)
+    pd.testing.assert_frame_equal(brokers[0].schedules, brokers[1].schedules)
 
 
 def test_work_is_sent_to_another_site():
@@ -309,6 +337,13 @@ def test_a_day_offers_the_load_it_says():
         (lambda b: (b.advance(2), b.advance(1)), "until must be at least the present time 2"),
         (lambda b: b.advance("noon"), "until must be at least the present time 0, got 'noon'"),
         (lambda b: b.advance(math.nan), "until must be at least the present time 0"),
+        (lambda b: b.register(["a"], 1), r"site must be one of a, b; got \['a'\]"),
+        (lambda b: b.submit(["x"], "a", 1), r"must be named by text, got \['x'\]"),
+        (lambda b: b.submit("x", "a", 10**400), "load must be a finite number"),
+        (lambda b: b.submit("x", "a", 1, [1, 2]), r"priority must be .* got \[1, 2\]"),
+        (lambda b: b.submit("x", "a", 1, {"c": 1}), "site must be one of a, b; got 'c'"),
+        (lambda b: b.submit("x", "a", 1, {"a": 0}), "priority must be above 0 at a site"),
+        (lambda b: b.submit("x", "a", 1, {"a": -1}), "priority must be a finite number"),
     ],
 )
 def test_broker_refuses(act, words):
@@ -324,22 +359,49 @@ def test_broker_refuses(act, words):
         ({"method": "LP+least"}, "a broker needs whole connections"),
         ({"method": "best"}, "method must be one of LP, MILP, G"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"network": None}, "a broker needs a Network, got None"),
+        ({"reading": {"vertex": "solver"}}, "a broker needs a Reading, got"),
     ],
 )
 def test_broker_refuses_to_be(kwargs, words):
     with pytest.raises(InputError, match=words):
-        Broker(network(), **kwargs)
+        Broker(**{"network": network()} | kwargs)
+
+
+def test_broken_connections_are_told_once_where_the_network_is_made():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        broker = Broker(network(most=2.5))
+        broker.register("a", 1)
+        broker.submit("x", "b", 1)
+        broker.advance()
+    assert [str(one.message) for one in told] == [
+        "max_connect is rounded down to whole numbers, e.g. 2.5"
+    ]
+    assert [Path(one.filename).name for one in told] == [Path(__file__).name]
 
 
 def test_sites_need_different_names():
     with pytest.raises(InputError, match="sites must have different names"):
         Network(["a", "a"], [1, 1], network().links, {})
+    for bad in ("ab", [["a"], "b"], 3):
+        with pytest.raises(InputError, match="sites must be a list of names"):
+            Network(bad, [1, 1], network().links, {})
 
 
 def test_a_day_refuses_nonsense():
     for bad in ({"load": 0}, {"hours": "many"}, {"applications": 0}, {"seed": -1}):
         with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
             day(draw_platform(0), **bad)
+
+
+def test_what_floats_cannot_wait_for_does_not_complete():
+    wires = network()
+    broker = Broker(Network(["a", "b"], [1e-308, 20], wires.links, wires.routes))
+    broker.register("a", 10)
+    broker.submit("x", "b", 12)
+    broker.advance()
+    assert broker.applications["completion"].isna().all()
 
 
 def test_time_goes_on_where_floats_are_coarse():
@@ -417,9 +479,18 @@ def test_small_file_by_hand(tmp_path, capsys):
     assert "until 1" in capsys.readouterr().out
 
 
+def test_a_file_may_set_a_priority_per_site(tmp_path):
+    path = tmp_path / "vo.toml"
+    path.write_text(SMALL.replace("load = 12", "load = 12\npriority = {a = 2, b = 1}"), "utf-8")
+    assert run_file(str(path), "G").applications["priority"].tolist() == [1]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
+        ("load = 12", 'load = 12\npriority = "high"', "event 1: priority must be a finite number"),
+        ("load = 12", "load = 12\npriority = true", "priority must be a number or a table"),
+        ("load = 12", "load = 12\npriority = {c = 1}", "event 1: site must be one of a, b"),
         ("gateway = 20\nspeed", "speed", "site 1: gateway is missing; it needs name, gateway"),
         ("speed = 10", "speed = true", "site 1: speed must be a number, got True"),
         ("speed = 10", "speed = -1", "site 'a': speed must be a finite number of at least 0"),

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cli import main
+from dlsim.cli import main, readings
+from dlsim.errors import InputError
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study.notebooks import NotebookResult
 
@@ -280,6 +281,15 @@ def test_a_switch_without_papers_named_reaches_those_that_know_it(capsys, tmp_pa
 def test_a_switch_that_no_paper_asked_for_knows(capsys, tmp_path, monkeypatch, words, named):
     said = readings_asked(capsys, tmp_path, monkeypatch, *words.split())
     assert all(word in said for word in named)
+
+
+def test_options_that_are_no_words(monkeypatch):
+    known = {"every": (60.0, 0.5), "drop": (False, True)}
+    monkeypatch.setattr(readings, "switches_of", lambda notebook: known)
+    got = readings.by_notebook({"every": "60", "drop": "True"}, ["99-other"])
+    assert got == {"99-other": {"every": 60.0, "drop": True}}
+    with pytest.raises(InputError, match=r"every must be one of 60, 0.5; got '61'"):
+        readings.by_notebook({"every": "61"}, ["99-other"])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

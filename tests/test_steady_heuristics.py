@@ -369,6 +369,14 @@ def test_milp_is_the_best_of_all_connections(seed):
 # --------------------------------------------------------------------- interface
 
 
+def test_an_allocation_keeps_its_seed():
+    seed = np.random.SeedSequence(3, spawn_key=(1,))
+    kept = solve(pair(), "LPRR", seed)
+    assert kept.seed is seed
+    assert (solve(pair(), "LPRR", kept.seed).connections == kept.connections).all()
+    assert solve(pair(), "LPRR", np.int64(7)).seed == 7
+
+
 def test_same_seed_same_allocation():
     p = draw_platform(3, False, clusters=6, odd=0.0)
     for method in METHODS:

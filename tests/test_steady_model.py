@@ -75,6 +75,9 @@ def links(**change):
         ({"routes": {(0, 2): [0]}}, "route 0 -> 2"),
         ({"routes": {(1, 1): [0]}}, "route 1 -> 1"),
         ({"routes": {(0, 1): [0, 0]}}, "pass each link once"),
+        ({"routes": {(0.0, 1.0): [0]}}, r"pairs of clusters, got \(0.0, 1.0\)"),
+        ({"data": [1]}, "data must have 2 entries, got 1"),
+        ({"data": []}, "data must have 2 entries, got 0"),
         ({"routes": {"ab": [0]}}, "named by pairs of clusters, got 'ab'"),
         ({"priority": [1]}, "priority must have 2 or 2 x 2 entries, got 1"),
         ({"priority": [[1, 2, 3], [1, 2, 3]]}, "priority must have 2 or 2 x 2 entries, got 2 x 3"),
@@ -135,6 +138,13 @@ def test_what_is_no_share_is_refused(cap, message):
 def test_what_is_no_limit_is_refused(given, message):
     with pytest.raises(InputError, match=message):
         Limits(*given)
+
+
+def test_no_pair_is_no_limit(tmp_path):
+    p = replace(pair(), limits=Limits(pairs={}))
+    assert p.limits == Limits()
+    write_platform(tmp_path / "p.json", p)
+    assert read_platform(tmp_path / "p.json").limits == p.limits
 
 
 def test_broken_connections_are_rounded_down_with_a_warning():
@@ -495,6 +505,8 @@ def star(**change):
         (star(), {"master": "m", "ports": "two"}, "ports must be one of one, many"),
         (star(), {"master": "m", "work": 0.0}, "work must be a finite positive"),
         (star(), {"master": "m", "data": -1.0}, "data must be"),
+        (star(), {"master": "m", "data": "x"}, "data must be a finite positive number, got 'x'"),
+        ("star", {"master": "m"}, "must be a tree, got star"),
     ],
 )
 def test_what_is_no_site_is_refused(tree, more, message):

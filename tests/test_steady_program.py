@@ -1,5 +1,6 @@
 """Program (6) of paper S: hand cases, an exact twin, brute force, limits, fairness."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -181,7 +182,7 @@ def test_no_duals_at_all_prove_a_weak_bound():
 
 
 def test_wide_priorities_are_solved_by_every_method():
-    for seed in range(int(10 * SCALE)):
+    for seed in (144, *range(int(10 * SCALE))):
         p = draw_wide(seed)
         top = bound(p)
         for method in ("LP+least", "LPR+least", "LPRR+least", "LP+fair", "G+fair", "LPRG+fair"):
@@ -219,6 +220,15 @@ def test_a_loose_bound_is_proved_anew_and_never_refused(monkeypatch):
     monkeypatch.setattr(relaxation, "certified", loose)
     assert bound(p) == pytest.approx(6)
     monkeypatch.setattr(relaxation, "certified", lambda *given: certified(*given) * 2)
+    assert bound(pair()) == pytest.approx(12)
+    solved, calls = ReducedProgram.solve, iter([True, False])
+
+    def once(self):
+        if next(calls):
+            return solved(self)
+        raise StudyError("not solved")
+
+    monkeypatch.setattr(ReducedProgram, "solve", once)
     assert bound(pair()) == pytest.approx(12)
 
 
@@ -328,6 +338,33 @@ def test_fixing_one_by_one_is_polishing_at_once():
 def test_polish_refuses_broken_connections(bad):
     with pytest.raises(InputError, match=r"whole numbers|at least 0"):
         polish(pair(), bad)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bound(3), "a bound needs a Platform, got 3"),
+        (lambda: ReducedProgram(None), "a program needs a Platform, got None"),
+        (lambda: solve_program(None), "a program needs a Platform, got None"),
+        (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
+        (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
+        (lambda: fair("p"), "a program needs a Platform, got 'p'"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_an_application_that_can_do_nothing_proves_the_bound_zero():
+    for seed in range(int(30 * SCALE)):
+        p = draw_platform(seed, exact=False, clusters=5)
+        speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
+        routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}
+        p = dataclasses.replace(p, speed=speed, routes=routes)
+        if p.counted[0]:
+            assert bound(p) == 0
+            assert solve(p, "G").ratio == solve(p, "LP").ratio == 1
 
 
 def test_polish_refuses_what_does_not_fit_the_platform():

@@ -275,6 +275,22 @@ def test_a_broker_is_told_the_reading():
     assert len(set(rows)) == 3
 
 
+def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
+    """Why users wait longer under LPRR although its objective is as good."""
+    used = {
+        name: [
+            float((a.work * p.work[:, None]).sum() / p.speed.sum())
+            for seed in map(seed_of, range(6))
+            for p in [platforms.on_tiers(5, seed)]
+            for a in [solve(p, name, platforms.rounding(seed))]
+        ]
+        for name in beyond.SERVING
+    }
+    assert used["G"] == pytest.approx([1] * 6)
+    assert used["LPRG"] == pytest.approx([1] * 6)
+    assert np.mean(used["LPRR"]) < 0.5
+
+
 def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
     frame = pd.DataFrame(
         {"kind": "Tiers", "clusters": 5, "replicate": [0, 0, 1, 1], "policy": ["G", "LPRR"] * 2,

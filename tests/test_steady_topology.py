@@ -273,7 +273,7 @@ def test_real_networks():
     assert some.clusters == 6
     assert len(some.links) < 88
     solve(some, "LPRG").check()
-    with pytest.raises(InputError, match="no network 'topozoo/Cogentco'"):
+    with pytest.raises(InputError, match="no network 'topozoo/Cogentco'; names"):
         topology.hub("topozoo/Cogentco")
 
 
@@ -304,7 +304,7 @@ def test_without_topohub_the_remedy_is_named(monkeypatch):
         (lambda: topology.tiers(5, seed=0.5), "seed must be a whole number"),
         (lambda: from_graph([(0, 1)], [0], **UNIT), "simple and undirected"),
         (lambda: topology.random(5, heterogeneity=-0.1), "heterogeneity must be"),
-        (lambda: topology.random(0), "speed must list at least one"),
+        (lambda: topology.random(0), "clusters must be at least 1, got 0"),
         (lambda: topology.random(5, table2="both"), "table2 must be one of one, het"),
         (lambda: topology.random(5, bandwidth=-1.0, connectivity=1.0), "bandwidth must be"),
         (lambda: shortest_routes(nx.DiGraph([(0, 1)]), [0]), "simple and undirected"),

@@ -104,7 +104,7 @@ def list_everything(_: argparse.Namespace) -> int:
     int
         0.
     """
-    from dlsim.cli.readings import switches_of
+    from dlsim.cli.readings import switches_of, word
     from dlsim.cpugpu import model as cpugpu
     from dlsim.files import read_toml, shared_file, shared_folder
     from dlsim.realtime.model import POLICIES
@@ -115,7 +115,7 @@ def list_everything(_: argparse.Namespace) -> int:
     for notebook in there:
         print(f"\n{notebook}")
         for row in (row for row in rows if row["notebook"] == notebook):
-            print(f"  {row['id']:<24}{row['printed']:<18}{row['title']} ({row['status']})")
+            print(f"  {row['id']:<36}{row['printed']:<18}{row['title']} ({row['status']})")
     waiting = [row["id"] for row in rows if row["notebook"] not in there]
     print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
     print(f"\npolicies: {', '.join(POLICIES)}")
@@ -125,7 +125,7 @@ def list_everything(_: argparse.Namespace) -> int:
         if table := switches_of(notebook):
             print(f"\n{notebook[3:]}")
             for name, options in table.items():
-                print(f"  {name:<13} {' | '.join(options)}")
+                print(f"  {name:<18}{' | '.join(map(word, options))}")
     return 0
 
 

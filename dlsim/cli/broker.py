@@ -34,13 +34,16 @@ EVENTS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "deliver": ({"site": str, "speed": float}, {}),
     "submit": (
         {"name": str, "origin": str, "load": float},
-        {"priority": float, "work": float, "data": float},
+        {"priority": object, "work": float, "data": float},
     ),
 }
 #: Fields at the top of the file, with their defaults.
 TOP: dict[str, Any] = {"period": 1.0, "trust": 0.5, "until": math.inf}
 
-_WORDS = {str: "a text", float: "a number", int: "a whole number", bool: "true or false"}
+_WORDS = {
+    str: "a text", float: "a number", int: "a whole number", bool: "true or false",
+    object: "a number or a table of numbers by site",
+}  # fmt: skip
 
 
 def _typed(where: str, name: str, value: Any, kind: type) -> Any:

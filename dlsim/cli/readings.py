@@ -4,10 +4,27 @@ import importlib
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from dlsim.errors import InputError
 
-Switches = dict[str, tuple[str, ...]]
+Switches = dict[str, tuple[Any, ...]]
+
+
+def word(option: object) -> str:
+    """Return an option as it is written on the command line.
+
+    Parameters
+    ----------
+    option : str, bool or float
+        As a paper declares it.
+
+    Returns
+    -------
+    str
+        Numbers without trailing zeros.
+    """
+    return f"{option:g}" if isinstance(option, float) else str(option)
 
 
 def switches_of(notebook: str) -> Switches:
@@ -20,7 +37,7 @@ def switches_of(notebook: str) -> Switches:
 
     Returns
     -------
-    dict of str to tuple of str
+    dict of str to tuple
         `SWITCHES` of the module ``switches`` of the paper; empty where there is none.
     """
     package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
@@ -31,7 +48,7 @@ def switches_of(notebook: str) -> Switches:
     return dict(importlib.import_module(f"{package}.switches").SWITCHES)
 
 
-def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, str]]:
+def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Give every notebook the switches that its paper knows.
 
     Parameters
@@ -44,7 +61,7 @@ def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[st
     Returns
     -------
     dict of str to dict
-        One reading per notebook.
+        One reading per notebook, of options as the paper declares them.
 
     Raises
     ------
@@ -56,14 +73,19 @@ def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[st
     for switch, value in reading.items():
         _need(tables, switch, value)
     return {
-        name: {k: v for k, v in reading.items() if v in table.get(k, ())}
+        name: {
+            switch: option
+            for switch, value in reading.items()
+            for option in table.get(switch, ())
+            if word(option) == value
+        }
         for name, table in tables.items()
     }
 
 
 def _need(tables: Mapping[str, Switches], switch: str, value: str) -> None:
     known = {name: table for name, table in tables.items() if table}
-    options = dict.fromkeys(v for table in known.values() for v in table.get(switch, ()))
+    options = dict.fromkeys(word(v) for table in known.values() for v in table.get(switch, ()))
     if options and value not in options:
         raise InputError(f"{switch} must be one of {', '.join(options)}; got {value!r}")
     if not options:

@@ -10,33 +10,44 @@ True
 
 from dlsim.steady import topology
 from dlsim.steady.allocation import Allocation
+from dlsim.steady.broker import Broker
 from dlsim.steady.check import exact, verify
+from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import from_graph, to_graph
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.methods import METHODS, solve
 from dlsim.steady.model import SWITCHES, Platform, Reading
+from dlsim.steady.organisation import day
 from dlsim.steady.period import Period
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.sites import Network
+from dlsim.steady.store import read_platform, write_platform
 
 __all__ = [
     "METHODS",
     "SWITCHES",
     "Allocation",
+    "Broker",
     "Limits",
+    "Network",
     "Period",
     "Platform",
     "Reading",
     "ReducedProgram",
     "Share",
     "bound",
+    "day",
+    "equivalent_speed",
     "exact",
     "fair",
     "from_graph",
     "polish",
+    "read_platform",
     "solve",
     "solve_program",
     "to_graph",
     "topology",
     "verify",
+    "write_platform",
 ]

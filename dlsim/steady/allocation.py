@@ -9,6 +9,7 @@ from dlsim.steady import relaxation
 from dlsim.steady.check import verify
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.period import Period, reconstruct
+from dlsim.steady.seeds import Seed
 
 #: An objective within this of a proven bound, relative, is the optimum.
 PROVED = 1e-6
@@ -28,8 +29,8 @@ class Allocation:
         Connections opened from k to l (the paper's beta).
     method : str
         How it was found.
-    seed : int
-        Of the method.
+    seed : int or SeedSequence
+        Of the method, as given.
     reading : Reading
         How the paper was read.
     is_relaxed : bool
@@ -43,7 +44,7 @@ class Allocation:
     work: Any
     connections: Any
     method: str = ""
-    seed: int = 0
+    seed: Seed = 0
     reading: Reading = field(default_factory=Reading)
     is_relaxed: bool = False
     upper: float = np.inf

@@ -6,6 +6,7 @@ ends. What it knows of a site is the speed declared, corrected by the speeds obs
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 
@@ -18,7 +19,7 @@ from dlsim.steady.methods import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.rows import most_work
 from dlsim.steady.seeds import Seed, root_of
-from dlsim.steady.sites import Network
+from dlsim.steady.sites import Network, above_zero, at_least_zero
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
@@ -27,41 +28,15 @@ DONE = 1e-9
 LEAST = 0.01
 
 
-def _positive(name: str, value: object) -> float:
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    if math.isfinite(number) and number >= 0:
-        return number
-    raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
-
-
-def above_zero(name: str, value: object) -> float:
-    """Return a finite number above 0.
-
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        What was given.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    InputError
-        For anything else.
-    """
-    if (number := _positive(name, value)) > 0:
-        return number
-    raise InputError(f"{name} must be above 0, got {value!r}")
-
-
 def _after(instant: float) -> float:
     """Return the next instant that floats can tell from this one."""
     return math.nextafter(instant, math.inf)
+
+
+def _least(priority: float | Floats) -> float:
+    """Return the least priority above 0: what a load unit is worth at the most."""
+    each = np.atleast_1d(priority)
+    return float(each[each > 0].min())
 
 
 @dataclass
@@ -89,7 +64,7 @@ class _Application:
     name: str
     origin: int
     load: float
-    priority: float
+    priority: float | Floats
     work: float
     data: float
     arrival: float
@@ -146,8 +121,11 @@ class Broker:
         reading: Reading | None = None,
     ) -> None:
         self.network, self.method, self.seed = network, method, seed
-        self.reading = reading or Reading()
-        self.period, self.trust = above_zero("period", period), _positive("trust", trust)
+        self.reading = Reading() if reading is None else reading
+        for value, kind in ((network, Network), (self.reading, Reading)):
+            if not isinstance(value, kind):
+                raise InputError(f"a broker needs a {kind.__name__}, got {value!r}")
+        self.period, self.trust = above_zero("period", period), at_least_zero("trust", trust)
         if self.trust > 1:
             raise InputError(f"trust must be a number from 0 to 1, got {trust!r}")
         split_method(method)
@@ -222,7 +200,7 @@ class Broker:
         here = self._site(site)
         if not here.declared:
             raise InputError(f"site {site!r} delivers nothing: it is not registered")
-        here.real = _positive("speed", speed)
+        here.real = at_least_zero("speed", speed)
         self._record_site(site)
 
     def submit(
@@ -230,11 +208,11 @@ class Broker:
         name: str,
         origin: str,
         load: float,
-        priority: float = 1.0,
+        priority: float | Mapping[str, float] = 1.0,
         work: float = 1.0,
         data: float = 1.0,
     ) -> None:
-        """Submit an application.
+        r"""Submit an application.
 
         Parameters
         ----------
@@ -244,8 +222,12 @@ class Broker:
             Site that holds its data.
         load : float
             Load units, above 0.
-        priority, work : float
-            Above 0; work per load unit.
+        priority : float or mapping of str to float
+            Above 0; or that of each site where its work counts (the paper's
+            :math:`\pi_{k,l}`), at least 0 and one above 0. At a site that is not named
+            none of it is done.
+        work : float
+            Work per load unit, above 0.
         data : float
             Data per load unit, at least 0.
 
@@ -255,17 +237,30 @@ class Broker:
             For a name used before, an unknown site, or a number out of range.
         """
         self._site(origin)
+        if not isinstance(name, str):
+            raise InputError(f"an application must be named by text, got {name!r}")
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
-        numbers = {"load": load, "priority": priority, "work": work}
-        values = {what: above_zero(what, value) for what, value in numbers.items()}
-        home, size = list(self.network.sites).index(origin), _positive("data", data)
-        app = _Application(name, home, **values, data=size, arrival=self.now)
+        pi = self._priority(priority)
+        values = {what: above_zero(what, v) for what, v in (("load", load), ("work", work))}
+        home, size = list(self.network.sites).index(origin), at_least_zero("data", data)
+        app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
         self._all[name] = app
         self._reasons.append("arrival")
 
+    def _priority(self, given: float | Mapping[str, float]) -> float | Floats:
+        """Return one priority, or one for each site in order."""
+        if not isinstance(given, Mapping):
+            return above_zero("priority", given)
+        for site in given:
+            self._site(site)
+        each = [at_least_zero("priority", given.get(site, 0.0)) for site in self._sites]
+        if not any(each):
+            raise InputError(f"priority must be above 0 at a site at least, got {given!r}")
+        return np.array(each)
+
     def _site(self, name: str) -> _Site:
-        if name not in self._sites:
+        if not isinstance(name, str) or name not in self._sites:
             raise InputError(f"site must be one of {', '.join(self._sites)}; got {name!r}")
         return self._sites[name]
 
@@ -366,7 +361,7 @@ class Broker:
     def _next_completion(self, rates: Floats) -> float:
         left = [
             (app.load - app.done) / rate
-            for app, rate in zip(self._running, rates.sum(axis=1), strict=True)
+            for app, rate in zip(self._running, rates.sum(axis=1).tolist(), strict=True)
             if rate > 0
         ]
         return self.now + min(left, default=math.inf)
@@ -381,7 +376,7 @@ class Broker:
             worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
             site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
         for app, rate, planned in zip(
-            self._running, rates.sum(axis=1), self._planned(), strict=True
+            self._running, rates.sum(axis=1).tolist(), self._planned(), strict=True
         ):
             # the instant of completion counts: what is left may take less than one rounding
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
@@ -428,10 +423,14 @@ class Broker:
 
     @property
     def applications(self) -> pd.DataFrame:
-        """Return every application submitted: load done, arrival, completion, response time."""
+        """Return every application submitted: load done, arrival, completion, response time.
+
+        The priority of one that has several is the least above 0.
+        """
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
         rows = [{name: getattr(app, name) for name in names} for app in self._all.values()]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
+        frame["priority"] = [_least(app.priority) for app in self._all.values()]
         frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
         return frame.assign(response=frame["completion"] - frame["arrival"])
 

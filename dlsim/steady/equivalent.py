@@ -8,6 +8,7 @@ whatever their speeds (bandwidth-centric).
 
 import math
 from collections.abc import Hashable
+from numbers import Real
 from typing import Any
 
 import networkx as nx
@@ -78,12 +79,18 @@ def equivalent_speed(
     3.5
     """
     choose("ports", ports, PORTS)
-    if tree.is_directed() or not len(tree) or not nx.is_tree(tree):
+    if (
+        not isinstance(tree, nx.Graph)
+        or tree.is_directed()
+        or not len(tree)
+        or not nx.is_tree(tree)
+    ):
         raise InputError(f"the site must be a tree, got {tree}")
     if master not in tree:
         raise InputError(f"master {master!r} is no node of the tree")
     for name, value in (("data", data), ("work", work)):
-        if not (math.isfinite(value) and value >= 0 and (value or name == "data")):
+        is_number = isinstance(value, Real) and math.isfinite(value)
+        if not (is_number and value >= 0 and (value or name == "data")):
             raise InputError(f"{name} must be a finite positive number, got {value!r}")
     speed = {v: _number(f"node {v!r}", "speed", tree.nodes[v]) for v in tree}
     children = nx.dfs_successors(tree, master)

@@ -5,6 +5,7 @@ Source: paper S, section 7.
 
 import math
 import operator
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,8 +36,17 @@ def floored(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     down = np.floor(values)
     if (down != values).any():
         some = values[down != values][0]
-        warnings.warn(f"{name} is rounded down to whole numbers, e.g. {some:g}", stacklevel=5)
+        text = f"{name} is rounded down to whole numbers, e.g. {some:g}"
+        warnings.warn(text, stacklevel=_outside())
     return down
+
+
+def _outside() -> int:
+    """Return the stacklevel of a warning of the caller's that names who called dlsim."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "dlsim":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _pair(pair: Any) -> tuple[int, int]:
@@ -105,7 +115,7 @@ class Limits:
     pairs : int, mapping of (int, int) to int, or None
         Most connections between two clusters, both directions together: one number for
         every pair, or one for each pair named; a broken number is rounded down with a
-        warning. An empty route opens no connection.
+        warning, and an empty mapping is None. An empty route opens no connection.
 
     Raises
     ------
@@ -133,7 +143,7 @@ class Limits:
         object.__setattr__(self, "shares", shares)
         if isinstance(self.pairs, Mapping):
             named = map(_pair, self.pairs), map(_most, self.pairs.values())
-            object.__setattr__(self, "pairs", dict(zip(*named, strict=True)))
+            object.__setattr__(self, "pairs", dict(zip(*named, strict=True)) or None)
         elif self.pairs is not None:
             object.__setattr__(self, "pairs", _most(self.pairs))
 

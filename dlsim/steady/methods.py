@@ -9,7 +9,7 @@ from dlsim.errors import InputError
 from dlsim.steady.allocation import Allocation, trim
 from dlsim.steady.heuristics import HEURISTICS, count
 from dlsim.steady.model import Platform, Reading, choose
-from dlsim.steady.program import MOST_NODES, fair, polish, solve_program
+from dlsim.steady.program import MOST_NODES, fair, least_connections, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.seeds import Seed, root_of
 
@@ -60,10 +60,7 @@ def _relaxed(p: Platform, reading: Reading) -> Allocation:
     program = ReducedProgram(p)
     program.solve(reading.vertex == "least_connections")
     work = trim(p, program.work)
-    sent = np.zeros((p.clusters, p.clusters))
-    np.add.at(sent, p.origin, work * p.data[:, None])
-    one = np.where(p.tables.route >= 0, p.tables.bandwidth, np.inf)
-    connections = np.divide(sent, one, out=np.zeros_like(sent), where=one > 0)
+    connections = least_connections(p, work)
     return Allocation(p, work, connections, is_relaxed=True, upper=bound(p))
 
 
@@ -168,7 +165,7 @@ def solve(
         found = _improved(found, fair)
     elif "polish" in suffixes:
         found = _improved(found, polish)
-    number = int(seed) if isinstance(seed, int | np.integer) else 0
-    answer = replace(found, method=method, seed=number, reading=reading)
+    given = int(seed) if isinstance(seed, int | np.integer) else seed
+    answer = replace(found, method=method, seed=given, reading=reading)
     answer.check()
     return answer

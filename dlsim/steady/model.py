@@ -7,7 +7,9 @@ beta[k, l] is `connections`.
 """
 
 import math
+import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
@@ -171,6 +173,14 @@ def _items(name: str, values: Any) -> list[Any]:
     return list(values)
 
 
+def _pair(pair: Any) -> Pair:
+    """Return the two clusters of a route as whole numbers."""
+    if isinstance(pair, tuple) and len(pair) == 2:
+        with suppress(TypeError):
+            return int(operator.index(pair[0])), int(operator.index(pair[1]))
+    raise InputError(f"routes must be named by pairs of clusters, got {pair!r}; write (0, 1)")
+
+
 @dataclass(frozen=True, eq=False)
 class Platform:
     r"""Clusters behind routers, backbone links, and the applications they hold.
@@ -223,7 +233,10 @@ class Platform:
         speed = numbers("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {self.speed!r}")
-        clusters, apps = len(speed), len(numbers("data", self.data))
+        named = ("priority", "work", "data")
+        # the length that two of the three have, so that the odd one is blamed
+        apps = sorted(len(numbers(name, getattr(self, name))) for name in named)[1]
+        clusters = len(speed)
         sized = {
             "speed": speed,
             "gateway": numbers("gateway", self.gateway, (clusters,)),
@@ -253,7 +266,9 @@ class Platform:
     def _ways(self) -> dict[Pair, tuple[Any, ...]]:
         if not isinstance(self.routes, Mapping):
             raise InputError(f"routes must map pairs of clusters to links, got {self.routes!r}")
-        return {pair: tuple(_items(f"route {pair}", way)) for pair, way in self.routes.items()}
+        return {
+            _pair(pair): tuple(_items(f"route {pair}", way)) for pair, way in self.routes.items()
+        }
 
     def _backbone(self) -> pd.DataFrame:
         if not isinstance(self.links, pd.DataFrame):
@@ -286,8 +301,6 @@ class Platform:
     def _check_routes(self) -> None:
         clusters, known = range(self.clusters), set(self.links.index)
         for pair, route in self.routes.items():
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise InputError(f"routes must be named by pairs of clusters, got {pair!r}")
             k, to = pair
             unknown = [x for x in route if not isinstance(x, Hashable) or x not in known]
             if k not in clusters or to not in clusters or k == to or unknown:

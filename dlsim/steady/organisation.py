@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dlsim.steady.broker import Broker, above_zero
+from dlsim.steady.broker import Broker
 from dlsim.steady.heuristics import count
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.seeds import Seed, generator
-from dlsim.steady.sites import Network
+from dlsim.steady.sites import Network, above_zero
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Priorities that users may have, equally likely.

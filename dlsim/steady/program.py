@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
-from dlsim.errors import StudyError
+from dlsim.errors import InputError, StudyError
 from dlsim.steady.allocation import Allocation, trim
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
@@ -91,11 +91,17 @@ def solve_program(
 
     Raises
     ------
+    InputError
+        For what is no platform or start.
     StudyError
         If the solver finds no optimum, or nothing within `most_nodes`.
     ScheduleError
         If its answer breaks a constraint.
     """
+    if not isinstance(platform, Platform):
+        raise InputError(f"a program needs a Platform, got {platform!r}")
+    if start is not None and not isinstance(start, Allocation):
+        raise InputError(f"start must be an Allocation, got {start!r}")
     rows = Rows.of(platform)
     matrix, limit = full_rows(rows)
     if integer:
@@ -115,14 +121,33 @@ def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any
     return solver
 
 
-def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
-    """Return the least connections that carry the work, where a solver's fall short of it."""
+def least_connections(p: Platform, work: Floats) -> Floats:
+    """Return the least connections, as real numbers, that carry the work.
+
+    Parameters
+    ----------
+    p : Platform
+        Of the work.
+    work : ndarray of float, shape (A, K)
+        Only where there is a way.
+
+    Returns
+    -------
+    ndarray of float, shape (K, K)
+        Work times data over the bandwidth of one connection.
+    """
     sent = np.zeros((p.clusters, p.clusters))
     np.add.at(sent, p.origin, work * p.data[:, None])
     routed = tuple(p.tables.pairs.T)
     one = p.tables.bandwidth[routed]
-    least = np.zeros_like(connections)
+    least = np.zeros_like(sent)
     least[routed] = np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
+    return least
+
+
+def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
+    """Return the least connections that carry the work, where a solver's fall short of it."""
+    least = least_connections(p, work)
     return np.where(np.abs(connections - least) <= WHOLE, least, connections)
 
 
@@ -201,6 +226,8 @@ def polish(platform: Platform, connections: Any) -> Allocation:
     StudyError
         If the solver proves no optimum.
     """
+    if connections is None:
+        raise InputError("connections must be a table of whole numbers, got None")
     program = ReducedProgram(platform, connections)
     program.solve()
     work = trim(platform, program.work, connections)
@@ -252,4 +279,5 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
     work = trim(platform, program.work, connections)
     if connections is not None:
         return _checked(platform, work, np.array(connections, dtype=np.int64))
-    return _checked(platform, work, program.connections, is_relaxed=True, upper=bound(platform))
+    opened = least_connections(platform, work)
+    return _checked(platform, work, opened, is_relaxed=True, upper=bound(platform))

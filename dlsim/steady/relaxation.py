@@ -119,9 +119,11 @@ def _options(solver: Any, options: dict[str, Any]) -> Iterator[None]:
     """Set a solver's options for a while."""
     for name, value in options.items():
         solver.setOptionValue(name, value)
-    yield
-    for name in options:
-        solver.setOptionValue(name, SIMPLEX[name])
+    try:
+        yield
+    finally:
+        for name in options:
+            solver.setOptionValue(name, SIMPLEX[name])
 
 
 class ReducedProgram:
@@ -152,6 +154,8 @@ class ReducedProgram:
     """
 
     def __init__(self, platform: Platform, connections: Any = None) -> None:
+        if not isinstance(platform, Platform):
+            raise InputError(f"a program needs a Platform, got {platform!r}")
         self.platform = platform
         self.rows = Rows.of(platform)
         tables = platform.tables
@@ -406,7 +410,7 @@ def bound(platform: Platform) -> float:
         If the solver proves no optimum.
     """
     if not isinstance(platform, Platform):
-        raise InputError(f"bound needs a Platform, got {platform!r}")
+        raise InputError(f"a bound needs a Platform, got {platform!r}")
     if platform not in _BOUNDS:
         _BOUNDS[platform] = _prove(platform)
     return _BOUNDS[platform]
@@ -416,9 +420,16 @@ def _prove(platform: Platform) -> float:
     """Return the least bound that the duals of one try or, where it is loose, more prove."""
     program, proved = ReducedProgram(platform), np.inf
     fair, scale = int(platform.counted.sum()), program.rows.scale
+    if not np.isin(np.flatnonzero(platform.counted), program.rows.app).all():
+        return 0.0  # one that counts can do nothing anywhere
     for options in ({}, *TRIES):
-        with _options(program._solver, options):
-            best = program.solve()
+        try:
+            with _options(program._solver, options):
+                best = program.solve()
+        except StudyError:
+            if np.isinf(proved):
+                raise
+            break
         top = certified(program.matrix, program.limit, program.duals(), fair)
         proved = min(proved, top * scale)
         if proved <= best + NEAR * scale:

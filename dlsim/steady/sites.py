@@ -1,7 +1,10 @@
 """The sites of a virtual organisation and what joins them (paper S, section 7)."""
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +13,59 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
+
+
+def at_least_zero(name: str, value: object) -> float:
+    """Return a finite number of at least 0.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            number = float(value)
+            if math.isfinite(number) and number >= 0:
+                return number
+    raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
+def above_zero(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    if (number := at_least_zero(name, value)) > 0:
+        return number
+    raise InputError(f"{name} must be above 0, got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +98,14 @@ class Network:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """Refuse what is no network."""
+        """Refuse what is no network; round the links' connections down once."""
+        is_list = isinstance(self.sites, Sequence) and not isinstance(self.sites, str)
+        if not is_list or not all(isinstance(site, str) for site in self.sites):
+            raise InputError(f"sites must be a list of names, got {self.sites!r}")
         if len(set(self.sites)) < len(self.sites):
             raise InputError(f"sites must have different names, got {list(self.sites)}")
-        self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
+        whole = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)]).links
+        object.__setattr__(self, "links", whole)
 
     @classmethod
     def of(cls, p: Platform) -> Self:
@@ -65,7 +125,7 @@ class Network:
         return cls(names, p.gateway, p.links, p.routes, p.limits)
 
     def platform(
-        self, speed: Floats, applications: Sequence[tuple[int, float, float, float]]
+        self, speed: Floats, applications: Sequence[tuple[int, float | Floats, float, float]]
     ) -> Platform:
         """Return the platform of one moment.
 
@@ -74,7 +134,7 @@ class Network:
         speed : ndarray of float, shape (K,)
             Of each site; 0 where nothing is registered.
         applications : sequence of (origin, priority, work, data)
-            At least one.
+            At least one; a priority is a number or an array of shape (K,).
 
         Returns
         -------
@@ -82,6 +142,8 @@ class Network:
             To be solved.
         """
         origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
+        if any(map(np.ndim, priority)):
+            priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
         return Platform(
             speed, self.gateway, self.links, self.routes, priority, work, data,
             origin=origin, limits=self.limits,

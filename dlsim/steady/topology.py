@@ -285,6 +285,8 @@ def random(
     """
     choose("table2", table2, SWITCHES["table2"])
     _counts(clusters=clusters)
+    if clusters < 1:
+        raise InputError(f"clusters must be at least 1, got {clusters!r}")
     for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity)):
         _number(name, value, 1.0)
     means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect}
@@ -362,8 +364,9 @@ def hub(
             warnings.simplefilter("ignore", ResourceWarning)
             data = topohub.get(name)
     except (KeyError, FileNotFoundError, OSError, TypeError, AttributeError) as error:
+        reason = f" ({error})" if str(error) else ""
         raise InputError(
-            f"topohub has no network {name!r} ({error}); names look like 'topozoo/Abilene' "
+            f"topohub has no network {name!r}{reason}; names look like 'topozoo/Abilene' "
             "or 'sndlib/germany50', case as in its documentation"
         ) from None
     graph = nx.Graph(nx.node_link_graph(data, edges="edges"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning
 from dlsim.errors import InputError
+from dlsim.papers.bricks.switches import OF_SCHEDULER
 
 Row = dict[str, Any]
 
@@ -41,8 +42,6 @@ TUNERS: dict[str, Callable[[], Callable[..., int]]] = {
 TARGETS = {
     "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors, target 5 %": 0.05,
 }  # fmt: skip
-#: Switches of a study that belong to the scheduler.
-SCHEDULER_SWITCHES: dict[str, tuple[Any, ...]] = {"exclude_rejecting": (False, True)}
 #: Hours of the environments in which background models are compared (claim 12).
 BACKGROUND_SECONDS = 7200.0
 
@@ -163,7 +162,7 @@ def split_switches(switches: Mapping[str, Any]) -> Switches:
     Parameters
     ----------
     switches : mapping of str to value
-        Fields of `Reading`, keys of `DRAWN` and of `SCHEDULER_SWITCHES`.
+        Fields of `Reading`, keys of `DRAWN` and of `OF_SCHEDULER`.
 
     Returns
     -------
@@ -176,9 +175,9 @@ def split_switches(switches: Mapping[str, Any]) -> Switches:
         For a switch or value that is not known.
     """
     drawn = {k: tuple(v) if isinstance(v, list) else v for k, v in switches.items() if k in DRAWN}
-    own = {k: v for k, v in switches.items() if k in SCHEDULER_SWITCHES}
+    own = {k: v for k, v in switches.items() if k in OF_SCHEDULER}
     rest = {k: v for k, v in switches.items() if k not in drawn and k not in own}
-    known = {*Reading.__dataclass_fields__, *DRAWN, *SCHEDULER_SWITCHES}
+    known = {*Reading.__dataclass_fields__, *DRAWN, *OF_SCHEDULER}
     if unknown := sorted(set(rest) - known):
         raise InputError(
             f"reading must name switches out of {', '.join(sorted(known))}; got {unknown[0]!r}"

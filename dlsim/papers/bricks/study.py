@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.bricks import DRAWN, SWITCHES, Environment, Scheduler
+from dlsim.bricks import Environment, Scheduler
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
 from dlsim.papers.bricks import claims, economy, runs
 from dlsim.papers.bricks.runs import Kind
+from dlsim.papers.bricks.switches import SWITCHES
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -23,8 +24,6 @@ OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
 NODES = tuple(runs.SIZES)
 #: Opt of the fixed-Opt front.
 FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Probe intervals that are readings of their own, in seconds; the default is 60.
-PROBES = (1.0, 900.0)
 #: What drives failure, beside the number of nodes: the values of every parameter.
 DRIVERS: dict[str, tuple[float, ...]] = {
     "probe": (1.0, 10.0, 60.0, 300.0, 900.0),
@@ -65,18 +64,6 @@ SCALES = {
 }
 
 
-def switches_known() -> dict[str, tuple[Any, ...]]:
-    """List the switches of this paper with their options, the default first.
-
-    Returns
-    -------
-    dict of str to tuple
-        Of the simulator, of `Environment.random`, and of the scheduler.
-    """
-    probe = {"probe": (60.0, *PROBES)}
-    return SWITCHES | probe | DRAWN | runs.SCHEDULER_SWITCHES
-
-
 def alternatives() -> list[dict[str, Any]]:
     """List every reading that differs from the default in one switch.
 
@@ -85,8 +72,7 @@ def alternatives() -> list[dict[str, Any]]:
     list of dict
         The default (empty) first.
     """
-    known = switches_known()
-    return [{}, *({k: value} for k, options in known.items() for value in options[1:])]
+    return [{}, *({k: value} for k, options in SWITCHES.items() for value in options[1:])]
 
 
 def printed_table() -> pd.DataFrame:

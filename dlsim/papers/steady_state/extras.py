@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogFormatter
 
 from dlsim.papers.steady_state import runs
 from dlsim.papers.steady_state.beyond import INFORMED, SERVING
@@ -166,6 +167,7 @@ def fig_churn(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         ax.set_ylabel(str(measure))
     axes[0].set(ylabel="objective / bound, mean over time", ylim=(None, 1.005))
     axes[1].set(ylabel="response time over that under G", yscale="log")
+    axes[1].yaxis.set(major_formatter=LogFormatter(), minor_formatter=LogFormatter())
     axes[1].axhline(1, color="0.4", lw=0.8)
     _legend(axes[0])
     return keep(study, "churn", axes[0], table.drop(columns="platform"))
