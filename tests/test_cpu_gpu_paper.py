@@ -18,7 +18,7 @@ from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError
 from dlsim.papers import cpu_gpu as cg
-from dlsim.papers.cpu_gpu import claims, diagrams, figures, runs, session, systems
+from dlsim.papers.cpu_gpu import claims, diagrams, figures, mechanisms, runs, session, systems
 from dlsim.papers.cpu_gpu.study import SCALES, alternatives
 from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
@@ -304,6 +304,19 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
     assert words["17"] == words["16"] == words["5"] == "holds"
     quoted = {claim.id for claim in listed if claim.whose == "quoted"}
     assert quoted == {f"{KEY}-{number}" for number in ("2a", "2b", "8", "9", "10b")}
+
+
+def test_the_inventory_names_what_runs_and_what_shows_it():
+    table = cg.inventory()
+    assert table.index.tolist() == list(range(1, 23))
+    assert set(table["shown by"]) <= {*cg.__all__, ""}
+    assert table["mechanism"].is_unique
+
+
+def test_an_inventory_of_what_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(mechanisms, "ROWS", (("a dream", "8", "rules.rule_6", ""),))
+    with pytest.raises(InputError, match="rule_6"):
+        mechanisms.inventory()
 
 
 # ----------------------------------------------------------------------- readings, input

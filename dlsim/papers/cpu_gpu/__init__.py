@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         fig_optimiser,
         fig_overlap,
     )
+    from dlsim.papers.cpu_gpu.mechanisms import inventory
     from dlsim.papers.cpu_gpu.session import audited, fig_live, learned, record
     from dlsim.papers.cpu_gpu.study import SCALES, Study
 
@@ -45,6 +46,7 @@ _ROOMS = {
     "flows": (
         "fig_amdahl", "fig_issue", "fig_mapreduce", "fig_memory", "fig_optimiser", "fig_overlap",
     ),
+    "mechanisms": ("inventory",),
     "session": ("audited", "fig_live", "learned", "record"),
     "study": ("SCALES", "Study"),
 }  # fmt: skip
@@ -77,6 +79,7 @@ __all__ = [
     "fig_savings",
     "fig_slots",
     "fig_tradeoff",
+    "inventory",
     "learned",
     "record",
     "tradeoff",
