@@ -464,6 +464,7 @@ FERMI = Gpu(1, queues="single")
         (lambda: equal_chunks(1, 1, -1, 1), "map .* got -1"),
         (lambda: Rates(h2d=math.inf), "h2d .* got inf"),
         (lambda: cut_input(0), "size .* got 0"),
+        (lambda: cut_input(10, "fast"), "rates must be a Rates, got 'fast'"),
         (lambda: cut_input(10, host_memory=5), "rates.read must be positive"),
         (lambda: cut_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
         (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),

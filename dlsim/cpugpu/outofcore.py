@@ -118,6 +118,8 @@ def cut_input(
     'out-of-core'
     """
     rates = Rates() if rates is None else rates
+    if not isinstance(rates, Rates):
+        raise InputError(f"rates must be a Rates, got {rates!r}")
     need_number("size", size, positive=True)
     need_number("output", output)
     need_number("chunk", chunk)
