@@ -213,7 +213,7 @@ def bench(args: argparse.Namespace) -> int:
     root, names = project_root(), args.engines or list(BENCHES)
     for name in names:
         if name not in BENCHES:
-            raise InputError(f"no benchmark is called {name!r}; known: {', '.join(BENCHES)}")
+            raise InputError(f"engine must be one of {', '.join(BENCHES)}; got {name!r}")
     try:
         if root is None:
             raise ImportError("no checkout")
