@@ -69,4 +69,7 @@ def test_bench_prints_the_steady_tables(monkeypatch, capsys):
     assert main(["bench", "steady", "--seed", "7"]) == 0
     assert capsys.readouterr().out == "report with seed 7\n\n"
     assert main(["bench", "quantum"]) == 2
-    assert "engine must be one of realtime, steady, bricks, cpugpu; got 'quantum'" in capsys.readouterr().err
+    assert (
+        "engine must be one of realtime, steady, bricks, cpugpu; got 'quantum'"
+        in capsys.readouterr().err
+    )
