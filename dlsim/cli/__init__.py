@@ -125,7 +125,7 @@ def list_everything(_: argparse.Namespace) -> int:
         if table := switches_of(notebook):
             print(f"\n{notebook[3:]}")
             for name, options in table.items():
-                print(f"  {name:<18}{' | '.join(map(word, options))}")
+                print(f"  {name:<13} {' | '.join(map(word, options))}")
     return 0
 
 
