@@ -9,8 +9,9 @@ Source: paper M, section 5, MCDF(); line numbers cite it.
 import numpy as np
 
 from dlsim.kernel import kernel, meets, same_instant
+from dlsim.realtime.backfill import admit_with_backfill
 from dlsim.realtime.demand import earliest, longest, prepare, rank_of, runs_on, sent_by
-from dlsim.realtime.line import admit_in_line, admit_with_backfill, dispatch_in_line
+from dlsim.realtime.line import admit_in_line, dispatch_in_line
 from dlsim.realtime.partition import duration, fastest
 from dlsim.realtime.planner import admit
 from dlsim.realtime.state import absorb, fill_todo, insert_block, pop, push, record, sort_todo

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.realtime.line import divide, fill_releases, lay
 from dlsim.realtime.model import (
     IN_ROUNDS,
     MOST_ROUNDS,
@@ -23,6 +22,7 @@ from dlsim.realtime.model import (
 )
 from dlsim.realtime.partition import Floats, Table, table_of
 from dlsim.realtime.releases import KINDS
+from dlsim.realtime.settle import divide, fill_releases, lay
 from dlsim.realtime.state import (
     CAPACITY,
     FEWEST,
