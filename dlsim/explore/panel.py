@@ -1,0 +1,344 @@
+"""A panel: a pure function from parameters to a picture, and the widgets that move it.
+
+The picture is made by ``update(**parameters) -> Figure`` and nothing else, so that a
+panel is tested, printed and quoted without a browser. The widgets only collect the
+parameters, show the picture, say in words what it shows, and print the one call that
+brings it back.
+"""
+
+import html
+import io
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ipywidgets as w
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dlsim.errors import DlsimError, InputError
+from dlsim.study import style
+
+#: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
+DPI = 96
+_WIDE = w.Layout(width="27em")
+_LABELS = {"description_width": "11em"}
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number chosen on a scale.
+
+    Parameters
+    ----------
+    name : str
+        Parameter of the panel's function.
+    low, high, step : int or float
+        Ends of the scale and distance of its stops; integers give integers. With `log`,
+        low and high are the values themselves and step is the exponent's, base 10.
+    default : int or float
+        Where it stands at first.
+    label : str
+        What stands before it, with the unit.
+    log : bool
+        Whether the scale is logarithmic.
+    """
+
+    name: str
+    low: float
+    high: float
+    step: float
+    default: float
+    label: str
+    log: bool = False
+
+    def check(self, value: Any) -> float:
+        """Return the value if it lies on the scale; InputError otherwise."""
+        whole = isinstance(self.default, int)
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+            kind = "a whole number" if whole else "a number"
+            raise InputError(f"{self.name} must be {kind}, got {value!r}")
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        if not self.low - slack <= value <= self.high + slack:
+            raise InputError(
+                f"{self.name} must lie between {self.low:g} and {self.high:g}, got {value!r}"
+            )
+        return value if whole else float(value)
+
+    def widget(self, value: float) -> w.Widget:
+        """Build the slider, standing at the value."""
+        common = {
+            "value": value, "description": self.label, "continuous_update": False,
+            "layout": _WIDE, "style": _LABELS,
+        }  # fmt: skip
+        if self.log:
+            ends = {"min": math.log10(self.low), "max": math.log10(self.high)}
+            return w.FloatLogSlider(step=self.step, readout_format=".3g", **ends, **common)
+        kind = w.IntSlider if isinstance(self.default, int) else w.FloatSlider
+        return kind(min=self.low, max=self.high, step=self.step, **common)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few named options.
+
+    Parameters
+    ----------
+    name : str
+        Parameter of the panel's function.
+    options : sequence
+        What may be chosen; the first is the default unless `default` is given.
+    label : str
+        What stands before it.
+    default : object, optional
+        One of the options.
+    """
+
+    name: str
+    options: Sequence[Any]
+    label: str
+    default: Any = None
+
+    def __post_init__(self) -> None:
+        if self.default is None:
+            object.__setattr__(self, "default", self.options[0])
+
+    def check(self, value: Any) -> Any:
+        """Return the option that equals the value; InputError if there is none."""
+        if value not in self.options:
+            known = ", ".join(map(repr, self.options))
+            raise InputError(f"{self.name} must be one of {known}; got {value!r}")
+        return value
+
+    def widget(self, value: Any) -> w.Widget:
+        """Build the menu."""
+        options = [(word(option), option) for option in self.options]
+        return w.Dropdown(
+            options=options, value=value, description=self.label, layout=_WIDE, style=_LABELS
+        )
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A list of numbers, written with commas.
+
+    Parameters
+    ----------
+    name : str
+        Parameter of the panel's function, which receives a tuple of floats.
+    default : tuple of float
+        What it holds at first.
+    label : str
+        What stands before it, with the unit.
+    low, high : float
+        Between which every number must lie.
+    most : int
+        How many numbers there may be.
+    """
+
+    name: str
+    default: tuple[float, ...]
+    label: str
+    low: float = 0.0
+    high: float = math.inf
+    most: int = 64
+
+    def check(self, value: Any) -> tuple[float, ...]:
+        """Return the numbers, from a text or a sequence; InputError for anything else."""
+        parts = value.replace(";", ",").split(",") if isinstance(value, str) else value
+        try:
+            numbers = tuple(float(part) for part in parts)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self.name} must be numbers with commas between them, got {value!r}"
+            ) from None
+        if not 1 <= len(numbers) <= self.most:
+            raise InputError(f"{self.name} must hold 1 to {self.most} numbers, got {len(numbers)}")
+        for number in numbers:
+            if not (self.low <= number <= self.high and math.isfinite(number)):
+                raise InputError(
+                    f"{self.name} must hold numbers between {self.low:g} and {self.high:g}, "
+                    f"got {number!r}"
+                )
+        return numbers
+
+    def widget(self, value: tuple[float, ...]) -> w.Widget:
+        """Build the text field; it is read when Enter is pressed or the field is left."""
+        text = ", ".join(f"{number:.12g}" for number in value)
+        return w.Text(
+            value=text, description=self.label, continuous_update=False, layout=_WIDE,
+            style=_LABELS,
+        )  # fmt: skip
+
+
+Control = Slider | Choice | Numbers
+
+
+def word(option: Any) -> str:
+    """Spell an option for a menu: yes and no for booleans, else as it is written."""
+    return {True: "yes", False: "no"}[option] if isinstance(option, bool) else str(option)
+
+
+def new_figure(width: float = 8.4, height: float = 4.6) -> Figure:
+    """Make an empty figure outside pyplot's memory, which would keep every one of them.
+
+    Parameters
+    ----------
+    width, height : float
+        Size, in inches.
+
+    Returns
+    -------
+    Figure
+        Its axes lay themselves out.
+    """
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+@dataclass(frozen=True)
+class Panel:
+    """An interactive picture.
+
+    Calling it shows it: ``explore.timing(nodes=8, reading={"ties": "late"})`` opens with
+    those values in a notebook. The line under the picture is that call for the values
+    it shows.
+
+    Parameters
+    ----------
+    name : str
+        Its name in `dlsim.explore`.
+    title : str
+        What it shows, in one line.
+    update : callable
+        ``update(**values, reading=dict) -> Figure``: pure; the figure's suptitle says in
+        words and numbers what is to be seen.
+    controls : tuple
+        What can be moved, in the order shown.
+    switches : mapping
+        Reading switches with their options, the default first; those that differ from
+        their default are given to `update` as ``reading``.
+    picture : str
+        File in data/figures that shows the panel to viewers without a kernel.
+    """
+
+    name: str
+    title: str
+    update: Callable[..., Figure]
+    controls: tuple[Control, ...]
+    switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    picture: str = ""
+
+    def values(self, **given: Any) -> dict[str, Any]:
+        """Complete and check parameters.
+
+        Parameters
+        ----------
+        **given : object
+            Values of some controls, and ``reading``, a dict of switches.
+
+        Returns
+        -------
+        dict
+            A value for every control, and ``reading`` with the switches that differ.
+
+        Raises
+        ------
+        InputError
+            For an unknown name or a value off its scale.
+        """
+        reading = dict(given.pop("reading", {}))
+        known = {control.name: control for control in self.controls}
+        for name in given:
+            if name not in known:
+                raise InputError(
+                    f"{self.name} has no parameter {name!r}; it has "
+                    f"{', '.join([*known, 'reading'])}"
+                )
+        for name, value in reading.items():
+            if name not in self.switches:
+                raise InputError(
+                    f"{self.name} has no switch {name!r}; it has {', '.join(self.switches)}"
+                )
+            Choice(name, self.switches[name], name).check(value)
+        changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
+        values = {name: known[name].check(given.get(name, known[name].default)) for name in known}
+        return values | {"reading": changed}
+
+    def link(self, **given: Any) -> str:
+        """Write the call that shows the panel with these values, the defaults left out."""
+        values = self.values(**given)
+        reading = values.pop("reading")
+        words = [
+            f"{c.name}={values[c.name]!r}" for c in self.controls if values[c.name] != c.default
+        ]
+        words += [f"reading={reading!r}"] if reading else []
+        return f"explore.{self.name}({', '.join(words)})"
+
+    def figure(self, **given: Any) -> Figure:
+        """Draw the picture for these values, the defaults for the others."""
+        return self.drawn(**given)[0]
+
+    def drawn(self, **given: Any) -> tuple[Figure, bytes]:
+        """Draw the picture; return it with the bytes of its PNG file."""
+        values, store = self.values(**given), io.BytesIO()
+        with matplotlib.rc_context():
+            style.use()
+            figure = self.update(**values)
+            figure.savefig(store, format="png", dpi=DPI)
+        return figure, store.getvalue()
+
+    def __call__(self, **given: Any) -> w.Widget:
+        """Show the panel, beginning with these values."""
+        return _view(self, self.values(**given))
+
+
+def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Widget]:
+    return {
+        name: Choice(name, options, name).widget(reading.get(name, options[0]))
+        for name, options in panel.switches.items()
+    }
+
+
+def _message(kind: str, text: str) -> str:
+    """Format a line under a picture; screen readers announce it when it changes."""
+    return f'<div class="dlsim-{kind}" role="status" aria-live="polite">{text}</div>'
+
+
+def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
+    """Build the widgets of a panel: controls at the left, picture and words at the right."""
+    controls = {control.name: control.widget(values[control.name]) for control in panel.controls}
+    switches = _switch_choices(panel, values["reading"])
+    picture = w.Image(format="png", layout=w.Layout(max_width="100%", object_fit="contain"))
+    words, link = w.HTML(), w.HTML()
+    counter = itertools.count(1)
+
+    def read() -> dict[str, Any]:
+        given = {name: one.value for name, one in controls.items()}
+        return given | {"reading": {name: one.value for name, one in switches.items()}}
+
+    def redraw(_: Any = None) -> None:
+        given = read()
+        try:
+            figure, picture.value = panel.drawn(**given)
+        except DlsimError as error:
+            words.value = _message("error", f"<b>Not drawn:</b> {html.escape(str(error))}")
+            return
+        words.value = _message("words", html.escape(figure.get_suptitle()))
+        link.value = _message(
+            f"link dlsim-drawn-{next(counter)}",
+            f"<code style='user-select: all'>{html.escape(panel.link(**given))}</code>",
+        )
+
+    for one in (*controls.values(), *switches.values()):
+        one.observe(redraw, names="value")
+    redraw()
+    reading = [w.HTML("<b>How the paper is read</b>"), *switches.values()] if switches else []
+    left = w.VBox([*controls.values(), *reading], layout=w.Layout(flex="0 0 auto"))
+    right = w.VBox([picture, words, link], layout=w.Layout(flex="1 1 30em", min_width="20em"))
+    box = w.HBox([left, right], layout=w.Layout(flex_flow="row wrap"))
+    return w.VBox([w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), box])
