@@ -1,6 +1,7 @@
 """The project keeps its own rules: dependencies, import floors, top level, notebooks, figures."""
 
 import ast
+import doctest
 import graphlib
 import re
 import subprocess
@@ -9,8 +10,11 @@ import tomllib
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 import yaml
+
+from dlsim.study.claims import SYMBOLS
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -190,6 +194,26 @@ def test_readme_pictures_exist():
     )
     assert pictures
     assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
+def test_readme_examples_do_what_they_show(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "README.md").read_text("utf-8")
+    examples = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S))
+    parsed = doctest.DocTestParser().get_doctest(examples, {}, "README.md", "README.md", 0)
+    assert len(parsed.examples) > 30
+    failures = []
+    doctest.DocTestRunner(verbose=False).run(parsed, out=failures.append)
+    assert failures == []
+
+
+def test_readme_scorecard_is_that_of_the_reference_results():
+    text = (ROOT / "README.md").read_text("utf-8")
+    for path in sorted((ROOT / "data" / "reference").glob("*-claims.csv")):
+        paper = path.name.removesuffix("-claims.csv")
+        words = pd.read_csv(path, keep_default_na=False)["verdict"]
+        counts = [len(words), *(int((words == word).sum()) for word in SYMBOLS)]
+        assert f"| {paper} | {' | '.join(map(str, counts))} |" in text
 
 
 # -------------------------------------------------------------------- notebooks
