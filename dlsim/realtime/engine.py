@@ -270,10 +270,11 @@ class _Run(NamedTuple):
 
 def _column(tasks: pd.DataFrame, name: str) -> Floats:
     """Return a column as finite floats in range, or name the first offender."""
-    if tasks[name].dtype.kind in "cmM":
-        raise InputError(f"column {name} must hold real numbers, got {tasks[name].dtype}")
+    column = tasks[name]
+    if column.dtype.kind in "cmM":
+        raise InputError(f"column {name} must hold real numbers, got {column.dtype}")
     try:
-        values = tasks[name].to_numpy(dtype=np.float64, copy=True)
+        values = column.to_numpy(dtype=np.float64, copy=True)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"column {name} must hold numbers: {error}") from None
     good = np.isfinite(values) & ((values >= 0) if name == "arrival" else (values > 0))
@@ -317,8 +318,8 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> _Given:
         raise InputError(
             f"tasks need the columns {', '.join(REQUIRED)}; {', '.join(missing)} not found"
         )
-    for name in REQUIRED:
-        if (tasks.columns == name).sum() > 1:
+    if not tasks.columns.is_unique:
+        for name in set(REQUIRED) & set(tasks.columns[tasks.columns.duplicated()]):
             raise InputError(f"column {name} appears twice; give every column its own name")
     if not tasks.index.is_unique:
         twice = plain(tasks.index[tasks.index.duplicated()][0])

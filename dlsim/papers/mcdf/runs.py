@@ -55,6 +55,8 @@ def tasks_and_reading(
     reading, drawn = workload.split_reading(switches, "mcdf")
     options: dict[str, Any] = {**drawn, **law}
     tasks = workload.mcdf(cluster, load, horizon, seed, **options)
+    # pandas copies attrs whenever a column is taken
+    tasks.attrs = {"realised_load": tasks.attrs["realised_load"]}
     return tasks, Reading.of(reading)
 
 
