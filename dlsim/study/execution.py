@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath, write_bytes
+from dlsim.files import StrPath, write_bytes, write_text
 from dlsim.study.parameters import check_parameters, plain_path
 
 #: Environment variable that names the file in which a notebook's sweeps report.
@@ -121,6 +121,16 @@ def _told(progress: StrPath | None) -> Iterator[None]:
             del os.environ[PROGRESS_VARIABLE]
 
 
+def _forget_places(partial: Path, name: str) -> None:
+    """Leave names where papermill wrote the folders of this machine."""
+    import nbformat
+
+    book = nbformat.read(partial, as_version=4)
+    about = book.metadata.get("papermill", {})
+    about |= {"input_path": Path(about.get("input_path", name)).name, "output_path": name}
+    write_text(partial, nbformat.writes(book) + "\n")
+
+
 def _bring_pictures(path: Path, target: Path) -> None:
     """Copy the pictures that a notebook's text links to, so that the links still hold."""
     for link in re.findall(r"]\((\.\./data/figures/[\w.-]+)\)", path.read_text(encoding="utf-8")):
@@ -173,6 +183,7 @@ def run_notebook(
             problem = _execute(Path(path).absolute(), partial, values)
         problem = problem or first_problem(partial)
         if problem is None:
+            _forget_places(partial, target.name)
             os.replace(partial, target)
             failed.unlink(missing_ok=True)
             _bring_pictures(Path(path).absolute(), target)
