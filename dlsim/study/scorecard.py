@@ -162,7 +162,7 @@ def _ink(shown: Any) -> str:
 
 def _styled(frame: pd.DataFrame) -> Styler:
     left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
-    style = frame.style.hide().set_table_styles(left)
+    style = frame.style.hide().format(escape="html").set_table_styles(left)
     return style.map(_ink, subset=["verdict"]) if "verdict" in frame else style
 
 
