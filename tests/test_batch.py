@@ -123,7 +123,8 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_result(tmp_path):
     full = batch(source, out, tmp_path, tmp_path / "cache", preexec_fn=small(20_000))
     said, errors = full.communicate(timeout=120)
     assert said.startswith("failed "), said + errors
-    print(said)
+    assert "one.ipynb: cannot be written" in said
+    assert "free some space on the disk and run again" in said
     assert not (out / "notebooks" / "one.ipynb").exists()
     assert not (out / "notebooks" / ".one.stamp.json").exists()
     said, errors = batch(source, out, tmp_path, tmp_path / "cache").communicate(timeout=120)
