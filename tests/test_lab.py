@@ -219,3 +219,8 @@ def test_a_checkout_serves_its_copy(tmp_path):
         START.read_bytes()
     )
     assert Path(tmp_path / "dlsim-notebooks" / lab.RECORD).is_file()
+
+
+def test_the_first_notebook_leads_to_all_others():
+    linked = set(re.findall(r"\((\d\d-[a-z-]+\.ipynb)\)", START.read_text("utf-8")))
+    assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} <= linked | {START.name}
