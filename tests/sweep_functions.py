@@ -75,6 +75,15 @@ def deadly(load, flag, wait=0.0, seed=None):
     return {"value": load, "draw": float(np.random.default_rng(seed).random())}
 
 
+def orphaned(load, marks, pid, seed=None):
+    """Kill another process, such as the scheduler, at load 20."""
+    time.sleep(0.05)
+    Path(marks, str(load)).touch()
+    if load == 20:
+        os.kill(pid, signal.SIGKILL)
+    return {"value": load}
+
+
 def wrong(load, what, seed):
     """Return something that is not a table of numbers and text."""
     kinds = {"number": 3, "list": {"a": [1]}, "time": {"a": np.datetime64(0, "s")}, "text": "abc"}

@@ -33,11 +33,14 @@ def tasks_csv(tmp_path):
 
 
 def test_help_is_there_for_every_command(capsys):
-    for words in ([], ["list"], ["reproduce"], ["claims"], ["prove"], ["simulate"], ["bench"]):
+    verbs = ("list", "reproduce", "claims", "prove", "simulate", "bench", "lab", "live", "broker")
+    for words in ([], *([verb] for verb in verbs)):
         with pytest.raises(SystemExit) as stop:
             main([*words, "--help"])
         assert stop.value.code == 0
-    assert "examples:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    for text in ("examples:", "exit codes:", "--dask ADDRESS", "further options go to jupyter"):
+        assert text.lower() in said.lower()
 
 
 def test_list_names_figures_policies_and_readings(capsys):
@@ -45,6 +48,8 @@ def test_list_names_figures_policies_and_readings(capsys):
     assert code == 0
     for word in ("mcdf-fig4", "mcdf-fig10", "EDFANNA", "batch_commit", "replan | commit"):
         assert word in out
+    assert "not there" not in out
+    assert "without their notebook" not in out
     readings = out.partition("readings (default first)")[2].split("\n\n")[1:]
     listed = {block.split()[0]: block for block in readings}
     assert set(listed) >= {"mcdf", "inserted-idle-time", "steady-state"}

@@ -1,23 +1,205 @@
-"""A sweep on a Dask cluster gives the same bytes as one in this process (extra cluster)."""
+"""Sweeps on a Dask cluster give the same bytes as here, whatever dies (extra cluster)."""
 
+import os
+import subprocess
+import sys
+import time
+
+import nbformat
 import pytest
 
-from dlsim.study import sweep
+from dlsim.cli import main
+from dlsim.errors import InputError, StudyError
+from dlsim.files import write_csv
+from dlsim.kernel import source_digest
+from dlsim.study import clusters, sweep
+from dlsim.study.notebooks import run_all
 from tests import sweep_functions as functions
 
 distributed = pytest.importorskip("distributed")
+# what Dask itself warns of is not ours to mend
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+QUIET = {"dashboard_address": None, "silence_logs": "CRITICAL"}
 
 
-@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
-def test_a_dask_cluster_gives_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    yield
+    clusters._client.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def address(cluster, monkeypatch):
+    monkeypatch.setenv(clusters.VARIABLE, cluster.scheduler_address)
+    return cluster.scheduler_address
+
+
+def test_an_executor_of_the_callers_gives_the_same_bytes(cluster):
     grid = {"load": [0.1, 0.2, 0.3]}
     here = sweep(functions.echo, grid, replicates=4, jobs=1, cache=False)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with distributed.Client(cluster) as client:
         there = sweep(functions.echo, grid, replicates=4, executor=client.get_executor())
     assert there.to_csv() == here.to_csv()
+
+
+def test_the_environment_sends_a_sweep_to_the_cluster(address, cluster):
+    found = sweep(functions.whose, {"load": range(8)}, fixed={"wait": 0.05}, replicates=2)
+    with distributed.Client(cluster) as client:
+        theirs = set(client.run(os.getpid).values())
+    assert set(found["process"]) <= theirs
+    assert set(found["jobs"]) == {1}  # no worker opens workers of its own
+    ours = sweep(functions.whose, {"load": [0]}, replicates=1, jobs=1, cache=False)
+    assert set(ours["process"]) == {os.getpid()}  # a number of processes is one of this machine
+    kept = sweep(functions.whose, {"load": range(8)}, fixed={"wait": 0.05}, replicates=2)
+    assert kept.to_csv() == found.to_csv()
+
+
+def test_a_killed_worker_costs_nothing_but_its_cells(address, tmp_path):
+    grid = {"load": range(40, 60)}
+    expected = sweep(functions.deadly, grid, fixed={"flag": ""}, replicates=2, jobs=1, cache=False)
+    fixed = {"flag": str(tmp_path / "died"), "wait": 0.01}
+    assert sweep(functions.deadly, grid, fixed=fixed, replicates=2).to_csv() == expected.to_csv()
+    assert (tmp_path / "died").exists()
+
+
+def test_an_error_on_the_cluster_names_its_cell(address):
+    with pytest.raises(StudyError, match=r"fails failed at load=3, replicate 1: .*7 and 8"):
+        sweep(functions.fails, {"load": range(6)}, replicates=4)
+
+
+NOTEBOOK = """from dlsim.study import sweep
+from dlsim.study.report import Results
+from tests import sweep_functions as functions
+table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed, jobs=jobs,
+              fixed={"flag": flag, "wait": 0.01})
+Results(out).table("result", table)"""
+
+
+def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, monkeypatch):
+    book = nbformat.v4.new_notebook()
+    parameters = 'seed: int = 0\njobs: int = 0\nout: str = ""\nflag: str = ""'
+    book.cells = [nbformat.v4.new_code_cell(text) for text in (parameters, NOTEBOOK)]
+    book.cells[0].metadata["tags"] = ["parameters"]
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "3", "language": "python"}
+    nbformat.write(book, tmp_path / "one.ipynb")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    flag = tmp_path / "died"
+    (there,) = run_all([tmp_path / "one.ipynb"], out=tmp_path / "a", dask=address,
+                       extra={"flag": str(flag)})  # fmt: skip
+    assert (there.status, flag.exists()) == ("ok", True), there.error
+    monkeypatch.delenv(clusters.VARIABLE)
+    expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1, cache=False,
+                     fixed={"flag": ""})  # fmt: skip
+    write_csv(tmp_path / "expected.csv", expected)
+    written = (tmp_path / "a" / "data" / "result.csv").read_bytes()
+    assert written == (tmp_path / "expected.csv").read_bytes()
+
+
+# ------------------------------------------------------------- what cannot be used
+
+
+def test_a_fitting_cluster_is_told_in_one_line(address):
+    assert clusters.check(address) == f"2 workers with 2 threads at {address}"
+
+
+@pytest.mark.parametrize("place", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nowhere", "x://y", "a b"])
+def test_an_address_where_nothing_answers(monkeypatch, place, capsys, tmp_path):
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 0.5)
+    assert main(["reproduce", "theory", "--dask", place, "--out", str(tmp_path / "r")]) == 2
+    said = capsys.readouterr().err
+    assert f"no Dask scheduler answers at {place!r}" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_scheduler_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="no such scheduler file"):
+        clusters.connect(str(tmp_path / "gone.json"))
+
+
+def test_without_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'dlsim\[cluster\]'"):
+        clusters.check("tcp://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module")
+def empty():
+    with distributed.LocalCluster(n_workers=0, **QUIET) as cluster:
+        yield cluster
+
+
+def test_a_scheduler_without_workers(empty):
+    with pytest.raises(InputError, match=r"no worker of tcp.* within 0\.2 s; start some: dask wor"):
+        clusters.check(empty.scheduler_address, seconds=0.2)
+
+
+OTHER = "def source_digest():\n    return '0' * 16\n"
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ({"__init__.py": "raise ImportError('no such thing')"},
+         "of 1 workers 1 cannot import dlsim .*no such thing.*; install this dlsim there"),
+        ({"__init__.py": "__version__ = '9.9'", "kernel.py": OTHER},
+         r"1 runs dlsim 9\.9 from sources 0000000000000000, .* from sources DIGEST: tcp"),
+    ],
+)  # fmt: skip
+def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, message):
+    (tmp_path / "dlsim").mkdir()
+    for name, text in sources.items():
+        (tmp_path / "dlsim" / name).write_text(text)
+    words = ["-m", "distributed.cli.dask_worker", empty.scheduler_address, "--nthreads", "1"]
+    worker = subprocess.Popen(
+        [sys.executable, *words, "--no-nanny", "--no-dashboard"], cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        with pytest.raises(InputError, match=message.replace("DIGEST", source_digest())):
+            clusters.check(empty.scheduler_address, seconds=60)
+    finally:
+        worker.kill()
+        worker.wait()
+        deadline = time.monotonic() + 30
+        while empty.scheduler.workers and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, monkeypatch):
+    note = tmp_path / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard",
+         "--scheduler-file", str(note)], cwd=tmp_path, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    worker = None
+    try:
+        deadline = time.monotonic() + 60
+        while not note.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        words = ["-m", "distributed.cli.dask_worker", "--scheduler-file", str(note)]
+        worker = subprocess.Popen(
+            [sys.executable, *words, "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+            cwd=tmp_path, stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )  # fmt: skip
+        assert clusters.check(str(note), seconds=60).startswith("1 workers with 1 threads")
+        monkeypatch.setenv(clusters.VARIABLE, str(note))
+        marks = tmp_path / "marks"
+        marks.mkdir()
+        fixed = {"marks": str(marks), "pid": scheduler.pid}
+        with pytest.raises(StudyError, match=r"the executor gave up .* of 40 cells are done"):
+            sweep(functions.orphaned, {"load": range(40)}, fixed=fixed, replicates=1)
+    finally:
+        for process in (scheduler, worker):
+            if process:
+                process.kill()
+                process.wait()

@@ -306,7 +306,7 @@ def test_figure_rows_are_complete():
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
         assert row["id"].startswith(row["paper"] + "-"), row
-        assert row["paper"] in {*PRINTED, "theory"}, row
+        assert row["paper"] in {*PRINTED, "theory", "suite"}, row
         assert row["status"] in STATUSES, row
         assert all(row[field] for field in ("printed", "title", "notebook")), row
         assert bool(row.get("why")) == (row["status"] == "cannot be reproduced"), row

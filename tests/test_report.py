@@ -15,6 +15,7 @@ from PIL import Image
 from dlsim.errors import InputError
 from dlsim.study.claims import load_claims, scorecard, verdict_of
 from dlsim.study.notebooks import NotebookResult
+from dlsim.study.page import duration
 from dlsim.study.report import Results, load_figures, read_headline, write_report
 
 #: Typed from the five papers' captions (letters where a caption has parts of its own).
@@ -124,7 +125,7 @@ def test_every_figure_and_table_of_the_papers_has_a_row():
     assert len(set(ids)) == len(ids)
     assert set(wanted) <= set(ids)
     ours = set(ids) - set(wanted)
-    assert set(papers) == {*PRINTED, "theory"}
+    assert set(papers) == {*PRINTED, "theory", "suite"}
     for row in figures:
         assert (row.status == "beyond") == (row.id in ours)
         assert (row.status == "cannot be reproduced") == bool(row.why)
@@ -254,6 +255,22 @@ def test_the_page_shows_everything(folder):
     assert text.count("<img") == 2
     assert "market survey of 63 vendors" in page.text  # why something cannot be reproduced
     assert page.ids.index("claims") < page.ids.index("figures")  # scorecard first
+
+
+def test_the_overview_counts_every_verdict_before_the_tables(folder):
+    text, page = page_of(folder)
+    words = list(verdicts()["verdict"])
+    shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', text)}
+    assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
+    assert "#claims-mcdf" in page.links
+    assert "claims-mcdf" in page.ids
+    assert page.text.index("Verdicts") < page.text.index("Claim, in our words")
+
+
+def test_a_duration_is_written_for_people():
+    assert [duration(s) for s in (0, 12.34, 517.4, 3600)] == [
+        "0.0 s", "12.3 s", "8 min 37 s", "60 min 0 s",
+    ]  # fmt: skip
 
 
 def test_what_comes_from_outside_is_escaped(folder):

@@ -3,18 +3,16 @@
 import argparse
 import importlib
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dlsim import __version__
 from dlsim.cli.live_options import add_live
-from dlsim.cli.words import reading_of
 from dlsim.errors import DlsimError, InputError
 
-#: Where the main job leaves its results, and a rerun finds them.
-LATEST = "results/latest"
+#: Where the main job leaves its results, and a rerun finds them; where notebooks are copied.
+LATEST, NOTEBOOKS = "results/latest", "dlsim-notebooks"
 #: Engines with peers to race: modules of tests/benchmarks, and what each is asked to report.
 BENCHES: dict[str, Callable[[Any, argparse.Namespace], str]] = {
     "realtime": lambda peers, args: str(peers.report(args.tasks, args.seed)),
@@ -26,69 +24,24 @@ BENCHES: dict[str, Callable[[Any, argparse.Namespace], str]] = {
 EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
   dlsim reproduce mcdf --scale paper       one paper at the size it states
+  dlsim lab                                the notebooks in JupyterLab, on a copy of yours
   dlsim claims mcdf                        what it claims, and what we measured
   dlsim prove 5.2 --steps                  what of Theorem 5.2 stands, and why
   dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
   dlsim live run --policy history          real kernels, scheduled on this machine
 """
 
+REPRODUCE = """exit codes:
+  0    every notebook ran to its end; a claim that differs is a finding, not a failure
+  1    a notebook failed; the report shows which, and how
+  2    something asked for cannot be used; nothing was run
+  130  interrupted; the same command goes on where it stopped
 
-def _notebooks(names: Sequence[str]) -> list[str]:
-    """Find the notebooks for papers, figures or notebooks by name; all of them for none."""
-    from dlsim.files import read_toml, shared_file, shared_folder
-
-    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
-    rows = read_toml(shared_file("data/figures.toml"))["figure"]
-    home = {row["id"]: row["notebook"] for row in rows}
-    papers = {row["paper"] for row in rows}
-    chosen = []
-    for name in names:
-        fits = [n for n in there if name in papers and n[3:] == name]
-        fits += [n for n in there if n in (name, home.get(name))]
-        if not fits:
-            known = [*(n[3:] for n in there), *(k for k, v in home.items() if v in there)]
-            raise InputError(f"nothing to reproduce is called {name!r}; known: {', '.join(known)}")
-        chosen += fits
-    return list(dict.fromkeys(chosen)) if names else there
-
-
-def reproduce(args: argparse.Namespace) -> int:
-    """Run notebooks and write the report.
-
-    Parameters
-    ----------
-    args : Namespace
-        names, scale, out, jobs, seed, runs, reading, force.
-
-    Returns
-    -------
-    int
-        0; 1 if a notebook failed; 130 if interrupted.
-    """
-    from dlsim.cli.readings import by_notebook
-    from dlsim.study.notebooks import run_all
-    from dlsim.study.report import read_headline, write_report
-
-    begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
-    for name in ("runs", "seed", "jobs"):
-        if getattr(args, name) < 0:
-            raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
-    readings = by_notebook(reading, names)
-    out = Path(args.out)
-    results = run_all(
-        names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
-        readings=readings, force=args.force,
-    )  # fmt: skip
-    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
-    write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
-    bad = [result for result in results if result.status != "ok"]
-    for result in bad:
-        print(f"{result.name} {result.status}: {result.error}", file=sys.stderr)
-    print(read_headline(out))
-    if any(result.status == "interrupted" for result in bad):
-        print("interrupted; the same command resumes", file=sys.stderr)
-        return 130
-    return 1 if bad else 0
+a Dask cluster (extra cluster: pip install 'dlsim[cluster]'):
+  dask scheduler & dask worker tcp://127.0.0.1:8786 --nworkers 4 --nthreads 1 &
+  dlsim reproduce --scale paper --dask tcp://127.0.0.1:8786
+Its workers must run this very dlsim; they keep nothing, so that any of them may die.
+"""
 
 
 def list_everything(_: argparse.Namespace) -> int:
@@ -117,7 +70,8 @@ def list_everything(_: argparse.Namespace) -> int:
         for row in (row for row in rows if row["notebook"] == notebook):
             print(f"  {row['id']:<36}{row['printed']:<18}{row['title']} ({row['status']})")
     waiting = [row["id"] for row in rows if row["notebook"] not in there]
-    print(f"\nnot there yet: {len(waiting)} figures and tables of the other papers")
+    if waiting:
+        print(f"\nwithout their notebook: {', '.join(waiting)}")
     print(f"\npolicies: {', '.join(POLICIES)}")
     print(f"\npolicies of dlsim.cpugpu and dlsim live: {', '.join(cpugpu.POLICIES)}")
     print("\nreadings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
@@ -231,6 +185,18 @@ def bench(args: argparse.Namespace) -> int:
     return 0
 
 
+def _reproduce(args: argparse.Namespace) -> int:
+    from dlsim.cli.reproduce import main
+
+    return main(args)
+
+
+def _lab(args: argparse.Namespace) -> int:
+    from dlsim.cli.lab import main
+
+    return main(args)
+
+
 def _broker(args: argparse.Namespace) -> int:
     from dlsim.cli.broker import main
 
@@ -271,22 +237,9 @@ def parser() -> argparse.ArgumentParser:
 
     verb("list", list_everything, "what can be reproduced; policies and readings by name")
 
-    one = verb("reproduce", reproduce, "run the notebooks of the papers and write a report")
-    add = one.add_argument
-    add(
-        "names",
-        nargs="*",
-        help="papers, notebooks or figures, which run their notebook (default: all)",
-    )
-    add("--scale", default="quick", choices=("quick", "paper"),
-        help="quick: figures in shape within minutes; paper: the papers' own sizes")  # fmt: skip
-    add("--out", default=LATEST, metavar="DIR", help=f"folder of results (default {LATEST})")
-    add("--jobs", type=int, default=0, help="processes at once (default: all cores)")
-    add("--seed", type=int, default=0, help="root of all randomness (default 0)")
-    add("--runs", type=int, default=0, help="runs per point (default: what the scale says)")
-    add("--reading", action="append", default=[], metavar="NAME=VALUE",
-        help="read the papers differently, for instance link=shared; may be repeated")  # fmt: skip
-    add("--force", action="store_true", help="run notebooks again even if nothing changed")
+    _add_reproduce(verb("reproduce", _reproduce, "run the notebooks and write a report"))
+
+    _add_lab(verb("lab", _lab, "open the notebooks in JupyterLab, on a copy that is yours"))
 
     one = verb("claims", show_claims, "what the papers claim, what we measured, and the verdict")
     one.add_argument("paper", nargs="?", help="only this paper")
@@ -314,6 +267,39 @@ def parser() -> argparse.ArgumentParser:
                      help="tasks per run (default 10000, the full size)")  # fmt: skip
     one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
     return top
+
+
+def _add_reproduce(one: argparse.ArgumentParser) -> None:
+    add = one.add_argument
+    add(
+        "names",
+        nargs="*",
+        help="papers, notebooks or figures, which run their notebook (default: all)",
+    )
+    add("--scale", default="quick", choices=("quick", "paper"),
+        help="quick: figures in shape within minutes; paper: the papers' own sizes")  # fmt: skip
+    add("--out", default=LATEST, metavar="DIR", help=f"folder of results (default {LATEST})")
+    add("--jobs", type=int, default=0, help="processes at once (default: all cores)")
+    add("--dask", default="", metavar="ADDRESS",
+        help="run the sweeps of all notebooks on this Dask cluster: the address of its scheduler, "
+        "such as tcp://127.0.0.1:8786, or its scheduler file FILE.json")  # fmt: skip
+    add("--seed", type=int, default=0, help="root of all randomness (default 0)")
+    add("--runs", type=int, default=0, help="runs per point (default: what the scale says)")
+    add("--reading", action="append", default=[], metavar="NAME=VALUE",
+        help="read the papers differently, for instance link=shared; may be repeated")  # fmt: skip
+    add("--force", action="store_true", help="run notebooks again even if nothing changed")
+    one.formatter_class = argparse.RawDescriptionHelpFormatter
+    one.epilog = REPRODUCE
+
+
+def _add_lab(one: argparse.ArgumentParser) -> None:
+    one.allow_abbrev = False
+    add = one.add_argument
+    add("--dir", default=NOTEBOOKS, metavar="DIR",
+        help=f"folder of your copy (default {NOTEBOOKS}); your changes stay")  # fmt: skip
+    add("--no-browser", action="store_true", help="serve only, and print the address")
+    add("--port", type=int, help="port of the server (default 8888 or the next free one)")
+    one.epilog = "Further options go to jupyter lab, for instance --ip=0.0.0.0."
 
 
 def _add_broker(one: argparse.ArgumentParser) -> None:
@@ -385,7 +371,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if something failed on the way; 2 for input that cannot be used; 130 if
         interrupted.
     """
-    args = parser().parse_args(argv)
+    whole = parser()
+    args, extra = whole.parse_known_args(argv)
+    args.extra = extra
+    if args.extra and args.verb != "lab":
+        whole.error(f"unrecognized arguments: {' '.join(args.extra)}")
     try:
         return int(args.run(args))
     except InputError as error:

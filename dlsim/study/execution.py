@@ -9,6 +9,7 @@ an error, one hidden in a widget included. Until then it is called
 """
 
 import contextlib
+import errno
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath, write_bytes
+from dlsim.files import StrPath, write_bytes, write_text
 from dlsim.study.parameters import check_parameters, plain_path
 
 #: Environment variable that names the file in which a notebook's sweeps report.
@@ -25,6 +26,8 @@ PROGRESS_VARIABLE = "DLSIM_PROGRESS"
 #: How often a kernel is started that dies before the first cell (ports can race).
 STARTS = 3
 _START_SECONDS = 120
+#: What the system says where the disk is full or fails.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _errors(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -98,6 +101,8 @@ def _execute(path: Path, partial: Path, values: dict[str, Any]) -> str | None:
             return None
         except Exception as error:
             # a kernel that dies raises whatever its transport raises
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise
             if start == STARTS or _began(partial):
                 return f"{type(error).__name__}: {error}"
             time.sleep(start)
@@ -119,6 +124,16 @@ def _told(progress: StrPath | None) -> Iterator[None]:
             os.environ[PROGRESS_VARIABLE] = before
         elif progress is not None:
             del os.environ[PROGRESS_VARIABLE]
+
+
+def _forget_places(partial: Path, name: str) -> None:
+    """Leave names where papermill wrote the folders of this machine."""
+    import nbformat
+
+    book = nbformat.read(partial, as_version=4)
+    about = book.metadata.get("papermill", {})
+    about |= {"input_path": Path(about.get("input_path", name)).name, "output_path": name}
+    write_text(partial, nbformat.writes(book) + "\n")
 
 
 def _bring_pictures(path: Path, target: Path) -> None:
@@ -161,7 +176,7 @@ def run_notebook(
     InputError
         For a parameter that is refused, or a folder that cannot be written to.
     StudyError
-        For a notebook that failed; it is kept as ``NAME.failed.ipynb``.
+        For a notebook that failed, which is kept as ``NAME.failed.ipynb``, or a full disk.
     """
     values = check_parameters(path, parameters or {})
     target = Path(out_path).absolute()
@@ -173,6 +188,7 @@ def run_notebook(
             problem = _execute(Path(path).absolute(), partial, values)
         problem = problem or first_problem(partial)
         if problem is None:
+            _forget_places(partial, target.name)
             os.replace(partial, target)
             failed.unlink(missing_ok=True)
             _bring_pictures(Path(path).absolute(), target)
@@ -181,8 +197,10 @@ def run_notebook(
             os.replace(partial, failed)
             target.unlink(missing_ok=True)
     except OSError as error:
-        what = f"{target}: cannot be written ({error.strerror}); choose another folder"
-        raise InputError(what) from error
+        what = f"{target}: cannot be written ({error.strerror})"
+        if error.errno in _FULL:
+            raise StudyError(f"{what}; free some space on the disk and run again") from error
+        raise InputError(f"{what}; choose another folder") from error
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ from tqdm import tqdm
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import StrPath, shared_folder, write_text
 from dlsim.kernel import source_digest
-from dlsim.study import workers
+from dlsim.study import clusters, workers
 from dlsim.study.execution import PROGRESS_VARIABLE, first_problem, run_notebook
 from dlsim.study.parameters import Parameter, check_parameters, parameters_of
 
@@ -45,8 +45,8 @@ __all__ = [
 
 #: Environment variable that tells a notebook's sweeps how many workers they get.
 JOBS_VARIABLE = "DLSIM_JOBS"
-#: How often a batch looks after its notebooks.
-POLL_SECONDS = 0.2
+#: How often a batch looks after its notebooks, and tells of them where there are no bars.
+POLL_SECONDS, TELL_SECONDS = 0.2, 30.0
 
 
 def find_notebook(name: StrPath) -> Path:
@@ -119,6 +119,8 @@ class _Job:
     folder: Path = Path()
     started: float = 0.0
     label: str = ""
+    told: float = 0.0
+    dask: str = ""
 
     @property
     def name(self) -> str:
@@ -138,7 +140,9 @@ _NOT_STAMPED = ("jobs", "out")
 _RESULT_FOLDERS = ("data", "figures")
 
 
-def _plan(path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any]) -> _Job:
+def _plan(
+    path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = ""
+) -> _Job:
     known = parameters_of(path)
     values = {name: value for name, value in common.items() if name in known}
     values |= {name: value for name, value in extra.items() if name in known}
@@ -148,7 +152,7 @@ def _plan(path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any]) 
         "sources": source_digest(),
         "parameters": {k: v for k, v in values.items() if k not in _NOT_STAMPED},
     }
-    return _Job(path, out / "notebooks" / path.name, values, stamp)
+    return _Job(path, out / "notebooks" / path.name, values, stamp, dask=dask)
 
 
 def _earlier(job: _Job) -> float | None:
@@ -178,8 +182,8 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     job.folder, job.started = folder, time.time()
     folder.mkdir()
     if "jobs" in job.values:
-        job.values["jobs"] = jobs
-    environment = os.environ | {JOBS_VARIABLE: str(jobs)}
+        job.values["jobs"] = 0 if job.dask else jobs
+    environment = os.environ | {JOBS_VARIABLE: str(jobs), clusters.VARIABLE: job.dask}
     environment[PROGRESS_VARIABLE] = str(folder / "progress.json")
     environment.pop("MPLBACKEND", None)  # the kernel's own draws into the notebook
     request = {"path": str(job.path), "out": str(job.target), "parameters": job.values}
@@ -286,8 +290,12 @@ class _Display:
             label, done, total = str(news["label"]), float(news["done"]), float(news["total"])
         except (OSError, ValueError, TypeError, KeyError, StopIteration):
             return
-        if self.bars or label != job.label:
+        if self.bars:
             self.show(job.name, label, done, total)
+        elif label != job.label or time.monotonic() - job.told >= TELL_SECONDS:
+            same = label == job.label
+            self.show(job.name, f"{label}, {done:.0f} of {total:.0f}" if same else label)
+            job.told = time.monotonic()
         job.label = label
 
 
@@ -332,6 +340,7 @@ def run_all(
     readings: Mapping[str, Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None,
     force: bool = False,
+    dask: str = "",
 ) -> list[NotebookResult]:
     """Run a batch of notebooks, each in a process of its own, several at once.
 
@@ -356,6 +365,9 @@ def run_all(
         Further parameters; each must be known to at least one of the notebooks.
     force : bool
         Whether to run unchanged notebooks too.
+    dask : str
+        Scheduler of the Dask cluster where the sweeps of all notebooks run, as for
+        `dlsim.study.clusters.connect`; "" for ``$DLSIM_DASK``, or this machine.
 
     Returns
     -------
@@ -380,7 +392,8 @@ def run_all(
             f"no notebook has a parameter {strangers[0]!r}; they have: {', '.join(sorted(known))}"
         )
     own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
-    plan = [_plan(path, folder, common | own.get(path.stem, {}), extra) for path in paths]
+    dask = dask or os.environ.get(clusters.VARIABLE, "")
+    plan = [_plan(path, folder, common | own.get(path.stem, {}), extra, dask) for path in paths]
     _need_folder(folder / "notebooks")
     results: dict[str, NotebookResult] = {}
     for job in plan:

@@ -61,6 +61,11 @@ th { font-weight: 600; border-bottom: 1.5px solid #1d1d1f; }
 .verdict { display: inline-block; white-space: nowrap; padding: .1rem .5rem; border-radius: 1rem;
   font-weight: 600; }
 $ink
+.bar { display: flex; min-width: 12rem; }
+.bar span { padding: .1rem .3rem; text-align: center; white-space: nowrap; overflow: hidden;
+  border-right: 2px solid #fff; }
+table.counts td:last-child { width: 70%; }
+table.claims td:first-child { min-width: 7.5rem; }
 .card { border: 1px solid #d9dde1; border-radius: 6px; padding: .9rem 1rem; margin: 0 0 1.1rem; }
 .card img { display: block; max-width: min(100%, 44rem); height: auto; margin: .3rem auto .7rem; }
 .status { float: right; margin-left: 1rem; color: #55595e; font-size: .88rem; }
@@ -225,15 +230,39 @@ def _place(row: Mapping[Hashable, str]) -> str:
     return _link(f"#{row['figure']}", row["where"]) if row["figure"] else _text(row["where"])
 
 
+def _bar(words: Sequence[str], most: int) -> str:
+    """Render how many claims of a paper hold as one bar, a part per verdict."""
+    parts = []
+    for word, symbol in SYMBOLS.items():
+        if count := words.count(word):
+            css, share = f"v-{word.replace(' ', '-')}", f"flex: {count} 1 0"
+            said = f"{symbol}&nbsp;{count}"
+            parts.append(_tag("span", said, class_=css, style=share, title=f"{count} {word}"))
+    width = f"width: {100 * len(words) / most:.1f}%"
+    return _tag("div", "".join(parts), class_="bar", style=width)
+
+
+def _overview(material: Material) -> str:
+    """Render a bar per paper, each linked to its table."""
+    verdicts = material.claims.groupby("paper", sort=False)["verdict"]
+    groups = {str(paper): list(words) for paper, words in verdicts}
+    most = max(map(len, groups.values()))
+    rows = [
+        (_link(f"#claims-{paper}", paper), str(len(words)), _bar(words, most))
+        for paper, words in groups.items()
+    ]
+    keys = " ".join(map(_verdict, SYMBOLS))
+    return _table(("Paper", "Claims", "Verdicts"), rows, "counts") + _tag("p", keys)
+
+
 def _claims(material: Material) -> str:
-    """Render the scorecard, one table per paper."""
+    """Render the scorecard: an overview, then one table per paper."""
     if material.claims.empty:
         return "<p>This run judged no claims.</p>"
-    parts = []
+    parts = [_overview(material)]
     for paper, rows in material.claims.groupby("paper", sort=False):
-        parts.append(
-            _tag("h3", _text(material.papers.get(str(paper), {}).get("title", str(paper))))
-        )
+        title = material.papers.get(str(paper), {}).get("title", str(paper))
+        parts.append(_tag("h3", _text(title), id=f"claims-{paper}"))
         cells = [
             (
                 f"{_text(row['id'])}<br><small>{_place(row)}</small>",
@@ -245,7 +274,7 @@ def _claims(material: Material) -> str:
             for row in rows.to_dict("records")
         ]
         head = ("Where", "Claim, in our words", "Printed", "Measured, 95 % interval", "Verdict")
-        parts.append(_table(head, cells))
+        parts.append(_table(head, cells, "wide claims"))
     return "\n".join(parts)
 
 
@@ -318,7 +347,19 @@ def _figures(material: Material) -> str:
     return "\n".join(parts)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Write a duration for people.
+
+    Parameters
+    ----------
+    seconds : float
+        At least 0.
+
+    Returns
+    -------
+    str
+        Such as ``"12.3 s"`` or ``"8 min 37 s"``.
+    """
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -334,7 +375,7 @@ def _notebooks(material: Material) -> str:
         if result.path:
             name = _link(_relative(result.path, material.folder), result.name)
         status = f"{result.status}, taken from an earlier run" if result.reused else result.status
-        rows.append((name, _text(status), _duration(result.seconds), _text(result.error)))
+        rows.append((name, _text(status), duration(result.seconds), _text(result.error)))
     return _table(("Notebook", "Status", "Duration", "What went wrong"), rows)
 
 

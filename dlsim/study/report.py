@@ -29,7 +29,7 @@ from dlsim.kernel import source_digest
 from dlsim.study import workers
 from dlsim.study.claims import SYMBOLS, headline, scorecard
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.page import FigureRow, Material, render
+from dlsim.study.page import FigureRow, Material, duration, render
 
 __all__ = ["FigureRow", "Results", "load_figures", "read_headline", "write_report"]
 
@@ -274,7 +274,7 @@ def _facts(meta: Mapping[str, Any], software: Mapping[str, str], machine: Mappin
         "Reading": reading or "default",
         "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
         f"Python {machine['python']}",
-        "Duration": "" if seconds is None else f"{float(seconds):.1f} s",
+        "Duration": "" if seconds is None else duration(float(seconds)),
         "Command": str(meta.get("command", "")),
     }
 

@@ -31,7 +31,7 @@ import pandas as pd
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import write_text
 from dlsim.kernel import cache_folder, source_digest
-from dlsim.study import cells, workers
+from dlsim.study import cells, clusters, workers
 
 #: A worker hands back what it has after this time; many small cells make one batch.
 BATCH_SECONDS = 0.2
@@ -344,7 +344,8 @@ def sweep(
         Where to run, for instance the ``get_executor()`` of a Dask client; by default
         worker processes of this machine, as soon as they are worth their start.
     jobs : int
-        Number of worker processes; 0 for ``$DLSIM_JOBS`` or else all cores, 1 for none.
+        Number of worker processes; 1 for none, 0 for the Dask cluster that ``$DLSIM_DASK``
+        names, or else ``$DLSIM_JOBS`` or all cores.
         With `executor`: how many workers it has, to bound what waits there.
     cache : bool
         Whether to read and keep finished cells in the cache folder.
@@ -403,8 +404,10 @@ def sweep(
     except LookupError as error:
         print(f"{label}: {error}; the sweep runs serially and uncached")
         everything = cells.cells(points, replicates, int(seed), independent)
-        processes, executor, folder = 1, None, None
+        jobs, processes, executor, folder = 1, 1, None, None
     run = _Run(Job(function, constants, int(seed), digest, folder), everything, label)
+    if executor is None and jobs == 0 and run.pending:
+        executor, jobs = clusters.executor() or (None, 0)
     try:
         with _progress(run):
             if executor is not None:

@@ -1,0 +1,74 @@
+"""``dlsim reproduce``: run the notebooks of the papers and write the report."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from dlsim.cli.readings import by_notebook
+from dlsim.cli.words import reading_of
+from dlsim.errors import InputError
+from dlsim.files import read_toml, shared_file, shared_folder
+from dlsim.study import clusters
+
+
+def _notebooks(names: Sequence[str]) -> list[str]:
+    """Find the notebooks for papers, figures or notebooks by name; all of them for none."""
+    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
+    rows = read_toml(shared_file("data/figures.toml"))["figure"]
+    home = {row["id"]: row["notebook"] for row in rows}
+    chosen = []
+    for name in names:
+        fits = [n for n in there if name in (n, n[3:]) or n == home.get(name)]
+        if not fits:
+            known = [*(n[3:] for n in there), *(k for k, v in home.items() if v in there)]
+            raise InputError(f"nothing to reproduce is called {name!r}; known: {', '.join(known)}")
+        chosen += fits
+    return list(dict.fromkeys(chosen)) if names else there
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run notebooks and write the report.
+
+    Parameters
+    ----------
+    args : Namespace
+        names, scale, out, jobs, dask, seed, runs, reading, force.
+
+    Returns
+    -------
+    int
+        0, whatever the verdicts; 1 if a notebook failed; 130 if interrupted.
+
+    Raises
+    ------
+    InputError
+        For anything that cannot be used, before anything runs.
+    """
+    from dlsim.study.notebooks import run_all
+    from dlsim.study.report import read_headline, write_report
+
+    begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
+    for name in ("runs", "seed", "jobs"):
+        if getattr(args, name) < 0:
+            raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    readings = by_notebook(reading, names)
+    out, dask = Path(args.out), args.dask or os.environ.get(clusters.VARIABLE, "")
+    if dask:
+        print(f"sweeps run on {clusters.check(dask)}", file=sys.stderr)
+    results = run_all(
+        names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
+        readings=readings, force=args.force, dask=dask,
+    )  # fmt: skip
+    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
+    write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
+    bad = [result for result in results if result.status != "ok"]
+    for result in bad:
+        print(f"{result.name} {result.status}: {result.error}", file=sys.stderr)
+    print(read_headline(out))
+    if any(result.status == "interrupted" for result in bad):
+        print("interrupted; the same command resumes", file=sys.stderr)
+        return 130
+    return 1 if bad else 0

@@ -1,0 +1,162 @@
+"""Sweeps on a Dask cluster that somebody else keeps (extra ``cluster``).
+
+The environment variable DLSIM_DASK names its scheduler. A sweep that was not told how many
+processes to use then sends its cells there; what comes back is kept here, so that workers,
+the scheduler and this process may die at any moment.
+"""
+
+import functools
+import multiprocessing
+import os
+from collections import defaultdict
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import dlsim
+from dlsim.errors import InputError
+from dlsim.kernel import source_digest
+
+#: Environment variable that names the scheduler.
+VARIABLE = "DLSIM_DASK"
+#: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
+ANSWER_SECONDS, WORKER_SECONDS = 10, 300
+#: How many of the workers that do not fit are named.
+_NAMED = 3
+
+
+def connect(place: str) -> Any:
+    """Connect to a scheduler.
+
+    Parameters
+    ----------
+    place : str
+        Its address, such as ``"tcp://127.0.0.1:8786"``, or the file it left its address in
+        (``dask scheduler --scheduler-file FILE.json``).
+
+    Returns
+    -------
+    distributed.Client
+        Not the default one of this process.
+
+    Raises
+    ------
+    InputError
+        Where dask.distributed is not installed, or nothing answers.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            f"a Dask cluster needs the extra cluster ({error}): pip install 'dlsim[cluster]'"
+        ) from error
+    where: dict[str, Any] = {"address": place}
+    if place.endswith(".json"):
+        if not Path(place).is_file():
+            raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
+        where = {"scheduler_file": place}
+    try:
+        return distributed.Client(**where, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {place!r} ({error or type(error).__name__}); give the "
+            "address that dask scheduler prints, such as tcp://127.0.0.1:8786"
+        ) from error
+
+
+def check(place: str, seconds: float = WORKER_SECONDS) -> str:
+    """Refuse a cluster that could not run the sweeps of this dlsim.
+
+    Parameters
+    ----------
+    place : str
+        As for `connect`.
+    seconds : float
+        How long to wait for the first worker.
+
+    Returns
+    -------
+    str
+        One line about the cluster.
+
+    Raises
+    ------
+    InputError
+        As for `connect`; where no worker comes, or one has no dlsim or another one.
+    """
+
+    def probe() -> tuple[str, str]:
+        # sent by value, since it is local: the worker may have no dlsim
+        try:
+            import dlsim
+            from dlsim.kernel import source_digest
+        except Exception as error:
+            return "", f"{type(error).__name__}: {error}"
+        return dlsim.__version__, source_digest()
+
+    client = connect(place)
+    try:
+        client.submit(probe, pure=False).result(timeout=seconds)
+        found = client.run(probe)
+        threads = sum(client.nthreads().values())
+    except TimeoutError as error:
+        raise InputError(
+            f"no worker of {place} took work within {seconds:g} s; start some:"
+            f" dask worker {place} --nworkers 4 --nthreads 1"
+        ) from error
+    except Exception as error:
+        # a worker of another Python or Dask fails in its own way
+        what = f"the workers of {place} cannot run a function of ours ({error})"
+        raise InputError(f"{what}; give them the same Python and packages") from error
+    finally:
+        client.close()
+    _need_same(place, found)
+    return f"{len(found)} workers with {threads} threads at {place}"
+
+
+def _need_same(place: str, found: dict[str, tuple[str, str]]) -> None:
+    """Refuse workers with another dlsim than ours, or with none."""
+    wrong = defaultdict(list)
+    for worker, (version, digest) in found.items():
+        if not version:
+            wrong[f"cannot import dlsim ({digest})"].append(worker)
+        elif digest != source_digest():
+            wrong[f"runs dlsim {version} from sources {digest}"].append(worker)
+    for what, workers in wrong.items():
+        named = ", ".join(workers[:_NAMED]) + ", ..." * (len(workers) > _NAMED)
+        raise InputError(
+            f"{place}: of {len(found)} workers {len(workers)} {what}, where this is dlsim"
+            f" {dlsim.__version__} from sources {source_digest()}: {named}; install this dlsim"
+            " there and start the workers again"
+        )
+
+
+@functools.cache
+def _client(place: str) -> Any:
+    return connect(place)
+
+
+def executor() -> tuple[Executor, int] | None:
+    """Return the cluster that the environment names.
+
+    Returns
+    -------
+    executor : Executor
+        Of a connection that lives as long as this process.
+    workers : int
+        How many cells run there at once; 0 where no worker is there yet.
+
+    Raises
+    ------
+    InputError
+        As for `connect`. None is returned where no cluster is named, and in a process that
+        works for another one.
+    """
+    place = os.environ.get(VARIABLE)
+    if not place or multiprocessing.parent_process() is not None:
+        return None
+    client = _client(place)
+    if client.status == "closed":
+        _client.cache_clear()
+        client = _client(place)
+    return client.get_executor(pure=False), sum(client.nthreads().values())

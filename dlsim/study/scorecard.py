@@ -1,0 +1,217 @@
+"""All verdicts of a suite side by side: read back, tabulated, counted in one picture.
+
+Nothing is measured here. What a run left is taken where there is a run, and the reference
+results that travel with dlsim for every paper that it does not hold.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from pandas.io.formats.style import Styler
+
+from dlsim.errors import InputError
+from dlsim.files import StrPath, project_root, shared_folder
+from dlsim.study.claims import SYMBOLS, load_claims, scorecard
+from dlsim.study.style import VERDICT_INK, axes_of
+
+#: The folder of `dlsim reproduce`, where none is given.
+LATEST = Path("results") / "latest"
+REFERENCE = "reference, at the papers' scale"
+_MARGIN = {"text-align": "left", "vertical-align": "top", "white-space": "normal"}
+
+
+def _folder(out: StrPath) -> Path:
+    return Path(out) if out else (project_root() or Path.cwd()) / LATEST
+
+
+def _origin(folder: Path, paper: str) -> str:
+    """Say with what parameters a paper's notebook last ended well in a folder of results."""
+    for stamp in sorted((folder / "notebooks").glob(f".*-{paper}.stamp.json")):
+        executed = stamp.with_name(stamp.name[1:].replace(".stamp.json", ".ipynb"))
+        try:
+            given = json.loads(stamp.read_text(encoding="utf-8"))["parameters"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if executed.is_file() and isinstance(given, dict):
+            words = [f"this run, scale {given.get('scale')}, seed {given.get('seed')}"]
+            words += [f"{given['runs']} runs"] * bool(given.get("runs"))
+            words += [f"{k}={v}" for k, v in (given.get("reading") or {}).items()]
+            return ", ".join(words)
+    return "a run that did not end, or ran by itself"
+
+
+def _scorecard(path: Path) -> pd.DataFrame | None:
+    """Read one scorecard; None where there is none."""
+    if not path.is_file():
+        return None
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a scorecard ({error}); run dlsim reproduce again") from error
+    missing = [name for name in scorecard([]).columns if name not in frame]
+    strange = [] if missing else [word for word in frame["verdict"] if word not in SYMBOLS]
+    if missing or strange:
+        what = f"lacks the column {missing[0]}" if missing else f"has a verdict {strange[0]!r}"
+        raise InputError(f"{path}: {what}; run dlsim reproduce again")
+    return frame
+
+
+def read(out: StrPath = "") -> pd.DataFrame:
+    """Collect the scorecards of all papers.
+
+    Parameters
+    ----------
+    out : path
+        Folder of results; "" for results/latest under the project, or under the current
+        folder.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `dlsim.study.claims.scorecard` and ``origin``, where the verdict comes
+        from; in the order of data/claims.toml. Papers that `out` does not hold come from
+        data/reference.
+
+    Raises
+    ------
+    InputError
+        For a file that is not a scorecard.
+    """
+    folder, reference = _folder(out), shared_folder("data") / "reference"
+    parts = [scorecard([]).assign(origin="")]
+    for paper in dict.fromkeys(claim.paper for claim in load_claims()):
+        name = f"{paper}-claims.csv"
+        found = _scorecard(folder / "data" / name)
+        if found is not None:
+            parts.append(found.assign(origin=_origin(folder, paper)))
+        elif (known := _scorecard(reference / name)) is not None:
+            parts.append(known.assign(origin=REFERENCE))
+    return pd.concat(parts, ignore_index=True)
+
+
+def counts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count the verdicts of every paper.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `read`.
+
+    Returns
+    -------
+    DataFrame
+        One row per paper, one column per verdict.
+    """
+    table = pd.crosstab(frame["paper"], frame["verdict"])
+    papers = list(dict.fromkeys(frame["paper"]))
+    return table.reindex(index=papers, columns=list(SYMBOLS), fill_value=0)
+
+
+def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how many claims of every paper hold: one bar per paper, a part per verdict.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `read`.
+    ax : Axes, optional
+        Where to draw; a new figure of fitting height otherwise.
+
+    Returns
+    -------
+    Axes
+        Every part bears its count and the symbol of its verdict.
+
+    Raises
+    ------
+    InputError
+        For no claim at all.
+    """
+    if frame.empty:
+        raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
+    table = counts(frame)
+    ax = axes_of(ax, (7.2, 1.2 + 0.42 * len(table)))
+    left = table.cumsum(axis=1) - table
+    for word, symbol in SYMBOLS.items():
+        bars = ax.barh(
+            list(table.index), table[word], left=left[word], color=VERDICT_INK[word], height=0.68,
+            edgecolor="white", linewidth=1.5, label=f"{symbol} {word}",
+        )  # fmt: skip
+        labels = [f"{symbol} {number}" if number else "" for number in table[word]]
+        ax.bar_label(bars, labels, label_type="center", color="#222222", fontsize=9)
+    ax.invert_yaxis()
+    ax.grid(False)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel="claims", xlim=(0, table.sum(axis=1).max()))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4, columnspacing=1.4)
+    return ax
+
+
+def _verdict(word: str) -> str:
+    return f"{SYMBOLS[word]} {word}"
+
+
+def _ink(shown: Any) -> str:
+    word = re.sub(r"^\S+ ", "", shown)
+    return f"background-color: {VERDICT_INK[word]}; color: #1d1d1f; white-space: nowrap"
+
+
+def _styled(frame: pd.DataFrame) -> Styler:
+    left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
+    style = frame.style.hide().format(escape="html").set_table_styles(left)
+    return style.map(_ink, subset=["verdict"]) if "verdict" in frame else style
+
+
+def table(frame: pd.DataFrame) -> Styler:
+    """Show all claims: what is printed, what was measured, the verdict in colour and symbol.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `read`.
+
+    Returns
+    -------
+    Styler
+        For a notebook.
+    """
+    shown = frame[["paper", "where", "claim", "printed", "measured", "verdict"]]
+    return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
+
+
+def findings(frame: pd.DataFrame) -> Styler:
+    """Show the claims that differ, each with the reason.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `read`.
+
+    Returns
+    -------
+    Styler
+        For a notebook.
+    """
+    differ = frame[frame["verdict"] == "differs"]
+    return _styled(differ[["id", "where", "claim", "printed", "measured", "reason"]])
+
+
+def origins(frame: pd.DataFrame) -> pd.DataFrame:
+    """Tell from which run the verdicts of every paper come.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `read`.
+
+    Returns
+    -------
+    DataFrame
+        paper, claims, from; one row each.
+    """
+    groups = frame.groupby(["paper", "origin"], sort=False).size().reset_index(name="claims")
+    return groups.rename(columns={"origin": "from"})[["paper", "claims", "from"]]

@@ -1,0 +1,226 @@
+"""``dlsim lab``: a copy that follows the suite and never loses what its user wrote."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from dlsim.cli import lab, main
+from dlsim.errors import InputError
+from dlsim.files import shared_folder
+
+NOTEBOOKS = shared_folder("notebooks")
+START = NOTEBOOKS / "00-start-here.ipynb"
+
+
+@pytest.fixture
+def suite(tmp_path, monkeypatch):
+    """A small suite of two notebooks, one of which shows a picture."""
+    root = tmp_path / "suite"
+    (root / "notebooks").mkdir(parents=True)
+    (root / "data" / "figures").mkdir(parents=True)
+    (root / "notebooks" / "00-start-here.ipynb").write_text("![x](../data/figures/a.png)")
+    (root / "notebooks" / "20-mcdf.ipynb").write_text('<img src=\\"../data/figures/b.png\\">')
+    for name in "abc":
+        (root / "data" / "figures" / f"{name}.png").write_text(name)
+    monkeypatch.setattr(lab, "shared_folder", lambda name: root / name)
+    return root
+
+
+def tree(folder):
+    names = (path for path in folder.rglob("*") if path.is_file() and path.name != lab.RECORD)
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in names}
+
+
+def test_notebooks_and_the_pictures_they_link_to_are_copied(suite, tmp_path):
+    copy = tmp_path / "copy"
+    pictures = {f"data/figures/{name}.png" for name in "ab"}
+    notebooks = {"notebooks/00-start-here.ipynb", "notebooks/20-mcdf.ipynb"}
+    assert set(lab.copy(copy)["copied"]) == notebooks | pictures == set(tree(copy))
+    before = {p: p.stat().st_mtime_ns for p in copy.rglob("*")}
+    assert lab.copy(copy) == {"copied": [], "updated": [], "kept": []}
+    assert {p: p.stat().st_mtime_ns for p in copy.rglob("*")} == before
+
+
+def test_every_picture_of_the_real_notebooks_is_reachable(tmp_path):
+    lab.copy(tmp_path)
+    for path in (tmp_path / "notebooks").glob("*.ipynb"):
+        for link in re.findall(r"\.\./data/[\w./-]+\.png", path.read_text("utf-8")):
+            assert (path.parent / link).is_file(), (path.name, link)
+
+
+def test_what_the_user_changed_stays_and_the_rest_follows(suite, tmp_path):
+    copy = tmp_path / "copy"
+    lab.copy(copy)
+    mine, theirs = (copy / "notebooks" / f"{n}.ipynb" for n in ("00-start-here", "20-mcdf"))
+    mine.write_text("mine")
+    (copy / "notebooks" / "own.ipynb").write_text("own")
+    (copy / "data" / "figures" / "a.png").unlink()
+    for path in (suite / "notebooks").iterdir():
+        path.write_text(path.read_text() + " newer")
+    done = lab.copy(copy)
+    assert done == {
+        "copied": ["data/figures/a.png"],
+        "updated": ["notebooks/20-mcdf.ipynb"],
+        "kept": ["notebooks/00-start-here.ipynb"],
+    }
+    assert mine.read_text() == "mine"
+    assert theirs.read_text().endswith(" newer")
+    assert (copy / "notebooks" / "own.ipynb").read_text() == "own"
+    assert lab.copy(copy)["kept"] == ["notebooks/00-start-here.ipynb"]  # and again
+    mine.unlink()
+    assert lab.copy(copy)["copied"] == ["notebooks/00-start-here.ipynb"]
+
+
+@pytest.mark.parametrize("record", [None, "", "{", "[]", '{"notebooks/20-mcdf.ipynb": 3}'])
+def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record):
+    copy = tmp_path / "copy"
+    lab.copy(copy)
+    (copy / "notebooks" / "20-mcdf.ipynb").write_text("mine")
+    (copy / lab.RECORD).unlink()
+    if record is not None:
+        (copy / lab.RECORD).write_text(record)
+    assert lab.copy(copy)["kept"] == ["notebooks/20-mcdf.ipynb"]
+    assert (copy / "notebooks" / "20-mcdf.ipynb").read_text() == "mine"
+
+
+def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
+    copy, written, real = tmp_path / "copy", [], lab.write_bytes
+
+    def full(path, data):
+        if len(written) == 2:
+            raise InputError("disk full")
+        written.append(path)
+        real(path, data)
+
+    monkeypatch.setattr(lab, "write_bytes", full)
+    with pytest.raises(InputError):
+        lab.copy(copy)
+    monkeypatch.setattr(lab, "write_bytes", real)
+    done = lab.copy(copy)
+    assert (len(done["copied"]), done["kept"]) == (2, [])
+    (suite / "notebooks" / "00-start-here.ipynb").write_text("newer")
+    assert lab.copy(copy)["updated"] == ["notebooks/00-start-here.ipynb"]
+
+
+def test_links_and_folders_of_the_user_are_left_alone(suite, tmp_path):
+    copy, elsewhere = tmp_path / "copy", tmp_path / "elsewhere.ipynb"
+    lab.copy(copy)
+    target = copy / "notebooks" / "20-mcdf.ipynb"
+    elsewhere.write_bytes(target.read_bytes())
+    target.unlink()
+    target.symlink_to(elsewhere)
+    (copy / "data" / "figures" / "a.png").unlink()
+    (copy / "data" / "figures" / "a.png").mkdir()
+    (suite / "notebooks" / "20-mcdf.ipynb").write_text("newer")
+    assert lab.copy(copy)["kept"] == ["notebooks/20-mcdf.ipynb", "data/figures/a.png"]
+    assert elsewhere.read_text() != "newer"
+
+
+def run(capsys, *words):
+    code = main(["lab", *words])
+    return code, capsys.readouterr().err
+
+
+def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("started"))
+    (tmp_path / "file").touch()
+    code, said = run(capsys, "--dir", str(tmp_path / "file"))
+    assert (code, "you may write to" in said) == (2, True)
+    code, said = run(capsys, "--dir", str(suite))
+    assert (code, "choose another --dir" in said) == (2, True)
+    code, said = run(capsys, "--dir", str(tmp_path / "copy"), "--port", "70000")
+    assert (code, "--port must be from 1 to 65535" in said) == (2, True)
+    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    code, said = run(capsys, "--dir", str(tmp_path / "copy"))
+    assert (code, "pip install jupyterlab" in said) == (2, True)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
+    seen = []
+
+    def become(path, words):
+        seen.append(words)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execv", become)
+    monkeypatch.setattr(subprocess, "call", lambda words: become("", words))
+    for words in (["--no-browser", "--port", "8901", "--ip=0.0.0.0"], ["--", "--debug"]):
+        with pytest.raises(SystemExit):
+            main(["lab", "--dir", str(tmp_path / "c"), *words])
+    assert seen[0][:3] == [sys.executable, "-m", "jupyterlab"]
+    assert seen[0][3:] == [
+        f"--ServerApp.root_dir={tmp_path / 'c'}",
+        "--LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb",
+        "--no-browser",
+        "--ServerApp.port=8901",
+        "--ip=0.0.0.0",
+    ]
+    assert seen[1][-1] == "--debug"
+    with pytest.raises(SystemExit) as stop:
+        main(["list", "--ip=0.0.0.0"])
+    assert stop.value.code == 2
+    assert "unrecognized arguments: --ip=0.0.0.0" in capsys.readouterr().err
+
+
+def served(words, folder, environment):
+    """Start ``dlsim lab`` with `words`, wait for its answer, stop it; return what it served."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = "IdentityProvider.token=t"
+    command = [*words, "lab", "--no-browser", "--port", str(port), "--allow-root", f"--{token}"]
+    log = folder / "lab.log"
+    with open(log, "w") as stream:
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=stream, stderr=stream, stdin=-3,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def get(path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token=t", timeout=5) as got:
+            return json.loads(got.read())
+
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                status = get("api/status")
+                break
+            except (urllib.error.URLError, OSError):
+                assert server.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.2)
+        names = {item["name"] for item in get("api/contents/notebooks")["content"]}
+        picture = get("api/contents/data/figures/mcdf-fig5.png")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(20)
+    return status, names, picture
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_a_checkout_serves_its_copy(tmp_path):
+    status, names, picture = served([sys.executable, "-m", "dlsim"], tmp_path, os.environ.copy())
+    assert status["kernels"] == 0
+    assert names == {path.name for path in NOTEBOOKS.glob("*.ipynb")}
+    assert picture["type"] == "file"
+    assert (tmp_path / "dlsim-notebooks" / "notebooks" / START.name).read_bytes() == (
+        START.read_bytes()
+    )
+    assert Path(tmp_path / "dlsim-notebooks" / lab.RECORD).is_file()
+
+
+def test_the_first_notebook_leads_to_all_others():
+    linked = set(re.findall(r"\((\d\d-[a-z-]+\.ipynb)\)", START.read_text("utf-8")))
+    assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} <= linked | {START.name}

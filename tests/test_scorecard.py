@@ -1,0 +1,112 @@
+"""The scorecard of all papers: a run where there is one, the reference elsewhere."""
+
+import json
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.files import shared_folder
+from dlsim.study import scorecard
+from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.notebooks import run_all
+
+REFERENCE = shared_folder("data") / "reference"
+
+
+def row(claim, verdict="holds", **change):
+    fields = {"id": claim, "paper": claim.rpartition("-")[0], "where": "1", "whose": "theorem"}
+    fields |= {"claim": "<b> & co", "printed": "", "measured": "3", "verdict": verdict}
+    return fields | {"reason": "Because.", "figure": ""} | change
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of paper B only, quick, that left two claims."""
+    frame = pd.DataFrame([row("bricks-1", "differs"), row("bricks-2")])
+    (tmp_path / "data").mkdir()
+    frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "60-bricks.ipynb").touch()
+    given = {"scale": "quick", "seed": 3, "runs": 4, "reading": {"load": "util"}}
+    stamp = tmp_path / "notebooks" / ".60-bricks.stamp.json"
+    stamp.write_text(json.dumps({"parameters": given}))
+    return tmp_path
+
+
+def test_without_a_run_the_reference_is_shown(tmp_path):
+    frame = scorecard.read(tmp_path)
+    assert list(frame["id"]) == [claim.id for claim in load_claims()]
+    assert set(frame["origin"]) == {scorecard.REFERENCE}
+    for paper, rows in frame.groupby("paper"):
+        known = pd.read_csv(REFERENCE / f"{paper}-claims.csv", dtype=str, keep_default_na=False)
+        assert list(rows["verdict"]) == list(known["verdict"])
+
+
+def test_a_run_comes_first_and_says_how_it_was_run(run):
+    frame = scorecard.read(run)
+    ours = frame[frame["paper"] == "bricks"]
+    assert list(ours["id"]) == ["bricks-1", "bricks-2"]
+    assert set(ours["origin"]) == {"this run, scale quick, seed 3, 4 runs, load=util"}
+    assert set(frame[frame["paper"] != "bricks"]["origin"]) == {scorecard.REFERENCE}
+    table = scorecard.origins(frame)
+    assert dict(zip(table["paper"], table["claims"], strict=True))["bricks"] == 2
+    (run / "notebooks" / "60-bricks.ipynb").unlink()  # as after a failure
+    table = scorecard.origins(scorecard.read(run)).set_index("paper")
+    assert "did not end" in table.loc["bricks", "from"]
+
+
+@pytest.mark.parametrize("text", ["", "id,verdict\na,holds\n", "\0\0", 'id,"\n'])
+def test_what_is_no_scorecard_is_refused(run, text):
+    (run / "data" / "bricks-claims.csv").write_text(text)
+    with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
+        scorecard.read(run)
+
+
+def test_a_fifth_verdict_is_refused(run):
+    pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv")
+    with pytest.raises(InputError, match="'maybe'"):
+        scorecard.read(run)
+
+
+def test_counts_and_picture_agree(run):
+    frame = scorecard.read(run)
+    counts = scorecard.counts(frame)
+    assert list(counts.columns) == list(SYMBOLS)
+    assert counts.loc["bricks"].tolist() == [1, 0, 1, 0]
+    ax = scorecard.fig_counts(frame)
+    widths = sum(patch.get_width() for patch in ax.patches)
+    assert widths == len(frame)
+    texts = [text.get_text() for text in ax.texts]
+    for paper in counts.index:
+        for word, number in counts.loc[paper].items():
+            assert not number or f"{SYMBOLS[word]} {number}" in texts
+    plt.close("all")
+    with pytest.raises(InputError, match="needs claims"):
+        scorecard.fig_counts(frame[:0])
+
+
+def test_tables_escape_and_mark(run):
+    frame = scorecard.read(run)
+    html = scorecard.table(frame).to_html()
+    assert "<b>" not in html
+    assert "&lt;b&gt; &amp; co" in html
+    assert html.count("<tr>") == len(frame) + 1
+    for word in set(frame["verdict"]):
+        assert f"{SYMBOLS[word]} {word}" in html
+    differ = scorecard.findings(frame).data
+    assert "bricks-1" in set(differ["id"])
+    assert "bricks-2" not in set(differ["id"])
+
+
+def test_the_notebook_reads_the_run_it_belongs_to(run):
+    (result,) = run_all(["90-scorecard"], out=run)
+    assert (result.status, result.error) == ("ok", "")
+    text = result.path.read_text("utf-8")
+    assert "scale quick, seed 3, 4 runs, load=util" in text
+    total = len(scorecard.read(run))
+    assert f"{total} claims: " in text
+    assert (run / "figures" / "suite-counts.png").stat().st_size > 5000
+    about = json.loads(text)["metadata"]["papermill"]
+    assert (about["input_path"], about["output_path"]) == ("90-scorecard.ipynb",) * 2
