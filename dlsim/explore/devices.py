@@ -240,7 +240,7 @@ def _sentence(one: Schedule, other: Schedule) -> str:
             f"at {ends[1]:.4g} s"
         )
     learning = int(one.explored.sum())
-    return words + (f"; {learning} of its {len(one.jobs)} jobs ran only to learn." if learning
+    return words + (f"; {learning} of its {len(one.jobs)} jobs were placed to learn." if learning
                     else ".")  # fmt: skip
 
 

@@ -31,8 +31,8 @@ _LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies"
 _STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the host"}
 # Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
 _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
-# Width of a letter in a block, inches.
-_LETTER = 0.066
+# Height of a block in rows, width of a letter in it in inches.
+_HEIGHT, _LETTER = 0.76, 0.066
 
 
 def blocks(
@@ -63,10 +63,11 @@ def blocks(
     for row in dict.fromkeys(rows):
         mine = [i for i, other in enumerate(rows) if other == row]
         ax.broken_barh(
-            [(begin[i], width[i]) for i in mine], (row - 0.38, 0.76),
+            [(begin[i], width[i]) for i in mine], (row - _HEIGHT / 2, _HEIGHT),
             facecolors=[inks[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
         )  # fmt: skip
     inch, tall = _inches(ax)
+    tall *= _HEIGHT
     for row, x, span, ink, text in zip(rows, begin, width, inks, texts, strict=True):
         shown, turned = _fitting(text, span * inch, tall)
         if shown:
@@ -82,7 +83,7 @@ def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
     lines, line = text.split("\n"), " ".join(text.split("\n"))
     if wide > 0.02 + _LETTER * max(map(len, lines)):
         return text, False
-    if wide > 2 * _LETTER and tall > _LETTER * (len(line) + 1):
+    if wide > 2 * _LETTER and tall > 0.02 + _LETTER * len(line):
         return line, True
     return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
 
