@@ -115,7 +115,8 @@ def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> N
     texts = [f"{app}\n{rule}" for app, rule in zip(s.jobs["app"], s.jobs["rule"], strict=True)]
     rows = [devices.index(device) for device in s.jobs["device"]]
     rows_of(ax, devices)
-    blocks(ax, rows, s.jobs["start"], s.jobs["end"], [inks[app] for app in s.jobs["app"]], texts)
+    start, end = s.jobs["start"].tolist(), s.jobs["end"].tolist()
+    blocks(ax, rows, start, end, [inks[app] for app in s.jobs["app"]], texts)
     if s.jobs["arrival"].any():
         ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
                 color="#222222", clip_on=False, zorder=4)  # fmt: skip

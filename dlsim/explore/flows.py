@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.overlap import say
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.papers.cpu_gpu.diagrams import records
 from dlsim.papers.steady_state.diagrams import flows
 from dlsim.papers.steady_state.runs import TIE, split_switches
 from dlsim.papers.steady_state.switches import SWITCHES
@@ -28,7 +29,7 @@ from dlsim.study.style import INK, style_of
 #: Heuristics that may be drawn, and the optimum itself.
 METHODS = ("LPRG", "G", "LPR", "LPRR", "LPRG+polish", "LPRR+polish", "MILP")
 #: Where the search for the optimum ends; from there on the relaxed bound stands for it.
-NODES = 20
+NODES = 1
 #: A Tiers-like network of the paper's kind, small enough for a picture.
 TIERS: dict[str, Any] = {"wan": 8, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
 #: Means of Table 2 for the random graphs, the connections few.
@@ -39,6 +40,9 @@ REAL = "topozoo/Abilene"
 #: bandwidth of every cluster's own link.
 HAND, GATEWAY = {"bandwidth": 3.0, "max_connect": 2}, 20.0
 _MOST = 10
+_PLATE: dict[str, Any] = {
+    "facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85,
+}  # fmt: skip
 _LOOKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 
 
@@ -137,7 +141,9 @@ def _places(p: Platform) -> dict[Any, Any]:
         own = nx.spring_layout(_in_order(graph, nodes), iterations=300, seed=0, method="force")
         spots = np.array([own[node] for node in nodes]) * math.sqrt(len(nodes))
         spots -= spots.min(axis=0)
-        places |= {node: spot + (right, 0.0) for node, spot in zip(nodes, spots, strict=True)}
+        places |= {
+            node: spot + np.array([right, 0.0]) for node, spot in zip(nodes, spots, strict=True)
+        }
         right += float(spots[:, 0].max()) + 1.0
     return places
 
@@ -160,18 +166,17 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     p, places = a.platform, _places(a.platform)
     table, busy = flows(a)
     most = max(float(table["data"].max()) if len(table) else 0.0, 1e-9)
-    ends, widths, inks = [], [], []
-    for row in table.itertuples():
+    ends: list[Any] = []
+    widths, inks = list[float](), list[str]()
+    for row in records(table):
         state = "free" if not row.opened else "full" if row.opened >= row.max_connect else "used"
         ends.append((places[row.start], places[row.end]))
         widths.append(0.8 + 5 * math.sqrt(row.data / most))
         inks.append(_LOOKS[state])
         if row.opened or len(table) <= 8:
-            ax.text(
-                *np.average(ends[-1], axis=0, weights=(0.58, 0.42)), f"{row.opened}/{row.max_connect:g}", fontsize=7,
-                ha="center", va="center", zorder=4, color="#111111",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
-            )  # fmt: skip
+            x, y = np.average(ends[-1], axis=0, weights=(0.58, 0.42))
+            text = f"{row.opened}/{row.max_connect:g}"
+            ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE)
     ax.add_collection(LineCollection(ends, linewidths=widths, colors=inks, zorder=1))
     plain = np.array([places[node] for node in places if node not in set(p.router)])
     ax.plot(*plain.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
@@ -179,7 +184,9 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     fills = [INK["orange"] if share > TIE else "white" for share in others]
     spots = np.array([places[node] for node in p.router])
     size = 110 + 190 * p.speed / max(p.speed.max(), 1e-9)
-    ax.scatter(*spots.T, s=size, c=fills, edgecolors="#222222", linewidths=1.2, zorder=3)
+    ax.scatter(
+        spots[:, 0], spots[:, 1], s=size, c=fills, edgecolors="#222222", linewidths=1.2, zorder=3
+    )
     for k, (x, y) in enumerate(spots):
         ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5)
     ax.set_title(title, fontsize=9.5, pad=3)
@@ -193,15 +200,17 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     ink = style_of(a.method.split("+")[0]).color if a.method != "MILP" else INK["green"]
     name = "optimum" if best.is_proved else "best found"
     high = _height(top, np.concatenate([a.values[counted], best.values[counted]]))
-    for one, shift, look in (
+    looks: list[tuple[Allocation, float, dict[str, Any]]] = [
         (a, -0.2, {"color": ink, "label": a.method}),
         (best, 0.2, {"color": "#C8C8C8", "label": name, "hatch": "////"}),
-    ):
+    ]
+    for one, shift, look in looks:
         ax.bar(at + shift, one.values[counted], 0.38, edgecolor="#333333", lw=0.6, **look)
         for x, value in zip(at + shift, one.values[counted], strict=True):
             if value > high:
-                ax.text(x, 0.97 * high, f"{value:.4g}", fontsize=7.5, rotation=90, ha="center",
-                        va="top", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+                text = f"{value:.4g}"
+                ax.text(x, 0.97 * high, text, fontsize=7.5, rotation=90, ha="center", va="top",
+                        bbox=_PLATE)  # fmt: skip
     ax.axhline(a.objective, color=ink, lw=1.6)
     ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
     ax.axhline(top, color="#333333", lw=1.2, ls=":", label="relaxed bound")
@@ -247,7 +256,7 @@ def draw_wan(
     top = bound(p)
     figure = new_figure(9.0, 5.4)
     grid = figure.add_gridspec(2, 2, height_ratios=[2.1, 1])
-    word = "optimum" if best.is_proved else f"best found in {NODES} nodes of the search"
+    word = "optimum" if best.is_proved else "best found at the root of the search"
     _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
     _map(figure.add_subplot(grid[0, 1]), best, f"{word}: {best.objective:.4g}")
     _bars(figure.add_subplot(grid[1, :]), a, best, top)

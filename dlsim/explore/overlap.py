@@ -157,7 +157,8 @@ def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     rows = [lanes.index(t.gpu.engine(stage)) for stage in ops["stage"]]
     inks = [STAGE_INK[stage] for stage in ops["stage"]]
     rows_of(ax, [_LANES[lane] for lane in lanes])
-    blocks(ax, rows, ops["start"], ops["end"], inks, [str(1 + c) for c in ops["chunk"]])
+    texts = [str(1 + chunk) for chunk in ops["chunk"]]
+    blocks(ax, rows, ops["start"].tolist(), ops["end"].tolist(), inks, texts)
     ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
     k = t.gpu.streams
     ax.set_title(
