@@ -25,6 +25,9 @@ from dlsim.study.style import INK
 
 #: Streams whose timelines are drawn, and those whose speed-up is.
 DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
+#: Switches of `dlsim.cpugpu.pipeline` that can change the picture: of equal chunks the one
+#: whose copy out waits is always the earliest, so that ``first="chunk"`` is ``"d2h"``.
+READINGS = {**SWITCHES, "first": ("d2h", "h2d")}
 #: Letters of a line under or over the picture.
 WIDTH = 112
 _LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}
@@ -273,5 +276,5 @@ PANEL = Panel(
         Choice("pinned", (True, False), "pinned memory"),
         Choice("issue", ("depth", "breadth", "scheduled"), "issue (in-order queues)"),
     ),
-    switches=SWITCHES,
+    switches=READINGS,
 )
