@@ -63,7 +63,7 @@ def test_cold_start_by_hand():
     ]
     assert labels(one) == ["A\nR2*", "A\nR3", "A\nR2", "A\nR3"]
     assert [end for _, _, end in runs(other)] == [10, 20, 30, 40]
-    assert words == "history ends at 40 s, as gpu-only does; 2 of its 4 jobs were placed to learn."
+    assert words == "history ends at 40 s, as gpu-only does; placed to learn: 2 of 4 jobs."
     assert [text.get_text() for text in learned.texts] == ["n=3", "n=1"]
     assert one.get_title(loc="left") == (
         "history: last end 40 s, mean wait 7.5 s, 1 later than on the preferred device"

@@ -80,8 +80,8 @@ def test_connection_cannot_be_halved_by_hand():
     """Case E: two clusters without speed share one connection of 4: relaxed 2, whole 0."""
     words, _, right, bars = draw(network="one connection for two")
     assert words == (
-        "LPRG gives its worst-served application 0, the optimum 0 (relaxed bound 2); 1 of 3 "
-        "links have all connections open."
+        "LPRG gives its worst-served application 0, the optimum 0 (relaxed bound 2); links "
+        "with all connections open: 1 of 3."
     )
     assert "1/1" in fractions_on(right)
     assert [tick.get_text() for tick in bars.get_xticklabels()] == ["0", "1"]
@@ -92,7 +92,7 @@ def test_link_carries_what_is_used_of_what_is_allowed():
     words, left, right, _ = draw(**CHAIN, speeds=(10, 2), method="LPR")
     assert fractions_on(left) == ["1/2"]
     assert fractions_on(right) == ["2/2"]
-    assert words.endswith("; 0 of 1 links have all connections open.")
+    assert words.endswith("; links with all connections open: 0 of 1.")
 
 
 def test_sliders_change_links_only():

@@ -147,7 +147,7 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
             right = max(right, far)
             ax.annotate(f"n={record.count}", (far, y), (7, 0), textcoords="offset points",
                         va="center", fontsize=7.5, color="#222222")  # fmt: skip
-    ax.set_xlim(0, 1.3 * right)
+    ax.set_xlim(-0.05 * right, 1.3 * right)
     ax.set_yticks(range(len(table)), list(table.index))
     ax.set_ylim(len(table) - 0.45, -0.55)
     ax.xaxis.set_major_locator(MaxNLocator(4))
@@ -241,7 +241,7 @@ def _sentence(one: Schedule, other: Schedule) -> str:
             f"at {ends[1]:.4g} s"
         )
     learning = int(one.explored.sum())
-    return words + (f"; {learning} of its {len(one.jobs)} jobs were placed to learn." if learning
+    return words + (f"; placed to learn: {learning} of {len(one.jobs)} jobs." if learning
                     else ".")  # fmt: skip
 
 

@@ -254,8 +254,8 @@ def draw_wan(
     best = _optimum(p, tuple(sorted(rules.changes().items())))
     a = best if method == "MILP" else solve(p, method, seed, rules)
     top = bound(p)
-    figure = new_figure(9.0, 5.4)
-    grid = figure.add_gridspec(2, 2, height_ratios=[2.1, 1])
+    figure = new_figure(9.0, 5.7)
+    grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
     word = "optimum" if best.is_proved else "best found at the root of the search"
     _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
     _map(figure.add_subplot(grid[0, 1]), best, f"{word}: {best.objective:.4g}")
@@ -284,7 +284,7 @@ def _sentence(a: Allocation, best: Allocation, top: float) -> str:
     else:
         words += f", the optimum {other}"
     words += f" (relaxed bound {top:.4g})"
-    return f"{words}; {full} of {len(table)} links have all connections open."
+    return f"{words}; links with all connections open: {full} of {len(table)}."
 
 
 PANEL = Panel(

@@ -86,7 +86,7 @@ def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
     lines, line = text.split("\n"), " ".join(text.split("\n"))
     if wide > 0.02 + _LETTER * max(map(len, lines)):
         return text, False
-    if wide > 2 * _LETTER and tall > 0.02 + _LETTER * len(line):
+    if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
         return line, True
     return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
 
