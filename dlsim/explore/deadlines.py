@@ -175,7 +175,8 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
         *curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label="Deadline, Opt fixed", zorder=2
     )
     for opt, (x, y) in zip(OPTS, curve, strict=True):
-        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=7.5)
+        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=7.5,
+                    in_layout=False)  # fmt: skip
     look = style_of("Greedy")
     ax.plot(*point("Greedy", setting), look.marker, color=look.color, ms=8, label="Greedy")
     here, before = point(policy, setting), point(policy, plain)

@@ -202,8 +202,9 @@ def draw_queue(
     for row, s in enumerate(pair):
         ax = figure.add_subplot(grid[row, 0])
         _schedule(ax, s, _inks(tuple(table.index)), until)
-        ax.xaxis.set_major_locator(MaxNLocator(7))
-        ax.tick_params(axis="x", labelbottom=row == 1)
+        if row == 0:
+            ax.set_xticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(6))
     late = bool(jobs["arrival"].any())
     ax.set_xlabel("seconds; in a block: application and rule" + "; triangles: arrivals" * late)
     below = figure.add_subplot(grid[:, 1])

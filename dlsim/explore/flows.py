@@ -176,7 +176,8 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
         if row.opened or len(table) <= 8:
             x, y = np.average(ends[-1], axis=0, weights=(0.58, 0.42))
             text = f"{row.opened}/{row.max_connect:g}"
-            ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE)
+            ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE,
+                    in_layout=False)  # fmt: skip
     ax.add_collection(LineCollection(ends, linewidths=widths, colors=inks, zorder=1))
     plain = np.array([places[node] for node in places if node not in set(p.router)])
     ax.plot(*plain.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
@@ -188,7 +189,7 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
         spots[:, 0], spots[:, 1], s=size, c=fills, edgecolors="#222222", linewidths=1.2, zorder=3
     )
     for k, (x, y) in enumerate(spots):
-        ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5)
+        ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5, in_layout=False)
     ax.set_title(title, fontsize=9.5, pad=3)
     ax.margins(0.08)
     ax.axis("off")
@@ -210,7 +211,7 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
             if value > high:
                 text = f"{value:.4g}"
                 ax.text(x, 0.97 * high, text, fontsize=7.5, rotation=90, ha="center", va="top",
-                        bbox=_PLATE)  # fmt: skip
+                        bbox=_PLATE, in_layout=False)  # fmt: skip
     ax.axhline(a.objective, color=ink, lw=1.6)
     ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
     ax.axhline(top, color="#333333", lw=1.2, ls=":", label="relaxed bound")

@@ -78,6 +78,7 @@ def blocks(
             ax.text(
                 x + span / 2, row, shown, ha="center", va="center", fontsize=7.5, zorder=3,
                 color="white" if dark else "black", linespacing=0.95, rotation=90 * turned,
+                in_layout=False,
             )  # fmt: skip
 
 
@@ -236,8 +237,9 @@ def draw_pipeline(
     for row, t in enumerate(drawn):
         ax = figure.add_subplot(grid[row, 0])
         _timeline(ax, t, 1.02 * max(float(t.makespan) for t in drawn))
-        ax.xaxis.set_major_locator(MaxNLocator(6))
-        ax.tick_params(axis="x", labelbottom=row == len(drawn) - 1)
+        if row < len(drawn) - 1:
+            ax.set_xticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("time; the number in a block is its chunk")
     keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
     figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=8)
@@ -249,11 +251,12 @@ def draw_pipeline(
 def _sentence(drawn: Sequence[Timeline], formula: Sequence[float]) -> str:
     ends, last = [t.makespan for t in drawn], drawn[-1]
     stages = " + ".join(f"{last.chunks[stage].iloc[0]:g}" for stage in _STAGES)
-    count = len(last.chunks)
+    count, ratio = len(last.chunks), f"{ends[0] / ends[-1]:.3g}"
+    gain = "just" if ratio == "1" else f"{ratio} times"
     text = (
         f"{count} chunk{'s' * (count > 1)} of {stages} end at "
         f"{', '.join(f'{end:.4g}' for end in ends)} with 1, 2, 3 streams: "
-        f"three are {ends[0] / ends[-1]:.3g} times as fast as one"
+        f"three are {gain} as fast as one"
     )
     if last.hidden == last.hidden:
         text += f" and hide {100 * last.hidden:.0f} % of the copying behind kernels"
