@@ -1,0 +1,296 @@
+"""`explore.grid`: failure rate against cost under Opt, fallbacks and probe interval.
+
+Source: paper B (bricks), section 4. The environments are smaller and shorter than those of
+Table 1, so that a picture takes a fraction of a second; every other number is the table's.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from dlsim.bricks import Environment, Outcome, simulate
+from dlsim.errors import InputError
+from dlsim.explore.overlap import say
+from dlsim.explore.panel import Choice, Panel, Slider, new_figure
+from dlsim.papers.bricks.figures import PERCENT
+from dlsim.papers.bricks.runs import Kind, deadline, scheduler_of, split_switches
+from dlsim.papers.bricks.switches import SWITCHES as OF_PAPER
+from dlsim.study.style import INK, style_of
+
+#: What is drawn: hours, domains, nodes of each (half of them servers), environments.
+HOURS, DOMAINS, NODES, RUNS = 8.0, 2, (8, 8), 4
+#: Opt along the curve.
+OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Switches that would take longer than a picture may: packets one by one, steps of a second,
+#: data of other users one by one; the probe interval has a slider.
+_SLOW = ("network", "trace_step", "link_background", "probe")
+SWITCHES = {name: options for name, options in OF_PAPER.items() if name not in _SLOW}
+
+
+class Setting(NamedTuple):
+    """What all points of a picture have in common.
+
+    Attributes
+    ----------
+    interval : float
+        Int, mean minutes between two requests of a client.
+    seed : int
+        Of the environments.
+    fallbacks, corrected : int
+        Most fallbacks; 1 with Load Correction.
+    probe : float
+        Seconds between two probes.
+    reading : tuple of (str, object)
+        Switches that differ from the default, sorted.
+    """
+
+    interval: float
+    seed: int
+    fallbacks: int
+    corrected: int
+    probe: float
+    reading: tuple[tuple[str, Any], ...] = ()
+
+
+@functools.lru_cache(maxsize=24)
+def environments(
+    interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
+) -> tuple[Environment, ...]:
+    """Draw the environments that all schedulers share.
+
+    Parameters
+    ----------
+    interval, seed
+        As in `Setting`.
+    drawn : tuple of (str, object)
+        Further arguments of `Environment.random`.
+
+    Returns
+    -------
+    tuple of Environment
+        `RUNS` of them, in which at least one request comes.
+
+    Raises
+    ------
+    InputError
+        If no request comes in some environment.
+    """
+    size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
+    envs = tuple(
+        Environment.random(
+            np.random.SeedSequence(seed, spawn_key=(k,)), interval, **size, **dict(drawn)
+        )
+        for k in range(RUNS)
+    )
+    if any(env.requests.empty for env in envs):
+        raise InputError(
+            f"interval must be shorter, or interval_scope 'client': in {HOURS:g} hours with one "
+            f"request in {interval:g} minutes none came; take another seed"
+        )
+    return envs
+
+
+@functools.lru_cache(maxsize=128)
+def outcomes(policy: str, setting: Setting) -> tuple[Outcome, ...]:
+    """Run a scheduler in every environment.
+
+    Parameters
+    ----------
+    policy : str
+        Greedy, or D-<Opt>.
+    setting : Setting
+        The rest.
+
+    Returns
+    -------
+    tuple of Outcome
+        One per environment.
+    """
+    s = split_switches({**dict(setting.reading), "probe": setting.probe})
+    envs = environments(setting.interval, setting.seed, tuple(sorted(s.drawn.items())))
+    kind = Kind(policy, setting.corrected, setting.fallbacks)
+    return tuple(simulate(env, scheduler_of(kind, **s.scheduler), s.reading) for env in envs)
+
+
+def point(policy: str, setting: Setting) -> tuple[float, float]:
+    """Return where a scheduler stands, over all environments.
+
+    Parameters
+    ----------
+    policy, setting
+        As `outcomes`.
+
+    Returns
+    -------
+    cost : float
+        Mean of the environments' costs, Mops/s.
+    failure : float
+        Percent of all requests together.
+    """
+    runs = outcomes(policy, setting)
+    missed = pd.concat([o.requests["missed"] for o in runs])
+    return float(np.mean([o.cost for o in runs])), PERCENT * float(missed.mean())
+
+
+def per_server(o: Outcome) -> pd.DataFrame:
+    """Count what became of the requests on every server, the slowest first.
+
+    Parameters
+    ----------
+    o : Outcome
+        Of one environment.
+
+    Returns
+    -------
+    DataFrame
+        performance (Mops/s), met, missed (requests run there), refused (submissions that
+        fell back from there).
+    """
+    rows = o.environment.servers.index
+    missed = o.requests["missed"].astype(bool)
+    parts = {
+        "met": o.requests.loc[~missed, "server"],
+        "missed": o.requests.loc[missed, "server"],
+        "refused": o.attempts.loc[~o.attempts["accepted"], "server"],
+    }
+    table = pd.DataFrame(
+        {
+            name: s.value_counts().reindex(range(len(rows)), fill_value=0)
+            for name, s in parts.items()
+        }
+    )
+    table.insert(0, "performance", o.environment.servers["performance"].to_numpy())
+    return table.sort_values("performance", kind="stable")
+
+
+def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
+    curve = np.array([point(deadline(opt), setting) for opt in OPTS])
+    ax.plot(
+        *curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label="Deadline, Opt fixed", zorder=2
+    )
+    for opt, (x, y) in zip(OPTS, curve, strict=True):
+        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=7.5,
+                    in_layout=False)  # fmt: skip
+    look = style_of("Greedy")
+    ax.plot(*point("Greedy", setting), look.marker, color=look.color, ms=8, label="Greedy")
+    here, before = point(policy, setting), point(policy, plain)
+    if before != here:
+        ax.annotate("", here, before, zorder=3, arrowprops={
+            "arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8,
+        })  # fmt: skip
+        ax.plot(*before, "s", color="white", mec="#444444", ms=6, zorder=3,
+                label="as chosen, but x/x")  # fmt: skip
+    ax.plot(*here, "*", color=INK["vermillion"], ms=17, mec="white", zorder=4, label="as chosen")
+    ax.set(xlabel="cost, mean Mops/s of the servers used", ylabel="failure rate, %")
+    ax.margins(0.12)
+    ax.autoscale_view()
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, -0.03 * high), high + 0.25 * (high - low))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.legend(fontsize=8, ncols=2, loc="upper right")
+
+
+def _servers(ax: Axes, o: Outcome) -> None:
+    table = per_server(o)
+    places, base = np.arange(len(table)), np.zeros(len(table))
+    for name, ink, hatch in (
+        ("met", INK["sky"], ""),
+        ("missed", INK["vermillion"], "////"),
+        ("refused", "white", "...."),
+    ):
+        words = {"met": "in time", "missed": "late", "refused": "refused (fell back)"}[name]
+        ax.bar(places, table[name], 0.72, base, color=ink, hatch=hatch, edgecolor="#333333",
+               lw=0.6, label=words)  # fmt: skip
+        base = base + table[name].to_numpy()
+    ax.set_xticks(places, [f"{speed:.0f}" for speed in table["performance"]])
+    ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
+    ax.grid(visible=False, axis="x")
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.legend(fontsize=8, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
+    ax.set_title(f"first of {RUNS} environments", fontsize=9.5, loc="left", pad=3)
+
+
+def draw_grid(
+    policy: str, opt: float, fallbacks: int, correction: bool, probe: float, interval: float,
+    seed: int, reading: Mapping[str, Any],
+) -> Figure:  # fmt: skip
+    """Draw failure rate against cost, and what happened at every server.
+
+    Parameters
+    ----------
+    policy : {"Deadline", "Greedy"}
+        The scheduler chosen.
+    opt : float
+        Opt of Deadline.
+    fallbacks : int
+        Most fallbacks, of all points.
+    correction : bool
+        Load Correction, of all points.
+    probe : float
+        Seconds between two probes.
+    interval : float
+        Int, minutes.
+    seed : int
+        Of the environments, which all points share.
+    reading : mapping
+        Switches of paper B.
+
+    Returns
+    -------
+    Figure
+        Curve of fixed Opt, and servers.
+
+    Raises
+    ------
+    InputError
+        If no request comes.
+    """
+    name = "Greedy" if policy == "Greedy" else deadline(opt)
+    setting = Setting(
+        interval, seed, fallbacks, int(correction), probe, tuple(sorted(reading.items()))
+    )
+    plain = setting._replace(fallbacks=0, corrected=0)
+    figure = new_figure(9.2, 4.4)
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    _curve(left, name, setting, plain)
+    _servers(right, outcomes(name, setting)[0])
+    say(figure, _sentence(name, setting))
+    return figure
+
+
+def _sentence(name: str, setting: Setting) -> str:
+    cost, failure = point(name, setting)
+    count = sum(len(o.requests) for o in outcomes(name, setting))
+    fallbacks = setting.fallbacks
+    words = (
+        f"{name} with {fallbacks or 'no'} fallback{'s' * (fallbacks != 1)}"
+        f"{' and Load Correction' * setting.corrected}, probes every {setting.probe:.4g} s: "
+        f"{failure:.3g} % of {count} requests late at a cost of {cost:.4g} Mops/s"
+    )
+    other = "D-0.7" if name == "Greedy" else "Greedy"
+    cost, failure = point(other, setting)
+    return f"{words}; {other}: {failure:.3g} % at {cost:.4g}."
+
+
+PANEL = Panel(
+    name="grid",
+    title="Deadlines on the Grid: failure against cost",
+    update=draw_grid,
+    controls=(
+        Choice("policy", ("Deadline", "Greedy"), "scheduler"),
+        Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
+        Slider("fallbacks", 0, 5, 1, 1, "most fallbacks"),
+        Choice("correction", (False, True), "Load Correction"),
+        Slider("probe", 15.0, 3600.0, 0.1, 60.0, "probe interval, s", log=True),
+        Slider("interval", 30.0, 150.0, 5.0, 60.0, "Int, minutes"),
+        Slider("seed", 0, 99, 1, 0, "seed"),
+    ),
+    switches=SWITCHES,
+)

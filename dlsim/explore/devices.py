@@ -1,0 +1,271 @@
+"""`explore.queue`: a queue of jobs on CPUs and GPUs under two policies, rule by rule.
+
+Source: paper C (cpu-gpu), section 5 (the five rules) and sections 6 and 7 (their rivals).
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from dlsim.cpugpu import POLICIES, History, Machine, Reading, Schedule, simulate, workload
+from dlsim.errors import InputError
+from dlsim.explore.overlap import blocks, say
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.papers.cpu_gpu.diagrams import rows_of
+from dlsim.papers.cpu_gpu.switches import SWITCHES
+from dlsim.study.gantt import task_colors
+from dlsim.study.style import INK
+
+#: Most applications and most jobs of a queue.
+APPS, JOBS = 8, 24
+#: What the history may hold at the start.
+KNOWN = ("nothing", "every run time")
+_LETTERS = "ABCDEFGH"
+_POLICIES = tuple(POLICIES)
+
+
+def applications(cpu: Sequence[float], gpu: Sequence[float], speed_up: float) -> pd.DataFrame:
+    """Return the applications of the editor as `dlsim.cpugpu.workload` knows them.
+
+    Parameters
+    ----------
+    cpu, gpu : sequence of float
+        Seconds of each application on a CPU, and on a GPU; above 0.
+    speed_up : float
+        How many times faster GPUs are than `gpu` says.
+
+    Returns
+    -------
+    DataFrame
+        Columns cpu_time, gpu_time; index app: A, B, ...
+
+    Raises
+    ------
+    InputError
+        For lists of two lengths.
+    """
+    if len(cpu) != len(gpu):
+        raise InputError(
+            f"cpu and gpu must hold one time per application each, got {len(cpu)} and {len(gpu)}"
+        )
+    times = {"cpu_time": np.array(cpu), "gpu_time": np.array(gpu) / speed_up}
+    return pd.DataFrame(times, index=pd.Index(list(_LETTERS[: len(cpu)]), name="app"))
+
+
+def jobs_of(
+    table: pd.DataFrame, queue: Sequence[float], arrivals: Sequence[float], noise: float, seed: int
+) -> pd.DataFrame:
+    """Return the jobs of the editor: declared times as typed, realised ones with noise.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `applications`.
+    queue : sequence of float
+        Number of each job's application, from 1.
+    arrivals : sequence of float
+        When each arrives, ascending; one number for all of them.
+    noise : float
+        Coefficient of variation of the realised times, as in `dlsim.cpugpu.workload.draw`:
+        every policy meets the same noise.
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    DataFrame
+        For `simulate`.
+
+    Raises
+    ------
+    InputError
+        For a number that names no application, or arrivals that do not fit the jobs.
+    """
+    known = range(1, len(table) + 1)
+    for number in queue:
+        if number not in known:
+            raise InputError(
+                f"queue must name applications 1 to {len(table)}, as many as there are times in "
+                f"cpu; got {number:g}"
+            )
+    if len(arrivals) not in (1, len(queue)):
+        raise InputError(
+            f"arrivals must hold one time, or one per job, {len(queue)}; got {len(arrivals)}"
+        )
+    jobs = workload.repeated(table, [str(table.index[int(number) - 1]) for number in queue])
+    unit = pd.DataFrame({"cpu_time": [1.0], "gpu_time": [1.0]}, index=pd.Index(["one"]))
+    factors = workload.draw(unit, len(jobs), seed, noise, 0.0)
+    for kind in ("cpu", "gpu"):
+        declared = jobs[f"{kind}_time"]
+        jobs[f"{kind}_estimate"] = declared
+        jobs[f"{kind}_time"] = declared * factors[f"{kind}_time"]
+    return jobs.assign(arrival=arrivals[0] if len(arrivals) == 1 else list(arrivals))
+
+
+def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> None:
+    devices = list(s.machine.devices)
+    ax.set_xlim(0, until)
+    texts = [f"{app}\n{rule}" for app, rule in zip(s.jobs["app"], s.jobs["rule"], strict=True)]
+    rows = [devices.index(device) for device in s.jobs["device"]]
+    rows_of(ax, devices)
+    start, end = s.jobs["start"].tolist(), s.jobs["end"].tolist()
+    blocks(ax, rows, start, end, [inks[app] for app in s.jobs["app"]], texts)
+    if s.jobs["arrival"].any():
+        ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
+                color="#222222", clip_on=False, zorder=4)  # fmt: skip
+    late = int(s.fairness().jobs["late"].sum())
+    ax.set_title(
+        f"{s.name}: last end {s.jobs['end'].max():.4g} s, mean wait {s.mean_wait:.4g} s, "
+        f"{late} later than on the preferred device",
+        fontsize=9.5, loc="left", pad=3,
+    )  # fmt: skip
+
+
+def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
+    """Draw the means of what was measured over the times that were typed."""
+    right = 0.0
+    for shift, (kind, ink, mark) in zip(
+        (-0.17, 0.17), (("gpu", INK["blue"], "o"), ("cpu", INK["vermillion"], "s")), strict=True
+    ):
+        true = table[f"{kind}_time"]
+        places = np.arange(len(table)) + shift
+        ax.scatter(true, places, s=62, marker=mark, facecolors="none", edgecolors=ink, zorder=2)
+        found = [history.record(str(app), kind) for app in table.index]
+        seen = [(r.expected(), y, r.std) for r, y in zip(found, places, strict=True) if r.times]
+        if seen:
+            mean, at, spread = map(list, zip(*seen, strict=True))
+            ax.errorbar(mean, at, xerr=spread, fmt=mark, ms=4, color=ink, lw=1, zorder=3)
+        for record, y, time in zip(found, places, true, strict=True):
+            far = max(float(time), record.expected() + record.std if record.times else 0.0)
+            right = max(right, far)
+            ax.annotate(f"n={record.count}", (far, y), (7, 0), textcoords="offset points",
+                        va="center", fontsize=7.5, color="#222222")  # fmt: skip
+    ax.set_xlim(-0.05 * right, 1.3 * right)
+    ax.set_yticks(range(len(table)), list(table.index))
+    ax.set_ylim(len(table) - 0.45, -0.55)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.set_xlabel("seconds")
+
+
+@functools.lru_cache(maxsize=8)
+def _inks(apps: tuple[str, ...]) -> dict[str, Any]:
+    return task_colors(apps)
+
+
+def draw_queue(
+    policy: str, rival: str, queue: Sequence[float], cpu: Sequence[float], gpu: Sequence[float],
+    speed_up: float, arrivals: Sequence[float], known: str, noise: float, seed: int,
+    cpus: int, gpus: int, reading: Mapping[str, str],
+) -> Figure:  # fmt: skip
+    """Draw one queue under two policies, and what the first one's history then holds.
+
+    Parameters
+    ----------
+    policy, rival : str
+        Names of `dlsim.cpugpu.POLICIES`.
+    queue, arrivals, noise, seed
+        As `jobs_of`.
+    cpu, gpu, speed_up
+        As `applications`.
+    known : str
+        One of `KNOWN`: what the history holds at the start.
+    cpus, gpus : int
+        Devices.
+    reading : mapping
+        Switches of paper C.
+
+    Returns
+    -------
+    Figure
+        Two schedules and the history.
+
+    Raises
+    ------
+    InputError
+        For a queue that cannot be read, or a policy that the machine cannot follow.
+    """
+    table = applications(cpu, gpu, speed_up)
+    jobs = jobs_of(table, queue, arrivals, noise, seed)
+    history = History() if known == KNOWN[0] else History.exact(table)
+    rules, machine = Reading.of(reading), Machine(cpus, gpus)
+    pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
+    until = 1.02 * max(float(s.jobs["end"].max()) for s in pair)
+    figure = new_figure(9.4, 4.8)
+    grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
+    for row, s in enumerate(pair):
+        ax = figure.add_subplot(grid[row, 0])
+        _schedule(ax, s, _inks(tuple(table.index)), until)
+        if row == 0:
+            ax.set_xticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    late = bool(jobs["arrival"].any())
+    ax.set_xlabel("seconds; in a block: application and rule" + "; triangles: arrivals" * late)
+    below = figure.add_subplot(grid[:, 1])
+    _learned(below, pair[0].history, table)
+    below.set_title(f"run times {pair[0].name} has seen", fontsize=9.5, loc="left", pad=3)
+    _legend(below)
+    say(figure, _sentence(*pair))
+    return figure
+
+
+def _legend(ax: Axes) -> None:
+    marks = [
+        ax.scatter([], [], s=s, marker=mark, facecolors=face, edgecolors=ink, label=text)
+        for mark, ink, face, s, text in (
+            ("o", INK["blue"], INK["blue"], 18, "GPU, seen"),
+            ("s", INK["vermillion"], INK["vermillion"], 18, "CPU, seen"),
+            ("o", INK["blue"], "none", 62, "GPU, typed"),
+            ("s", INK["vermillion"], "none", 62, "CPU, typed"),
+        )
+    ]
+    ax.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=8)
+
+
+def _sentence(one: Schedule, other: Schedule) -> str:
+    ends = [float(s.jobs["end"].max()) for s in (one, other)]
+    words = f"{one.name} ends at {ends[0]:.4g} s"
+    if one.name == other.name:
+        words += f" with a mean wait of {one.mean_wait:.4g} s"
+    elif math.isclose(*ends, rel_tol=1e-9):
+        words += f", as {other.name} does"
+    else:
+        change = 100 * (ends[0] / ends[1] - 1)
+        words += (
+            f", {abs(change):.3g} % {'later' if change > 0 else 'earlier'} than {other.name} "
+            f"at {ends[1]:.4g} s"
+        )
+    learning = int(one.explored.sum())
+    return words + (f"; placed to learn: {learning} of {len(one.jobs)} jobs." if learning
+                    else ".")  # fmt: skip
+
+
+PANEL = Panel(
+    name="queue",
+    title="A queue of jobs on CPUs and GPUs: two policies, rule by rule",
+    update=draw_queue,
+    controls=(
+        Choice("policy", _POLICIES, "policy", "history"),
+        Choice("rival", _POLICIES, "beside it", "mct"),
+        Numbers(
+            "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
+            1.0, APPS, JOBS,
+        ),
+        Numbers("cpu", (40.0, 15.0, 5.0), "seconds on a CPU", 0.01, 1e6, APPS),
+        Numbers("gpu", (10.0, 10.0, 20.0), "seconds on a GPU", 0.01, 1e6, APPS),
+        Slider("speed_up", 0.1, 10.0, 0.05, 1.0, "GPUs faster, times", log=True),
+        Numbers("arrivals", (0.0,), "arrivals (one, or per job)", 0.0, 1e6, JOBS),
+        Choice("known", KNOWN, "history at the start holds"),
+        Slider("noise", 0.0, 1.0, 0.05, 0.0, "noise, std / mean"),
+        Slider("seed", 0, 99, 1, 0, "seed of the noise"),
+        Slider("cpus", 0, 4, 1, 1, "CPUs"),
+        Slider("gpus", 0, 4, 1, 1, "GPUs"),
+    ),
+    switches=SWITCHES,
+)  # fmt: skip

@@ -1,0 +1,305 @@
+"""`explore.wan`: a heuristic's flows over a wide-area platform beside the exact optimum.
+
+Source: paper S (steady-state), sections 3 to 6.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from dlsim.explore.overlap import say
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.papers.cpu_gpu.diagrams import records
+from dlsim.papers.steady_state.diagrams import flows
+from dlsim.papers.steady_state.runs import TIE, split_switches
+from dlsim.papers.steady_state.switches import SWITCHES
+from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
+from dlsim.study.style import INK, style_of
+
+#: Heuristics that may be drawn, and the optimum itself.
+METHODS = ("LPRG", "G", "LPR", "LPRR", "LPRG+polish", "LPRR+polish", "MILP")
+#: Where the search for the optimum ends; from there on the relaxed bound stands for it.
+NODES = 1
+#: A Tiers-like network of the paper's kind, small enough for a picture.
+TIERS: dict[str, Any] = {"wan": 8, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
+#: Means of Table 2 for the random graphs, the connections few.
+RANDOM: dict[str, Any] = {"gateway": 250.0, "bandwidth": 10.0, "max_connect": 5.0}
+#: The real network, of the package topohub.
+REAL = "topozoo/Abilene"
+#: A link of the platforms made by hand: bandwidth of a connection, connections; and the
+#: bandwidth of every cluster's own link.
+HAND, GATEWAY = {"bandwidth": 3.0, "max_connect": 2}, 20.0
+_MOST = 10
+_PLATE: dict[str, Any] = {
+    "facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85,
+}  # fmt: skip
+_LOOKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
+
+
+def chain(speeds: Sequence[float]) -> Platform:
+    """Return clusters in a row, each joined to the next by a link of `HAND`.
+
+    Parameters
+    ----------
+    speeds : sequence of float
+        Of the clusters.
+
+    Returns
+    -------
+    Platform
+        One application per cluster; priority, work and data are 1.
+    """
+    count = len(speeds)
+    graph = nx.path_graph(count)
+    nx.set_edge_attributes(graph, {edge: dict(HAND) for edge in graph.edges})
+    ones = {name: np.ones(count) for name in ("priority", "work", "data")}
+    return from_graph(graph, range(count), speed=speeds, gateway=np.full(count, GATEWAY), **ones)
+
+
+def funnel() -> Platform:
+    """Return two clusters without speed that need one connection of one link to a third.
+
+    Returns
+    -------
+    Platform
+        The relaxed program gives either half of the connection; whole ones starve one.
+    """
+    graph = nx.Graph([(0, "in"), (1, "in"), ("in", 2)])
+    nx.set_edge_attributes(graph, 4.0, "bandwidth")
+    nx.set_edge_attributes(graph, 9, "max_connect")
+    graph.edges["in", 2]["max_connect"] = 1
+    ones = {name: np.ones(3) for name in ("work", "data")}
+    return from_graph(
+        graph, [0, 1, 2], speed=[0.0, 0.0, 10.0], gateway=[20.0] * 3, priority=[1.0, 1.0, 0.0],
+        **ones,
+    )  # fmt: skip
+
+
+#: Platforms by name: (clusters, seed, speeds, table2) to a platform.
+NETWORKS: dict[str, Callable[[int, int, Sequence[float], str], Platform]] = {
+    "Tiers-like": lambda k, seed, speeds, table2: topology.tiers(k, seed, **TIERS),
+    "random": lambda k, seed, speeds, table2: topology.random(
+        k, seed=seed, table2=table2, **RANDOM
+    ),
+    "Abilene": lambda k, seed, speeds, table2: topology.hub(REAL, k, seed),
+    "chain by hand": lambda k, seed, speeds, table2: chain(speeds),
+    "one connection for two": lambda k, seed, speeds, table2: funnel(),
+}
+
+
+@functools.lru_cache(maxsize=64)
+def platform_of(
+    network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
+    connections: int, table2: str = "one",
+) -> Platform:  # fmt: skip
+    """Make a platform and change its links.
+
+    Parameters
+    ----------
+    network : str
+        A name of `NETWORKS`.
+    clusters, seed : int
+        Of a drawn network.
+    speeds : tuple of float
+        Of the clusters of the chain.
+    bandwidth : float
+        Factor of every link's bandwidth per connection.
+    connections : int
+        No link keeps more connections than these.
+    table2 : {"one", "het"}
+        Reading of Table 2, for the random graphs.
+
+    Returns
+    -------
+    Platform
+        The same object for the same arguments.
+    """
+    p = NETWORKS[network](clusters, seed, speeds, table2)
+    links = p.links.assign(
+        bandwidth=bandwidth * p.links["bandwidth"],
+        max_connect=np.minimum(p.links["max_connect"], connections),
+    )
+    return replace(p, links=links)
+
+
+@functools.lru_cache(maxsize=64)
+def _places(p: Platform) -> dict[Any, Any]:
+    """Return where the routers are drawn; parts that no path joins lie side by side."""
+    graph, places, right = to_graph(p), dict[Any, Any](), 0.0
+    for part in nx.connected_components(graph):
+        nodes = [node for node in graph if node in part]
+        own = nx.spring_layout(_in_order(graph, nodes), iterations=300, seed=0, method="force")
+        spots = np.array([own[node] for node in nodes]) * math.sqrt(len(nodes))
+        spots -= spots.min(axis=0)
+        places |= {
+            node: spot + np.array([right, 0.0]) for node, spot in zip(nodes, spots, strict=True)
+        }
+        right += float(spots[:, 0].max()) + 1.0
+    return places
+
+
+def _in_order(graph: nx.Graph, nodes: Sequence[Any]) -> nx.Graph:
+    """Return the part of a graph on some nodes, in their order and not in that of a set."""
+    part = nx.Graph()
+    part.add_nodes_from(nodes)
+    part.add_edges_from((u, v) for u, v in graph.edges if u in part)
+    return part
+
+
+@functools.lru_cache(maxsize=64)
+def _optimum(p: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
+    return solve(p, "MILP", reading=split_switches(dict(switches))[0], most_nodes=NODES)
+
+
+def _map(ax: Axes, a: Allocation, title: str) -> None:
+    """Draw links by the data they carry and the connections they have left."""
+    p, places = a.platform, _places(a.platform)
+    table, busy = flows(a)
+    most = max(float(table["data"].max()) if len(table) else 0.0, 1e-9)
+    ends: list[Any] = []
+    widths, inks = list[float](), list[str]()
+    for row in records(table):
+        state = "free" if not row.opened else "full" if row.opened >= row.max_connect else "used"
+        ends.append((places[row.start], places[row.end]))
+        widths.append(0.8 + 5 * math.sqrt(row.data / most))
+        inks.append(_LOOKS[state])
+        if row.opened or len(table) <= 8:
+            x, y = np.average(ends[-1], axis=0, weights=(0.58, 0.42))
+            text = f"{row.opened}/{row.max_connect:g}"
+            ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE,
+                    in_layout=False)  # fmt: skip
+    ax.add_collection(LineCollection(ends, linewidths=widths, colors=inks, zorder=1))
+    plain = np.array([places[node] for node in places if node not in set(p.router)])
+    ax.plot(*plain.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
+    others = busy.sum(axis=0) - np.diag(busy)
+    fills = [INK["orange"] if share > TIE else "white" for share in others]
+    spots = np.array([places[node] for node in p.router])
+    size = 110 + 190 * p.speed / max(p.speed.max(), 1e-9)
+    ax.scatter(
+        spots[:, 0], spots[:, 1], s=size, c=fills, edgecolors="#222222", linewidths=1.2, zorder=3
+    )
+    for k, (x, y) in enumerate(spots):
+        ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5, in_layout=False)
+    ax.set_title(title, fontsize=9.5, pad=3)
+    ax.margins(0.08)
+    ax.axis("off")
+
+
+def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
+    counted = np.flatnonzero(a.platform.counted)
+    at = np.arange(len(counted))
+    ink = style_of(a.method.split("+")[0]).color if a.method != "MILP" else INK["green"]
+    name = "optimum" if best.is_proved else "best found"
+    high = _height(top, np.concatenate([a.values[counted], best.values[counted]]))
+    looks: list[tuple[Allocation, float, dict[str, Any]]] = [
+        (a, -0.2, {"color": ink, "label": a.method}),
+        (best, 0.2, {"color": "#C8C8C8", "label": name, "hatch": "////"}),
+    ]
+    for one, shift, look in looks:
+        ax.bar(at + shift, one.values[counted], 0.38, edgecolor="#333333", lw=0.6, **look)
+        for x, value in zip(at + shift, one.values[counted], strict=True):
+            if value > high:
+                text = f"{value:.4g}"
+                ax.text(x, 0.97 * high, text, fontsize=7.5, rotation=90, ha="center", va="top",
+                        bbox=_PLATE, in_layout=False)  # fmt: skip
+    ax.axhline(a.objective, color=ink, lw=1.6)
+    ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
+    ax.axhline(top, color="#333333", lw=1.2, ls=":", label="relaxed bound")
+    ax.set_ylim(0, high)
+    ax.set_xticks(at, [str(k) for k in counted])
+    ax.yaxis.set_major_locator(MaxNLocator(4))
+    ax.set_xlabel("application; lines: the worst-served one")
+    ax.set_ylabel("work / priority")
+    ax.grid(visible=False, axis="x")
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _height(top: float, values: Any) -> float:
+    """Return where the bars are cut: well above the bound, below lonely giants."""
+    highest = max(float(values.max(initial=0.0)), top, 1e-9)
+    return 1.08 * min(highest, 4 * top) if top > 0 else 1.08 * highest
+
+
+def draw_wan(
+    network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
+    connections: int, method: str, reading: Mapping[str, str],
+) -> Figure:  # fmt: skip
+    """Draw a platform with the flows of a heuristic, beside those of the optimum.
+
+    Parameters
+    ----------
+    network, clusters, seed, speeds, bandwidth, connections
+        As `platform_of`.
+    method : str
+        One of `METHODS`.
+    reading : mapping
+        Switches of paper S.
+
+    Returns
+    -------
+    Figure
+        Two maps, and the throughput of every application.
+    """
+    rules, drawn = split_switches(reading)
+    p = platform_of(network, clusters, seed, speeds, bandwidth, connections, **drawn)
+    best = _optimum(p, tuple(sorted(rules.changes().items())))
+    a = best if method == "MILP" else solve(p, method, seed, rules)
+    top = bound(p)
+    figure = new_figure(9.0, 5.7)
+    grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
+    word = "optimum" if best.is_proved else "best found at the root of the search"
+    _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
+    _map(figure.add_subplot(grid[0, 1]), best, f"{word}: {best.objective:.4g}")
+    _bars(figure.add_subplot(grid[1, :]), a, best, top)
+    figure.legend(handles=_keys(), loc="outside lower center", ncols=4, fontsize=8)
+    say(figure, _sentence(a, best, top))
+    return figure
+
+
+@functools.cache
+def _keys() -> list[Line2D]:
+    words = {"free": "unused", "used": "in use (used/allowed)", "full": "all connections open"}
+    lines = [Line2D([], [], color=_LOOKS[k], lw=3, label=words[k]) for k in words]
+    works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
+                   label="computes for others (larger: faster)")  # fmt: skip
+    return [*lines, works]
+
+
+def _sentence(a: Allocation, best: Allocation, top: float) -> str:
+    table, _ = flows(a)
+    full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
+    words = f"{a.method} gives its worst-served application {a.objective:.4g}"
+    other = f"{best.objective:.4g}" if best.is_proved else f"at least {best.objective:.4g}"
+    if best.objective > 0:
+        words += f", {100 * a.objective / best.objective:.3g} % of the optimum's {other}"
+    else:
+        words += f", the optimum {other}"
+    words += f" (relaxed bound {top:.4g})"
+    return f"{words}; links with all connections open: {full} of {len(table)}."
+
+
+PANEL = Panel(
+    name="wan",
+    title="Many applications on a wide-area platform: a heuristic beside the optimum",
+    update=draw_wan,
+    controls=(
+        Choice("network", tuple(NETWORKS), "network"),
+        Slider("clusters", 3, _MOST, 1, 8, "clusters (drawn networks)"),
+        Slider("seed", 0, 99, 1, 1, "seed"),
+        Numbers("speeds", (10.0, 2.0), "speeds (chain)", 0.0, 1e6, _MOST),
+        Slider("bandwidth", 0.1, 10.0, 0.1, 1.0, "links faster, times", log=True),
+        Slider("connections", 0, _MOST, 1, _MOST, "connections, at most"),
+        Choice("method", METHODS, "method"),
+    ),
+    switches=SWITCHES,
+)

@@ -1,0 +1,283 @@
+"""`explore.pipeline`: chunks on their way through a GPU with one, two and three streams.
+
+Source: paper C (cpu-gpu), section 2, and the pipelined MapReduce of Y. Chen, Z. Qiao,
+S. Davis, H. Jiang, K.-C. Li (2013) that it describes.
+"""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.timeline import Timeline
+from dlsim.errors import InputError
+from dlsim.explore.panel import Choice, Panel, Slider, new_figure
+from dlsim.papers.cpu_gpu.diagrams import STAGE_INK, rows_of
+from dlsim.study.style import INK
+
+#: Streams whose timelines are drawn, and those whose speed-up is.
+DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
+#: Switches of `dlsim.cpugpu.pipeline` that can change the picture: of equal chunks the one
+#: whose copy out waits is always the earliest, so that ``first="chunk"`` is ``"d2h"``.
+READINGS = {**SWITCHES, "first": ("d2h", "h2d")}
+#: Letters of a line under or over the picture.
+WIDTH = 112
+_LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}
+_STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the host"}
+# Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
+_LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
+# Height of a block in rows, width of a letter in it in inches.
+_HEIGHT, _LETTER = 0.76, 0.066
+
+
+def blocks(
+    ax: Axes,
+    rows: Sequence[int],
+    start: Sequence[float],
+    end: Sequence[float],
+    inks: Sequence[Any],
+    texts: Sequence[str],
+) -> None:
+    """Draw runs as blocks, each with a text where it is wide enough for it.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where to draw; both axes must end where they will.
+    rows : sequence of int
+        Row of each block.
+    start, end : sequence of float
+        When.
+    inks : sequence of color
+        Of each block.
+    texts : sequence of str
+        In the middle, white on dark blocks; upright, or its first line, where that fits
+        better.
+    """
+    begin, width = np.array(start, dtype=float), np.subtract(end, start).astype(float)
+    for row in dict.fromkeys(rows):
+        mine = [i for i, other in enumerate(rows) if other == row]
+        ax.broken_barh(
+            [(begin[i], width[i]) for i in mine], (row - _HEIGHT / 2, _HEIGHT),
+            facecolors=[inks[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
+        )  # fmt: skip
+    inch, tall = _inches(ax)
+    tall *= _HEIGHT
+    for row, x, span, ink, text in zip(rows, begin, width, inks, texts, strict=True):
+        shown, turned = _fitting(text, span * inch, tall)
+        if shown:
+            dark = float(np.dot(to_rgb(ink), _LIGHTNESS)) < _DARK
+            ax.text(
+                x + span / 2, row, shown, ha="center", va="center", fontsize=7.5, zorder=3,
+                color="white" if dark else "black", linespacing=0.95, rotation=90 * turned,
+                in_layout=False,
+            )  # fmt: skip
+
+
+def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
+    """Return what of a text fits into a block of some inches, and whether it stands upright."""
+    lines, line = text.split("\n"), " ".join(text.split("\n"))
+    if wide > 0.02 + _LETTER * max(map(len, lines)):
+        return text, False
+    if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
+        return line, True
+    return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
+
+
+def _inches(ax: Axes) -> tuple[float, float]:
+    """Return the width of one unit and the height of one row of axes before their layout."""
+    figure, place = ax.get_figure(root=True), ax.get_position()
+    assert figure is not None
+    size = figure.get_size_inches()
+    rows = abs(float(np.subtract(*ax.get_ylim())))
+    wide = place.width * size[0] / float(np.subtract(*ax.get_xlim()[::-1]))
+    return float(wide), float(place.height * size[1] / rows)
+
+
+def say(figure: Figure, text: str) -> None:
+    """Write what is seen above a picture, in lines of some `WIDTH` letters.
+
+    Parameters
+    ----------
+    figure : Figure
+        The picture.
+    text : str
+        One sentence.
+    """
+    lines = math.ceil(len(text) / WIDTH)
+    figure.suptitle(textwrap.fill(text, math.ceil(len(text) / lines) + 8), fontsize=10.5)
+
+
+def closed_form(count: int, h: float, m: float, d: float, k: int) -> float:
+    r"""Return when the last of equal chunks is out, with two copy engines and Hyper-Q.
+
+    .. math:: T_1 = C S, \quad
+              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
+              T_{k \ge 3} = S + (C-1) X
+
+    with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, as `run_chunks` states it.
+
+    Parameters
+    ----------
+    count : int
+        Chunks C.
+    h, m, d : float
+        Times of copy in, kernel, copy out.
+    k : int
+        Streams.
+
+    Returns
+    -------
+    float
+        In the unit of the times.
+
+    Examples
+    --------
+    >>> [closed_form(5, 3, 1, 2, k) for k in (1, 2, 3)]
+    [30, 18, 18]
+    """
+    whole, most = h + m + d, max(h, m, d)
+    if k == 1:
+        return count * whole
+    if k == 2:
+        pairs, odd = divmod(count - 1, 2)
+        return pairs * max(2 * most, whole) + whole + odd * most
+    return whole + (count - 1) * most
+
+
+def _timeline(ax: Axes, t: Timeline, until: float) -> None:
+    stages = [stage for stage in _STAGES if stage in t.chunks]
+    lanes = list(dict.fromkeys(t.gpu.engine(stage) for stage in stages))
+    ax.set_xlim(0, until)
+    ops = t.ops
+    rows = [lanes.index(t.gpu.engine(stage)) for stage in ops["stage"]]
+    inks = [STAGE_INK[stage] for stage in ops["stage"]]
+    rows_of(ax, [_LANES[lane] for lane in lanes])
+    texts = [str(1 + chunk) for chunk in ops["chunk"]]
+    blocks(ax, rows, ops["start"].tolist(), ops["end"].tolist(), inks, texts)
+    ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
+    k = t.gpu.streams
+    ax.set_title(
+        f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}", fontsize=9.5, loc="left", pad=3
+    )
+
+
+def _speed_ups(
+    ax: Axes, runs: Mapping[tuple[int, int], Timeline], engines: int, formula: Sequence[float]
+) -> None:
+    for one, look in ((engines, "-"), (3 - engines, ":")):
+        base = runs[one, 1].makespan
+        gains = [base / runs[one, k].makespan for k in STREAMS]
+        name = f"{one} copy engine{'s' * (one > 1)}, simulated"
+        ink = INK["blue"] if one == engines else "#666666"
+        ax.plot(STREAMS, gains, look, marker="o", ms=4, color=ink, label=name)
+    if formula:
+        gains = [formula[0] / end for end in formula]
+        ax.plot(STREAMS, gains, "D", ms=10, mfc="none", mew=1.5, color=INK["vermillion"],
+                label="2 copy engines, closed form")  # fmt: skip
+    low, high = ax.get_ylim()
+    ax.set(xlabel="streams k", ylabel="speed-up over one stream", xticks=STREAMS)
+    ax.set_ylim(min(low, 0.9), max(high, 1.5) + 0.35 * (max(high, 1.5) - min(low, 0.9)))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.legend(fontsize=8, loc="upper left")
+
+
+def draw_pipeline(
+    chunks: int, copy_in: float, kernel: float, copy_out: float, engines: int, pinned: bool,
+    issue: str, reading: Mapping[str, Any],
+) -> Figure:  # fmt: skip
+    """Draw equal chunks under one, two and three streams, and the speed-up against k.
+
+    Parameters
+    ----------
+    chunks : int
+        How many.
+    copy_in, kernel, copy_out : float
+        Times of one chunk.
+    engines : {1, 2}
+        Copy engines of the timelines; the speed-up shows both.
+    pinned : bool
+        False: copies from pageable memory.
+    issue : str
+        Order of issue, for in-order queues.
+    reading : mapping
+        Switches of `dlsim.cpugpu.pipeline`: queues, first.
+
+    Returns
+    -------
+    Figure
+        Timelines and speed-up.
+
+    Raises
+    ------
+    InputError
+        If no stage takes any time.
+    """
+    if max(copy_in, kernel, copy_out) == 0:
+        raise InputError("copy_in, kernel or copy_out must be above 0: a chunk has to take time")
+    table = equal_chunks(chunks, h2d=copy_in, map=kernel, d2h=copy_out)
+    runs = {
+        (n, k): run_chunks(table, Gpu(k, n, pinned=pinned, **reading), issue)
+        for n in (1, 2)
+        for k in STREAMS
+    }
+    holds = pinned and reading.get("queues", "hyper-q") == "hyper-q"
+    formula = [closed_form(chunks, copy_in, kernel, copy_out, k) for k in STREAMS] if holds else []
+    figure = new_figure(9.0, 4.6)
+    grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
+    drawn = [runs[engines, k] for k in DRAWN]
+    for row, t in enumerate(drawn):
+        ax = figure.add_subplot(grid[row, 0])
+        _timeline(ax, t, 1.02 * max(float(t.makespan) for t in drawn))
+        if row < len(drawn) - 1:
+            ax.set_xticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel("time; the number in a block is its chunk")
+    keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
+    figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=8)
+    _speed_ups(figure.add_subplot(grid[:, 1]), runs, engines, formula)
+    say(figure, _sentence(drawn, formula if engines == 2 else []))
+    return figure
+
+
+def _sentence(drawn: Sequence[Timeline], formula: Sequence[float]) -> str:
+    ends, last = [t.makespan for t in drawn], drawn[-1]
+    stages = " + ".join(f"{last.chunks[stage].iloc[0]:g}" for stage in _STAGES)
+    count, ratio = len(last.chunks), f"{ends[0] / ends[-1]:.3g}"
+    gain = "just" if ratio == "1" else f"{ratio} times"
+    text = (
+        f"{count} chunk{'s' * (count > 1)} of {stages} end at "
+        f"{', '.join(f'{end:.4g}' for end in ends)} with 1, 2, 3 streams: "
+        f"three are {gain} as fast as one"
+    )
+    if last.hidden == last.hidden:
+        text += f" and hide {100 * last.hidden:.0f} % of the copying behind kernels"
+    if formula:
+        told = ", ".join(f"{end:.4g}" for end in formula[: len(ends)])
+        text += f"; the closed form says {told}"
+    return text + "."
+
+
+PANEL = Panel(
+    name="pipeline",
+    title="A GPU pipeline: what overlapping copies with kernels gives",
+    update=draw_pipeline,
+    controls=(
+        Slider("chunks", 1, 10, 1, 5, "chunks"),
+        Slider("copy_in", 0.0, 10.0, 0.5, 3.0, "copy to the device"),
+        Slider("kernel", 0.0, 10.0, 0.5, 1.0, "kernel"),
+        Slider("copy_out", 0.0, 10.0, 0.5, 2.0, "copy to the host"),
+        Choice("engines", (2, 1), "copy engines"),
+        Choice("pinned", (True, False), "pinned memory"),
+        Choice("issue", ("depth", "breadth", "scheduled"), "issue (in-order queues)"),
+    ),
+    switches=READINGS,
+)
