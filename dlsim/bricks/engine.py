@@ -7,12 +7,13 @@ import pandas as pd
 
 from dlsim.bricks import events
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import Reading, Scheduler
+from dlsim.bricks.model import MOST_PACKETS, MOST_PROBES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.schedulers import bar, split_moves
 from dlsim.bricks.state import (
     CHOOSE,
     DONE,
+    FAR,
     GROW,
     Rules,
     State,
@@ -67,6 +68,15 @@ def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
     s.predicted[:] = values
 
 
+def _check_packets(env: Environment) -> None:
+    data = env.requests[["send", "recv"]].to_numpy().sum()
+    if data / env.packet > MOST_PACKETS:
+        raise InputError(
+            f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
+            f'{env.packet:g}; use larger packets or network="fluid"'
+        )
+
+
 def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
     r = rules_of(scheduler, reading)
     s, memory = fresh_state(w, r), dict[str, Any]()
@@ -74,6 +84,12 @@ def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
         if why == GROW:
             longer = np.concatenate([s.heap, np.zeros_like(s.heap)]).view(np.recarray)
             s = s._replace(heap=longer)
+        elif why == FAR:
+            raise InputError(
+                f"probe must be at least the time of every event over {MOST_PROBES}, got "
+                f"{reading.probe!r} and an event at {s.head[0].now:g} s; use a longer probe "
+                "interval, or smaller data and earlier requests"
+            )
         elif why == CHOOSE:
             _ask(scheduler, w, r, s, memory)
         else:
@@ -159,5 +175,7 @@ def simulate(
     ):  # fmt: skip
         if not isinstance(value, kind):
             raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    if reading.network == "packet":
+        _check_packets(env)
     s = _run(world_of(env), scheduler, reading)
     return _outcome(env, scheduler, reading, s)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.model import check_number
-from dlsim.bricks.network import Stream, left_over
+from dlsim.bricks.network import Stream, left_over, marked
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
@@ -304,6 +304,13 @@ class Environment:
         if not len(self.link_background.times):
             return self.rates
         return left_over(self.rates, self.step, self.link_background)
+
+    @functools.cached_property
+    def marks(self) -> Floats:
+        """Where the followers of background queues may jump to; empty where they must walk."""
+        if self.load_traces is not None or len(self.background.sizes) != 1:
+            return np.empty(0)
+        return marked(self.background, self.servers["performance"].to_numpy())
 
     @property
     def trace_end(self) -> float:

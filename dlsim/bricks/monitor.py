@@ -5,7 +5,7 @@ Source: paper B, section 2 (Figure 1) and section 3.1. Arguments as in `dlsim.br
 
 import numpy as np
 
-from dlsim.bricks.model import WINDOW
+from dlsim.bricks.model import MOST_PROBES, WINDOW
 from dlsim.bricks.network import entry_at
 from dlsim.bricks.servers import count_gone, count_seen, external_load, follow
 from dlsim.bricks.state import (
@@ -13,10 +13,14 @@ from dlsim.bricks.state import (
     BEFORE,
     BUSY,
     CLIENTS,
+    DONE,
     EXT,
+    FAR,
     GONE,
+    LAST,
     MEAN,
     PERFECT,
+    PREDICT,
     QUEUE,
     USER,
 )  # fmt: skip
@@ -105,12 +109,12 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def observe(time, w, r, s):  # type: ignore[no-untyped-def]
-    """Bring the database up to a time.
+    """Bring the database up to a time; probes that no prediction depends on are left out.
 
     Returns
     -------
-    bool
-        Whether a user's predictor has to speak first.
+    int
+        DONE, PREDICT (a user's predictor has to speak first) or FAR.
     """
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
@@ -121,12 +125,17 @@ def observe(time, w, r, s):  # type: ignore[no-untyped-def]
             load = measured_load(server, time, latest_finish(time), w, r, s)
             s.predicted[links + server] = load
         head.stale = 1
-        return False
+        return DONE
+    if time > MOST_PROBES * r.probe:
+        return FAR
+    if r.predictor == LAST or r.predictor == MEAN:
+        needed = 1 if r.predictor == LAST else WINDOW
+        head.probes = max(head.probes, int(time / r.probe) - needed)
     while head.probes * r.probe <= latest_finish(time):
         take_probe(w, r, s)
         if r.predictor == USER:
-            return True
-    return False
+            return PREDICT
+    return DONE
 
 
 @kernel
