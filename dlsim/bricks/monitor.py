@@ -63,16 +63,12 @@ def measured_load(server, time, bound, w, r, s):  # type: ignore[no-untyped-def]
 def _predict(series, r, s):  # type: ignore[no-untyped-def]
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
-    value, count = s.ring[k % WINDOW, series], min(k + 1, WINDOW)
-    if r.predictor == MEAN or r.predictor == ADAPTIVE:
-        mean = 0.0
-        for j in range(count):
-            mean += s.ring[(k - j) % WINDOW, series]
-        mean /= count
+    value, count, mean = s.ring[k % WINDOW, series], min(k + 1, WINDOW), 0.0
+    for j in range(count):
+        mean += s.ring[(k - j) % WINDOW, series]
+    mean /= count
     if r.predictor == MEAN:
         s.predicted[series] = mean
-    elif r.predictor != ADAPTIVE:
-        s.predicted[series] = value
     else:
         best, least, f = 0, np.inf, s.forecasts
         for j in range(f.shape[0]):
@@ -95,12 +91,14 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
     head, links = s.head[0], w.rates.shape[0]
     time = head.probes * r.probe
     row, k = head.probes % WINDOW, entry_at(time, w.step, w.rates.shape[1])
-    bound = time - TOL * max(1.0, time)
+    bound, found = time - TOL * max(1.0, time), s.ring[row]
+    if r.predictor == LAST:
+        found = s.predicted
     for link in range(links):
-        s.ring[row, link] = w.rates[link, k]
+        found[link] = w.rates[link, k]
     for server in range(w.performance.shape[0]):
-        s.ring[row, links + server] = measured_load(server, time, bound, w, r, s)
-    if r.predictor != USER:
+        found[links + server] = measured_load(server, time, bound, w, r, s)
+    if r.predictor == MEAN or r.predictor == ADAPTIVE:
         for series in range(s.ring.shape[1]):
             _predict(series, r, s)
     head.probes += 1
