@@ -28,6 +28,9 @@ class View(NamedTuple):
         Of the request; the deadline is absolute.
     fallbacks : int
         How often it has fallen back.
+    promised : float
+        When the server that has just let it fall back would have had it done, by its own
+        estimate (the right side of eq. 6, on the clock); NaN for a request that is new.
     opt : float
         ``Scheduler.opt``.
     estimates : ndarray of float, shape (servers,)
@@ -61,6 +64,7 @@ class View(NamedTuple):
     work: float
     deadline: float
     fallbacks: int
+    promised: float
     opt: float
     estimates: Floats
     sending: Floats
@@ -132,10 +136,12 @@ def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any])
     """
     head, links = s.head[0], len(w.rates)
     row = int(head.row)
+    job = s.jobs[row]
+    promised = float(s.attempts[job.attempt].promised) if job.fallbacks else np.nan
     return View(
         row=row, now=float(head.now), send=float(w.send[row]), recv=float(w.recv[row]),
         work=float(w.work[row]), deadline=float(w.deadline[row]),
-        fallbacks=int(s.jobs.fallbacks[row]), opt=r.opt,
+        fallbacks=int(job.fallbacks), promised=promised, opt=r.opt,
         estimates=terms[0] + terms[1] + w.work[row] * s.slowness, sending=terms[0],
         receiving=terms[1], performance=w.performance, load=_read_only(s.predicted[links:]),
         ours=_read_only(s.servers.ours), barred=_read_only(s.barred),

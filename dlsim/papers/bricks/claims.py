@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from dlsim.papers.bricks.runs import VERSIONS
-from dlsim.study.claims import Claim
+from dlsim.papers.bricks.runs import VERSIONS, Row
+from dlsim.study.claims import Claim, verdict_of
 from dlsim.study.stats import relative_reduction
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
@@ -300,14 +300,6 @@ def congestion_is_uneven(e: Evidence) -> pd.DataFrame | None:
     return points((table["extraneous"] - table["trace"]).to_frame("links"), [])
 
 
-#: Claims that are judged under every reading: the rows of the heat map.
-BY_READING = (
-    "fallback_points", "fallback_share", "correction_helps", "small_opt_fails_less",
-    "greedy_costs_more", "cost_falls_with_opt", "conservative_fails_less",
-    "conservative_costs_less", "several_points", "several_share", "several_cost", "trade_off",
-)  # fmt: skip
-
-
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
     """Measure a claim.
 
@@ -325,3 +317,52 @@ def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
     """
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None
+
+
+def weakest(claim: Claim, table: pd.DataFrame) -> pd.Series:
+    """Return the point that speaks most against a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        A row of data/claims.toml.
+    table : DataFrame
+        Its points, one or more.
+
+    Returns
+    -------
+    Series
+        A row: one whose interval lies wholly on the other side before all others, then by
+        how far the interval reaches inside the region; points without interval come last.
+    """
+    least, greatest = claim.region
+    inside = np.fmin(table["low"] - least, greatest - table["high"])
+    other = (table["high"] < least) | (table["low"] > greatest)
+    return table.iloc[int(np.lexsort((inside, ~other))[0])]
+
+
+def judged(claim: Claim, e: Evidence) -> Row:
+    """Judge a claim, with the numbers of the point that speaks most against it.
+
+    Parameters
+    ----------
+    claim : Claim
+        A row of data/claims.toml.
+    e : Evidence
+        The sweeps.
+
+    Returns
+    -------
+    dict
+        claim point mean low high runs unit verdict reason; shares are fractions. No point
+        and NaN where the evidence was not run.
+    """
+    table = measured(claim, e)
+    row: Row = {"claim": claim.id, "point": "", "mean": np.nan, "low": np.nan, "high": np.nan}
+    row |= {"runs": 0, "unit": claim.unit}
+    if table is None:
+        return row | {"verdict": "cannot be checked", "reason": "Not run under this reading."}
+    verdict, one = verdict_of(claim, table), weakest(claim, table)
+    row |= {"point": one["point"], "mean": one["estimate"], "low": one["low"]}
+    row |= {"high": one["high"], "runs": int(table["n"].min())}
+    return row | {"verdict": verdict.word, "reason": verdict.reason}
