@@ -203,9 +203,9 @@ def row_of(o: Outcome) -> Row:
     Returns
     -------
     dict
-        failure (rate), cost (Mops/s), work_cost (the same weighted by work), tardiness (minutes past the deadline, mean over all
-        requests, 0 for those in time), drain (hours from the horizon to the last result),
-        resubmitted (fallbacks per request), requests.
+        failure (rate), cost (Mops/s), work_cost (the same weighted by work), tardiness
+        (minutes past the deadline, mean over all requests, 0 for those in time), drain (hours
+        from the horizon to the last result), resubmitted (fallbacks per request), requests.
     """
     r, due = o.requests, o.environment.requests["deadline"].to_numpy()
     late = (r["completion"].to_numpy() - due).clip(min=0) * r["missed"].to_numpy()

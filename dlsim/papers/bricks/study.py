@@ -327,7 +327,9 @@ class Study:
         grid = [{"network": "fluid", "mechanism": name} for name in runs.EXTRAS]
         grid += [{"network": "packet", "mechanism": name} for name in ("as it is", "links")]
         middle = self.few[len(self.few) // 2]
-        schedulers = [Kind(p, c, n) for p in ("Greedy", middle) for c, n in ((0, 0), (0, 1), (1, 1))]
+        schedulers = [
+            Kind(p, c, n) for p in ("Greedy", middle) for c, n in ((0, 0), (0, 1), (1, 1))
+        ]
         return self._at_first(runs.extra, grid, "further mechanisms", schedulers=schedulers)
 
     @functools.cached_property
