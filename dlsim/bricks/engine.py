@@ -22,19 +22,19 @@ from dlsim.bricks.state import (
     rules_of,
     world_of,
 )  # fmt: skip
-from dlsim.bricks.view import view_of, window_of
+from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
 from dlsim.kernel import TOL
 
 
-def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, memory: dict[str, Any]) -> None:
+def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, outlook: View) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    row, servers = int(s.head[0].row), len(w.performance)
+    row, servers = int(s.head[0]["row"]), len(w.performance)
     if r.exclude:
         bar(row, r, s)
     terms = np.empty((2, servers))
     split_moves(row, terms, w, s)
-    view = view_of(w, r, s, terms, memory)
+    view = view_of(outlook, w, s, terms)
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         good = int(choice) == choice and 0 <= choice < servers
@@ -79,7 +79,8 @@ def _check_packets(env: Environment) -> None:
 
 def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
     r = rules_of(scheduler, reading)
-    s, memory = fresh_state(w, r), dict[str, Any]()
+    s = fresh_state(w, r)
+    outlook = outlook_of(w, r, s)
     while (why := events.run(w, r, s)) != DONE:
         if why == GROW:
             longer = np.concatenate([s.heap, np.zeros_like(s.heap)]).view(np.recarray)
@@ -91,7 +92,7 @@ def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
                 "interval, or smaller data and earlier requests"
             )
         elif why == CHOOSE:
-            _ask(scheduler, w, r, s, memory)
+            _ask(scheduler, w, r, s, outlook)
         else:
             _foretell(reading, w, r, s)
     return s
