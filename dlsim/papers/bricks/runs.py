@@ -12,6 +12,7 @@ import numpy as np
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning
 from dlsim.errors import InputError
+from dlsim.kernel import TOL
 from dlsim.papers.bricks.switches import OF_SCHEDULER
 
 Row = dict[str, Any]
@@ -358,9 +359,12 @@ def extra(
 
 
 def _spread(values: Any) -> float:
-    """Return how far the coefficients of variation of series lie apart, over their mean."""
+    """Return how far the coefficients of variation of series lie apart, over their mean.
+
+    Where none varies but for rounding, they do not.
+    """
     varied = values.std(axis=1) / values.mean(axis=1)
-    return float(np.ptp(varied) / varied.mean()) if varied.any() else 0.0
+    return float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0
 
 
 def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:

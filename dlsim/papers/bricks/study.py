@@ -134,7 +134,8 @@ class Study:
     domains : int
         Local domains of 5 to 10 nodes each.
     swf : str
-        A job log to replay; "" for a synthetic one.
+        A job log to replay (``.gwf``: Grid Workload Format, else Standard Workload Format);
+        "" for a synthetic one.
 
     Raises
     ------
