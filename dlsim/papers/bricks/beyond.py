@@ -348,13 +348,14 @@ def _apart(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> None:
     """Draw changes of every scheduler with their intervals, side by side."""
     for k, (key, line) in enumerate(table.groupby(["policy", "corrected", "fallbacks"])):
+        corrected, fallbacks = int(line["corrected"].iloc[0]), int(line["fallbacks"].iloc[0])
         line = line.set_index(x).reindex(places)
         spread = np.abs([line["estimate"] - line["low"], line["high"] - line["estimate"]])
-        color, marker, _ = style_of(str(key[0]))
-        sign = runs.version(*(int(one) for one in key[1:]))
+        color = style_of(str(key[0]))[0]
+        sign = runs.version(corrected, fallbacks)
         ax.errorbar(np.arange(len(places)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
-                    fmt="sDv"[k % 3] if marker else marker, color=color, capsize=2,
-                    mfc="white" if key[2] else color, label=f"{key[0]} {sign}")  # fmt: skip
+                    fmt="oDv"[k % 3], color=color, capsize=2,
+                    mfc="white" if fallbacks else color, label=f"{key[0]} {sign}")  # fmt: skip
     ax.axhline(0, color="#333333", lw=0.8)
     ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
 
