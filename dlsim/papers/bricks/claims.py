@@ -5,7 +5,6 @@ paired environments), or None where its evidence is not there. data/claims.toml 
 function belongs to which claim, and `dlsim.study.claims` turns the points into a verdict.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,16 +43,6 @@ class Evidence:
     sizes: pd.DataFrame | None = None
     background: pd.DataFrame | None = None
 
-    @functools.cached_property
-    def failure(self) -> pd.DataFrame:
-        """Failure rates of `main`, as `wide` has them."""
-        return wide(self.main, "failure")
-
-    @functools.cached_property
-    def cost(self) -> pd.DataFrame:
-        """Costs of `main`, as `wide` has them."""
-        return wide(self.main, "cost")
-
 
 def wide(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame:
     """One column per scheduler, one row per point and environment.
@@ -75,6 +64,27 @@ def wide(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame
     return frame.pivot(
         index=[by, "replicate"], columns=["policy", "corrected", "fallbacks"], values=column
     )
+
+
+def compared(e: Evidence, column: str) -> pd.DataFrame:
+    """Return the main sweep as `wide` has it, worked out once per evidence.
+
+    Parameters
+    ----------
+    e : Evidence
+        Or anything else with `main` and attributes of its own.
+    column : str
+        What is compared.
+
+    Returns
+    -------
+    DataFrame
+        As from `wide`.
+    """
+    kept: dict[str, pd.DataFrame] = vars(e).setdefault("compared", {})
+    if column not in kept:
+        kept[column] = wide(e.main, column)
+    return kept[column]
 
 
 def points(values: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
@@ -162,12 +172,12 @@ _CORRECTION = [("x/x", "L/x"), ("x/F", "L/F")]
 
 def fallback_points(e: Evidence) -> pd.DataFrame:
     """Claim 1a: failure rate without Fallback minus with one fallback."""
-    return _less(e.failure, _FALLBACK)
+    return _less(compared(e, "failure"), _FALLBACK)
 
 
 def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     """Estimate the share of failures that more fallbacks remove, by policy and Int."""
-    names, frame = _policies(e.failure), e.main
+    names, frame = _policies(compared(e, "failure")), e.main
     rows = frame[(frame["corrected"] == 0) & frame["policy"].isin(names)]
     at = ["policy", "interval"]
     table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at)
@@ -182,44 +192,44 @@ def fallback_share(e: Evidence) -> pd.DataFrame:
 
 def correction_helps(e: Evidence) -> pd.DataFrame:
     """Claims 2a and 2b: failure rate without Load Correction minus with it."""
-    return _less(e.failure, _CORRECTION)
+    return _less(compared(e, "failure"), _CORRECTION)
 
 
 def small_opt_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 3: failure rate at one Opt minus that at the next smaller of three."""
-    table = e.failure
+    table = compared(e, "failure")
     steps = {b: a for a, b in pairwise(opts(table))}
     return _versions(table, list(steps), lambda part, name: part[name] - part[steps[name]])
 
 
 def greedy_costs_more(e: Evidence) -> pd.DataFrame:
     """Claim 4: cost of Greedy minus that of Deadline, relative to Greedy's."""
-    table = e.cost
+    table = compared(e, "cost")
     return _versions(table, opts(table), lambda part, name: 1 - part[name] / part["Greedy"])
 
 
 def cost_falls_with_opt(e: Evidence) -> pd.DataFrame:
     """Claim 5: relative fall of the cost from one Opt to the next larger of three."""
-    table = e.cost
+    table = compared(e, "cost")
     steps = dict(pairwise(opts(table)))
     return _versions(table, list(steps), lambda part, name: 1 - part[steps[name]] / part[name])
 
 
 def conservative_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 6a: failure rate of Greedy minus that of Deadline with the smallest Opt."""
-    table = e.failure
+    table = compared(e, "failure")
     return _versions(table, opts(table)[:1], lambda part, name: part["Greedy"] - part[name])
 
 
 def conservative_costs_less(e: Evidence) -> pd.DataFrame:
     """Claim 6b: cost of Greedy minus that of Deadline with the smallest Opt, relative."""
-    table = e.cost
+    table = compared(e, "cost")
     return _versions(table, opts(table)[:1], lambda part, name: 1 - part[name] / part["Greedy"])
 
 
 def several_points(e: Evidence) -> pd.DataFrame:
     """Claim 7a: failure rate with one fallback minus with the most."""
-    table = e.failure
+    table = compared(e, "failure")
     most = _most(table)
     less = {n: table[(n, 0, 1)] - table[(n, 0, most)] for n in _policies(table)}
     return points(pd.DataFrame(less), ["interval"])
@@ -227,12 +237,12 @@ def several_points(e: Evidence) -> pd.DataFrame:
 
 def several_share(e: Evidence) -> pd.DataFrame:
     """Claim 7b: share of the failures with one fallback that the most fallbacks remove."""
-    return _reduction(e, _most(e.failure), 1)
+    return _reduction(e, _most(compared(e, "failure")), 1)
 
 
 def several_cost(e: Evidence) -> pd.DataFrame:
     """Claim 8: cost with the most fallbacks over that with none, minus one."""
-    table = e.cost
+    table = compared(e, "cost")
     most = _most(table)
     more = {n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in _policies(table)}
     return points(pd.DataFrame(more), ["interval"])
@@ -242,7 +252,7 @@ def trade_off(e: Evidence) -> pd.DataFrame:
     """Claim 9: from the smallest to the largest Opt failures rise and the cost falls."""
     parts = []
     for column in ("failure", "cost"):
-        table = getattr(e, column)
+        table = compared(e, column)
         few, many = opts(table)[0], opts(table)[-1]
         changes = {}
         for fallbacks in (0, 1, _most(table)):
