@@ -388,7 +388,8 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     lighter = ", ".join(f"{interval:g}" for interval in size.reading_intervals)
     ax.set_title(
         f"claims of paper B; first column: all Int, {size.runs} environments; others: Int "
-        f"{lighter}, {size.other_runs} of {size.other_hours:g} h"
+        f"{lighter}, {size.other_runs} of {size.other_hours:g} h (packets: "
+        f"{size.packet_hours:g} h)"
     )
     study.results.table(f"{KEY}-readings-intervals", study.judged_readings)
     return keep(study, "readings", ax, table.reset_index())

@@ -61,8 +61,10 @@ class Scale(NamedTuple):
         Keys of `runs.CONDITIONS`, for claim 10 under the readings in `DEEP`.
     reading_nodes : tuple of int
         Keys of `runs.SIZES`, for claim 11 there.
+    packet_hours : float
+        Simulated hours of the packet network, which is slow.
     packet_runs : int
-        Environments of both claims in the packet network, which is slow.
+        Environments of claims 10 and 11 in it.
     """
 
     hours: float
@@ -73,13 +75,18 @@ class Scale(NamedTuple):
     reading_intervals: tuple[float, ...]
     reading_causes: tuple[str, ...]
     reading_nodes: tuple[int, ...]
+    packet_hours: float
     packet_runs: int
 
 
 #: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
 SCALES = {
-    "quick": Scale(24.0, 5, 12.0, 4.0, 3, (60.0,), ("as it is", "none of the three"), (75,), 2),
-    "paper": Scale(24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(runs.CONDITIONS), (75, 150, 300), 4),
+    "quick": Scale(
+        24.0, 5, 12.0, 4.0, 3, (60.0,), ("as it is", "none of the three"), (75,), 2.0, 2
+    ),
+    "paper": Scale(
+        24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(runs.CONDITIONS), (75, 150, 300), 24.0, 4
+    ),
 }
 
 
@@ -216,6 +223,11 @@ class Study:
     def _options(self, hours: float) -> dict[str, Any]:
         return {"horizon": hours * HOUR, "domains": self.domains}
 
+    def _lighter(self, network: str) -> dict[str, Any]:
+        """Size of the environments of other readings in a network."""
+        packets, size = network == "packet", self.size
+        return self._options(size.packet_hours if packets else size.other_hours)
+
     def _sweep(
         self, function: Any, grid: Any, label: str, count: int = 0, **fixed: Any
     ) -> pd.DataFrame:
@@ -266,7 +278,7 @@ class Study:
             runs.compare, {"interval": self.size.reading_intervals},
             f"reading {name_of(switches) or 'default'}", self.size.other_runs,
             schedulers=self.versions(self.few, (self.most,)),
-            options=self._options(self.size.other_hours), switches=dict(switches),
+            options=self._lighter(str(switches.get("network"))), switches=dict(switches),
         )  # fmt: skip
 
     def _at_first(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
@@ -325,13 +337,21 @@ class Study:
     @functools.cached_property
     def extras(self) -> pd.DataFrame:
         """Further mechanisms: network mechanism replicate policy corrected fallbacks ..."""
-        grid = [{"network": "fluid", "mechanism": name} for name in runs.EXTRAS]
-        grid += [{"network": "packet", "mechanism": name} for name in ("as it is", "links")]
-        middle = self.few[len(self.few) // 2]
-        schedulers = [
-            Kind(p, c, n) for p in ("Greedy", middle) for c, n in ((0, 0), (0, 1), (1, 1))
-        ]
-        return self._at_first(runs.extra, grid, "further mechanisms", schedulers=schedulers)
+        middle, own = self.few[len(self.few) // 2], ("as it is", "links")
+        versions = ((0, 0), (0, 1), (1, 1))
+        fixed = {
+            "interval": float(self.intervals[0]), "switches": self.switches,
+            "schedulers": [Kind(p, c, n) for p in ("Greedy", middle) for c, n in versions],
+        }  # fmt: skip
+        parts = [
+            self._sweep(
+                runs.extra, {"network": [network], "mechanism": list(names)},
+                f"further mechanisms, {network}", self.size.other_runs,
+                options=self._lighter(network), **fixed,
+            )
+            for network, names in (("fluid", runs.EXTRAS), ("packet", own))
+        ]  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
 
     @functools.cached_property
     def front(self) -> pd.DataFrame:
@@ -406,7 +426,8 @@ class Study:
         nodes = [n for n in size.reading_nodes if runs.SIZES[n] != usual]
         fixed: dict[str, Any] = {
             "interval": interval, "schedulers": self.versions(self.few, ()),
-            "options": self._options(size.other_hours), "switches": dict(switches),
+            "options": self._lighter(str(switches.get("network"))),
+            "switches": dict(switches),
         }  # fmt: skip
         label = f"claims 10 and 11, {name_of(switches) or 'default'}"
         under = self._sweep(runs.under, {"condition": others}, label, count, **fixed)
