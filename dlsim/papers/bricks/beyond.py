@@ -354,7 +354,7 @@ def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> No
         color = style_of(str(key[0]))[0]
         sign = runs.version(corrected, fallbacks)
         ax.errorbar(np.arange(len(places)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
-                    fmt="oDv"[k % 3], color=color, capsize=2,
+                    fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, capsize=2,
                     mfc="white" if fallbacks else color, label=f"{key[0]} {sign}")  # fmt: skip
     ax.axhline(0, color="#333333", lw=0.8)
     ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
@@ -390,5 +390,6 @@ def fig_mechanisms(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     panels[0].set(title="Load Correction for links", xlabel="network",
                   ylabel="change of the failure rate, points")  # fmt: skip
     panels[1].set(title="Fallback only beyond a slack", xlabel="slack, s")
-    panels[0].legend(fontsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[-1].legend(handles, labels, fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return keep(study, "mechanisms", panels[0], table)
