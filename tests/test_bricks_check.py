@@ -205,3 +205,65 @@ def test_the_closed_form_of_a_queue_is_the_recursion(env):
         if mine:
             found.append((begin * speed, free * speed))
     assert np.column_stack([starts, ends]) == pytest.approx(np.array(found), abs=1e-6)
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def changed_estimate(out, row, change):
+    tries = out.attempts.copy()
+    tries.loc[row, "estimate"] = change(tries.loc[row, "estimate"])
+    return replace(out, attempts=tries)
+
+
+@pytest.mark.parametrize("load", ["clients", "ext"])
+@pytest.mark.parametrize("change", [lambda t: t - 0.01, lambda t: t + 0.01], ids=["low", "high"])
+def test_an_estimate_that_is_off(outcome, load, change):
+    scheduler = replace(outcome.scheduler, load_correction=False)  # corrected, ties are lenient
+    out = simulate(outcome.environment, scheduler, Reading(load=load))
+    out.check()
+    for row in out.attempts.index:
+        with pytest.raises(ScheduleError, match=r"no estimate is (below|above) the transfers"):
+            changed_estimate(out, row, change).check()
+
+
+def test_an_estimate_that_forgets_a_load_a_job_or_a_way(outcome):
+    """Every mistake is one that a scheduler could make: it is worth a whole term of eq. (2)."""
+    later = outcome.environment.requests.assign(
+        time=[0.0, 0.5, 12.0, 20.0], work=4000.0, deadline=500.0
+    )
+    env = replace(outcome.environment, requests=later, horizon=None)
+    out = simulate(env, Scheduler("greedy", load_correction=True), Reading(probe=1.0))
+    out.check()
+    for forgetful in (
+        replace(out, scheduler=replace(out.scheduler, load_correction=False)),
+        replace(out, reading=Reading(load="ext", probe=1.0)),
+        replace(out, environment=replace(env, server_load=0.5)),
+        replace(out, reading=Reading(probe=100.0)),
+    ):
+        with pytest.raises(ScheduleError, match="no estimate is"):
+            forgetful.check()
+
+
+@pytest.mark.parametrize("load", ["util", "queue"])
+def test_estimates_under_loads_that_tables_do_not_tell(outcome, load):
+    out = simulate(outcome.environment, outcome.scheduler, Reading(load=load))
+    out.check()
+    changed_estimate(out, 0, lambda t: t + 0.5).check()
+    with pytest.raises(ScheduleError, match="no estimate is below the transfers"):
+        changed_estimate(out, 0, lambda t: t / 2).check()
+    blind = simulate(outcome.environment, outcome.scheduler, Reading(load=load, predictor="mean"))
+    blind.check()
+    with pytest.raises(ScheduleError, match="no estimate is below the work alone"):
+        changed_estimate(blind, 0, lambda t: 0.1).check()
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("requests", name) for name in ("server", "fallbacks", "completion", "missed", "cost", "end")]
+    + [("attempts", name) for name in ("request", "estimate", "promised", "accepted")],
+)
+def test_a_missing_column(outcome, table, column):
+    lacking = replace(outcome, **{table: getattr(outcome, table).drop(columns=column)})
+    with pytest.raises(ScheduleError, match=f"table {table} needs the column {column}"):
+        lacking.check()

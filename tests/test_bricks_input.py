@@ -230,3 +230,79 @@ def test_workloads_that_are_none(options, message):
 def test_a_draw_without_servers_is_refused():
     with pytest.raises(InputError, match="servers must have at least one row"):
         Environment.random(1, nodes=(1, 1), domains=1, horizon=100.0)
+
+
+# ---------------------------------------------------------------- finite, and absurd
+
+
+def test_unknown_options_are_named_with_those_that_are_known():
+    with pytest.raises(InputError, match=r"options H, .*work_range; got 'foo'"):
+        Environment.random(0, foo=1)
+
+
+@pytest.mark.parametrize("column", ["time", "send", "recv", "work", "deadline"])
+def test_absurd_requests_end_or_are_refused(column):
+    for value in (1e99, 1e100):
+        times = {"time": [1.0, value]} if column == "time" else {column: value}
+        requests = parts()["requests"].assign(**times)
+        env = Environment(**parts(requests=requests))
+        if column in ("time", "send"):
+            with pytest.raises(InputError, match=r"probe must be .* use a longer probe interval"):
+                simulate(env)
+            env_sees_now = Reading(predictor="perfect")
+            assert np.isfinite(simulate(env, None, env_sees_now).requests["completion"]).all()
+        else:
+            simulate(env).check()
+    with pytest.raises(InputError, match=r"must be at most 1e\+100; row 'b' has 1e\+101"):
+        Environment(**changed("requests", column, [1.0, 1e101]))
+
+
+@pytest.mark.parametrize("column", ["send", "recv"])
+def test_too_many_packets(column):
+    env = Environment(**changed("requests", column, 1e12))
+    with pytest.raises(InputError, match=r"packets must be at most 1000000000, .* larger packets"):
+        simulate(env, reading=Reading(network="packet"))
+
+
+def test_tiny_probe_intervals():
+    env = Environment(**changed("requests", "time", [1.0, 2.25]))  # no input arrives just then
+    with pytest.raises(InputError, match="probe must be at least the time of every event over"):
+        simulate(env, reading=Reading(probe=1e-9))
+    often = simulate(env, Scheduler(), Reading(probe=1e-5)).requests
+    now = simulate(env, Scheduler(), Reading(predictor="perfect")).requests
+    pd.testing.assert_frame_equal(often, now)
+
+
+def test_far_data_of_other_users():
+    lists = [[] for _ in range(7)] + [[1e9]]
+    message = r"link_background must end before 6.71e\+08 s.* longer step"
+    with pytest.raises(InputError, match=message):
+        Environment(**parts(link_background=lists))
+    near = Environment(**parts(link_background=[*lists[:7], [1e6]]))
+    assert near.open_rates.shape == (8, 100_002)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": 1e-12}, "requests must be at most 100000000, got about .* longer interval"),
+        ({"horizon": 1e30}, "requests must be at most"),
+        ({"horizon": 1e9, "interval": 1e9}, "trace entries must be at most .* longer trace_step"),
+        ({"trace_step": 1e-9}, "trace entries must be at most"),
+        ({"domains": 10**8}, "nodes must be at most 10000000, got about 1e.09; use fewer"),
+        ({"nodes": (1, 10**9)}, "nodes must be at most"),
+        ({"foo": 1}, "got 'foo'"),
+    ],
+)
+def test_draws_that_would_never_end(options, message):
+    with pytest.raises(InputError, match=message):
+        Environment.random(1, **options)
+
+
+def test_an_outcome_without_requests():
+    env = Environment(**parts(requests=parts()["requests"].iloc[:0]))
+    o = simulate(env)
+    o.check()
+    found = (o.failure_rate, o.mean_cost, o.work_weighted_cost, o.lateness, o.beyond_traces)
+    assert np.isnan(found).all()
+    assert o.drain == 0

@@ -25,7 +25,7 @@ from dlsim.papers.bricks.study import (
 from dlsim.papers.bricks.switches import SWITCHES
 from dlsim.papers.mcdf.claims import points
 from dlsim.study import sweeps, workers
-from dlsim.study.claims import load_claims
+from dlsim.study.claims import judge, load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
 
@@ -42,8 +42,12 @@ SOME_READINGS = (
 )  # fmt: skip
 
 
+#: Claims of every kind of region.
+REGIONS = ("bricks-1a", "bricks-2a", "bricks-2b", "bricks-8", "bricks-11")
+
+
 def shorten(patch):
-    small = SCALES["quick"]._replace(hours=HOURS, other_hours=2.0, other_runs=2)
+    small = SCALES["quick"]._replace(hours=HOURS, front_hours=2.0, other_hours=2.0, other_runs=2)
     patch.setitem(SCALES, "quick", small)
 
 
@@ -188,13 +192,22 @@ def test_lateness_is_the_ratio_of_means():
 
 def test_background_models_are_counted():
     trace, jobs = (
-        runs.background(m, seed=np.random.SeedSequence(3)) for m in ("trace", "extraneous")
+        runs.background(m, switches={}, seed=np.random.SeedSequence(3))
+        for m in ("trace", "extraneous")
     )
     assert trace["servers"] == trace["links"] == 360  # one entry in ten seconds
     # by hand: 0.1 of 300 Mops/s in jobs of 50 Mops is 0.6 a second
     assert jobs["servers"] == pytest.approx(0.6 * 3600, rel=0.25)
     assert jobs["links"] > 20 * trace["links"]
     assert jobs["spread"] > 1 > trace["spread"]
+
+
+def test_background_models_without_load_and_noise_are_counted():
+    seed = np.random.SeedSequence(3)
+    still = {"server_load": 0.0, "trace_std": 0.0, "trace_step": 60.0}
+    trace, jobs = (runs.background(m, switches=still, seed=seed) for m in ("trace", "extraneous"))
+    assert trace == {"servers": 0, "links": 60, "spread": 0}
+    assert jobs["servers"] == 0 < jobs["links"]
 
 
 # ----------------------------------------------------------------------- fronts, bills, logs
@@ -309,7 +322,83 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table["default"].to_dict() == {key: own[key] for key in table.index}
     assert table.columns.tolist() == ["default", *map(name_of, SOME_READINGS)]
-    assert len(table) == len([c for c in load_claims(KEY) if c.measure in claims.BY_READING])
+    assert table.index.tolist() == [claim.id for claim in load_claims(KEY)]
+
+
+def test_every_verdict_under_a_reading_stands_beside_its_interval(study):
+    table = study.judged_readings.set_index(["reading", "claim"])
+    deep = ["default", "load=util", "network=packet"]
+    missing = table[table["verdict"] == "cannot be checked"]
+    assert table.loc[[(name, f"{KEY}-10") for name in deep], "runs"].tolist() == [3, 3, 2]
+    assert (table.loc[[(name, f"{KEY}-11") for name in deep], "low"].notna()).all()
+    asked = {(name, f"{KEY}-{k}") for name in table.index.unique("reading") for k in (10, 11)}
+    assert {key for key in asked if key[0] not in deep} <= set(missing.index)
+    assert (missing["reason"] != "").all()
+    measured = table[table["runs"] > 0]
+    assert not (measured["low"] > measured["mean"]).any()
+    for verdict in study.verdicts:
+        row = table.loc[("default", verdict.claim.id)]
+        assert (row["verdict"], row["reason"]) == (verdict.word, verdict.reason)
+        if "weakest at" in verdict.statistic:
+            assert f"weakest at {row['point']}: " in verdict.statistic
+    shown = bricks.table_readings(study)
+    assert shown.columns.tolist() == ["claim", *deep]
+    assert shown.set_index("claim").loc[f"{KEY}-12b", "default"].startswith("✓")
+
+
+def test_other_causes_and_sizes_are_those_of_direct_runs(study):
+    e = study.evidence_at({"load": "util"})
+    table = claims.large_systems(e).set_index("point")
+    assert table.index.str.endswith("nodes 75").all()
+    rates = []
+    for k in range(3):
+        seed = np.random.SeedSequence(0, spawn_key=(k,))
+        env = Environment.random(seed, 60.0, horizon=7200.0, domains=10)
+        both = [Scheduler(load_correction=on) for on in (False, True)]
+        rates.append([simulate(env, s, Reading(load="util")).failure_rate for s in both])
+    want = np.mean([a - b for a, b in rates])
+    assert table.loc["Greedy x/x - L/x, nodes 75", "estimate"] == pytest.approx(want, abs=1e-12)
+    assert e.causes["condition"].unique().tolist() == ["as it is", "none of the three"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-6, 6), st.integers(0, 3)).filter(lambda one: one != (0, 0)),
+        min_size=1, max_size=6,
+    ),
+    st.sampled_from([claim for claim in load_claims(KEY) if claim.id in REGIONS]),
+)  # fmt: skip
+def test_the_weakest_point_decides(found, claim):
+    """All holds exactly if it does, and it is on the other side if any point is."""
+    middle, half = np.array(found).T / 50
+    table = pd.DataFrame(
+        {"point": range(len(found)), "estimate": middle, "low": middle - half,
+         "high": middle + half}
+    )  # fmt: skip
+    row = claims.weakest(claim, table)
+    alone = judge(table[table["point"] == row["point"]], claim).word
+    assert (judge(table, claim).word == "holds") == (alone == "holds")
+    if any(judge(table.iloc[[k]], claim).reason.endswith("other side.") for k in table.index):
+        reason = judge(table[table["point"] == row["point"]], claim).reason
+        assert reason.endswith("other side.")
+
+
+def test_costs_are_weighted_by_work_too(study):
+    o = direct(1, 120.0, Scheduler("deadline", opt=0.9, max_fallbacks=1))
+    rows = study.main.set_index(["interval", "replicate", "policy", "corrected", "fallbacks"])
+    assert rows.loc[(120.0, 1, "D-0.9", 0, 1), "work_cost"] == o.work_weighted_cost != o.cost
+
+
+def test_further_mechanisms_are_those_of_direct_runs(study):
+    keys = ["network", "mechanism", "replicate", "policy", "corrected", "fallbacks"]
+    rows = study.extras.set_index(keys)
+    seed = np.random.SeedSequence(0, spawn_key=(1,))
+    env = Environment.random(seed, 60.0, horizon=7200.0, domains=3)
+    late = simulate(env, Scheduler(max_fallbacks=1, fallback_slack=300.0))
+    assert rows.loc[("fluid", "slack 300", 1, "Greedy", 0, 1), "failure"] == late.failure_rate
+    both = Scheduler(max_fallbacks=1, load_correction=True, correct_links=True)
+    o = simulate(env, both, Reading(network="packet"))
+    assert rows.loc[("packet", "links", 1, "Greedy", 1, 1), "cost"] == o.cost
 
 
 def test_schedulers_of_legends():
@@ -371,10 +460,11 @@ def test_every_figure_leaves_picture_and_numbers(study):
     tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
     names = (
         "fig1 fig2 fig3 fig4 fig5 fig6 paired magnitude drivers correction pareto economy replay "
-        "background readings"
+        "background readings mechanisms"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    assert tables == pictures | {f"{KEY}-{name}" for name in ("table1", "tuning", "claims")}
+    others = ("table1", "tuning", "claims", "readings-intervals")
+    assert tables == pictures | {f"{KEY}-{name}" for name in others}
     folder = study.results.folder / "data"
     table = pd.read_csv(folder / f"{KEY}-fig3.csv")
     rows = study.main.query("interval == 60 and policy == 'D-0.5' and corrected == 0")
@@ -392,4 +482,4 @@ def test_the_notebook_runs(tmp_path, monkeypatch, study):
     done = run_notebook(source, tmp_path / "60.ipynb", given)
     assert done.is_file()
     assert (out / "data" / f"{KEY}-claims.csv").is_file()
-    assert len(list((out / "figures").glob("*.png"))) == 15
+    assert len(list((out / "figures").glob("*.png"))) == 16

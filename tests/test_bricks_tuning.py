@@ -72,6 +72,24 @@ def test_a_fallback_frees_the_commitment():
     assert len(seen) == 3
 
 
+def test_a_rejection_is_an_observation():
+    # server 1 (50 Mops/s) has other users' work until 100; the request, estimated at 20 s, hears
+    # on arrival at 0 that it would be done at 120, six times as late: m = 1 + 0.125 * 5,
+    # d = 0.25 * 5, and the server is busy until 100. Server 0 is too slow for the deadline.
+    rows = [(0.0, 0, 0, 1000, 30.0), (50.0, 0, 0, 100, 1000.0)]
+    seen = []
+    algorithm = spied(server_errors(spread=0.0), seen, "mean", "deviation", "free")
+    env = grid([10.0, 50.0], rows, background=[[], [0.0]], background_work=5000.0)
+    out = simulate(env, Scheduler(algorithm, max_fallbacks=1))
+    out.check()
+    assert out.attempts["promised"].tolist()[:2] == [120.0, 100.0]
+    assert out.attempts["server"].tolist()[:2] == [1, 0]
+    mean, deviation, free = seen[1]
+    assert mean == pytest.approx([1, 1.625], rel=1e-12)
+    assert deviation == pytest.approx([0, 1.25], rel=1e-12)
+    assert free == pytest.approx([0, 100], rel=1e-12)
+
+
 @pytest.mark.parametrize(
     "algorithm", [target_failure(), server_errors(), server_errors(target=0.05)],
     ids=lambda algorithm: algorithm.__name__,

@@ -22,8 +22,20 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
 
+#: Columns of the tables of an outcome.
+COLUMNS = {
+    "requests": (
+        "server", "fallbacks", "completion", "missed", "cost", "submitted", "arrived", "start",
+        "end",
+    ),
+    "attempts": (
+        "request", "server", "submitted", "estimate", "arrived", "promised", "accepted",
+    ),
+}  # fmt: skip
 #: What a time may differ by that is computed by another route, relative to the clock.
 ROUNDING = 1e-9
+#: Stands for an estimate that is infinite, over a link of throughput zero.
+FAR = 1e300
 
 
 def _close(a: Any, b: Any) -> NDArray[np.bool_]:
@@ -62,6 +74,15 @@ def _transfers(o: "Outcome", starts: Any, ends: Any, data: Any, pairs: Any) -> N
         moved = min(_moved(traces, env.step, start, end) for traces in sets)
         good[k] = moved >= size - slack and (not fluid or moved <= size + slack)
     return good
+
+
+def _missing(o: "Outcome") -> str:
+    """Name a column that a table lacks; "" where both are whole."""
+    for name, columns in COLUMNS.items():
+        for column in columns:
+            if column not in getattr(o, name):
+                return f"table {name} needs the column {column}"
+    return ""
 
 
 def _request_rules(o: "Outcome") -> Iterator[Rule]:
@@ -175,8 +196,9 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     work = np.insert(sizes, at, work)
     total = np.cumsum(work)
     ends = total + np.maximum.accumulate(arrived - (total - work))
+    starts = np.maximum(arrived, np.concatenate([[-np.inf], ends[:-1]]))
     mine = at + np.arange(len(times))
-    return (ends - work)[mine], ends[mine]
+    return starts[mine], ends[mine]
 
 
 def _queue_rules(o: "Outcome") -> Iterator[Rule]:
@@ -226,6 +248,117 @@ def _fallback_rules(o: "Outcome") -> Iterator[Rule]:
         yield "no server is asked twice while another is left", index, ~again
 
 
+def _known_at(o: "Outcome") -> Floats:
+    """Return the time of which the scheduler knew at every submission: probe, or now."""
+    time = o.attempts["submitted"].to_numpy(dtype=float)
+    if o.reading.predictor == "perfect":
+        return time
+    return np.asarray(o.reading.probe * np.floor(_after(time) / o.reading.probe))
+
+
+def _after(time: Floats) -> Floats:
+    return np.asarray(time + TOL * np.maximum(1.0, np.abs(time)))
+
+
+def _entries(o: "Outcome", steps: int) -> NDArray[np.int64]:
+    """Return the entry of the traces that was known at every submission."""
+    at = _known_at(o) / o.environment.step
+    return np.asarray(np.minimum(at, steps - 1.0).astype(np.int64))
+
+
+def _inside(
+    server: Any, time: Floats, group: Any, begin: Any, end: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count per time what has begun and not ended at a server: fewest and most.
+
+    What begins or ends at that very instant may count or not.
+    """
+    fewest, most = np.zeros((2, len(time)), dtype=np.int64)
+    early, late = 2 * time - _after(time), _after(time)
+    for one in np.unique(server):
+        rows, mine = server == one, group == one
+        begun, ended = np.sort(np.asarray(begin)[mine]), np.sort(np.asarray(end)[mine])
+
+        def up_to(times: Floats, limit: Floats, side: Any, rows: Any = rows) -> Any:
+            return np.searchsorted(times, limit[rows], side=side)
+
+        fewest[rows] = up_to(begun, early, "left") - up_to(ended, late, "right")
+        most[rows] = up_to(begun, late, "right") - up_to(ended, early, "left")
+    return np.maximum(fewest, 0), most
+
+
+def _loads(o: "Outcome") -> tuple[Floats, Floats] | None:
+    """Return the least and greatest Load behind every estimate, with Load Correction (5).
+
+    None for a reading that the tables of an outcome do not tell (util, queue).
+    """
+    env, reading, tries, done = o.environment, o.reading, o.attempts, o.requests
+    if reading.load not in ("clients", "ext"):
+        return None
+    server, outside = tries["server"].to_numpy(), np.full(len(tries), float(env.server_load))
+    if env.load_traces is not None:
+        outside = env.load_traces[server, _entries(o, env.load_traces.shape[1])]
+    low, high = outside.copy(), outside.copy()
+    if reading.load == "clients":
+        few, many = _inside(server, _known_at(o), done["server"], done["arrived"], done["end"])
+        low, high = low + few, high + many
+    if o.scheduler.load_correction:
+        last = "end" if reading.corrected_until == "served" else "completion"
+        back = done[last].reindex(tries["request"]).to_numpy()
+        until = np.where(tries["accepted"], back, tries["arrived"])
+        now = tries["submitted"].to_numpy(dtype=float)
+        few, many = _inside(server, now, server, now, until)
+        pload = o.scheduler.pload
+        low, high = low + pload * few, high + pload * (many - 1)  # not itself
+    return low, high
+
+
+def _on_path(o: "Outcome", pairs: NDArray[np.int64], entries: NDArray[np.int64]) -> Floats:
+    """Return the smallest throughput on each path at its entry; inf for an empty path."""
+    env = o.environment
+    first, hops, rates = env.topology.first, env.topology.hops, env.open_rates
+    found = [
+        rates[hops[first[pair] : first[pair + 1]], k].min(initial=np.inf)
+        for pair, k in zip(pairs, entries, strict=True)
+    ]
+    return np.array(found, dtype=float)
+
+
+def _estimate_rules(o: "Outcome") -> Iterator[Rule]:
+    """Yield what eq. (2) says of the estimates, as far as it can be told from outside.
+
+    Where links are predicted by the last probe, or perfectly, and not corrected, both
+    transfers are known exactly; so is the work, up to ties, where Load is read as client
+    jobs or as external load.
+    """
+    env, tries = o.environment, o.attempts
+    index, estimate = pd.Index(tries["request"]), tries["estimate"].to_numpy(dtype=float)
+    rows = env.requests.index.get_indexer(index)
+    given = {name: env.requests[name].to_numpy()[rows] for name in ("send", "recv", "work")}
+    server = tries["server"].to_numpy()
+    alone = given["work"] / env.servers["performance"].to_numpy()[server]
+    yield "no estimate is below the work alone (eq. 2)", index, _not_before(estimate, alone)
+    if o.reading.predictor not in ("last", "perfect") or o.scheduler.correct_links:
+        return
+    home = env.clients["domain"].to_numpy()[env.requests["client"].to_numpy()[rows]]
+    there, domains = env.servers["domain"].to_numpy()[server], env.topology.domains
+    entries = _entries(o, env.open_rates.shape[1])
+    moves = np.zeros(len(tries))
+    for name, pairs in (("send", home * domains + there), ("recv", there * domains + home)):
+        rate = _on_path(o, pairs, entries)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moves += np.where(given[name] > 0, given[name] / rate, 0.0)
+    loads = _loads(o)
+    low, high = (0.0, np.inf) if loads is None else loads
+    with np.errstate(invalid="ignore"):
+        least, most = (np.nan_to_num(moves + alone * (1 + x), posinf=FAR) for x in (low, high))
+    told = np.nan_to_num(estimate, posinf=FAR)
+    what = "the transfers and the work under what was known"
+    yield f"no estimate is below {what} (eq. 2)", index, _not_before(told, least)
+    if loads is not None:
+        yield f"no estimate is above {what} (eq. 2)", index, _not_before(most, told)
+
+
 def check_outcome(o: "Outcome") -> None:
     """Raise at the first rule that an outcome breaks.
 
@@ -239,7 +372,12 @@ def check_outcome(o: "Outcome") -> None:
     ScheduleError
         Naming the rule, the scheduler, the reading and the first request that breaks it.
     """
-    parts = (_request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules)
+    parts = (
+        _request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules,
+        _estimate_rules,
+    )  # fmt: skip
+    if lacking := _missing(o):
+        raise ScheduleError(f"{lacking} ({o.scheduler.name})")
     for rules in parts:
         for rule, index, holds in rules(o):
             good = np.asarray(holds, dtype=bool)

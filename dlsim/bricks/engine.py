@@ -7,12 +7,13 @@ import pandas as pd
 
 from dlsim.bricks import events
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import Reading, Scheduler
+from dlsim.bricks.model import MOST_PACKETS, MOST_PROBES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.schedulers import bar, split_moves
 from dlsim.bricks.state import (
     CHOOSE,
     DONE,
+    FAR,
     GROW,
     Rules,
     State,
@@ -21,19 +22,19 @@ from dlsim.bricks.state import (
     rules_of,
     world_of,
 )  # fmt: skip
-from dlsim.bricks.view import view_of, window_of
+from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
 from dlsim.kernel import TOL
 
 
-def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, memory: dict[str, Any]) -> None:
+def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, outlook: View) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    row, servers = int(s.head[0].row), len(w.performance)
+    row, servers = int(s.head[0]["row"]), len(w.performance)
     if r.exclude:
         bar(row, r, s)
     terms = np.empty((2, servers))
     split_moves(row, terms, w, s)
-    view = view_of(w, r, s, terms, memory)
+    view = view_of(outlook, w, s, terms)
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         good = int(choice) == choice and 0 <= choice < servers
@@ -67,15 +68,31 @@ def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
     s.predicted[:] = values
 
 
+def _check_packets(env: Environment) -> None:
+    data = env.requests[["send", "recv"]].to_numpy().sum()
+    if data / env.packet > MOST_PACKETS:
+        raise InputError(
+            f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
+            f'{env.packet:g}; use larger packets or network="fluid"'
+        )
+
+
 def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
     r = rules_of(scheduler, reading)
-    s, memory = fresh_state(w, r), dict[str, Any]()
+    s = fresh_state(w, r)
+    outlook = outlook_of(w, r, s)
     while (why := events.run(w, r, s)) != DONE:
         if why == GROW:
             longer = np.concatenate([s.heap, np.zeros_like(s.heap)]).view(np.recarray)
             s = s._replace(heap=longer)
+        elif why == FAR:
+            raise InputError(
+                f"probe must be at least the time of every event over {MOST_PROBES}, got "
+                f"{reading.probe!r} and an event at {s.head[0].now:g} s; use a longer probe "
+                "interval, or smaller data and earlier requests"
+            )
         elif why == CHOOSE:
-            _ask(scheduler, w, r, s, memory)
+            _ask(scheduler, w, r, s, outlook)
         else:
             _foretell(reading, w, r, s)
     return s
@@ -159,5 +176,7 @@ def simulate(
     ):  # fmt: skip
         if not isinstance(value, kind):
             raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    if reading.network == "packet":
+        _check_packets(env)
     s = _run(world_of(env), scheduler, reading)
     return _outcome(env, scheduler, reading, s)

@@ -12,13 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.model import check_number
-from dlsim.bricks.network import Stream, left_over
+from dlsim.bricks.network import Stream, left_over, marked
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
 
 Floats = NDArray[np.float64]
 
+#: Largest number in a table, so that sums stay finite, and most entries that traces may need.
+MOST_VALUE, MOST_ENTRIES = 1e100, 2**29
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS = {
     "servers": {"domain": False, "performance": False},
@@ -50,7 +52,7 @@ def _table(name: str, table: Any) -> pd.DataFrame:
             values = table[column].to_numpy(dtype=float)
         except (TypeError, ValueError) as error:
             raise _refuse(name, f"column {column} must hold numbers: {error}") from None
-        bad = ~np.isfinite(values) | ((values < 0) & (not negative))
+        bad = ~(np.abs(values) <= MOST_VALUE) | ((values < 0) & (not negative))
         if column in ("domain", "client"):
             bad |= values != np.floor(values)
         if column == "performance":
@@ -59,6 +61,8 @@ def _table(name: str, table: Any) -> pd.DataFrame:
             row = int(np.argmax(bad))
             rule = {"performance": "finite and above 0", "deadline": "finite"}
             least = rule.get(column, "finite and at least 0")
+            if MOST_VALUE < abs(values[row]) < np.inf:
+                least = f"at most {MOST_VALUE:g}"
             whole = "a whole number, " if column in ("domain", "client") else ""
             raise _refuse(
                 name,
@@ -213,8 +217,20 @@ class Environment:
         data = _stream("link_background", len(self.rates), self.link_background, self.link_data)
         object.__setattr__(self, "background", jobs)
         object.__setattr__(self, "link_background", data)
+        self._check_data()
         self._check_links()
         self._check_requests()
+
+    def _check_data(self) -> None:
+        """Refuse other users' data so far on that what they leave would not fit in memory."""
+        times = self.link_background.times
+        last, links = float(times.max(initial=0.0)), len(self.rates)
+        if last / self.step * links > MOST_ENTRIES:
+            raise InputError(
+                f"link_background must end before {MOST_ENTRIES * self.step / links:.3g} s, where "
+                f"{links} links have {MOST_ENTRIES} entries of {self.step:g} s; got an arrival at "
+                f"{last:g}; use a longer step, or leave out what comes after the requests"
+            )
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -305,6 +321,13 @@ class Environment:
             return self.rates
         return left_over(self.rates, self.step, self.link_background)
 
+    @functools.cached_property
+    def marks(self) -> Floats:
+        """Where the followers of background queues may jump to; empty where they must walk."""
+        if self.load_traces is not None or len(self.background.sizes) != 1:
+            return np.empty(0)
+        return marked(self.background, self.servers["performance"].to_numpy())
+
     @property
     def trace_end(self) -> float:
         """When the traces of the links end and their last values are held from then on."""
@@ -327,7 +350,18 @@ class Environment:
         -------
         Environment
             The same for the same arguments.
+
+        Raises
+        ------
+        InputError
+            For an option that is not known, or a value out of its range.
         """
         from dlsim.bricks.workload import draw
 
+        known = draw.__kwdefaults__ or {}
+        if unknown := [name for name in options if name not in known]:
+            raise InputError(
+                f"Environment.random takes the options {', '.join(sorted(known))}; got "
+                f"{unknown[0]!r}"
+            )
         return cls(**draw(seed, interval, **options))

@@ -15,7 +15,6 @@ from dlsim.bricks.state import (
     GROW,
     INPUT,
     PACKET,
-    PREDICT,
     RETURNED,
     SERVED,
     SUBMIT,
@@ -231,7 +230,7 @@ def run(w, r, s):  # type: ignore[no-untyped-def]
     -------
     int
         DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has
-        been measured) or GROW.
+        been measured), GROW or FAR.
     """
     head, requests = s.head[0], w.time.shape[0]
     while head.size > 0 or head.new < requests:
@@ -246,8 +245,10 @@ def run(w, r, s):  # type: ignore[no-untyped-def]
             kind, row, packet, hop, now = SUBMIT, head.new, 0, 0, w.time[head.new]
         head.now = now
         if kind == SUBMIT or kind == INPUT:
-            if head.choice < 0 and observe(now, w, r, s):
-                return PREDICT
+            if head.choice < 0:
+                why = observe(now, w, r, s)
+                if why != DONE:
+                    return why
             if kind == SUBMIT and r.algorithm == USER and head.choice < 0:
                 head.row = row
                 show_all(w, r, s)

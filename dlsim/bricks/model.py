@@ -55,6 +55,8 @@ ALGORITHMS = ("greedy", "deadline")
 WINDOW = 10
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
+#: Most probes of a run, and most packets.
+MOST_PROBES, MOST_PACKETS = 10**8, 10**9
 
 #: Switches of `Reading` with their options, the default first. Row numbers refer to the
 #: table in the notes of `Reading`.

@@ -5,7 +5,7 @@ Source: paper B, section 2 (Figure 1) and section 3.1. Arguments as in `dlsim.br
 
 import numpy as np
 
-from dlsim.bricks.model import WINDOW
+from dlsim.bricks.model import MOST_PROBES, WINDOW
 from dlsim.bricks.network import entry_at
 from dlsim.bricks.servers import count_gone, count_seen, external_load, follow
 from dlsim.bricks.state import (
@@ -13,10 +13,14 @@ from dlsim.bricks.state import (
     BEFORE,
     BUSY,
     CLIENTS,
+    DONE,
     EXT,
+    FAR,
     GONE,
+    LAST,
     MEAN,
     PERFECT,
+    PREDICT,
     QUEUE,
     USER,
 )  # fmt: skip
@@ -59,16 +63,12 @@ def measured_load(server, time, bound, w, r, s):  # type: ignore[no-untyped-def]
 def _predict(series, r, s):  # type: ignore[no-untyped-def]
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
-    value, count = s.ring[k % WINDOW, series], min(k + 1, WINDOW)
-    if r.predictor == MEAN or r.predictor == ADAPTIVE:
-        mean = 0.0
-        for j in range(count):
-            mean += s.ring[(k - j) % WINDOW, series]
-        mean /= count
+    value, count, mean = s.ring[k % WINDOW, series], min(k + 1, WINDOW), 0.0
+    for j in range(count):
+        mean += s.ring[(k - j) % WINDOW, series]
+    mean /= count
     if r.predictor == MEAN:
         s.predicted[series] = mean
-    elif r.predictor != ADAPTIVE:
-        s.predicted[series] = value
     else:
         best, least, f = 0, np.inf, s.forecasts
         for j in range(f.shape[0]):
@@ -91,12 +91,14 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
     head, links = s.head[0], w.rates.shape[0]
     time = head.probes * r.probe
     row, k = head.probes % WINDOW, entry_at(time, w.step, w.rates.shape[1])
-    bound = time - TOL * max(1.0, time)
+    bound, found = time - TOL * max(1.0, time), s.ring[row]
+    if r.predictor == LAST:
+        found = s.predicted
     for link in range(links):
-        s.ring[row, link] = w.rates[link, k]
+        found[link] = w.rates[link, k]
     for server in range(w.performance.shape[0]):
-        s.ring[row, links + server] = measured_load(server, time, bound, w, r, s)
-    if r.predictor != USER:
+        found[links + server] = measured_load(server, time, bound, w, r, s)
+    if r.predictor == MEAN or r.predictor == ADAPTIVE:
         for series in range(s.ring.shape[1]):
             _predict(series, r, s)
     head.probes += 1
@@ -105,12 +107,12 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def observe(time, w, r, s):  # type: ignore[no-untyped-def]
-    """Bring the database up to a time.
+    """Bring the database up to a time; probes that no prediction depends on are left out.
 
     Returns
     -------
-    bool
-        Whether a user's predictor has to speak first.
+    int
+        DONE, PREDICT (a user's predictor has to speak first) or FAR.
     """
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
@@ -121,12 +123,17 @@ def observe(time, w, r, s):  # type: ignore[no-untyped-def]
             load = measured_load(server, time, latest_finish(time), w, r, s)
             s.predicted[links + server] = load
         head.stale = 1
-        return False
+        return DONE
+    if time > MOST_PROBES * r.probe:
+        return FAR
+    if r.predictor == LAST or r.predictor == MEAN:
+        needed = 1 if r.predictor == LAST else WINDOW
+        head.probes = max(head.probes, int(time / r.probe) - needed)
     while head.probes * r.probe <= latest_finish(time):
         take_probe(w, r, s)
         if r.predictor == USER:
-            return True
-    return False
+            return PREDICT
+    return DONE
 
 
 @kernel

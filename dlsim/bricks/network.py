@@ -16,6 +16,8 @@ Whole = NDArray[np.int64]
 
 #: What other users' data leave of a link at least.
 LEAST_LEFT = 0.01
+#: Jobs between two marks of `marked`.
+APART = 64
 
 
 class Stream(NamedTuple):
@@ -123,6 +125,37 @@ def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-
                 until = min(free, (k + 1) * step)
                 busy[link, k] += until - start
                 start, k = until, k + 1
+
+
+@kernel
+def _mark(marks, speed, first, times, size):  # type: ignore[no-untyped-def]
+    """Write when everything before every job of a round number is done."""
+    for queue in range(speed.shape[0]):
+        free, span = -np.inf, size / speed[queue]
+        for j in range(first[queue], first[queue + 1]):
+            if j % APART == 0:
+                marks[j // APART] = free
+            free = max(free, times[j]) + span
+
+
+def marked(jobs: Stream, speed: Floats) -> Floats:
+    """Return when servers that have nothing else to do have done other users' jobs.
+
+    Parameters
+    ----------
+    jobs : Stream
+        Arrivals, queue by queue, of one size.
+    speed : ndarray of float, shape (queues,)
+        Of the servers, per second.
+
+    Returns
+    -------
+    ndarray of float
+        Entry k: when all that came to its queue before job ``k * APART`` is done.
+    """
+    marks = np.full(-(-len(jobs.times) // APART), -np.inf)
+    _mark(marks, speed, jobs.first, jobs.times, jobs.sizes[0])
+    return marks
 
 
 def left_over(rates: Floats, step: float, data: Stream) -> Floats:

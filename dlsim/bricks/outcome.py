@@ -40,17 +40,20 @@ class Outcome:
 
     @property
     def failure_rate(self) -> float:
-        """Requests that missed their deadline per request (section 4.2)."""
+        """Requests that missed their deadline per request (section 4.2); NaN without requests."""
         return float(self.requests["missed"].mean())
 
     @property
     def mean_cost(self) -> float:
-        """Mean over all requests, missed ones included, of the Mops/s of their server."""
+        """Mean over all requests, missed ones included, of the Mops/s of their server.
+
+        NaN without requests.
+        """
         return float(self.requests["cost"].mean())
 
     @property
     def work_weighted_cost(self) -> float:
-        """The same, weighted by work."""
+        """The same, weighted by work; NaN where there is none."""
         work = self.environment.requests["work"].to_numpy()
         total = work.sum()
         return float((self.requests["cost"] * work).sum() / total) if total else np.nan
@@ -68,7 +71,10 @@ class Outcome:
 
     @property
     def drain(self) -> float:
-        """Seconds from the horizon until the last result is in; 0 where it was before."""
+        """Seconds from the horizon until the last result is in; 0 where it was before.
+
+        0 without requests, too.
+        """
         assert self.environment.horizon is not None
         return max(0.0, float(self.requests["completion"].max()) - self.environment.horizon)
 
@@ -76,7 +82,7 @@ class Outcome:
     def beyond_traces(self) -> float:
         """Share of the requests that were under way after the end of the traces of links.
 
-        From there on every link keeps its last throughput.
+        From there on every link keeps its last throughput. NaN without requests.
         """
         return float((self.requests["completion"] > self.environment.trace_end).mean())
 

@@ -1,7 +1,8 @@
-"""Requests from a job log in the Standard Workload Format: what it lacks is synthesised."""
+"""Requests from a job log: what it lacks is synthesised."""
 
 import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from numpy.random import PCG64, Generator, SeedSequence
 
 from dlsim import files
+from dlsim.bricks.gwf import read_gwf
 from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
 
@@ -86,6 +88,7 @@ def from_swf(
     max_jobs: int | None = None,
     seed: Seed = 0,
     limit: int = files.LIMIT,
+    read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = files.read_swf,
 ) -> pd.DataFrame:
     r"""Make requests of the jobs of a log in the Standard Workload Format.
 
@@ -128,6 +131,8 @@ def from_swf(
         For what is synthesised; every line of the log has its own draws.
     limit : int
         Most bytes read, after decompression.
+    read : callable
+        Reader of the log: of its path and `limit`.
 
     Returns
     -------
@@ -153,7 +158,7 @@ def from_swf(
     _check_ranges(**ranges)
     if work not in WORK:
         raise InputError(f"work must be one of {', '.join(WORK)}; got {work!r}")
-    jobs, _, notes = files.read_swf(path, limit)
+    jobs, _, notes = read(path, limit)
     drawn = _draws(seed, len(jobs), **ranges)
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     with np.errstate(over="ignore"):
@@ -182,3 +187,46 @@ def from_swf(
         "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
     }
     return table
+
+
+def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
+    """Make requests of the jobs of a log in the Grid Workload Format.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip.
+    clients : int
+        Clients of the environment that replays the log.
+    **options
+        Those of `from_swf`, by the same rule.
+
+    Returns
+    -------
+    DataFrame
+        As from `from_swf`: the network that a job used is no data size, so that data sizes
+        are synthesised here too.
+    """
+    return from_swf(path, clients, read=read_gwf, **options)
+
+
+def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
+    """Make requests of a log whose name tells its format.
+
+    Parameters
+    ----------
+    path : path
+        ``.gwf`` or ``.gwf.gz`` for the Grid Workload Format, any other name for the Standard
+        Workload Format.
+    clients : int
+        Clients of the environment that replays the log.
+    **options
+        Those of `from_swf`.
+
+    Returns
+    -------
+    DataFrame
+        As from `from_swf`.
+    """
+    name = os.fspath(path).lower().removesuffix(".gz")
+    return (from_gwf if name.endswith(".gwf") else from_swf)(path, clients, **options)

@@ -7,7 +7,7 @@ Source: paper B, sections 2.1 and 3.3. Arguments as in `dlsim.bricks.state`.
 
 import numpy as np
 
-from dlsim.bricks.network import entry_at
+from dlsim.bricks.network import APART, entry_at
 from dlsim.bricks.state import GONE, SEEN
 from dlsim.kernel import kernel, latest_finish
 
@@ -49,12 +49,40 @@ def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def first_after(limit, at, last, times):  # type: ignore[no-untyped-def]
+    """Return the first of some sorted arrivals that comes after a time; `last` for none.
+
+    Returns
+    -------
+    int
+        Of ``at .. last``.
+    """
+    while at < last:
+        middle = (at + last) // 2
+        if times[middle] <= limit:
+            at = middle + 1
+        else:
+            last = middle
+    return at
+
+
+@kernel
 def absorb_background(server, time, w, s):  # type: ignore[no-untyped-def]
-    """Let the background jobs of a server arrive up to a time."""
+    r"""Let the background jobs of a server arrive up to a time.
+
+    Jobs of one span p are not walked one by one: what a server that has other work too has
+    done with n more of them is :math:`\max(V, F + n p)`, V when it would be done without
+    that work (`dlsim.bricks.network.marked`) and F when it was before.
+    """
     one, limit = s.servers[server], latest_finish(time)
     at, last, free = one.at, w.jobs.first[server + 1], one.free
-    if w.loads.shape[1] == 0 and w.jobs.sizes.shape[0] == 1:
+    if w.marks.shape[0]:
         span = w.jobs.sizes[0] / w.performance[server]
+        if at + 2 * APART < last and w.jobs.times[at + 2 * APART] <= limit:
+            jump = first_after(limit, at + 2 * APART, last, w.jobs.times) // APART
+            jump -= jump * APART == last
+            free = max(w.marks[jump], free + (jump * APART - at) * span)
+            at = jump * APART
         while at < last and w.jobs.times[at] <= limit:
             free = max(free, w.jobs.times[at]) + span
             at += 1

@@ -18,8 +18,8 @@ Whole = NDArray[np.int64]
 #: Kinds of events, in the order in which they happen at one instant.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
 #: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
-#: predictor has to predict; the heap of events is full.
-DONE, CHOOSE, PREDICT, GROW = range(4)
+#: predictor has to predict; the heap of events is full; the clock is too many probes on.
+DONE, CHOOSE, PREDICT, GROW, FAR = range(5)
 #: Codes of `Rules.algorithm`, `Rules.load` and `Rules.predictor`; USER is a function.
 GREEDY, DEADLINE = range(2)
 CLIENTS, UTIL, QUEUE, EXT = range(4)
@@ -73,6 +73,8 @@ class World(NamedTuple):
         Columns of its tables.
     jobs : Stream
         Background jobs of the servers.
+    marks : ndarray of float
+        `dlsim.bricks.network.marked` of those; empty where they have sizes of their own.
     server_load : float
         External load, where there is no trace.
     loads : ndarray of float, shape (servers, steps)
@@ -97,6 +99,7 @@ class World(NamedTuple):
     server_domain: Whole
     client_domain: Whole
     jobs: Stream
+    marks: Floats
     server_load: float
     loads: Floats
     rates: Floats
@@ -243,6 +246,7 @@ def world_of(env: Environment) -> World:
         server_domain=_fixed(domain, np.int64),
         client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
         jobs=_fixed_stream(env.background),
+        marks=_fixed(env.marks),
         server_load=float(env.server_load),
         loads=_fixed(loads),
         rates=_fixed(env.open_rates),

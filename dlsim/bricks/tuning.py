@@ -21,6 +21,8 @@ Algorithm = Callable[[View], int]
 SHARE, SPREAD_SHARE = 0.125, 0.25
 #: Smallest Opt that a tuner sets.
 LEAST_OPT = 0.05
+#: Seconds that an estimate counts at least.
+LEAST_ESTIMATE = 1e-9
 
 
 def _news(view: View) -> list[int]:
@@ -85,25 +87,42 @@ def _fresh(servers: int) -> dict[str, Any]:
     }
 
 
+def _compare(memory: dict[str, Any], server: int, ratio: float) -> None:
+    """Enter one ratio of time to estimate into a server's running means."""
+    error = ratio - memory["mean"][server]
+    memory["mean"][server] += SHARE * error
+    memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
+
+
 def _learn(view: View) -> None:
     """Compare what has come back with what was estimated, server by server."""
     m = view.memory
     for row in _news(view):
         server = m["home"][row]
         estimate, back = m["estimates"].pop(row)
-        m["pending"][server].pop(row)
+        m["pending"][server].pop(row, None)
         m["free"][server] = max(m["free"][server], view.completion[row] - back)
-        ratio = (view.completion[row] - view.submitted[row]) / max(estimate, 1e-9)
-        error = ratio - m["mean"][server]
-        m["mean"][server] += SHARE * error
-        m["deviation"][server] += SPREAD_SHARE * (abs(error) - m["deviation"][server])
+        ratio = (view.completion[row] - view.submitted[row]) / max(estimate, LEAST_ESTIMATE)
+        _compare(m, server, ratio)
 
 
-def _drop_rejected(view: View) -> None:
-    """Forget the commitment that the request at hand has fallen back from."""
-    server = view.memory["home"].pop(view.row, -1)
-    if server >= 0:
-        view.memory["pending"][server].pop(view.row, None)
+def _learn_rejected(view: View) -> None:
+    """Take over what the server said from which the request at hand has fallen back.
+
+    When it would have been done says how far the estimate was off, as a result would, and
+    less its own work and way back it says when the server will have done what has arrived.
+    """
+    m = view.memory
+    server = m["home"].pop(view.row, -1)
+    if server < 0:
+        return
+    estimate, back = m["estimates"].pop(view.row)
+    own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
+    here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
+    m["pending"][server] = here
+    m["free"][server] = view.promised - back - own
+    ratio = (view.promised - view.submitted[view.row]) / max(estimate, LEAST_ESTIMATE)
+    _compare(m, server, ratio)
 
 
 def _backlogs(view: View) -> Floats:
@@ -129,7 +148,9 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
     in error by a factor that is learnt per server, as TCP learns its time-outs: a running
     mean :math:`m_i` and mean deviation :math:`d_i` of time over estimate, so that
     :math:`Opt_i = 1 / (m_i + s\, d_i)` and step 4 of section 3.1 is applied to
-    :math:`T_i / Opt_i` with the whole time until the deadline.
+    :math:`T_i / Opt_i` with the whole time until the deadline. A server that lets a request
+    fall back has said when it would have been done: that counts as a result of that time,
+    and corrects what the server is believed to have to do.
 
     Parameters
     ----------
@@ -162,7 +183,7 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
             for row in view.returned[first:]:
                 step = 0.1 * (_is_missed(view, row) - target)
                 m["spread"] = max(0.0, m["spread"] + step)
-        _drop_rejected(view)
+        _learn_rejected(view)
         span = view.work / view.performance
         arrival = view.now + view.sending
         estimates = np.maximum(arrival, _backlogs(view)) + span + view.receiving - view.now

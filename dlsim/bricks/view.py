@@ -28,6 +28,9 @@ class View(NamedTuple):
         Of the request; the deadline is absolute.
     fallbacks : int
         How often it has fallen back.
+    promised : float
+        When the server that has just let it fall back would have had it done, by its own
+        estimate (the right side of eq. 6, on the clock); NaN for a request that is new.
     opt : float
         ``Scheduler.opt``.
     estimates : ndarray of float, shape (servers,)
@@ -61,6 +64,7 @@ class View(NamedTuple):
     work: float
     deadline: float
     fallbacks: int
+    promised: float
     opt: float
     estimates: Floats
     sending: Floats
@@ -113,35 +117,58 @@ def _read_only(values: Any) -> Any:
     return shown
 
 
-def view_of(w: World, r: Rules, s: State, terms: Floats, memory: dict[str, Any]) -> View:
-    """Show a user's scheduler what it may know.
+def outlook_of(w: World, r: Rules, s: State) -> View:
+    """Return a view of no request: what stays the same, or changes by itself, during a run.
 
     Parameters
     ----------
     w, r, s
+        As in `dlsim.bricks.state`.
+
+    Returns
+    -------
+    View
+        For `view_of`.
+    """
+    nothing = np.empty(0)
+    return View(
+        row=-1, now=0.0, send=0.0, recv=0.0, work=0.0, deadline=0.0, fallbacks=0,
+        promised=np.nan, opt=r.opt, estimates=nothing, sending=nothing, receiving=nothing,
+        performance=w.performance, load=_read_only(s.predicted[len(w.rates) :]),
+        ours=_read_only(s.servers.ours), barred=_read_only(s.barred),
+        submitted=_read_only(s.jobs.submitted), server=_read_only(s.jobs.server),
+        returned=_read_only(s.returned), completion=_read_only(s.jobs.completion),
+        tasks=w, memory={},
+    )  # fmt: skip
+
+
+def view_of(outlook: View, w: World, s: State, terms: Floats) -> View:
+    """Show a user's scheduler what it may know.
+
+    Parameters
+    ----------
+    outlook : View
+        Of the run.
+    w, s
         As in `dlsim.bricks.state`; ``head.row`` is the request at hand.
     terms : ndarray of float, shape (2, servers)
         First two terms of eq. (2).
-    memory : dict
-        The scheduler's own.
 
     Returns
     -------
     View
         Of the instant ``head.now``.
     """
-    head, links = s.head[0], len(w.rates)
-    row = int(head.row)
-    return View(
-        row=row, now=float(head.now), send=float(w.send[row]), recv=float(w.recv[row]),
-        work=float(w.work[row]), deadline=float(w.deadline[row]),
-        fallbacks=int(s.jobs.fallbacks[row]), opt=r.opt,
-        estimates=terms[0] + terms[1] + w.work[row] * s.slowness, sending=terms[0],
-        receiving=terms[1], performance=w.performance, load=_read_only(s.predicted[links:]),
-        ours=_read_only(s.servers.ours), barred=_read_only(s.barred),
-        submitted=_read_only(s.jobs.submitted), server=_read_only(s.jobs.server),
-        returned=_read_only(s.returned[: head.done]), completion=_read_only(s.jobs.completion),
-        tasks=w, memory=memory,
+    head = s.head[0]
+    row = int(head["row"])
+    job = s.jobs[row]
+    fallbacks = int(job["fallbacks"])
+    promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
+    return outlook._replace(
+        row=row, now=float(head["now"]), send=float(w.send[row]), recv=float(w.recv[row]),
+        work=float(w.work[row]), deadline=float(w.deadline[row]), fallbacks=fallbacks,
+        promised=promised, estimates=terms[0] + terms[1] + w.work[row] * s.slowness,
+        sending=terms[0], receiving=terms[1], returned=outlook.returned[: head["done"]],
     )  # fmt: skip
 
 

@@ -14,22 +14,24 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks import traces
-from dlsim.bricks.model import DRAWN, check_number, choose
+from dlsim.bricks.model import DRAWN, check_number, choose, is_number
 from dlsim.bricks.network import Stream
-from dlsim.bricks.readers import from_swf
+from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
 
-__all__ = ["arrivals", "draw", "from_swf"]
+__all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
 NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
-#: Most background arrivals of an environment: 4 GiB.
-MOST_ARRIVALS = 2**29
+#: Most background arrivals of an environment, and most entries of its traces: 4 GiB each.
+MOST_ARRIVALS = MOST_ENTRIES = 2**29
+#: Most requests, and most nodes.
+MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Traces and background go on after the horizon, for this share of it.
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
@@ -207,6 +209,12 @@ def draw(
         raise InputError(f"topology must be a Topology, such as two_level(10); got {topology!r}")
     counts = _stream(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
+    own = len(clients) if interval_scope == "client" else 1
+    steps = (1 + LONGER) * horizon / trace_step
+    _check_sizes(
+        requests=(own * horizon / (60 * interval), MOST_REQUESTS, "a longer interval"),
+        trace_entries=(steps * len(topology.links), MOST_ENTRIES, "a longer trace_step"),
+    )
     speeds = _between(performance, _stream(seed, SPEEDS).random(len(servers)))
     end = (1 + LONGER) * horizon
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
@@ -259,6 +267,16 @@ _RANGES = {
 _POSITIVE = ("interval", "horizon", "trace_step", "background_work", "link_data")
 
 
+def _check_sizes(**sizes: tuple[float, int, str]) -> None:
+    """Refuse what would not fit in memory: expected number, limit and remedy of each."""
+    for name, (number, most, remedy) in sizes.items():
+        if not number <= most:
+            raise InputError(
+                f"{name.replace('_', ' ')} must be at most {most}, got about {number:.3g}; use "
+                f"{remedy} or a shorter horizon"
+            )
+
+
 def _check_options(given: dict[str, Any]) -> None:
     for name, options in DRAWN.items():
         if isinstance(options[0], str | bool):
@@ -267,5 +285,8 @@ def _check_options(given: dict[str, Any]) -> None:
         _check_range(name, given[name], least)
     for name in _POSITIVE:
         check_number(name, given[name], lambda x: x > 0, "finite and above 0")
+    if given["topology"] is None and is_number(given["domains"]):
+        nodes = float(given["nodes"][1]) * float(given["domains"])
+        _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
     for name in ("server_load", "link_load"):
         check_number(name, given[name], lambda x: 0 <= x < 1, "at least 0 and below 1")

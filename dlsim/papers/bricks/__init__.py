@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dlsim.papers.bricks.beyond import (
         fig_background,
         fig_economy,
+        fig_mechanisms,
         fig_pareto,
         fig_replay,
         table_tuning,
@@ -25,16 +26,20 @@ if TYPE_CHECKING:
         fig_magnitude,
         fig_paired,
         fig_readings,
+        table_readings,
         verdicts,
     )
     from dlsim.papers.bricks.study import SCALES, Study
 
 _ROOMS = {
-    "beyond": ("fig_background", "fig_economy", "fig_pareto", "fig_replay", "table_tuning"),
+    "beyond": (
+        "fig_background", "fig_economy", "fig_mechanisms", "fig_pareto", "fig_replay",
+        "table_tuning",
+    ),
     "diagrams": ("fig1", "fig2", "table1"),
     "figures": (
         "fig3", "fig4", "fig5", "fig6", "fig_correction", "fig_drivers", "fig_magnitude",
-        "fig_paired", "fig_readings", "verdicts",
+        "fig_paired", "fig_readings", "table_readings", "verdicts",
     ),
     "study": ("SCALES", "Study"),
 }  # fmt: skip
@@ -53,11 +58,13 @@ __all__ = [
     "fig_drivers",
     "fig_economy",
     "fig_magnitude",
+    "fig_mechanisms",
     "fig_paired",
     "fig_pareto",
     "fig_readings",
     "fig_replay",
     "table1",
+    "table_readings",
     "table_tuning",
     "verdicts",
 ]

@@ -333,3 +333,63 @@ def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     panels[1].set_ylim(0, None)
     panels[1].legend(fontsize=8)
     return keep(study, "background", panels[0], pd.concat(table, ignore_index=True))
+
+
+def _apart(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Subtract what is without a mechanism from what is with it, in the same environments."""
+    keys = ["network", "replicate", "policy", "corrected", "fallbacks"]
+    wide = frame.pivot(index=keys, columns="mechanism", values=column)
+    less = wide.drop(columns="as it is").sub(wide["as it is"], axis=0).reset_index()
+    tidy = less.melt(keys, var_name="mechanism", value_name="change").dropna()
+    table = summary(tidy, [key for key in ("mechanism", *keys) if key != "replicate"], "change")
+    return table.assign(what=column)
+
+
+def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> None:
+    """Draw changes of every scheduler with their intervals, side by side."""
+    for k, (key, line) in enumerate(table.groupby(["policy", "corrected", "fallbacks"])):
+        corrected, fallbacks = int(line["corrected"].iloc[0]), int(line["fallbacks"].iloc[0])
+        line = line.set_index(x).reindex(places)
+        spread = np.abs([line["estimate"] - line["low"], line["high"] - line["estimate"]])
+        color = style_of(str(key[0]))[0]
+        sign = runs.version(corrected, fallbacks)
+        ax.errorbar(np.arange(len(places)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
+                    fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, capsize=2,
+                    mfc="white" if fallbacks else color, label=f"{key[0]} {sign}")  # fmt: skip
+    ax.axhline(0, color="#333333", lw=0.8)
+    ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
+
+
+def fig_mechanisms(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Load Correction for links, and a threshold for Fallback: what they change.
+
+    Parameters
+    ----------
+    study : Study
+        Runs them if they have not been run.
+    axes : sequence of Axes, optional
+        Two panels.
+
+    Returns
+    -------
+    Axes
+        The first: change of the failure rate by correcting links (the paper's future work),
+        by network; the second: by a slack of so many seconds past the deadline that a
+        server still accepts (section 3.3). Means and 95 % intervals over paired
+        environments, in points; the table has the cost and fallbacks per request too.
+    """
+    panels, frame = panels_of(axes, 2, (11, 4), sharey=False), study.extras
+    table = pd.concat([_apart(frame, name) for name in ("failure", "cost", "resubmitted")])
+    shown = table[table["what"] == "failure"]
+    ends = ("estimate", "low", "high")
+    shown = shown.assign(**{name: PERCENT * shown[name] for name in ends})
+    _draw_change(panels[0], shown[shown["mechanism"] == "links"], ["fluid", "packet"], "network")
+    late = shown[shown["mechanism"].str.startswith("slack") & (shown["fallbacks"] > 0)]
+    late = late.assign(slack=late["mechanism"].str.removeprefix("slack ").astype(float))
+    _draw_change(panels[1], late, sorted(late["slack"].unique()), "slack")
+    panels[0].set(title="Load Correction for links", xlabel="network",
+                  ylabel="change of the failure rate, points")  # fmt: skip
+    panels[1].set(title="Fallback only beyond a slack", xlabel="slack, s")
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[-1].legend(handles, labels, fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return keep(study, "mechanisms", panels[0], table)

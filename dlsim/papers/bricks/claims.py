@@ -6,22 +6,23 @@ function belongs to which claim, and `dlsim.study.claims` turns the points into 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from dlsim.papers.bricks.runs import VERSIONS
-from dlsim.study.claims import Claim
+from dlsim.papers.bricks.runs import VERSIONS, Row
+from dlsim.study.claims import Claim, verdict_of
 from dlsim.study.stats import relative_reduction
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
 LARGE = 75
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Evidence:
     """The sweeps that claims are measured on.
 
     Attributes
@@ -63,6 +64,27 @@ def wide(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame
     return frame.pivot(
         index=[by, "replicate"], columns=["policy", "corrected", "fallbacks"], values=column
     )
+
+
+def compared(e: Evidence, column: str) -> pd.DataFrame:
+    """Return the main sweep as `wide` has it, worked out once per evidence.
+
+    Parameters
+    ----------
+    e : Evidence
+        Or anything else with `main` and attributes of its own.
+    column : str
+        What is compared.
+
+    Returns
+    -------
+    DataFrame
+        As from `wide`.
+    """
+    kept: dict[str, pd.DataFrame] = vars(e).setdefault("compared", {})
+    if column not in kept:
+        kept[column] = wide(e.main, column)
+    return kept[column]
 
 
 def points(values: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
@@ -150,12 +172,12 @@ _CORRECTION = [("x/x", "L/x"), ("x/F", "L/F")]
 
 def fallback_points(e: Evidence) -> pd.DataFrame:
     """Claim 1a: failure rate without Fallback minus with one fallback."""
-    return _less(wide(e.main, "failure"), _FALLBACK)
+    return _less(compared(e, "failure"), _FALLBACK)
 
 
-def _reduction(frame: pd.DataFrame, most: int, fewest: int) -> pd.DataFrame:
+def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     """Estimate the share of failures that more fallbacks remove, by policy and Int."""
-    names = _policies(wide(frame, "failure"))
+    names, frame = _policies(compared(e, "failure")), e.main
     rows = frame[(frame["corrected"] == 0) & frame["policy"].isin(names)]
     at = ["policy", "interval"]
     table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at)
@@ -165,49 +187,49 @@ def _reduction(frame: pd.DataFrame, most: int, fewest: int) -> pd.DataFrame:
 
 def fallback_share(e: Evidence) -> pd.DataFrame:
     """Claim 1b: share of the failures that one fallback removes."""
-    return _reduction(e.main, 1, 0)
+    return _reduction(e, 1, 0)
 
 
 def correction_helps(e: Evidence) -> pd.DataFrame:
     """Claims 2a and 2b: failure rate without Load Correction minus with it."""
-    return _less(wide(e.main, "failure"), _CORRECTION)
+    return _less(compared(e, "failure"), _CORRECTION)
 
 
 def small_opt_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 3: failure rate at one Opt minus that at the next smaller of three."""
-    table = wide(e.main, "failure")
+    table = compared(e, "failure")
     steps = {b: a for a, b in pairwise(opts(table))}
     return _versions(table, list(steps), lambda part, name: part[name] - part[steps[name]])
 
 
 def greedy_costs_more(e: Evidence) -> pd.DataFrame:
     """Claim 4: cost of Greedy minus that of Deadline, relative to Greedy's."""
-    table = wide(e.main, "cost")
+    table = compared(e, "cost")
     return _versions(table, opts(table), lambda part, name: 1 - part[name] / part["Greedy"])
 
 
 def cost_falls_with_opt(e: Evidence) -> pd.DataFrame:
     """Claim 5: relative fall of the cost from one Opt to the next larger of three."""
-    table = wide(e.main, "cost")
+    table = compared(e, "cost")
     steps = dict(pairwise(opts(table)))
     return _versions(table, list(steps), lambda part, name: 1 - part[steps[name]] / part[name])
 
 
 def conservative_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 6a: failure rate of Greedy minus that of Deadline with the smallest Opt."""
-    table = wide(e.main, "failure")
+    table = compared(e, "failure")
     return _versions(table, opts(table)[:1], lambda part, name: part["Greedy"] - part[name])
 
 
 def conservative_costs_less(e: Evidence) -> pd.DataFrame:
     """Claim 6b: cost of Greedy minus that of Deadline with the smallest Opt, relative."""
-    table = wide(e.main, "cost")
+    table = compared(e, "cost")
     return _versions(table, opts(table)[:1], lambda part, name: 1 - part[name] / part["Greedy"])
 
 
 def several_points(e: Evidence) -> pd.DataFrame:
     """Claim 7a: failure rate with one fallback minus with the most."""
-    table = wide(e.main, "failure")
+    table = compared(e, "failure")
     most = _most(table)
     less = {n: table[(n, 0, 1)] - table[(n, 0, most)] for n in _policies(table)}
     return points(pd.DataFrame(less), ["interval"])
@@ -215,12 +237,12 @@ def several_points(e: Evidence) -> pd.DataFrame:
 
 def several_share(e: Evidence) -> pd.DataFrame:
     """Claim 7b: share of the failures with one fallback that the most fallbacks remove."""
-    return _reduction(e.main, int(e.main["fallbacks"].max()), 1)
+    return _reduction(e, _most(compared(e, "failure")), 1)
 
 
 def several_cost(e: Evidence) -> pd.DataFrame:
     """Claim 8: cost with the most fallbacks over that with none, minus one."""
-    table = wide(e.main, "cost")
+    table = compared(e, "cost")
     most = _most(table)
     more = {n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in _policies(table)}
     return points(pd.DataFrame(more), ["interval"])
@@ -230,7 +252,7 @@ def trade_off(e: Evidence) -> pd.DataFrame:
     """Claim 9: from the smallest to the largest Opt failures rise and the cost falls."""
     parts = []
     for column in ("failure", "cost"):
-        table = wide(e.main, column)
+        table = compared(e, column)
         few, many = opts(table)[0], opts(table)[-1]
         changes = {}
         for fallbacks in (0, 1, _most(table)):
@@ -300,14 +322,6 @@ def congestion_is_uneven(e: Evidence) -> pd.DataFrame | None:
     return points((table["extraneous"] - table["trace"]).to_frame("links"), [])
 
 
-#: Claims that are judged under every reading: the rows of the heat map.
-BY_READING = (
-    "fallback_points", "fallback_share", "correction_helps", "small_opt_fails_less",
-    "greedy_costs_more", "cost_falls_with_opt", "conservative_fails_less",
-    "conservative_costs_less", "several_points", "several_share", "several_cost", "trade_off",
-)  # fmt: skip
-
-
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
     """Measure a claim.
 
@@ -325,3 +339,52 @@ def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
     """
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None
+
+
+def weakest(claim: Claim, table: pd.DataFrame) -> pd.Series:
+    """Return the point that speaks most against a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        A row of data/claims.toml.
+    table : DataFrame
+        Its points, one or more.
+
+    Returns
+    -------
+    Series
+        A row: one whose interval lies wholly on the other side before all others, then by
+        how far the interval reaches inside the region; points without interval come last.
+    """
+    least, greatest = claim.region
+    inside = np.fmin(table["low"] - least, greatest - table["high"])
+    other = (table["high"] < least) | (table["low"] > greatest)
+    return table.iloc[int(np.lexsort((inside, ~other))[0])]
+
+
+def judged(claim: Claim, e: Evidence) -> Row:
+    """Judge a claim, with the numbers of the point that speaks most against it.
+
+    Parameters
+    ----------
+    claim : Claim
+        A row of data/claims.toml.
+    e : Evidence
+        The sweeps.
+
+    Returns
+    -------
+    dict
+        claim point mean low high runs unit verdict reason; shares are fractions. No point
+        and NaN where the evidence was not run.
+    """
+    table = measured(claim, e)
+    row: Row = {"claim": claim.id, "point": "", "mean": np.nan, "low": np.nan, "high": np.nan}
+    row |= {"runs": 0, "unit": claim.unit}
+    if table is None:
+        return row | {"verdict": "cannot be checked", "reason": "Not run under this reading."}
+    verdict, one = verdict_of(claim, table), weakest(claim, table)
+    row |= {"point": one["point"], "mean": one["estimate"], "low": one["low"]}
+    row |= {"high": one["high"], "runs": int(table["n"].min())}
+    return row | {"verdict": verdict.word, "reason": verdict.reason}

@@ -250,7 +250,7 @@ def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Enviro
     parts = workload.draw(seed, **options)
     clients = len(parts["clients"])
     if path:
-        requests = workload.from_swf(path, clients, seed=seed)
+        requests = workload.from_log(path, clients, seed=seed)
     else:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "synthetic.swf"

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 
 from dlsim.papers.bricks import claims, runs
 from dlsim.papers.bricks.diagrams import keep
-from dlsim.papers.bricks.study import KEY, Study
-from dlsim.study.claims import scorecard
+from dlsim.papers.bricks.study import DEEP, KEY, Study, name_of
+from dlsim.study.claims import SYMBOLS, scorecard
 from dlsim.study.stats import relative_reduction, summary
 from dlsim.study.style import INK, axes_of, policy_lines, style_of, verdict_heat
 
@@ -98,6 +98,31 @@ def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.assign(**{name: PERCENT * table[name] for name in ("estimate", "low", "high")})
 
 
+def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
+    """Estimate a column; of the cost also with requests weighted by their work.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `runs.run_all`.
+    keys : list of str
+        Columns of the grid.
+    column : str
+        ``failure`` or ``cost``.
+
+    Returns
+    -------
+    DataFrame
+        `keys`, estimate, low, high, n; of the cost also weighted_estimate, weighted_low,
+        weighted_high.
+    """
+    table = summary(rows, keys, column)
+    if column != "cost":
+        return table
+    weighted = summary(rows, keys, "work_cost").set_index(keys)[["estimate", "low", "high"]]
+    return table.join(weighted.add_prefix("weighted_"), on=keys)
+
+
 def draw_versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> None:
     """Draw one line per version with its intervals, side by side.
 
@@ -125,7 +150,7 @@ def draw_versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) 
 def _by_version(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
     panels = panels_of(axes, len(study.intervals), (12, 3.8))
     rows = with_version(study.main[study.main["fallbacks"] <= 1])
-    table = summary(rows, ["interval", "policy", "version"], column)
+    table = both_costs(rows, ["interval", "policy", "version"], column)
     shown = in_percent(table, column)
     for ax, interval in zip(panels, study.intervals, strict=True):
         draw_versions(ax, shown[shown["interval"] == interval], study.policies, "policy")
@@ -151,7 +176,7 @@ def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 def _by_fallbacks(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
     panels = panels_of(axes, len(study.intervals), (12, 3.8))
     rows = study.main[study.main["corrected"] == 0]
-    table = summary(rows, ["interval", "policy", "fallbacks"], column)
+    table = both_costs(rows, ["interval", "policy", "fallbacks"], column)
     shown = in_percent(table, column)
     for k, (ax, interval) in enumerate(zip(panels, study.intervals, strict=True)):
         here = shown[shown["interval"] == interval]
@@ -363,9 +388,43 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     lighter = ", ".join(f"{interval:g}" for interval in size.reading_intervals)
     ax.set_title(
         f"claims of paper B; first column: all Int, {size.runs} environments; others: Int "
-        f"{lighter}, {size.other_runs} of {size.other_hours:g} h"
+        f"{lighter}, {size.other_runs} of {size.other_hours:g} h (packets: "
+        f"{size.packet_hours:g} h)"
     )
+    study.results.table(f"{KEY}-readings-intervals", study.judged_readings)
     return keep(study, "readings", ax, table.reset_index())
+
+
+def table_readings(study: Study) -> pd.DataFrame:
+    """Tabulate every claim's numbers under the readings of Load and in the packet network.
+
+    Parameters
+    ----------
+    study : Study
+        Runs the readings if they have not been run.
+
+    Returns
+    -------
+    DataFrame
+        Rows are claims, columns readings (the study's own first); cells hold the verdict's
+        sign and the point that speaks most against the claim, with its 95 % interval.
+    """
+    table = study.judged_readings
+    deep = [name_of(switches) or "default" for switches in DEEP]
+    kept = list(dict.fromkeys([table["reading"].iloc[0], *deep]))
+    table = table[table["reading"].isin(kept)]
+    share = np.where(table["unit"].isin(["points", "%"]), PERCENT, 1.0)
+    ends = [(table[name] * share).map("{:.3g}".format) for name in ("mean", "low", "high")]
+    cells = [
+        f"{SYMBOLS[word]} {e} [{a}, {b}] {unit}" if point else SYMBOLS[word]
+        for word, point, unit, e, a, b in zip(
+            table["verdict"], table["point"], table["unit"], *ends, strict=True
+        )
+    ]
+    wide = table.assign(cell=cells).pivot(index="claim", columns="reading", values="cell")
+    order = list(dict.fromkeys(table["claim"]))
+    found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
+    return found.rename_axis(columns=None).reset_index()
 
 
 def verdicts(study: Study) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning
 from dlsim.errors import InputError
+from dlsim.kernel import TOL
 from dlsim.papers.bricks.switches import OF_SCHEDULER
 
 Row = dict[str, Any]
@@ -42,7 +43,13 @@ TUNERS: dict[str, Callable[[], Callable[..., int]]] = {
 TARGETS = {
     "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors, target 5 %": 0.05,
 }  # fmt: skip
-#: Hours of the environments in which background models are compared (claim 12).
+#: Further mechanisms of `Scheduler`: correcting links (the paper's future work), and the
+#: threshold of section 3.3.
+EXTRAS: dict[str, dict[str, Any]] = {
+    "as it is": {}, "links": {"correct_links": True},
+    **{f"slack {s:g}": {"fallback_slack": s} for s in (60.0, 300.0, 900.0)},
+}  # fmt: skip
+#: Seconds of the environments in which background models are compared (claim 12).
 BACKGROUND_SECONDS = 7200.0
 
 
@@ -197,18 +204,20 @@ def row_of(o: Outcome) -> Row:
     Returns
     -------
     dict
-        failure (rate), cost (Mops/s), tardiness (minutes past the deadline, mean over all
-        requests, 0 for those in time), drain (hours from the horizon to the last result),
-        resubmitted (fallbacks per request), requests.
+        failure (rate), cost (Mops/s), work_cost (the same weighted by work), tardiness
+        (minutes past the deadline, mean over all requests, 0 for those in time), drain (hours
+        from the horizon to the last result), resubmitted (fallbacks per request), requests.
     """
-    late = (o.requests["completion"] - o.environment.requests["deadline"]).clip(lower=0)
+    r, due = o.requests, o.environment.requests["deadline"].to_numpy()
+    late = (r["completion"].to_numpy() - due).clip(min=0) * r["missed"].to_numpy()
     return {
         "failure": o.failure_rate,
         "cost": o.cost,
-        "tardiness": float((late * o.requests["missed"]).mean()) / 60,
+        "work_cost": o.work_weighted_cost,
+        "tardiness": float(late.mean()) / 60 if len(r) else np.nan,
         "drain": o.drain / 3600,
-        "resubmitted": float(o.requests["fallbacks"].mean()),
-        "requests": len(o.requests),
+        "resubmitted": float(r["fallbacks"].mean()),
+        "requests": len(r),
     }
 
 
@@ -323,19 +332,50 @@ def under(
     return compare(interval, schedulers=schedulers, options=options, switches=changed, seed=seed)
 
 
+def extra(
+    network: str, mechanism: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
+    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run schedulers with a further mechanism.
+
+    Parameters
+    ----------
+    network : {"fluid", "packet"}
+        Instead of that of the reading.
+    mechanism : str
+        A key of `EXTRAS`.
+    interval, schedulers, options, switches, seed
+        As for `compare`.
+
+    Returns
+    -------
+    list of dict
+        As `run_all`.
+    """
+    s = split_switches({**switches, "network": network})
+    s = s._replace(scheduler={**s.scheduler, **EXTRAS[mechanism]})
+    env = Environment.random(seed, interval, **{**options, **s.drawn})
+    return run_all(env, schedulers, s, seed)
+
+
 def _spread(values: Any) -> float:
-    """Return how far the coefficients of variation of series lie apart, over their mean."""
+    """Return how far the coefficients of variation of series lie apart, over their mean.
+
+    Where none varies but for rounding, they do not.
+    """
     varied = values.std(axis=1) / values.mean(axis=1)
-    return float(np.ptp(varied) / varied.mean())
+    return float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0
 
 
-def background(model: str, *, seed: Any) -> Row:
+def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
     """Draw other users' load by one of the two models of section 2.1 (claim 12).
 
     Parameters
     ----------
     model : {"trace", "extraneous"}
         Traces; or jobs at servers and data at links.
+    switches : mapping
+        Arguments of `Environment.random` that a reading changes, but for the models.
     seed : SeedSequence
         Root of the randomness.
 
@@ -349,14 +389,15 @@ def background(model: str, *, seed: Any) -> Row:
     jobs = model == "extraneous"
     env = Environment.random(
         seed, horizon=BACKGROUND_SECONDS, server_background="jobs" if jobs else "trace",
-        link_background="data" if jobs else "trace",
+        link_background="data" if jobs else "trace", **switches,
     )  # fmt: skip
     hours = env.traces.shape[-1] * env.step / 3600
     if jobs:
         hours = 1.5 * BACKGROUND_SECONDS / 3600
         servers, links = len(env.background.times), len(env.link_background.times)
     else:
-        servers, links = env.load_traces.size, env.traces.size
+        servers = 0 if env.load_traces is None else env.load_traces.size
+        links = env.traces.size
     whole = int(1.5 * BACKGROUND_SECONDS / env.step)
     return {
         "servers": servers / len(env.servers) / hours,

@@ -22,6 +22,13 @@ HOUR = 3600.0
 INTERVALS = (60.0, 90.0, 120.0)
 OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
 NODES = tuple(runs.SIZES)
+#: Readings under which claims 10 and 11 are judged too: what Load is, and the network that
+#: the paper has.
+DEEP: tuple[dict[str, Any], ...] = (
+    {}, {"load": "util"}, {"load": "queue"}, {"load": "ext"}, {"network": "packet"},
+)  # fmt: skip
+#: Switches that the two background models of claim 12 depend on.
+OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
 #: Opt of the fixed-Opt front.
 FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: What drives failure, beside the number of nodes: the values of every parameter.
@@ -42,25 +49,44 @@ class Scale(NamedTuple):
         Simulated hours of Figures 3 to 6.
     runs : int
         Environments of Figures 3 to 6.
+    front_hours : float
+        Simulated hours of the Pareto front.
     other_hours : float
         The same for other readings, and for what drives failure.
     other_runs : int
-        The same.
+        Environments of those.
     reading_intervals : tuple of float
         Int at which other readings are judged.
+    reading_causes : tuple of str
+        Keys of `runs.CONDITIONS`, for claim 10 under the readings in `DEEP`.
+    reading_nodes : tuple of int
+        Keys of `runs.SIZES`, for claim 11 there.
+    packet_hours : float
+        Simulated hours of the packet network, which is slow.
+    packet_runs : int
+        Environments of claims 10 and 11 in it.
     """
 
     hours: float
     runs: int
+    front_hours: float
     other_hours: float
     other_runs: int
     reading_intervals: tuple[float, ...]
+    reading_causes: tuple[str, ...]
+    reading_nodes: tuple[int, ...]
+    packet_hours: float
+    packet_runs: int
 
 
 #: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
 SCALES = {
-    "quick": Scale(24.0, 5, 6.0, 3, (60.0,)),
-    "paper": Scale(24.0, 25, 24.0, 10, (60.0,)),
+    "quick": Scale(
+        24.0, 5, 12.0, 4.0, 3, (60.0,), ("as it is", "none of the three"), (75,), 2.0, 2
+    ),
+    "paper": Scale(
+        24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(runs.CONDITIONS), (75, 150, 300), 24.0, 4
+    ),
 }
 
 
@@ -115,7 +141,8 @@ class Study:
     domains : int
         Local domains of 5 to 10 nodes each.
     swf : str
-        A job log to replay; "" for a synthetic one.
+        A job log to replay (``.gwf``: Grid Workload Format, else Standard Workload Format);
+        "" for a synthetic one.
 
     Raises
     ------
@@ -167,8 +194,9 @@ class Study:
     def size(self) -> Scale:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
-        other = self.runs or size.other_runs
-        return size._replace(runs=self.runs or size.runs, other_runs=other)
+        if self.runs:
+            size = size._replace(runs=self.runs, other_runs=self.runs)
+        return size._replace(packet_runs=min(size.packet_runs, size.other_runs))
 
     @functools.cached_property
     def results(self) -> Results:
@@ -194,6 +222,11 @@ class Study:
 
     def _options(self, hours: float) -> dict[str, Any]:
         return {"horizon": hours * HOUR, "domains": self.domains}
+
+    def _lighter(self, network: str) -> dict[str, Any]:
+        """Size of the environments of other readings in a network."""
+        packets, size = network == "packet", self.size
+        return self._options(size.packet_hours if packets else size.other_hours)
 
     def _sweep(
         self, function: Any, grid: Any, label: str, count: int = 0, **fixed: Any
@@ -245,7 +278,7 @@ class Study:
             runs.compare, {"interval": self.size.reading_intervals},
             f"reading {name_of(switches) or 'default'}", self.size.other_runs,
             schedulers=self.versions(self.few, (self.most,)),
-            options=self._options(self.size.other_hours), switches=dict(switches),
+            options=self._lighter(str(switches.get("network"))), switches=dict(switches),
         )  # fmt: skip
 
     def _at_first(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
@@ -279,11 +312,46 @@ class Study:
         schedulers = self.versions(self.few, ())
         return self._at_first(runs.vary, grid, "nodes", schedulers=schedulers)
 
+    def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
+        """Draw both models of other users' load.
+
+        Parameters
+        ----------
+        switches : mapping
+            A reading; what concerns neither model is left out.
+
+        Returns
+        -------
+        DataFrame
+            model replicate servers links spread.
+        """
+        own = {k: v for k, v in switches.items() if k in OF_BACKGROUND}
+        count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
+        return self._sweep(runs.background, grid, "background", count, switches=own)
+
     @functools.cached_property
     def background(self) -> pd.DataFrame:
-        """Both models of other users' load: model replicate servers links spread."""
-        grid = {"model": ["trace", "extraneous"]}
-        return self._sweep(runs.background, grid, "background", max(2, self.size.other_runs))
+        """Both models of other users' load under the study's own reading."""
+        return self.background_at(self.switches)
+
+    @functools.cached_property
+    def extras(self) -> pd.DataFrame:
+        """Further mechanisms: network mechanism replicate policy corrected fallbacks ..."""
+        middle, own = self.few[len(self.few) // 2], ("as it is", "links")
+        versions = ((0, 0), (0, 1), (1, 1))
+        fixed = {
+            "interval": float(self.intervals[0]), "switches": self.switches,
+            "schedulers": [Kind(p, c, n) for p in ("Greedy", middle) for c, n in versions],
+        }  # fmt: skip
+        parts = [
+            self._sweep(
+                runs.extra, {"network": [network], "mechanism": list(names)},
+                f"further mechanisms, {network}", self.size.other_runs,
+                options=self._lighter(network), **fixed,
+            )
+            for network, names in (("fluid", runs.EXTRAS), ("packet", own))
+        ]  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
 
     @functools.cached_property
     def front(self) -> pd.DataFrame:
@@ -297,7 +365,7 @@ class Study:
         tuned = [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
         return self._sweep(
             runs.compare, {"interval": (float(self.intervals[0]),)}, "Pareto front",
-            schedulers=[*tuned, *kinds], options=self._options(self.size.hours),
+            schedulers=[*tuned, *kinds], options=self._options(self.size.front_hours),
             switches=self.switches,
         )  # fmt: skip
 
@@ -331,26 +399,71 @@ class Study:
             verdict_of(claim, claims.measured(claim, self.evidence)) for claim in load_claims(KEY)
         ]
 
+    def evidence_at(self, switches: Mapping[str, Any]) -> claims.Evidence:
+        """Run what the claims need under another reading.
+
+        Parameters
+        ----------
+        switches : mapping
+            The reading, instead of the study's own.
+
+        Returns
+        -------
+        Evidence
+            Causes and sizes (claims 10 and 11) under the readings in `DEEP` only, at the
+            first of the scale's `reading_intervals`, with its `reading_causes` and
+            `reading_nodes`.
+        """
+        main, background = self.at_reading(switches), self.background_at(switches)
+        if dict(switches) not in DEEP:
+            return claims.Evidence(main, background=background)
+        size, interval = self.size, self.size.reading_intervals[0]
+        count = size.packet_runs if "network" in switches else size.other_runs
+        known = main[(main["interval"] == interval) & (main["replicate"] < count)]
+        known = known[known["fallbacks"] <= 1].drop(columns="interval")
+        plain, usual = next(iter(runs.CONDITIONS)), (self.domains, (5, 10))
+        others = [name for name in size.reading_causes if name != plain]
+        nodes = [n for n in size.reading_nodes if runs.SIZES[n] != usual]
+        fixed: dict[str, Any] = {
+            "interval": interval, "schedulers": self.versions(self.few, ()),
+            "options": self._lighter(str(switches.get("network"))),
+            "switches": dict(switches),
+        }  # fmt: skip
+        label = f"claims 10 and 11, {name_of(switches) or 'default'}"
+        under = self._sweep(runs.under, {"condition": others}, label, count, **fixed)
+        sizes = [known.assign(value=float(n)) for n in size.reading_nodes if n not in nodes]
+        if nodes:
+            grid = [{"parameter": "nodes", "value": float(n)} for n in nodes]
+            sizes.append(self._sweep(runs.vary, grid, label, count, **fixed))
+        causes = pd.concat([known.assign(condition=plain), under], ignore_index=True)
+        return claims.Evidence(main, causes, pd.concat(sizes, ignore_index=True), background)
+
+    @functools.cached_property
+    def judged_readings(self) -> pd.DataFrame:
+        """Every claim under every reading, in numbers: claim reading point mean low high ...
+
+        The study's own reading first (from its `evidence`), the others one switch away from
+        the default, from `evidence_at`. Each row has the point that speaks most against
+        the claim with its 95 % interval, the verdict and its reason.
+        """
+        listed, own = load_claims(KEY), name_of(self.switches) or "default"
+        rows: list[dict[str, Any]] = []
+        for switches in [self.switches, *alternatives()]:
+            name = name_of(switches) or "default"
+            if name == own and rows:
+                continue
+            e = self.evidence if name == own else self.evidence_at(switches)
+            rows += [{"reading": name, **claims.judged(claim, e)} for claim in listed]
+        table = pd.DataFrame(rows)
+        return table[["claim", *table.columns.drop("claim")]]
+
     @functools.cached_property
     def by_reading(self) -> pd.DataFrame:
-        """Verdicts under the study's own reading and under every other one.
-
-        Rows are the claims about Figures 3 to 6; columns are readings, the study's own
-        first (from its `verdicts`), the others one switch away from the default, as
-        `at_reading` runs them.
-        """
-        rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
-        own = {verdict.claim.id: str(verdict) for verdict in self.verdicts}
-        columns = {name_of(self.switches) or "default": [own[claim.id] for claim in rows]}
-        for switches in alternatives():
-            name = name_of(switches) or "default"
-            if name in columns:
-                continue
-            evidence = claims.Evidence(self.at_reading(switches))
-            columns[name] = [
-                str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
-            ]
-        return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
+        """The verdicts of `judged_readings`: rows are claims, columns readings."""
+        table = self.judged_readings
+        wide = table.pivot(index="claim", columns="reading", values="verdict")
+        rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
+        return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 
 
 def name_of(switches: Mapping[str, Any]) -> str:

@@ -1,0 +1,92 @@
+"""Job logs in the Grid Workload Format of the Grid Workloads Archive."""
+
+import math
+from array import array
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim import files
+
+#: Fields of a line, in order. Some archives' names differ; their order does not.
+GWF_FIELDS = tuple(
+    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
+    "memory_requested status user group executable queue partition site_submitted site_run "
+    "structure structure_details network disk resources platform_requested network_requested "
+    "disk_requested resources_requested organisation project".split()
+)
+#: Those that are numbers and are read; ``user`` is read as a name; the others are not.
+GWF_NUMBERS = ("submit", "run_time", "processors", "processors_requested", "status")
+_AT = {name: GWF_FIELDS.index(name) for name in (*GWF_NUMBERS, "user")}
+
+
+def _number(path: files.StrPath, line: int, name: str, field: bytes) -> float:
+    try:
+        value = float(field)
+        if math.isfinite(value) and b"_" not in field:
+            return value
+    except ValueError:
+        pass
+    text = field[:40].decode("ascii", "backslashreplace")
+    raise files._refusal(path, line, f"must be a finite number, got {text!r}", name)
+
+
+def _oddities(jobs: pd.DataFrame) -> list[str]:
+    late = bool((jobs["submit"].diff() < 0).any())
+    return ["submit times are not in order"] if late else []
+
+
+def read_gwf(
+    path: files.StrPath, limit: int = files.LIMIT
+) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read a job log in the Grid Workload Format.
+
+    Its first sixteen fields are those of the Standard Workload Format, but users are names.
+    Values out of range (-1 for "unknown") are data: whoever uses the log decides about them.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip; lines that start with # (or ;) are comments.
+    limit : int
+        Most bytes, after decompression.
+
+    Returns
+    -------
+    jobs : DataFrame of float
+        One row per job line, in the order of the file: submit, run_time, processors,
+        processors_requested, status (1 where the job was completed), and user, numbered
+        in the order in which they appear, -1 where unknown.
+    header : dict
+        Empty: the format has none.
+    notes : list of str
+        Oddities, in words.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, holds no job or has a broken line; names file,
+        line and field.
+
+    References
+    ----------
+    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7),
+    2008.
+    """
+    values, users, number = array("d"), dict[bytes, float]({b"-1": -1.0}), 0
+    for number, line in files._lines(path, limit):
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not text or text.startswith((b"#", b";")):
+            continue
+        fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
+        if len(fields) != len(GWF_FIELDS):
+            what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
+            raise files._refusal(path, number, what)
+        values.extend(_number(path, number, name, fields[_AT[name]]) for name in GWF_NUMBERS)
+        values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
+    if not values:
+        raise files._refusal(path, max(1, number), "the file ends without a single job line")
+    rows: Any = np.array(values).reshape(-1, len(_AT))
+    jobs = pd.DataFrame(rows, columns=list(_AT))
+    return jobs, {}, _oddities(jobs)
