@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 
+from dlsim.cpugpu.pipeline import equal_chunks_time
 from dlsim.errors import InputError
 from dlsim.explore import overlap
-from dlsim.explore.overlap import DRAWN, PANEL, STREAMS, closed_form
+from dlsim.explore.overlap import DRAWN, PANEL, STREAMS
 from tests.strategies import SCALE
 from tests.twins import cpugpu_pipeline as twin
 
@@ -124,7 +125,7 @@ def test_picture_is_the_twins(count, h, m, d, engines, pinned, first):
 @given(st.integers(1, 10), *[st.integers(1, 10)] * 3, st.integers(1, 5))
 @settings(max_examples=int(60 * SCALE), deadline=None)
 def test_closed_form_is_the_twins(count, h, m, d, k):
-    assert closed_form(count, h, m, d, k) == by_twin(count, h, m, d, k)
+    assert equal_chunks_time(count, h, m, d, k) == by_twin(count, h, m, d, k)
 
 
 # ------------------------------------------------------------------------ labels, readings

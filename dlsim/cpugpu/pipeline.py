@@ -16,7 +16,16 @@ from dlsim.cpugpu.issue import ORDERS, issue_order
 from dlsim.cpugpu.operations import STAGES, SWITCHES, Gpu, Operation, run_operations, work_of
 from dlsim.cpugpu.timeline import Timeline
 
-__all__ = ["ORDERS", "STAGES", "SWITCHES", "Gpu", "Operation", "equal_chunks", "run_chunks"]
+__all__ = [
+    "ORDERS",
+    "STAGES",
+    "SWITCHES",
+    "Gpu",
+    "Operation",
+    "equal_chunks",
+    "equal_chunks_time",
+    "run_chunks",
+]
 
 
 def run_chunks(
@@ -31,11 +40,7 @@ def run_chunks(
 ) -> Timeline:
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
 
-    With C equal chunks, two copy engines, :math:`S = h + m + d`, :math:`X = \max(h, m, d)`:
-
-    .. math:: T_1 = C S, \quad
-              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
-              T_{k \ge 3} = S + (C-1) X
+    How long equal chunks take has a closed form, `equal_chunks_time`.
 
     Parameters
     ----------
@@ -110,3 +115,40 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
         {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
         index=pd.RangeIndex(len(rows), name="chunk"),
     )
+
+
+def equal_chunks_time(count: int, h: float, m: float, d: float, k: int) -> float:
+    r"""Return when the last of equal chunks is out, with two copy engines and Hyper-Q.
+
+    .. math:: T_1 = C S, \quad
+              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
+              T_{k \ge 3} = S + (C-1) X
+
+    with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, which `run_chunks` keeps to.
+
+    Parameters
+    ----------
+    count : int
+        Chunks C.
+    h, m, d : float
+        Times of copy in, kernel, copy out.
+    k : int
+        Streams.
+
+    Returns
+    -------
+    float
+        In the unit of the times.
+
+    Examples
+    --------
+    >>> [equal_chunks_time(5, 3, 1, 2, k) for k in (1, 2, 3)]
+    [30, 18, 18]
+    """
+    whole, most = h + m + d, max(h, m, d)
+    if k == 1:
+        return count * whole
+    if k == 2:
+        pairs, odd = divmod(count - 1, 2)
+        return pairs * max(2 * most, whole) + whole + odd * most
+    return whole + (count - 1) * most

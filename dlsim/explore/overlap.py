@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.cpugpu.timeline import Timeline
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure
@@ -116,43 +116,6 @@ def say(figure: Figure, text: str) -> None:
     figure.suptitle(textwrap.fill(text, math.ceil(len(text) / lines) + 8), fontsize=10.5)
 
 
-def closed_form(count: int, h: float, m: float, d: float, k: int) -> float:
-    r"""Return when the last of equal chunks is out, with two copy engines and Hyper-Q.
-
-    .. math:: T_1 = C S, \quad
-              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
-              T_{k \ge 3} = S + (C-1) X
-
-    with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, as `run_chunks` states it.
-
-    Parameters
-    ----------
-    count : int
-        Chunks C.
-    h, m, d : float
-        Times of copy in, kernel, copy out.
-    k : int
-        Streams.
-
-    Returns
-    -------
-    float
-        In the unit of the times.
-
-    Examples
-    --------
-    >>> [closed_form(5, 3, 1, 2, k) for k in (1, 2, 3)]
-    [30, 18, 18]
-    """
-    whole, most = h + m + d, max(h, m, d)
-    if k == 1:
-        return count * whole
-    if k == 2:
-        pairs, odd = divmod(count - 1, 2)
-        return pairs * max(2 * most, whole) + whole + odd * most
-    return whole + (count - 1) * most
-
-
 def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     stages = [stage for stage in _STAGES if stage in t.chunks]
     lanes = list(dict.fromkeys(t.gpu.engine(stage) for stage in stages))
@@ -230,7 +193,9 @@ def draw_pipeline(
         for k in STREAMS
     }
     holds = pinned and reading.get("queues", "hyper-q") == "hyper-q"
-    formula = [closed_form(chunks, copy_in, kernel, copy_out, k) for k in STREAMS] if holds else []
+    formula = (
+        [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS] if holds else []
+    )
     figure = new_figure(9.0, 4.6)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
     drawn = [runs[engines, k] for k in DRAWN]
