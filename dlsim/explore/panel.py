@@ -68,6 +68,12 @@ class Slider:
             )
         return value if whole else float(value)
 
+    def tidy(self, value: float) -> float:
+        """Round what a slider was moved to: its stops are not exact, nor fit for a call."""
+        if isinstance(self.default, int):
+            return value
+        return float(f"{value:.{4 if self.log else 12}g}")
+
     def widget(self, value: float) -> w.Widget:
         """Build the slider, standing at the value."""
         common = {
@@ -182,21 +188,34 @@ def word(option: Any) -> str:
     return {True: "yes", False: "no"}[option] if isinstance(option, bool) else str(option)
 
 
-def new_figure(width: float = 8.4, height: float = 4.6) -> Figure:
+def new_figure(
+    width: float = 8.4, height: float = 4.6, margins: tuple[float, ...] = (), **gaps: float
+) -> Figure:
     """Make an empty figure outside pyplot's memory, which would keep every one of them.
 
     Parameters
     ----------
     width, height : float
         Size, in inches.
+    margins : tuple of float, optional
+        Left, bottom, right and top margin, in inches; a quarter of the time to draw is
+        saved where they need not be found.
+    **gaps : float
+        ``wspace`` and ``hspace`` between axes, as of `Figure.subplots_adjust`.
 
     Returns
     -------
     Figure
-        Its axes lay themselves out.
+        Its axes lay themselves out unless margins are given.
     """
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
+    if margins:
+        figure.set_layout_engine("none")
+        left, bottom, right, top = margins
+        figure.subplots_adjust(
+            left / width, bottom / height, 1 - right / width, 1 - top / height, **gaps
+        )
     return figure
 
 
@@ -289,12 +308,21 @@ class Panel:
         with matplotlib.rc_context():
             style.use()
             figure = self.update(**values)
-            figure.savefig(store, format="png", dpi=DPI)
+            # savefig would draw twice
+            FigureCanvasAgg(figure).print_png(store, metadata={"Software": None})
         return figure, store.getvalue()
 
     def __call__(self, **given: Any) -> w.Widget:
         """Show the panel, beginning with these values."""
         return _view(self, self.values(**given))
+
+
+#: Widths of the columns: controls, then picture.
+_LEFT = w.Layout(flex="0 0 auto")
+_RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
+_ROW = w.Layout(flex_flow="row wrap")
+#: For eyes the picture bears these words already; for a screen reader it does not.
+_UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 
 
 def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Widget]:
@@ -304,22 +332,39 @@ def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Wid
     }
 
 
-def _message(kind: str, text: str) -> str:
+def _message(kind: str, text: str, style: str = "") -> str:
     """Format a line under a picture; screen readers announce it when it changes."""
-    return f'<div class="dlsim-{kind}" role="status" aria-live="polite">{text}</div>'
+    return (
+        f'<div class="dlsim-{kind}" role="status" aria-live="polite" style="{style}">{text}</div>'
+    )
+
+
+def _reader(
+    panel: Panel, controls: dict[str, w.Widget], switches: dict[str, w.Widget],
+    values: Mapping[str, Any],
+) -> Callable[[], dict[str, Any]]:  # fmt: skip
+    """Return what reads the widgets: a control that was not moved keeps the value given."""
+    shown = {name: one.value for name, one in controls.items()}
+
+    def read() -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for control in panel.controls:
+            now = controls[control.name].value
+            moved = control.tidy(now) if isinstance(control, Slider) else now
+            given[control.name] = values[control.name] if now == shown[control.name] else moved
+        return given | {"reading": {name: one.value for name, one in switches.items()}}
+
+    return read
 
 
 def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     """Build the widgets of a panel: controls at the left, picture and words at the right."""
     controls = {control.name: control.widget(values[control.name]) for control in panel.controls}
     switches = _switch_choices(panel, values["reading"])
-    picture = w.Image(format="png", layout=w.Layout(max_width="100%", object_fit="contain"))
+    picture = w.Image(format="png", layout=w.Layout(max_width="100%", display="none"))
     words, link = w.HTML(), w.HTML()
     counter = itertools.count(1)
-
-    def read() -> dict[str, Any]:
-        given = {name: one.value for name, one in controls.items()}
-        return given | {"reading": {name: one.value for name, one in switches.items()}}
+    read = _reader(panel, controls, switches, values)
 
     def redraw(_: Any = None) -> None:
         given = read()
@@ -328,7 +373,8 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
         except DlsimError as error:
             words.value = _message("error", f"<b>Not drawn:</b> {html.escape(str(error))}")
             return
-        words.value = _message("words", html.escape(figure.get_suptitle()))
+        picture.layout.display = None
+        words.value = _message("words", html.escape(figure.get_suptitle()), _UNSEEN)
         link.value = _message(
             f"link dlsim-drawn-{next(counter)}",
             f"<code style='user-select: all'>{html.escape(panel.link(**given))}</code>",
@@ -337,8 +383,9 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     for one in (*controls.values(), *switches.values()):
         one.observe(redraw, names="value")
     redraw()
-    reading = [w.HTML("<b>How the paper is read</b>"), *switches.values()] if switches else []
-    left = w.VBox([*controls.values(), *reading], layout=w.Layout(flex="0 0 auto"))
-    right = w.VBox([picture, words, link], layout=w.Layout(flex="1 1 30em", min_width="20em"))
-    box = w.HBox([left, right], layout=w.Layout(flex_flow="row wrap"))
-    return w.VBox([w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), box])
+    left = w.VBox([*controls.values()], layout=_LEFT)
+    right = w.VBox([picture, words, link], layout=_RIGHT)
+    rows = [w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), w.HBox([left, right], layout=_ROW)]
+    if switches:
+        rows += [w.HTML("<b>How the paper is read</b>"), w.HBox([*switches.values()], layout=_ROW)]
+    return w.VBox(rows)

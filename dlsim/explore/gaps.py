@@ -1,0 +1,253 @@
+"""One load on nodes with given release times: what every partition makes of the gaps (paper I)."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dlsim.explore.panel import Numbers, Panel, Slider, new_figure
+from dlsim.explore.strips import draw_bars, key, legend_above, mark
+from dlsim.kernel import meets
+from dlsim.realtime import SWITCHES, Cluster, Split, split_load
+from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
+from dlsim.study.style import INK
+
+#: What each partition of `dlsim.realtime.model.PARTITIONS` is, in words.
+NAMES = {
+    "opr": "wait for the last node (OPR)",
+    "equal": "wait, equal shares",
+    "pieces": "equal pieces (User Split)",
+    "dlt": "remodel of [6]",
+    "I": "FIDO-I",
+    "II": "FIDO-II",
+    "exact": "true optimum",
+    "exact-n": "fewest nodes in time",
+    "umr": "wait, in rounds",
+    "umr-iit": "from release, in rounds",
+}
+
+
+class Row(NamedTuple):
+    """One partition and what it made of the load.
+
+    Attributes
+    ----------
+    partition : str
+        One of `PARTITIONS`.
+    split : Split
+        Shares and times.
+    """
+
+    partition: str
+    split: Split
+
+
+def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluster) -> Split:
+    """Return the optimum on the fewest nodes that end in time; on all of them if none do."""
+    for count in range(1, len(release) + 1):
+        split = split_load(sigma, release[:count], cluster, "exact-n")
+        if meets(split.estimate, deadline):
+            break
+    return split
+
+
+def splits_of(
+    release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float, rounds: int
+) -> list[Row]:
+    """Split one load by every partition there is.
+
+    Parameters
+    ----------
+    release : tuple of float
+        When each node becomes free.
+    sigma : float
+        Size of the load.
+    deadline : float
+        Absolute; only ``exact-n`` asks for it.
+    cms, cps : float
+        Time to send and to compute one unit.
+    rounds : int
+        Of the partitions in rounds.
+
+    Returns
+    -------
+    list of Row
+        In the order of `PARTITIONS`.
+
+    Raises
+    ------
+    InputError
+        For times or costs that no cluster has.
+    """
+    times, cluster = sorted(release), Cluster(len(release), cms, cps)
+    rows = []
+    for partition in PARTITIONS:
+        if partition == "exact-n":
+            split = _fewest(sigma, times, deadline, cluster)
+        else:
+            number = rounds if partition in IN_ROUNDS else 1
+            split = split_load(sigma, times, cluster, partition, number)
+        rows.append(Row(partition, split))
+    return rows
+
+
+def table_of(rows: list[Row], deadline: float) -> pd.DataFrame:
+    """Tell when each partition ends, what it was booked for, and what it gains.
+
+    Parameters
+    ----------
+    rows : list of Row
+        As from `splits_of`.
+    deadline : float
+        Absolute.
+
+    Returns
+    -------
+    DataFrame
+        kind, nodes, completion, estimate, gain over waiting for the last node, and
+        in_time, which the admission test judges by the estimate; one row per partition.
+    """
+    splits = {row.partition: row.split for row in rows}
+    frame = pd.DataFrame(
+        {
+            "kind": [one.kind for one in splits.values()],
+            "nodes": [len(one.release) for one in splits.values()],
+            "completion": [one.completion for one in splits.values()],
+            "estimate": [one.estimate for one in splits.values()],
+        },
+        index=pd.Index(splits, name="partition"),
+    )
+    frame["gain"] = splits["opr"].completion - frame["completion"]
+    frame["in_time"] = [meets(end, deadline) for end in frame["estimate"]]
+    return frame
+
+
+def _draw_row(ax: Axes, row: Row, top: float, times: list[float], booked: bool) -> None:
+    """Draw one partition: a thin row per node, from `top` down, a band one row high."""
+    split, n = row.split, len(row.split.release)
+    height = 0.8 / len(times)
+    begin, sent, done = (
+        np.atleast_2d(part) for part in (split.send_start, split.send_end, split.compute_end)
+    )
+    rows = np.broadcast_to(top + (np.arange(n) + 0.5) * height, begin.shape)
+    starts = np.maximum(sent, np.vstack([np.full(n, -np.inf), done[:-1]]))
+    waits = np.minimum(begin[0], max(times))
+    free = np.asarray(split.release)
+    late = waits > free
+    draw_bars(ax, rows[0][late], free[late], waits[late], INK["orange"], "waits", height)
+    if booked and split.kind != "pieces":  # each piece is a task of its own
+        last = done.max(axis=0)
+        until = split.estimate > last * (1 + 1e-9)
+        ends = np.full(n, split.estimate)
+        draw_bars(ax, rows[0][until], last[until], ends[until], "#999999", "booked", height)
+    draw_bars(ax, rows.ravel(), begin.ravel(), sent.ravel(), INK["blue"], "send", height)
+    draw_bars(ax, rows.ravel(), starts.ravel(), done.ravel(), INK["blue"], "compute", height)
+    every = top + (np.arange(len(times)) + 0.5) * height
+    ax.plot(times, every, linestyle="none", marker="|", color="black", ms=5, mew=1.6, zorder=5)
+
+
+def _words(row: "pd.Series[Any]", booked: bool) -> str:
+    sign = "✓" if row["in_time"] else "✗"
+    text = f"{sign} {row['completion']:.5g}"
+    if booked and row["estimate"] > row["completion"] * (1 + 1e-9):
+        text += f" (est. {row['estimate']:.5g})"
+    gain = row["gain"]
+    return f"{text}, {gain:+.3g}" if abs(gain) > 1e-9 * row["completion"] else text
+
+
+def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
+    wait, best = table.loc["opr"], table.loc["exact"]
+    lost = len(release) * max(release) - sum(release)
+    held = [name for name in ("I", "II") if table.loc[name, "kind"] == "equal finish"]
+    if lost == 0:
+        said = "All nodes are free at once: no constraint is asked."
+    elif held:
+        said = f"Constraint {' and '.join(held)} hold{'s' if len(held) == 1 else ''}"
+        said += "." if len(held) == 2 else ", Constraint I does not."
+    else:
+        said = "Neither constraint holds, so FIDO falls back on the remodel."
+    return (
+        f"Nodes wait {lost:.4g} in all for the last of them. Waiting ends at "
+        f"{wait['completion']:.5g}, the remodel at {table.loc['dlt', 'completion']:.5g}, the true "
+        f"optimum at {best['completion']:.5g}, {best['gain']:.3g} earlier. {said}"
+    )
+
+
+def update(
+    release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float,
+    rounds: int, reading: dict[str, str],
+) -> Figure:  # fmt: skip
+    """Draw one load under every partition, one band each.
+
+    Parameters
+    ----------
+    release : tuple of float
+        When each node becomes free.
+    sigma, deadline : float
+        Size of the load, and when it should be done (absolute).
+    cms, cps : float
+        Costs of the cluster.
+    rounds : int
+        Of the partitions in rounds.
+    reading : dict
+        Switch release: whether nodes are booked until the estimate.
+
+    Returns
+    -------
+    Figure
+        Bands of thin rows, one per node, with completion, estimate and gain beside them.
+
+    Raises
+    ------
+    InputError
+        For times or costs that no cluster has.
+    """
+    rows = splits_of(release, sigma, deadline, cms, cps, rounds)
+    table, booked = table_of(rows, deadline), reading.get("release") != "finish"
+    figure = new_figure(8.4, 6.4, (1.95, 0.45, 2.05, 0.8))
+    ax, times = figure.subplots(), sorted(release)
+    end = max(float(table["completion"].max()), float(table["estimate"].max()))
+    right = 1.02 * max(end, deadline if deadline < 1.5 * end else 0.0)
+    for place, row in enumerate(rows):
+        _draw_row(ax, row, place - 0.4, times, booked)
+        ax.plot([row.split.completion] * 2, [place - 0.46, place + 0.46], color="#333333", lw=1.6)
+    ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
+    ax.set_yticks(range(len(rows)), [NAMES[row.partition] for row in rows], fontsize=9)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlim(min(0.0, times[0]), right)
+    ax.grid(False, axis="y")
+    ax.set_xlabel("time", labelpad=1)
+    beside = ax.secondary_yaxis("right")
+    beside.set_yticks(range(len(rows)), [_words(row, booked) for _, row in table.iterrows()])
+    beside.tick_params(length=0, labelsize=8.5)
+    beside.spines["right"].set_visible(False)
+    ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=8.5, va="bottom")
+    keys = [
+        mark("node free", color="black", linestyle="none", marker="|", ms=7, mew=1.6),
+        key("waits", "stands idle", INK["orange"]), key("send", "sending", INK["blue"]),
+        key("compute", "computing", INK["blue"]),
+    ]  # fmt: skip
+    if booked:
+        keys.append(key("booked", "booked", "#999999"))
+    legend_above(ax, [*keys, mark("deadline", color=INK["vermillion"])])
+    figure.suptitle(_sentence(table, release), fontsize=9.5, wrap=True, y=0.985)
+    return figure
+
+
+PANEL = Panel(
+    "idle_times",
+    "One load on nodes that become free one after another: every way to use the gaps",
+    update,
+    (
+        Numbers("release", (0.0, 14.0, 26.0, 36.0), "nodes free at", 0.0, 1000.0, 8),
+        Slider("sigma", 1.0, 200.0, 1.0, 40.0, "size σ"),
+        Slider("deadline", 1.0, 1000.0, 1.0, 90.0, "deadline, absolute"),
+        Slider("cms", 0.1, 10.0, 0.05, 1.0, "sending a unit τ", log=True),
+        Slider("cps", 0.1, 100.0, 0.05, 4.0, "computing a unit χ", log=True),
+        Slider("rounds", 1, 8, 1, 4, "rounds"),
+    ),
+    {"release": SWITCHES["release"]},
+    picture="explore-idle-times.png",
+)

@@ -1,0 +1,323 @@
+"""Two policies on one workload, one admission test after the other (papers M and I)."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dlsim.errors import InputError
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.explore.refusals import Refusal, why_refused
+from dlsim.explore.strips import draw_bars, key, lanes_of, mark, name_rows
+from dlsim.realtime import POLICIES, SWITCHES, Cluster, Reading, Schedule, execution_time, simulate
+from dlsim.realtime import workload as laws
+from dlsim.study.gantt import task_colors
+from dlsim.study.style import INK
+
+#: Most tasks that are drawn, and nodes of the cluster.
+MOST, NODES = 24, 16
+#: Where tasks come from: the laws of two papers, or lists.
+SOURCES = ("paper M", "paper I", "my lists")
+#: Switches of the engine that a picture of the plan can show: those of counting are left
+#: out, and the order within a batch, because the walk goes by the order of the table.
+_HIDDEN = ("batch_order", "scope", "ties", "count_single")
+SWITCHES_SHOWN = {name: options for name, options in SWITCHES.items() if name not in _HIDDEN} | {
+    name: laws.SWITCHES["mcdf"][name] for name in ("batch", "interval")
+}
+
+
+def _lists(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
+    if not len(arrival) == len(sigma) == len(deadline):
+        raise InputError(
+            "arrival, size and deadline must be lists of one length, got "
+            f"{len(arrival)}, {len(sigma)} and {len(deadline)} numbers"
+        )
+    frame = pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
+    return frame.sort_values("arrival", kind="stable", ignore_index=True)
+
+
+def tasks_of(
+    source: str, cluster: Cluster, count: int, load: float, seed: int,
+    lists: tuple[tuple[float, ...], ...], switches: dict[str, Any],
+) -> pd.DataFrame:  # fmt: skip
+    """Draw the tasks, or take those of the lists.
+
+    Parameters
+    ----------
+    source : str
+        One of `SOURCES`.
+    cluster : Cluster
+        Where they will run.
+    count : int
+        How many are drawn, if as many come within the time looked at.
+    load : float
+        Nominal load of the law.
+    seed : int
+        Of the law.
+    lists : tuple
+        arrival, sigma and deadline of the lists.
+    switches : dict
+        Of paper M's law.
+
+    Returns
+    -------
+    DataFrame
+        arrival sigma deadline user_nodes, from 1.
+
+    Raises
+    ------
+    InputError
+        For lists of different lengths.
+    """
+    if source == "my lists":
+        tasks = _lists(*lists)
+    else:
+        mean = 100.0 if source == "paper M" else 200.0
+        span = 4 * count * execution_time(mean, cluster.nodes, cluster) / load
+        tasks = (
+            laws.mcdf(cluster, load, span, seed, **switches)
+            if source == "paper M"
+            else laws.dcratio(cluster, load, span, seed)
+        ).head(count)
+    tasks = laws.user_split(tasks, cluster, seed)
+    return tasks.set_axis(range(1, len(tasks) + 1))
+
+
+def _run(s: Schedule) -> pd.DataFrame:
+    """Return the chunks, with whether their task is still only planned."""
+    chunks = s.chunks
+    now = s.tasks["arrival"].iloc[-1]
+    return chunks.assign(planned=chunks["task"].map(s.tasks["start"]) > now)
+
+
+def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> None:
+    """Draw the plan in force: solid where a task has started, pale where it waits."""
+    chunks = _run(s)
+    inks = np.array([colors[task] for task in chunks["task"]]).reshape(-1, 3)
+    rows = chunks["node"].to_numpy() + 1
+    begin, sent, done = (
+        chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
+    )
+    begins = np.minimum(np.maximum(sent, _before(chunks)), done)
+    lanes = lanes_of(begin, sent)
+    height = 0.72 / (lanes.max(initial=0) + 1)
+    on_link = -0.36 + (lanes + 0.5) * height
+    waits, real = chunks["planned"].to_numpy(), chunks["alpha"].to_numpy() > 0
+    for part, send, compute in (
+        (~waits & real, "send", "compute"),
+        (waits & real, "planned send", "planned"),
+        (~real, "impossible", "impossible"),
+    ):
+        draw_bars(ax, on_link[part], begin[part], sent[part], inks[part], send, height)
+        draw_bars(ax, rows[part], begin[part], sent[part], inks[part], send)
+        draw_bars(ax, rows[part], begins[part], done[part], inks[part], compute)
+    due = (s.tasks["arrival"] + s.tasks["deadline"]).to_dict()
+    of, node = chunks["task"].to_numpy(), chunks["node"].to_numpy()
+    for task in dict.fromkeys(of.tolist()):
+        own = np.flatnonzero(of == task)
+        low, high = node[own].min() + 0.5, node[own].max() + 1.5
+        ax.plot([due[task]] * 2, [low, high], color=colors[task], linewidth=1.8, zorder=3)
+        ax.plot(
+            due[task], low, marker="v", color=colors[task], ms=6, mec="#333333", mew=0.5, zorder=4
+        )
+        widest = own[np.argmax(done[own] - begin[own])]
+        ax.text(
+            (begin[widest] + done[widest]) / 2, rows[widest], str(task), ha="center", va="center",
+            fontsize=9, fontweight="bold", zorder=5, clip_on=True,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75},
+        )  # fmt: skip
+    ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
+    for answer, marker, ink in ((True, "o", INK["green"]), (False, "x", INK["vermillion"])):
+        came = s.tasks.loc[s.tasks["admitted"] == answer, "arrival"]
+        ax.plot(
+            came, np.full(len(came), -0.6), marker, color=ink, ms=6, mew=1.8, zorder=5,
+            clip_on=False,
+        )  # fmt: skip
+
+
+def _before(chunks: pd.DataFrame) -> "np.ndarray[Any, Any]":
+    """Return when each node is done with the chunk of the round before; -inf in the first."""
+    last = chunks.groupby(["task", "node"])["compute_end"].shift()
+    return last.fillna(-np.inf).to_numpy(dtype=float)
+
+
+def told(s: Schedule, why: Refusal | None) -> str:
+    """Say what the last admission test decided, and why.
+
+    Parameters
+    ----------
+    s : Schedule
+        Ends with the task that was tested.
+    why : Refusal or None
+        Why it was refused; None if it was not.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    task, row = s.tasks.index[-1], s.tasks.iloc[-1]
+    due = row["arrival"] + row["deadline"]
+    if why is None:
+        if np.isnan(row["start"]):
+            return f"task {task} is dropped: it was late before its turn came."
+        nodes = f"{int(row['nodes'])} node{'s' if row['nodes'] != 1 else ''}"
+        words = f"starts at {row['start']:.5g} on {nodes} and ends at {row['estimate']:.5g}"
+        if s.policy.admission:
+            return f"task {task} is accepted: it {words}, due {due:.5g}."
+        return f"nobody is asked: task {task} {words}, due {due:.5g}" + (
+            " - too late." if row["missed"] else "."
+        )
+    words = f"task {task}, due {due:.5g}, is refused"
+    if why.alone is False:
+        words += ": even were nobody waiting, it could not end in time"
+    elif why.rival is not None:
+        words += f": it and waiting task {why.rival} cannot both end in time"
+    if why.offer is None:
+        unknown = s.parts is not None
+        return words + ("." if unknown else "; no deadline, however long, would let it in.")
+    best = why.offer
+    return words + (
+        f"; due {row['arrival'] + best.deadline:.5g} it would start at {best.start:.5g} on "
+        f"{best.nodes} and end at {best.completion:.5g}."
+    )
+
+
+def walk(
+    tasks: pd.DataFrame, step: int, cluster: Cluster, policy: str, reading: Reading
+) -> tuple[Schedule, Refusal | None]:
+    """Run a policy up to one admission test.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        As from `tasks_of`.
+    step : int
+        How many tasks have been tested.
+    cluster : Cluster
+        Where they run.
+    policy : str
+        A name of `POLICIES`.
+    reading : Reading
+        How the papers are understood.
+
+    Returns
+    -------
+    schedule : Schedule
+        The plan in force after that test: nobody who comes later is known yet.
+    why : Refusal or None
+        Why the last task was refused; None if it was not.
+    """
+    seen = tasks.head(step)
+    s = simulate(seen, cluster, policy, reading)
+    last = s.tasks.index[-1]
+    return s, None if s.tasks.loc[last, "admitted"] else why_refused(s, seen, last)
+
+
+def _span(schedules: list[Schedule]) -> tuple[float, float]:
+    """Return where the time axis begins and ends: all of the plans, and a near deadline."""
+    ends = [s.tasks["completion"].max() for s in schedules]
+    due = max(float((s.tasks["arrival"] + s.tasks["deadline"]).iloc[-1]) for s in schedules)
+    first, now = (float(schedules[0].tasks["arrival"].iloc[k]) for k in (0, -1))
+    last = max([now, *(float(end) for end in ends if np.isfinite(end))])
+    last = max(last, due if due - first < 1.4 * (last - first) else 0.0, first + 1e-9)
+    return first - 0.01 * (last - first), last + 0.03 * (last - first)
+
+
+def update(
+    left: str, right: str, step: int, source: str, seed: int, load: float, count: int,
+    nodes: int, cms: float, cps: float, setup: float, arrival: tuple[float, ...],
+    sigma: tuple[float, ...], deadline: tuple[float, ...], reading: dict[str, str],
+) -> Figure:  # fmt: skip
+    """Draw the plans of two policies after one admission test.
+
+    Parameters
+    ----------
+    left, right : str
+        The policies, names of `POLICIES`; the first is drawn on top.
+    step : int
+        How many tasks have been tested; beyond the last one, all of them.
+    source : str
+        One of `SOURCES`.
+    seed, load, count : int, float, int
+        Of the law the tasks are drawn from.
+    nodes, cms, cps, setup : int, float, float, float
+        The cluster; ST = SC = setup.
+    arrival, sigma, deadline : tuple of float
+        Tasks, where the source is the lists.
+    reading : dict
+        Switches of the engine and of paper M's law.
+
+    Returns
+    -------
+    Figure
+        Two timing diagrams with deadlines, above each what was decided and why.
+
+    Raises
+    ------
+    InputError
+        For lists of different lengths, or a policy that cannot run on such a cluster.
+    """
+    cluster = Cluster(nodes, cms, cps, setup, setup)
+    engine, law = laws.split_reading(reading, "mcdf")
+    lists = (arrival, sigma, deadline)
+    tasks = tasks_of(source, cluster, count, load, seed, lists, law)
+    if not len(tasks):
+        raise InputError(f"no task came with seed={seed} and load={load:g}: take another seed")
+    runs = [walk(tasks, step, cluster, name, Reading.of(engine)) for name in (left, right)]
+    schedules = [s for s, _ in runs]
+    colors, (begin, end) = task_colors(list(tasks.index)), _span(schedules)
+    now, done = float(schedules[0].tasks["arrival"].iloc[-1]), len(schedules[0].tasks)
+    figure = new_figure(8.4, 6.8, (0.65, 0.72, 0.15, 0.8), hspace=0.22)
+    axes = figure.subplots(2, 1, sharex=True)
+    for ax, (s, why) in zip(axes, runs, strict=True):
+        _draw_plan(ax, s, colors, now)
+        name_rows(ax, ["link", *(f"node {k}" for k in range(1, nodes + 1))], begin, end)
+        ax.set_title(f"{s.name}: {told(s, why)}", loc="left", fontsize=9, wrap=True)
+    axes[1].set_xlabel("time", labelpad=1)
+    keys = [
+        key("send", "sending"), key("compute", "computing"), key("planned", "waits, planned"),
+        mark("deadline", color="#555555", marker="v"),
+        mark("accepted", color=INK["green"], linestyle="none", marker="o"),
+        mark("refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8),
+        mark("now", color=INK["black"], linestyle="--"),
+    ]  # fmt: skip
+    figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=8)
+    figure.suptitle(_summary(schedules, done, len(tasks), now), fontsize=9.5, wrap=True, y=0.985)
+    return figure
+
+
+def _summary(schedules: list[Schedule], done: int, count: int, now: float) -> str:
+    took = [
+        f"{s.name} has {'run' if not s.policy.admission else 'accepted'} "
+        f"{int(s.tasks['admitted'].sum())} ({s.tasks.loc[s.tasks['admitted'], 'sigma'].sum():.4g} "
+        "of data)" for s in schedules
+    ]  # fmt: skip
+    return f"Test {done} of {count}, at time {now:.5g}: {', '.join(took)}."
+
+
+PANEL = Panel(
+    "schedules",
+    "Two policies on one workload: who is let in, and why not",
+    update,
+    (
+        Slider("step", 1, MOST, 1, 12, "admission tests so far"),
+        Choice("left", tuple(POLICIES), "upper policy", "MCDF"),
+        Choice("right", tuple(POLICIES), "lower policy", "FIFOMN"),
+        Choice("source", SOURCES, "tasks from"),
+        Slider("seed", 0, 99, 1, 0, "seed"),
+        Slider("load", 0.1, 3.0, 0.1, 1.0, "load"),
+        Slider("count", 1, MOST, 1, 12, "tasks drawn"),
+        Slider("nodes", 1, NODES, 1, 6, "nodes N"),
+        Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),
+        Slider("cps", 0.1, 1000.0, 0.05, 10.0, "computing a unit Cps", log=True),
+        Slider("setup", 0.0, 20.0, 1.0, 0.0, "set-up ST = SC"),
+        Numbers("arrival", (0.0, 0.0, 0.0), "my arrivals", most=MOST),
+        Numbers("sigma", (6.0, 18.0, 6.0), "my sizes", low=0.001, most=MOST),
+        Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
+    ),
+    SWITCHES_SHOWN,
+    picture="explore-schedules.png",
+)

@@ -1,0 +1,164 @@
+"""Bars drawn together: the pictures of a panel must be there before one waits for them.
+
+The looks are those of `dlsim.study.gantt`, hatched while data is sent and solid while it
+is computed; one collection holds all bars of a look, which draws several times faster
+than as many bars of their own.
+"""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba_array
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import ArrayLike
+
+from dlsim.study.style import INK
+
+#: How bars are filled: opacity, and the keywords of their collection. An outline is drawn
+#: around what is only planned, crosses over what cannot be.
+LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
+    "send": (0.35, {"hatch": "////", "edgecolors": "#333333", "linewidths": 0.5}),
+    "compute": (0.95, {"edgecolors": "#333333", "linewidths": 0.5}),
+    "planned send": (0.12, {"hatch": "////", "edgecolors": "#999999", "linewidths": 0.5}),
+    "planned": (0.28, {"edgecolors": "#555555", "linewidths": 0.7, "linestyles": ":"}),
+    "waits": (0.35, {"hatch": "xx", "edgecolors": INK["orange"], "linewidths": 0.0}),
+    "booked": (0.25, {"hatch": "..", "edgecolors": "#888888", "linewidths": 0.0}),
+    "impossible": (0.25, {"hatch": "xxxx", "edgecolors": INK["vermillion"], "linewidths": 1.0}),
+}
+
+
+def draw_bars(
+    ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
+    height: float = 0.72,
+) -> None:  # fmt: skip
+    """Draw horizontal bars; the limits of the axes stay as they are.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where to draw.
+    rows : array_like of float, shape (m,)
+        Middle of each bar.
+    start, end : array_like of float, shape (m,)
+        Its two ends, in either order.
+    color : color or sequence of colors
+        One for all, or one each.
+    look : str
+        A key of `LOOKS`.
+    height : float
+        Of every bar, in rows.
+    """
+    y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
+    if not len(y):
+        return
+    low, high = y - height / 2, y + height / 2
+    corners = [np.stack(pair, axis=1) for pair in
+               ((left, low), (right, low), (right, high), (left, high))]  # fmt: skip
+    opacity, keywords = LOOKS[look]
+    faces = to_rgba_array(color, opacity)
+    ax.add_collection(
+        PolyCollection(list(np.stack(corners, axis=1)), facecolors=faces, zorder=2, **keywords),
+        autolim=False,
+    )
+
+
+def lanes_of(start: ArrayLike, end: ArrayLike) -> "np.ndarray[Any, Any]":
+    """Give each interval the first lane that is free, in order of start.
+
+    Parameters
+    ----------
+    start, end : array_like of float, shape (m,)
+        The intervals.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Lanes from 0; intervals of one lane do not overlap.
+    """
+    begins, ends = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+    free: list[float] = []
+    lanes = np.zeros(len(begins), dtype=int)
+    for i in np.argsort(begins, kind="stable"):
+        lane = next((j for j, time in enumerate(free) if time <= begins[i]), len(free))
+        free[lane : lane + 1] = [ends[i]]
+        lanes[i] = lane
+    return lanes
+
+
+def key(look: str, label: str, color: str = "#777777") -> Patch:
+    """Make the legend entry of a look.
+
+    Parameters
+    ----------
+    look, label : str
+        A key of `LOOKS`, and what it means.
+    color : color
+        Of the sample.
+
+    Returns
+    -------
+    Patch
+        For `Axes.legend`.
+    """
+    opacity, words = LOOKS[look]
+    return Patch(
+        facecolor=to_rgba_array(color, opacity)[0], edgecolor=words["edgecolors"],
+        hatch=words.get("hatch"), linewidth=words["linewidths"],
+        linestyle=words.get("linestyles", "-"), label=label,
+    )  # fmt: skip
+
+
+def mark(label: str, **look: Any) -> Line2D:
+    """Make the legend entry of a line or a marker.
+
+    Parameters
+    ----------
+    label : str
+        What it means.
+    **look : object
+        Properties of the line.
+
+    Returns
+    -------
+    Line2D
+        For `Axes.legend`.
+    """
+    return Line2D([], [], label=label, **look)
+
+
+def legend_above(ax: Axes, keys: list[Any]) -> None:
+    """Put a legend of one line above the axes, at the right.
+
+    Parameters
+    ----------
+    ax : Axes
+        Below it.
+    keys : list
+        As from `key` and `mark`.
+    """
+    ax.legend(
+        handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=8,
+        handlelength=1.6, columnspacing=1.2, borderpad=0.1,
+    )  # fmt: skip
+
+
+def name_rows(ax: Axes, names: list[str], left: float, right: float) -> None:
+    """Label the rows of a timing diagram, the first on top, and set its limits.
+
+    Parameters
+    ----------
+    ax : Axes
+        A timing diagram.
+    names : list of str
+        One per row, from row 0.
+    left, right : float
+        Ends of the time axis.
+    """
+    ax.set_yticks(range(len(names)), names, fontsize=8 if len(names) < 14 else 6.5)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(left, right)
+    ax.grid(False, axis="y")
+    ax.tick_params(axis="y", length=0)
