@@ -8,6 +8,7 @@ Calling a panel shows it; its line at the bottom is the call that brings it back
 """
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 #: Every panel by name, with the module that makes it.
@@ -21,7 +22,7 @@ PANELS = {
     "pipeline": "overlap",
 }
 
-__all__ = ["PANELS", *PANELS]
+__all__ = ["PANELS", "save_pictures", *PANELS]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,3 +30,45 @@ def __getattr__(name: str) -> Any:
     if name not in PANELS:
         raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
     return importlib.import_module(f"dlsim.explore.{PANELS[name]}").PANEL
+
+
+def picture_of(name: str) -> str:
+    """Return the file in data/figures that shows a panel to readers without a kernel.
+
+    Parameters
+    ----------
+    name : str
+        A key of `PANELS`.
+
+    Returns
+    -------
+    str
+        File name.
+    """
+    return f"explore-{name.replace('_', '-')}.png"
+
+
+def save_pictures(folder: str | Path) -> list[Path]:
+    """Write every panel as it opens, explore-<name>.png; equal pictures give equal bytes.
+
+    Parameters
+    ----------
+    folder : path
+        Where they go; made if need be.
+
+    Returns
+    -------
+    list of Path
+        One file per panel.
+
+    Raises
+    ------
+    InputError
+        For a folder that cannot be written to.
+    """
+    from dlsim.files import write_bytes
+
+    paths = [Path(folder) / picture_of(name) for name in PANELS]
+    for name, path in zip(PANELS, paths, strict=True):
+        write_bytes(path, __getattr__(name).drawn()[1])
+    return paths

@@ -148,17 +148,15 @@ def _draw_row(ax: Axes, row: Row, top: float, times: list[float], booked: bool) 
     ax.plot(times, every, linestyle="none", marker="|", color="black", ms=5, mew=1.6, zorder=5)
 
 
-def _words(row: "pd.Series[Any]", booked: bool) -> str:
-    sign = "✓" if row["in_time"] else "✗"
-    text = f"{sign} {row['completion']:.5g}"
-    if booked and row["estimate"] > row["completion"] * (1 + 1e-9):
-        text += f" (est. {row['estimate']:.5g})"
-    gain = row["gain"]
-    return f"{text}, {gain:+.3g}" if abs(gain) > 1e-9 * row["completion"] else text
+def _words(row: Any, booked: bool) -> str:
+    text = f"{'✓' if row.in_time else '✗'} {row.completion:.5g}"
+    if booked and row.estimate > row.completion * (1 + 1e-9):
+        text += f" (est. {row.estimate:.5g})"
+    return f"{text}, {row.gain:+.3g}" if abs(row.gain) > 1e-9 * row.completion else text
 
 
 def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
-    wait, best = table.loc["opr"], table.loc["exact"]
+    end, gain = table["completion"], table["gain"]["exact"]
     lost = len(release) * max(release) - sum(release)
     held = [name for name in ("I", "II") if table.loc[name, "kind"] == "equal finish"]
     if lost == 0:
@@ -170,8 +168,8 @@ def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
         said = "Neither constraint holds, so FIDO falls back on the remodel."
     return (
         f"Nodes wait {lost:.4g} in all for the last of them. Waiting ends at "
-        f"{wait['completion']:.5g}, the remodel at {table.loc['dlt', 'completion']:.5g}, the true "
-        f"optimum at {best['completion']:.5g}, {best['gain']:.3g} earlier. {said}"
+        f"{end['opr']:.5g}, the remodel at {end['dlt']:.5g}, the true "
+        f"optimum at {end['exact']:.5g}, {gain:.3g} earlier. {said}"
     )
 
 
@@ -219,8 +217,9 @@ def update(
     ax.set_xlim(min(0.0, times[0]), right)
     ax.grid(False, axis="y")
     ax.set_xlabel("time", labelpad=1)
+    words = [_words(row, booked) for row in table.itertuples()]
     beside = ax.secondary_yaxis("right")
-    beside.set_yticks(range(len(rows)), [_words(row, booked) for _, row in table.iterrows()])
+    beside.set_yticks(range(len(rows)), words)
     beside.tick_params(length=0, labelsize=8.5)
     beside.spines["right"].set_visible(False)
     ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=8.5, va="bottom")
@@ -249,5 +248,4 @@ PANEL = Panel(
         Slider("rounds", 1, 8, 1, 4, "rounds"),
     ),
     {"release": SWITCHES["release"]},
-    picture="explore-idle-times.png",
 )

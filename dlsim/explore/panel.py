@@ -208,10 +208,10 @@ def new_figure(
     Figure
         Its axes lay themselves out unless margins are given.
     """
-    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    layout: Any = "none" if margins else "constrained"
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     if margins:
-        figure.set_layout_engine("none")
         left, bottom, right, top = margins
         figure.subplots_adjust(
             left / width, bottom / height, 1 - right / width, 1 - top / height, **gaps
@@ -241,8 +241,6 @@ class Panel:
     switches : mapping
         Reading switches with their options, the default first; those that differ from
         their default are given to `update` as ``reading``.
-    picture : str
-        File in data/figures that shows the panel to viewers without a kernel.
     """
 
     name: str
@@ -250,7 +248,6 @@ class Panel:
     update: Callable[..., Figure]
     controls: tuple[Control, ...]
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    picture: str = ""
 
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters.
@@ -270,7 +267,9 @@ class Panel:
         InputError
             For an unknown name or a value off its scale.
         """
-        reading = dict(given.pop("reading", {}))
+        reading = given.pop("reading", {})
+        if not isinstance(reading, Mapping):
+            raise InputError(f"reading must be a dict of switches, got {reading!r}")
         known = {control.name: control for control in self.controls}
         for name in given:
             if name not in known:

@@ -319,5 +319,4 @@ PANEL = Panel(
         Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
     ),
     SWITCHES_SHOWN,
-    picture="explore-schedules.png",
 )
