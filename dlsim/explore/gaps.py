@@ -162,7 +162,7 @@ def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
     if lost == 0:
         said = "All nodes are free at once: no constraint is asked."
     elif held:
-        said = f"Constraint {' and '.join(held)} hold{'s' if len(held) == 1 else ''}"
+        said = "Constraints I and II hold" if len(held) == 2 else f"Constraint {held[0]} holds"
         said += "." if len(held) == 2 else ", Constraint I does not."
     else:
         said = "Neither constraint holds, so FIDO falls back on the remodel."
