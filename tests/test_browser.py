@@ -1,0 +1,245 @@
+"""The panels and a paper's notebook in JupyterLab, in a real browser.
+
+Deselected by default: ``pytest -m browser`` runs them, with the extra ``browser`` and Debian's
+chromium. With DLSIM_SCREENSHOTS=FOLDER what was seen is kept there.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlparse
+
+import nbformat
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM = os.environ.get("DLSIM_CHROMIUM", "/usr/bin/chromium")
+PAPER = "30-inserted-idle-time"
+EXPLORE = "70-explore"
+#: Longest wait for anything, in milliseconds: kernels are compiled on the way.
+PATIENCE = 600_000
+TOKEN = "t"
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
+    "--disable-component-update", "--disable-dev-shm-usage",
+)  # fmt: skip
+OWN = ("config", "data", "runtime", "workspaces", "settings", "ipython")
+
+
+def copy_notebook(name, folder, **values):
+    """Copy a notebook with other parameters, beside the pictures that it links."""
+    book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    cell = next(cell for cell in book.cells if "parameters" in cell.metadata.get("tags", ()))
+    cell.source += "".join(f"\n{key} = {value!r}" for key, value in values.items())
+    (folder / "notebooks").mkdir(exist_ok=True)
+    nbformat.write(book, folder / "notebooks" / f"{name}.ipynb")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "data" / "figures", folder / "data" / "figures")
+    copy_notebook(EXPLORE, folder, out=str(folder / "explore"))
+    copy_notebook(PAPER, folder, out=str(folder / "paper"), runs=2, jobs=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder):
+    """A JupyterLab that no user's settings leak into; its address."""
+    own = {name: folder / "own" / name for name in OWN}
+    for path in own.values():
+        path.mkdir(parents=True)
+    news = own["settings"] / "@jupyterlab" / "apputils-extension"
+    news.mkdir(parents=True)
+    quiet = {"fetchNews": "false", "checkForUpdates": False}
+    (news / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+    environment = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(own["config"]), "JUPYTER_DATA_DIR": str(own["data"]),
+        "JUPYTER_RUNTIME_DIR": str(own["runtime"]), "IPYTHONDIR": str(own["ipython"]),
+        "JUPYTERLAB_WORKSPACES_DIR": str(own["workspaces"]),
+        "JUPYTERLAB_SETTINGS_DIR": str(own["settings"]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }  # fmt: skip
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", f"--port={port}",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+    ]  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    with open(folder / "lab.log", "wb") as log:
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            wait_for_server(server, f"{address}/api/status?token={TOKEN}", folder / "lab.log")
+            yield address
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def wait_for_server(server, status, log):
+    end = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < end:
+        assert server.poll() is None, log.read_text()
+        with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+            urllib.request.urlopen(status, timeout=5).close()
+            return
+        time.sleep(0.2)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"needs chromium at {CHROMIUM}; DLSIM_CHROMIUM names another place")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+class Notebook:
+    """A notebook in the browser, all its cells run, and what went wrong meanwhile."""
+
+    def __init__(self, browser, lab, name):
+        self.name = name
+        self.page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        self.errors, self.strangers = [], []
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self._met(request.url))
+        self.page.on("websocket", lambda socket: self._met(socket.url))
+        self.page.goto(
+            f"{lab}/lab/workspaces/auto-{name}/tree/notebooks/{name}.ipynb?token={TOKEN}&reset"
+        )
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+        self.page.wait_for_function(
+            "() => { const w = window.jupyterapp?.shell.currentWidget;"
+            " return w?.context?.isReady &&"
+            " w.sessionContext?.session?.kernel?.status === 'idle'; }"
+        )
+        ran = self.page.evaluate(
+            "async () => { await window.jupyterapp.commands.execute('notebook:run-all-cells');"
+            " return window.jupyterapp.shell.currentWidget.content.widgets"
+            ".filter(c => c.model.type === 'code').map(c => c.model.sharedModel.getSource()"
+            ".trim() === '' || c.model.executionCount !== null); }"
+        )
+        assert ran
+        assert all(ran)
+
+    def _console(self, message):
+        if message.type == "error":
+            self.errors.append(f"{message.text} ({message.location})")
+
+    def _met(self, url):
+        parts = urlparse(url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
+            self.strangers.append(url)
+
+    def show(self, source):
+        """Bring the code cell with this source to the top; return its output."""
+        place = self.page.evaluate(
+            "async source => { const book = window.jupyterapp.shell.currentWidget.content;"
+            " const i = book.widgets.findIndex(c => c.model.type === 'code' &&"
+            " c.model.sharedModel.getSource().includes(source));"
+            " book.activeCellIndex = i; await book.scrollToItem(i, 'start'); return i; }",
+            source,
+        )
+        assert place >= 0
+        cell = self.page.locator(f'.jp-Notebook .jp-Cell[data-windowed-list-index="{place}"]')
+        cell.wait_for()
+        return cell.locator(".jp-OutputArea-output").first
+
+    def outputs_of(self, kind):
+        """All outputs of one type, from the model: cells out of sight are not in the page."""
+        return self.page.evaluate(
+            "kind => window.jupyterapp.shell.currentWidget.content.widgets.flatMap(c =>"
+            " c.model.type === 'code' ? c.model.outputs.toJSON().filter("
+            " o => o.output_type === kind || (o.data && kind in o.data)) : [])",
+            kind,
+        )
+
+    def keep(self, word):
+        shots = os.environ.get("DLSIM_SCREENSHOTS")
+        if shots:
+            Path(shots).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=str(Path(shots) / f"{self.name}-{word}.png"))
+
+
+@pytest.fixture(scope="module")
+def explorer(browser, lab):
+    book = Notebook(browser, lab, EXPLORE)
+    yield book
+    book.page.close()
+
+
+def state_of(output):
+    """The picture's address and the call of a panel in its cell."""
+    image = output.locator("img.widget-image, .widget-image").first
+    return image.get_attribute("src"), output.locator(".dlsim-link code").inner_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["timing", "schedules", "idle_times", "wan", "grid", "queue", "pipeline"]
+)
+def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
+    output = explorer.show(f"explore.{name}(")
+    output.locator(".dlsim-link code").wait_for()
+    before, call = state_of(output)
+    assert call.startswith(f"explore.{name}(")
+    explorer.keep(name)
+    handle = output.locator(".widget-slider .noUi-handle").first
+    handle.focus()
+    explorer.page.keyboard.press("ArrowLeft")
+    link = output.locator(".dlsim-link code")
+    sync_api.expect(link).not_to_have_text(call, timeout=PATIENCE)
+    after, moved = state_of(output)
+    assert moved.startswith(f"explore.{name}(")
+    assert after != before
+    assert output.locator(".dlsim-error").count() == 0
+    explorer.page.keyboard.press("Tab")  # the next control is one key away
+    there = output.evaluate(
+        "(box) => box.contains(document.activeElement) &&"
+        " !document.activeElement.classList.contains('noUi-handle-lower-first')"
+    )
+    assert there
+
+
+def test_the_explorer_shows_no_error_and_asks_nobody_else(explorer):
+    assert explorer.outputs_of("error") == []
+    assert explorer.outputs_of("stderr") == []
+    assert explorer.errors == []
+    assert explorer.strangers == []
+
+
+def test_a_paper_notebook_runs_to_its_end(browser, lab):
+    book = Notebook(browser, lab, PAPER)
+    try:
+        assert book.outputs_of("error") == []
+        assert len(book.outputs_of("image/png")) >= 8
+        book.page.locator(".jp-OutputArea-output img").first.wait_for()
+        book.keep("end")
+        assert book.errors == []
+        assert book.strangers == []
+    finally:
+        book.page.close()
