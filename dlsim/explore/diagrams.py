@@ -161,7 +161,7 @@ PANEL = Panel(
     update,
     (
         Slider("used", 1, MOST, 1, 3, "nodes used n"),
-        Slider("nodes", 1, MOST, 1, 10, "nodes of the cluster N"),
+        Slider("nodes", 1, MOST, 1, 10, "cluster's nodes N"),
         Slider("sigma", 1.0, 400.0, 1.0, 100.0, "size σ"),
         Slider("deadline", 10.0, 5000.0, 10.0, 1300.0, "deadline D"),
         Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),

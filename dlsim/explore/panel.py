@@ -25,7 +25,7 @@ from dlsim.study import style
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
 _WIDE = w.Layout(width="27em")
-_LABELS = {"description_width": "11em"}
+_LABELS = {"description_width": "12.5em"}
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Slider:
     def widget(self, value: float) -> w.Widget:
         """Build the slider, standing at the value."""
         common = {
-            "value": value, "description": self.label, "continuous_update": False,
-            "layout": _WIDE, "style": _LABELS,
+            "value": value, "description": self.label, "tooltip": self.label,
+            "continuous_update": False, "layout": _WIDE, "style": _LABELS,
         }  # fmt: skip
         if self.log:
             ends = {"min": math.log10(self.low), "max": math.log10(self.high)}
@@ -123,8 +123,9 @@ class Choice:
         """Build the menu."""
         options = [(word(option), option) for option in self.options]
         return w.Dropdown(
-            options=options, value=value, description=self.label, layout=_WIDE, style=_LABELS
-        )
+            options=options, value=value, description=self.label, tooltip=self.label,
+            layout=_WIDE, style=_LABELS,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,8 @@ class Numbers:
         """Build the text field; it is read when Enter is pressed or the field is left."""
         text = ", ".join(f"{number:.12g}" for number in value)
         return w.Text(
-            value=text, description=self.label, continuous_update=False, layout=_WIDE,
-            style=_LABELS,
+            value=text, description=self.label, tooltip=self.label, continuous_update=False,
+            layout=_WIDE, style=_LABELS,
         )  # fmt: skip
 
 
@@ -320,8 +321,6 @@ class Panel:
 _LEFT = w.Layout(flex="0 0 auto")
 _RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
 _ROW = w.Layout(flex_flow="row wrap")
-#: For eyes the picture bears these words already; for a screen reader it does not.
-_UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 
 
 def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Widget]:
@@ -331,11 +330,9 @@ def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Wid
     }
 
 
-def _message(kind: str, text: str, style: str = "") -> str:
+def _message(kind: str, text: str) -> str:
     """Format a line under a picture; screen readers announce it when it changes."""
-    return (
-        f'<div class="dlsim-{kind}" role="status" aria-live="polite" style="{style}">{text}</div>'
-    )
+    return f'<div class="dlsim-{kind}" role="status" aria-live="polite">{text}</div>'
 
 
 def _reader(
@@ -373,10 +370,10 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
             words.value = _message("error", f"<b>Not drawn:</b> {html.escape(str(error))}")
             return
         picture.layout.display = None
-        words.value = _message("words", html.escape(figure.get_suptitle()), _UNSEEN)
+        words.value = _message("words", html.escape(figure.get_suptitle()))
         link.value = _message(
             f"link dlsim-drawn-{next(counter)}",
-            f"<code style='user-select: all'>{html.escape(panel.link(**given))}</code>",
+            f"This picture: <code style='user-select: all'>{html.escape(panel.link(**given))}</code>",
         )
 
     for one in (*controls.values(), *switches.values()):
