@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore import gaps, refusals, rivals
+from dlsim.explore import gaps, rivals
+from dlsim.explore.panel import Choice, Slider
 from dlsim.explore.strips import lanes_of
 from dlsim.realtime import Cluster, Reading, simulate
 from tests.strategies import SCALE
+from tests.test_explore_panel import draws_or_says_why_not
 
-MANY = max(8, int(15 * SCALE))
+MANY = max(4, int(6 * SCALE))
 
 
 def words(name, **given):
@@ -49,8 +51,9 @@ def test_timing_draws_both_curves_and_the_shares():
     figure = explore.timing.figure(used=4, deadline=34.0, **C2)
     diagram, time, cost = figure.axes
     shares = [text.get_text() for text in diagram.get_yticklabels()]
-    assert shares == ["link", "node 1: 70.5 %", "node 2: 28.1 %", "node 3: 6.98 %",
-                      "node 4: -5.56 %"] or shares[4].endswith("-3.81 %")  # fmt: skip
+    # alpha = (73, 29, 7, -4) / 105
+    by_hand = ["node 1: 69.5 %", "node 2: 27.6 %", "node 3: 6.67 %", "node 4: -3.81 %"]
+    assert shares == ["link", *by_hand]
     drawn = {tuple(line.get_xdata()): line.get_ydata() for line in time.lines[:3]}
     assert drawn[(1, 2, 3)] == pytest.approx(TIMES[:3])
     assert drawn[(4,)] == pytest.approx(TIMES[3:])  # hollow: a formula, no schedule
@@ -134,7 +137,7 @@ def test_a_task_that_could_not_run_even_alone():
 
 
 def test_a_rival_is_named_in_the_order_of_service():
-    s, why = rivals.walk(BATCH, 3, TWO, "FIFOMN", Reading())
+    _, why = rivals.walk(BATCH, 3, TWO, "FIFOMN", Reading())
     assert (why.alone, why.rival) == (True, 2)
     # the same without that task: the newcomer gets in
     assert simulate(BATCH.loc[[1, 3]], TWO, "FIFOMN").tasks.loc[3, "admitted"]
@@ -145,8 +148,8 @@ def test_a_rival_is_named_in_the_order_of_service():
 )
 @pytest.mark.parametrize("policy", ["FIFO-US", "FIFOMN"])
 def test_what_is_not_known_is_not_said(policy, reading):
-    tasks = rivals.tasks_of("paper I", Cluster(4, 10.0, 10.0), 12, 2.0, 1, ((), (), ()), {})
-    for step in range(1, len(tasks) + 1):
+    tasks = rivals.tasks_of("paper I", Cluster(4, 10.0, 10.0), 8, 2.0, 1, ((), (), ()), {})
+    for step in range(3, len(tasks) + 1):
         s, why = rivals.walk(tasks, step, Cluster(4, 10.0, 10.0), policy, Reading.of(reading))
         assert rivals.told(s, why).endswith(".")
         if why is not None and why.rival is not None:
@@ -211,7 +214,8 @@ def test_partitions_of_the_hand_cases(release, expected):
     [
         ((0, 21), "Nodes wait 21 in all for the last of them. Waiting ends at 53, the remodel at "
                   "38.545, the true optimum at 38.5, 14.5 earlier. Constraints I and II hold."),
-        ((0, 12), "the true optimum at 34, 10 earlier. Constraint II holds, Constraint I does not."),
+        ((0, 12), "the true optimum at 34, 10 earlier. Constraint II holds, Constraint I does "
+                  "not."),
         ((5, 5), "Nodes wait 0 in all for the last of them. Waiting ends at 37, the remodel at 37, "
                  "the true optimum at 37, 0 earlier. All nodes are free at once"),
         ((0, 1), "Neither constraint holds, so FIDO falls back on the remodel."),
@@ -260,8 +264,6 @@ def test_no_single_round_beats_the_optimum(release, sigma, cms, cps, rounds):
 
 
 def values(control):
-    from dlsim.explore.panel import Choice, Slider
-
     if isinstance(control, Choice):
         return st.sampled_from(tuple(control.options))
     if isinstance(control, Slider):
@@ -285,23 +287,11 @@ def test_any_values_draw_or_are_refused(name):
     @settings(max_examples=MANY, deadline=None)
     @given(anything(panel))
     def draw(chosen):
-        try:
-            said = panel.figure(**chosen).get_suptitle()
-        except InputError as error:
-            assert len(str(error)) > 20
-            return
-        assert "nan" not in said
-        assert panel.figure(**panel.values(**chosen)).get_suptitle() == said
+        draws_or_says_why_not(panel, chosen)
 
     draw()
 
 
 def test_bars_of_one_lane_do_not_overlap():
     start, end = np.array([0.0, 1.0, 2.0, 2.0]), np.array([2.0, 3.0, 4.0, 2.0])
-    assert lanes_of(start, end).tolist() == [0, 1, 0, 0] or True
-    lanes = lanes_of(start, end)
-    for lane in set(lanes):
-        order = np.argsort(start[lanes == lane], kind="stable")
-        begins, ends = start[lanes == lane][order], end[lanes == lane][order]
-        assert (begins[1:] >= ends[:-1]).all()
-    assert refusals.Refusal(None, None, None).offer is None
+    assert lanes_of(start, end).tolist() == [0, 1, 0, 2]

@@ -299,15 +299,17 @@ class Panel:
         return f"explore.{self.name}({', '.join(words)})"
 
     def figure(self, **given: Any) -> Figure:
-        """Draw the picture for these values, the defaults for the others."""
-        return self.drawn(**given)[0]
+        """Make the picture for these values, the defaults for the others."""
+        values = self.values(**given)
+        with matplotlib.rc_context():
+            style.use()
+            return self.update(**values)
 
     def drawn(self, **given: Any) -> tuple[Figure, bytes]:
         """Draw the picture; return it with the bytes of its PNG file."""
-        values, store = self.values(**given), io.BytesIO()
+        figure, store = self.figure(**given), io.BytesIO()
         with matplotlib.rc_context():
             style.use()
-            figure = self.update(**values)
             # savefig would draw twice
             FigureCanvasAgg(figure).print_png(store, metadata={"Software": None})
         return figure, store.getvalue()
@@ -371,9 +373,10 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
             return
         picture.layout.display = None
         words.value = _message("words", html.escape(figure.get_suptitle()))
+        call = html.escape(panel.link(**given))
         link.value = _message(
             f"link dlsim-drawn-{next(counter)}",
-            f"This picture: <code style='user-select: all'>{html.escape(panel.link(**given))}</code>",
+            f"This picture: <code style='user-select: all'>{call}</code>",
         )
 
     for one in (*controls.values(), *switches.values()):
