@@ -162,7 +162,8 @@ class Notebook:
             "async source => { const book = window.jupyterapp.shell.currentWidget.content;"
             " const i = book.widgets.findIndex(c => c.model.type === 'code' &&"
             " c.model.sharedModel.getSource().includes(source));"
-            " book.activeCellIndex = i; await book.scrollToItem(Math.max(i - 1, 0), 'start'); return i; }",
+            " book.activeCellIndex = i; await book.scrollToItem(Math.max(i - 1, 0), 'start');"
+            " return i; }",
             source,
         )
         assert place >= 0
