@@ -66,7 +66,8 @@ def lab(folder):
     news.mkdir(parents=True)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (news / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
-    environment = os.environ | {
+    inherited = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
+    environment = inherited | {
         "JUPYTER_CONFIG_DIR": str(own["config"]), "JUPYTER_DATA_DIR": str(own["data"]),
         "JUPYTER_RUNTIME_DIR": str(own["runtime"]), "IPYTHONDIR": str(own["ipython"]),
         "JUPYTERLAB_WORKSPACES_DIR": str(own["workspaces"]),
@@ -176,7 +177,7 @@ class Notebook:
         return self.page.evaluate(
             "kind => window.jupyterapp.shell.currentWidget.content.widgets.flatMap(c =>"
             " c.model.type === 'code' ? c.model.outputs.toJSON().filter("
-            " o => o.output_type === kind || (o.data && kind in o.data)) : [])",
+            " o => o.output_type === kind || o.name === kind || (o.data && kind in o.data)) : [])",
             kind,
         )
 
