@@ -18,6 +18,8 @@ from dlsim.study.style import INK
 
 #: Most tasks that are drawn, and nodes of the cluster.
 MOST, NODES = 24, 16
+#: From how many chunks on the link's row is drawn without hatching, which takes time.
+CROWDED = 100
 #: Where tasks come from: the laws of two papers, or lists.
 SOURCES = ("paper M", "paper I", "my lists")
 #: Switches of the engine that a picture of the plan can show: those of counting are left
@@ -92,14 +94,12 @@ def _run(s: Schedule) -> pd.DataFrame:
     return chunks.assign(planned=chunks["task"].map(s.tasks["start"]) > now)
 
 
-def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> None:
-    """Draw the plan in force: solid where a task has started, pale where it waits."""
-    chunks = _run(s)
-    inks = np.array([colors[task] for task in chunks["task"]]).reshape(-1, 3)
-    rows = chunks["node"].to_numpy() + 1
+def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
+    """Draw every chunk on its node and on the link: solid once its task has started."""
     begin, sent, done = (
         chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
     )
+    rows = chunks["node"].to_numpy() + 1
     begins = np.minimum(np.maximum(sent, _before(chunks)), done)
     lanes = lanes_of(begin, sent)
     height = 0.72 / (lanes.max(initial=0) + 1)
@@ -110,22 +110,29 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
         (waits & real, "planned send", "planned"),
         (~real, "impossible", "impossible"),
     ):
-        draw_bars(ax, on_link[part], begin[part], sent[part], inks[part], send, height)
+        link = "many sends" if len(chunks) > CROWDED and send == "send" else send
+        draw_bars(ax, on_link[part], begin[part], sent[part], inks[part], link, height)
         draw_bars(ax, rows[part], begin[part], sent[part], inks[part], send)
         draw_bars(ax, rows[part], begins[part], done[part], inks[part], compute)
-    due = (s.tasks["arrival"] + s.tasks["deadline"]).to_dict()
-    of, node = chunks["task"].to_numpy(), chunks["node"].to_numpy()
-    for task in dict.fromkeys(of.tolist()):
-        own = np.flatnonzero(of == task)
-        low, high = node[own].min() + 0.5, node[own].max() + 1.5
-        ax.plot([due[task]] * 2, [low, high], color=colors[task], linewidth=1.8, zorder=3)
-        ax.plot(
-            due[task], low, marker="v", color=colors[task], ms=6, mec="#333333", mew=0.5, zorder=4
-        )
-        widest = own[np.argmax(done[own] - begin[own])]
+
+
+def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> None:
+    """Draw the plan in force, deadlines over the nodes of their tasks, and who came when."""
+    chunks = _run(s)
+    _draw_chunks(ax, chunks, np.array([colors[t] for t in chunks["task"]]).reshape(-1, 3))
+    due = s.tasks["arrival"] + s.tasks["deadline"]
+    place = chunks.groupby("task")["node"].agg(["min", "max"])
+    ends, inks = due[place.index], [colors[task] for task in place.index]
+    ax.vlines(ends, place["min"] + 0.5, place["max"] + 1.5, colors=inks, linewidth=1.8, zorder=3)
+    ax.scatter(
+        ends, place["min"] + 0.5, 36, inks, marker="v", edgecolors="#333333", linewidths=0.5,
+        zorder=4,
+    )  # fmt: skip
+    widest = (chunks["compute_end"] - chunks["send_start"]).groupby(chunks["task"]).idxmax()
+    for task, own in chunks.loc[widest].set_index("task").iterrows():
         ax.text(
-            (begin[widest] + done[widest]) / 2, rows[widest], str(task), ha="center", va="center",
-            fontsize=9, fontweight="bold", zorder=5, clip_on=True,
+            (own["send_start"] + own["compute_end"]) / 2, own["node"] + 1, str(task), ha="center",
+            va="center", fontsize=9, fontweight="bold", zorder=5, clip_on=True,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75},
         )  # fmt: skip
     ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)

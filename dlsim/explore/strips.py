@@ -21,6 +21,7 @@ from dlsim.study.style import INK
 #: around what is only planned, crosses over what cannot be.
 LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
     "send": (0.35, {"hatch": "////", "edgecolors": "#333333", "linewidths": 0.5}),
+    "many sends": (0.35, {"edgecolors": "#333333", "linewidths": 0.2}),
     "compute": (0.95, {"edgecolors": "#333333", "linewidths": 0.5}),
     "planned send": (0.12, {"hatch": "////", "edgecolors": "#999999", "linewidths": 0.5}),
     "planned": (0.28, {"edgecolors": "#555555", "linewidths": 0.7, "linestyles": ":"}),
