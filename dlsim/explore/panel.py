@@ -6,6 +6,7 @@ parameters, show the picture, say in words what it shows, and print the one call
 brings it back.
 """
 
+import gc
 import html
 import io
 import itertools
@@ -382,6 +383,8 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     for one in (*controls.values(), *switches.values()):
         one.observe(redraw, names="value")
     redraw()
+    gc.collect()
+    gc.freeze()  # or a collection of all that is imported delays a picture by some 0.3 s
     left = w.VBox([*controls.values()], layout=_LEFT)
     right = w.VBox([picture, words, link], layout=_RIGHT)
     rows = [w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), w.HBox([left, right], layout=_ROW)]
