@@ -47,11 +47,12 @@ class Results:
         The folder of results; "" for results/<paper> under the project, or under the
         current folder where dlsim is installed without one.
     paper : str
-        Key of the paper; only used where `folder` is "".
+        Key of the paper.
     """
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
         home = files.project_root() or Path.cwd()
+        self.paper = paper
         self.folder = Path(folder).absolute() if folder else home / "results" / paper
 
     def _path(self, kind: str, name: str, ending: str) -> Path:

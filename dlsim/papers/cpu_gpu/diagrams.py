@@ -20,8 +20,9 @@ from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.papers.cpu_gpu.runs import policy_of
-from dlsim.papers.cpu_gpu.study import KEY, Study
+from dlsim.papers.cpu_gpu.study import Study
 from dlsim.papers.cpu_gpu.systems import moldable_jobs
+from dlsim.study.experiment import keep
 from dlsim.study.gantt import task_colors
 from dlsim.study.style import INK, axes_of
 
@@ -37,31 +38,6 @@ HADOOP = pd.DataFrame(
 #: Colours of the stages of a chunk.
 STAGE_INK = {"h2d": INK["sky"], "map": INK["green"], "d2h": INK["orange"]}
 _EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.6}
-
-
-def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-    """Write a picture and the numbers behind it.
-
-    Parameters
-    ----------
-    study : Study
-        Where results go.
-    name : str
-        Id of the figure, without the paper.
-    ax : Axes
-        The picture.
-    table : DataFrame, optional
-        Its numbers.
-
-    Returns
-    -------
-    Axes
-        The axes given.
-    """
-    if table is not None:
-        study.results.table(f"{KEY}-{name}", table)
-    study.results.figure(f"{KEY}-{name}", ax)
-    return ax
 
 
 def records(table: pd.DataFrame) -> list[Any]:

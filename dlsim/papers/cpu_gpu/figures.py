@@ -13,11 +13,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from dlsim.papers.cpu_gpu import claims
-from dlsim.papers.cpu_gpu.diagrams import keep
 from dlsim.papers.cpu_gpu.runs import VARIANTS
 from dlsim.papers.cpu_gpu.study import KEY, SHORT, Study
 from dlsim.papers.inserted_idle_time.figures import panels_of
-from dlsim.study.claims import scorecard
+from dlsim.study.experiment import keep
+from dlsim.study.experiment import verdicts as verdicts
 from dlsim.study.stats import relative_reduction, summary
 from dlsim.study.style import INK, axes_of, policy_lines, style_of, verdict_heat
 
@@ -422,21 +422,3 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     more = f"others: {study.size.reading_mixes} mixes, " if few else "others: "
     ax.set_title(f"claims of paper C; {more}{study.size.reading_runs} runs")
     return keep(study, "readings", ax, table.reset_index())
-
-
-def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Runs whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim: id, whose, claim, printed, measured, verdict, reason.
-    """
-    card = scorecard(study.verdicts)
-    study.results.verdicts(KEY, card)
-    return card

@@ -13,10 +13,11 @@ from matplotlib.patches import Patch
 from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.papers.cpu_gpu import claims, systems
-from dlsim.papers.cpu_gpu.diagrams import STAGE_INK, bar, keep, records, rows_of
+from dlsim.papers.cpu_gpu.diagrams import STAGE_INK, bar, records, rows_of
 from dlsim.papers.cpu_gpu.study import GPUS, Study
 from dlsim.papers.inserted_idle_time.figures import panels_of
 from dlsim.realtime import Cluster, split_load
+from dlsim.study.experiment import keep
 from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of
 

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from dlsim.cpugpu import backends, live
 from dlsim.cpugpu.crew import CREWS
 from dlsim.cpugpu.kernels import kernel_named
-from dlsim.papers.cpu_gpu.diagrams import bar, keep, records, rows_of
+from dlsim.papers.cpu_gpu.diagrams import bar, records, rows_of
 from dlsim.papers.cpu_gpu.study import Study
+from dlsim.study.experiment import keep
 from dlsim.study.gantt import task_colors
 from dlsim.study.style import axes_of
 

@@ -15,6 +15,7 @@ from dlsim.errors import InputError
 from dlsim.papers.cpu_gpu import claims, runs, systems
 from dlsim.papers.cpu_gpu.runs import ONLINE, VARIANTS, Setting
 from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -132,8 +133,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run before anything runs."""
-        need_option("scale", self.scale, tuple(SCALES))
-        need_whole("runs", self.runs, 0)
+        need_common(self, SCALES)
         Reading.of(self.switches)
         if not self.mixes:
             raise InputError("mixes must be one mix or more, got none")

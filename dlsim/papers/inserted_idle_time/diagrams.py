@@ -10,8 +10,9 @@ from matplotlib.patches import Patch
 
 from dlsim.papers.inserted_idle_time import runs
 from dlsim.papers.inserted_idle_time.runs import named
-from dlsim.papers.inserted_idle_time.study import KEY, Study
+from dlsim.papers.inserted_idle_time.study import Study
 from dlsim.realtime import Cluster, Schedule, execution_time, simulate, split_load
+from dlsim.study.experiment import keep
 from dlsim.study.gantt import plot_gantt, task_colors
 from dlsim.study.style import INK, axes_of
 
@@ -30,31 +31,6 @@ FIRST = pd.DataFrame(
 CROWDED = (0.0, 8.0, 30.0, 34.0)
 _IDLE = "#F6D5C2"
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8}
-
-
-def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-    """Write a picture and the numbers behind it.
-
-    Parameters
-    ----------
-    study : Study
-        Where results go.
-    name : str
-        Id of the figure, without the paper.
-    ax : Axes
-        The picture.
-    table : DataFrame, optional
-        Its numbers.
-
-    Returns
-    -------
-    Axes
-        The axes given.
-    """
-    if table is not None:
-        study.results.table(f"{KEY}-{name}", table)
-    study.results.figure(f"{KEY}-{name}", ax)
-    return ax
 
 
 def mark_waits(ax: Axes, table: pd.DataFrame, names: bool = True, size: float = 5) -> None:

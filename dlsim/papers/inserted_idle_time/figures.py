@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 
 from dlsim.papers.inserted_idle_time import claims
 from dlsim.papers.inserted_idle_time.claims import differences
-from dlsim.papers.inserted_idle_time.diagrams import keep
 from dlsim.papers.inserted_idle_time.runs import ROLES, RULES, USED, named
 from dlsim.papers.inserted_idle_time.study import KEY, Study, printed_table
 from dlsim.papers.mcdf.claims import wide
-from dlsim.study.claims import scorecard
+from dlsim.study.experiment import keep
+from dlsim.study.experiment import verdicts as verdicts
 from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of, policy_lines, verdict_heat
 
@@ -453,21 +453,3 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     title = f"claims of paper I; first column: all loads, others: {lighter}"
     ax.set_title(title if lighter else "claims of paper I")
     return keep(study, "readings", ax, table.reset_index())
-
-
-def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Runs whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim: id, claim, printed, measured, verdict, reason.
-    """
-    card = scorecard(study.verdicts)
-    study.results.verdicts(KEY, card)
-    return card

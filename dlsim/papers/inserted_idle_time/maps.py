@@ -11,10 +11,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from dlsim.papers.inserted_idle_time.claims import ORDERS
-from dlsim.papers.inserted_idle_time.diagrams import keep
 from dlsim.papers.inserted_idle_time.figures import POINTS, compared, panels_of
 from dlsim.papers.inserted_idle_time.runs import PARTITIONS, named
 from dlsim.papers.inserted_idle_time.study import MAPPED, Study
+from dlsim.study.experiment import keep
 from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of
 

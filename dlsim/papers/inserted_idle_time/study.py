@@ -16,6 +16,7 @@ from dlsim.papers.inserted_idle_time.switches import GENERATORS, SWITCHES
 from dlsim.realtime import Cluster, workload
 from dlsim.realtime.model import is_finite
 from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -176,14 +177,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse unknown scales and readings before anything runs."""
-        if self.scale not in SCALES:
-            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        for name in ("seed", "runs", "jobs"):
-            value = getattr(self, name)
-            if not is_finite(value) or value < 0 or value != int(value):
-                raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
-        if self.reading is not None and not isinstance(self.reading, Mapping):
-            raise InputError(f"reading must be a mapping such as a dict, got {self.reading!r}")
+        need_common(self, SCALES)
         if self.counting not in RULES:
             raise InputError(f"counting must be one of {', '.join(RULES)}; got {self.counting!r}")
         workload.split_reading(self.reading or {}, *GENERATORS)

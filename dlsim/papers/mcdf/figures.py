@@ -16,7 +16,7 @@ from dlsim.papers.mcdf import claims, runs
 from dlsim.papers.mcdf.runs import WITH_ADMISSION
 from dlsim.papers.mcdf.study import KEY, Study
 from dlsim.realtime import Cluster, simulate
-from dlsim.study.claims import scorecard
+from dlsim.study.experiment import verdicts as verdicts
 from dlsim.study.gantt import plot_gantt, task_colors
 from dlsim.study.stats import summary
 from dlsim.study.style import axes_of, policy_lines, verdict_heat
@@ -259,21 +259,3 @@ def table_sensitivities(study: Study) -> pd.DataFrame:
     table = claims.effects(study.evidence).groupby("parameter", sort=False).mean()
     study.results.table(f"{KEY}-sensitivities", table.reset_index())
     return table
-
-
-def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Runs whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim: id, claim, printed, measured, verdict, reason.
-    """
-    card = scorecard(study.verdicts)
-    study.results.verdicts(KEY, card)
-    return card

@@ -14,6 +14,7 @@ from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
 from dlsim.papers.mcdf.switches import SWITCHES
 from dlsim.realtime.workload import split_reading
 from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -115,10 +116,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse unknown scales and readings before anything runs."""
-        if self.scale not in SCALES:
-            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        if self.runs < 0:
-            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        need_common(self, SCALES)
         split_reading(self.switches, "mcdf")
         axes = {"loads": self.loads, "ratios": self.ratios}
         axes["setups above 0"] = [setup for setup in self.setups if setup > 0]

@@ -12,11 +12,12 @@ from matplotlib.collections import LineCollection
 
 from dlsim.errors import InputError
 from dlsim.papers.steady_state import platforms, runs
-from dlsim.papers.steady_state.figures import keep, panels
+from dlsim.papers.steady_state.figures import panels
 from dlsim.papers.steady_state.platforms import rounding, tiers_network
 from dlsim.papers.steady_state.study import METHOD, Study
 from dlsim.steady import Allocation, Platform, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
+from dlsim.study.experiment import keep
 from dlsim.study.style import INK, axes_of, style_of
 
 Places = Mapping[Any, Any]

@@ -9,9 +9,10 @@ from matplotlib.ticker import LogFormatter
 
 from dlsim.papers.steady_state import runs
 from dlsim.papers.steady_state.beyond import INFORMED, SERVING
-from dlsim.papers.steady_state.figures import keep, panels
+from dlsim.papers.steady_state.figures import panels
 from dlsim.papers.steady_state.platforms import STRUCTURES
 from dlsim.papers.steady_state.study import KEY, KINDS, LENGTHS, NUMBERS, Study
+from dlsim.study.experiment import keep
 from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of, policy_lines, style_of
 

@@ -17,7 +17,8 @@ from dlsim.papers.steady_state import claims
 from dlsim.papers.steady_state.platforms import PRINTED, of_kind, printed_table
 from dlsim.papers.steady_state.runs import HEURISTICS, TIE
 from dlsim.papers.steady_state.study import KEY, KINDS, Study
-from dlsim.study.claims import scorecard
+from dlsim.study.experiment import keep
+from dlsim.study.experiment import verdicts as verdicts
 from dlsim.study.stats import summary
 from dlsim.study.style import INK, axes_of, policy_lines, style_of, verdict_heat
 
@@ -27,31 +28,6 @@ PRINTED_RATIO = (1.18, 31.5)
 #: Times that section 6.2.4 prints at K = 50, in seconds.
 PRINTED_SECONDS = {"LPRR": (3600.0, 3600.0), "G": (10.0, 30.0), "LPRG": (10.0, 30.0)}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-    """Write a picture and the numbers behind it.
-
-    Parameters
-    ----------
-    study : Study
-        Whose results they are.
-    name : str
-        Id of the figure without the paper.
-    ax : Axes
-        The picture.
-    table : DataFrame, optional
-        Its numbers.
-
-    Returns
-    -------
-    Axes
-        The axes given.
-    """
-    if table is not None:
-        study.results.table(f"{KEY}-{name}", table)
-    study.results.figure(f"{KEY}-{name}", ax)
-    return ax
 
 
 def panels(
@@ -422,21 +398,3 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     sizes = ", ".join(map(str, study.size.reading_clusters))
     ax.set_title(f"first column: all platforms; others: K = {sizes}")
     return keep(study, "readings", ax, table.reset_index())
-
-
-def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Runs whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim: id, claim, printed, measured, verdict, reason.
-    """
-    card = scorecard(study.verdicts)
-    study.results.verdicts(KEY, card)
-    return card

@@ -15,6 +15,7 @@ from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES, steps
 from dlsim.papers.steady_state.switches import SWITCHES
 from dlsim.steady.model import choose
 from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -159,10 +160,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse unknown scales and readings before anything runs."""
-        if self.scale not in SCALES:
-            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        if self.runs < 0:
-            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        need_common(self, SCALES)
         if not 0 <= self.share <= 1:
             raise InputError(f"share must be from 0 (what the scale says) to 1, got {self.share!r}")
         for name, value in self.switches.items():

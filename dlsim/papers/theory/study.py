@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlsim.errors import InputError
 from dlsim.realtime import Cluster
 from dlsim.realtime.partition import (
     fastest_nodes,
     shares,
 )
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 
 KEY = "theory"
@@ -59,10 +59,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn before anything is."""
-        if self.scale not in SCALES:
-            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        if self.runs < 0:
-            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        need_common(self, SCALES)
         fastest_nodes(self.sigma, self.cluster)
 
     @functools.cached_property
