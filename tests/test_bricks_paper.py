@@ -481,7 +481,6 @@ def test_every_figure_leaves_picture_and_numbers(study, monkeypatch):
 
 def test_the_notebook_runs(tmp_path, monkeypatch, study):
     monkeypatch.setenv("DLSIM_JOBS", "1")
-    monkeypatch.setenv("MPLBACKEND", "agg")  # pictures are written, not shown as well
     source = Path(__file__).parents[1] / "notebooks" / f"60-{KEY}.ipynb"
     given = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL.items()}
     out = tmp_path / "results"
