@@ -196,7 +196,25 @@ def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
     write_text(path, frame.to_csv(index=named, lineterminator="\n"))
 
 
-def _refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:
+def refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:
+    """Make the error for one place of a file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    line : int
+        Number of the line, from 1.
+    what : str
+        What is wrong, or the rule that is broken.
+    field : str
+        Name of the field; "" for the whole line.
+
+    Returns
+    -------
+    InputError
+        To be raised.
+    """
     place = f", field {field}" if field else ""
     return InputError(f"{os.fspath(path)}, line {line}{place}: {what}")
 
@@ -210,8 +228,29 @@ def _open(path: StrPath) -> IO[bytes]:
         raise InputError(what) from error
 
 
-def _lines(path: StrPath, limit: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbered lines of a plain or gzip file of at most `limit` bytes."""
+def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, bytes]]:
+    """Read a plain or gzip file line by line.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    limit : int
+        Most bytes, after decompression.
+
+    Yields
+    ------
+    number : int
+        From 1.
+    line : bytes
+        With its line break.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is longer than `limit`, has a line longer than
+        `LONGEST_LINE`, or grows like a gzip bomb; names file and line.
+    """
     number = total = 0
     try:
         with _open(path) as raw:
@@ -223,27 +262,25 @@ def _lines(path: StrPath, limit: int) -> Iterator[tuple[int, bytes]]:
             while line := stream.readline(LONGEST_LINE + 1):
                 number, total = number + 1, total + len(line)
                 if len(line) > LONGEST_LINE:
-                    raise _refusal(path, number, f"longer than {LONGEST_LINE} bytes: not a table")
+                    raise refusal(path, number, f"longer than {LONGEST_LINE} bytes: not a table")
                 if total > limit:
-                    raise _refusal(
-                        path, number, f"more than {limit} bytes: split it or raise limit"
-                    )
+                    raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
                 if total > growth:
                     what = f"grows over {MOST_GROWTH}-fold like a gzip bomb; decompress it first"
-                    raise _refusal(path, number, what)
+                    raise refusal(path, number, what)
                 yield number, line
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be read on ({error}); fetch the file again"
-        raise _refusal(path, number + 1, what) from error
+        raise refusal(path, number + 1, what) from error
 
 
 def _text_lines(path: StrPath, limit: int) -> Iterator[str]:
-    for number, line in _lines(path, limit):
+    for number, line in numbered_lines(path, limit):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             what = f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8"
-            raise _refusal(path, number, what) from error
+            raise refusal(path, number, what) from error
 
 
 def read_toml(path: StrPath, limit: int = LIMIT) -> dict[str, Any]:
@@ -272,7 +309,7 @@ def read_toml(path: StrPath, limit: int = LIMIT) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         found = re.search(r"\(at line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        raise _refusal(path, line, f"not valid TOML: {error}") from error
+        raise refusal(path, line, f"not valid TOML: {error}") from error
 
 
 def _number(text: str) -> float:
@@ -307,7 +344,7 @@ def _field(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
             return value
     except ValueError:
         pass
-    raise _refusal(path, line, f"must be {wanted}, got {text[:40]!r}", name)
+    raise refusal(path, line, f"must be {wanted}, got {text[:40]!r}", name)
 
 
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
@@ -315,11 +352,11 @@ def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[
     missing = [name for name in required if name not in names]
     if missing:
         what = f"no such column; the first line names {', '.join(names)[:200] or 'none'}"
-        raise _refusal(path, 1, what, missing[0])
+        raise refusal(path, 1, what, missing[0])
     for name in names:
         if not name or names.count(name) > 1:
             what = "a column without a name" if not name else "two columns of this name"
-            raise _refusal(path, 1, f"{what}; rename or remove it", name)
+            raise refusal(path, 1, f"{what}; rename or remove it", name)
     return names
 
 
@@ -381,13 +418,13 @@ def read_csv(
             lines.append(reader.line_num)
             if len(row) != len(names):
                 what = f"{len(row)} fields instead of {len(names)} ({', '.join(names)})"
-                raise _refusal(path, lines[-1], what)
+                raise refusal(path, lines[-1], what)
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)
                 value = _field(path, lines[-1], name, text, rule) if rule else text
                 table[name].append(value)
     except csv.Error as error:
-        raise _refusal(path, reader.line_num, f"not a CSV line: {error}") from error
+        raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
     frame = pd.DataFrame({name: _column(table[name], rules.get(name)) for name in names})
     _check_order(path, frame, lines, ascending, unique)
     return frame
@@ -399,10 +436,10 @@ def _check_order(
     for at in np.flatnonzero(np.diff(frame[ascending]) < 0) if ascending in frame else ():
         before, value = frame[ascending].iloc[at : at + 2]
         what = f"{value} comes after {before}; sort the lines by {ascending}"
-        raise _refusal(path, lines[at + 1], what, ascending)
+        raise refusal(path, lines[at + 1], what, ascending)
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
-        raise _refusal(path, lines[at], what, unique)
+        raise refusal(path, lines[at], what, unique)
 
 
 def _swf_comment(header: dict[str, str], text: bytes) -> bool:
@@ -421,7 +458,7 @@ def _swf_comment(header: dict[str, str], text: bytes) -> bool:
 def _swf_job(path: StrPath, number: int, text: bytes) -> list[float]:
     fields = text.split()
     if len(fields) != len(SWF_FIELDS):
-        raise _refusal(path, number, f"{len(fields)} fields instead of {len(SWF_FIELDS)}")
+        raise refusal(path, number, f"{len(fields)} fields instead of {len(SWF_FIELDS)}")
     try:
         row = [float(field) for field in fields]
         if math.isfinite(sum(row)) and b"_" not in text:
@@ -487,7 +524,7 @@ def read_swf(path: StrPath, limit: int = LIMIT) -> tuple[pd.DataFrame, dict[str,
     header: dict[str, str] = {}
     notes: list[str] = []
     values, number = array("d"), 0
-    for number, line in _lines(path, limit):
+    for number, line in numbered_lines(path, limit):
         text = line.removeprefix(b"\xef\xbb\xbf").strip()
         if text.startswith(b";"):
             if not values and not _swf_comment(header, text) and not notes:
@@ -495,7 +532,7 @@ def read_swf(path: StrPath, limit: int = LIMIT) -> tuple[pd.DataFrame, dict[str,
         elif text:
             values.extend(_swf_job(path, number, text))
     if not values:
-        raise _refusal(path, max(1, number), "the file ends without a single job line")
+        raise refusal(path, max(1, number), "the file ends without a single job line")
     rows = np.array(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _swf_lies(header, jobs)

@@ -24,7 +24,7 @@ from dlsim.papers.bricks.study import (
 )
 from dlsim.papers.bricks.switches import SWITCHES
 from dlsim.papers.mcdf.claims import points
-from dlsim.study import sweeps, workers
+from dlsim.study import report, sweeps, workers
 from dlsim.study.claims import judge, load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
@@ -287,6 +287,11 @@ def test_a_log_of_ones_own_is_replayed(tmp_path):
         economy.fingerprint(str(tmp_path / "none.swf"))
 
 
+def test_hours_without_requests_are_counted():
+    requests = pd.DataFrame({"time": [3600.0, 3601.0, 4 * 3600.0 - 1]})
+    assert economy.by_hour(requests).to_dict() == {0: 0, 1: 2, 2: 0, 3: 1}
+
+
 def test_traffic_of_figure_1(study):
     o = direct(0, 60.0, Scheduler(max_fallbacks=1))
     n = diagrams.traffic(o)
@@ -452,7 +457,8 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
-def test_every_figure_leaves_picture_and_numbers(study):
+def test_every_figure_leaves_picture_and_numbers(study, monkeypatch):
+    monkeypatch.setattr(report, "_DPI", 40)
     for name in bricks.__all__:
         if name.startswith(("fig", "table", "verdicts")):
             assert getattr(bricks, name)(study) is not None

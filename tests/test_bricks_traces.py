@@ -265,8 +265,10 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_broken_csv_is_refused(tmp_path, kind):
     rows, head, said = BROKEN[kind]
-    with pytest.raises(InputError, match=said):
-        read_traces(csv(tmp_path, rows, head or "link,time,throughput"))
+    path = csv(tmp_path, rows, head or "link,time,throughput")
+    with pytest.raises(InputError, match=said) as refused:
+        read_traces(path)
+    assert str(path) in str(refused.value)
 
 
 @pytest.mark.parametrize("step", [0.0, -1.0, math.nan, 1e-300])
@@ -304,7 +306,7 @@ BAD_ARRAYS = {
 def test_broken_npz_is_refused(tmp_path, kind):
     path = tmp_path / "t.npz"
     path.write_bytes(npz(**BAD_ARRAYS[kind]))
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"t\.npz"):
         read_traces(path)
 
 

@@ -29,7 +29,7 @@ def _number(path: files.StrPath, line: int, name: str, field: bytes) -> float:
     except ValueError:
         pass
     text = field[:40].decode("ascii", "backslashreplace")
-    raise files._refusal(path, line, f"must be a finite number, got {text!r}", name)
+    raise files.refusal(path, line, f"must be a finite number, got {text!r}", name)
 
 
 def _oddities(jobs: pd.DataFrame) -> list[str]:
@@ -75,18 +75,18 @@ def read_gwf(
     2008.
     """
     values, users, number = array("d"), dict[bytes, float]({b"-1": -1.0}), 0
-    for number, line in files._lines(path, limit):
+    for number, line in files.numbered_lines(path, limit):
         text = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not text or text.startswith((b"#", b";")):
             continue
         fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
         if len(fields) != len(GWF_FIELDS):
             what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
-            raise files._refusal(path, number, what)
+            raise files.refusal(path, number, what)
         values.extend(_number(path, number, name, fields[_AT[name]]) for name in GWF_NUMBERS)
         values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
     if not values:
-        raise files._refusal(path, max(1, number), "the file ends without a single job line")
+        raise files.refusal(path, max(1, number), "the file ends without a single job line")
     rows: Any = np.array(values).reshape(-1, len(_AT))
     jobs = pd.DataFrame(rows, columns=list(_AT))
     return jobs, {}, _oddities(jobs)

@@ -146,6 +146,14 @@ def _named_arrays(path: files.StrPath, raw: bytes) -> dict[str, NDArray[np.gener
         raise InputError(f"{what} ({error}); write it again with write_traces") from error
 
 
+def _made(path: files.StrPath, values: Floats, step: float, names: tuple[str, ...]) -> Traces:
+    """Make traces of what a file holds; a refusal names the file."""
+    try:
+        return Traces(values, step, names)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from None
+
+
 def _read_npz(path: files.StrPath, raw: bytes) -> Traces:
     arrays = _named_arrays(path, raw)
     values, step, names = (arrays[name] for name in ARRAYS)
@@ -157,7 +165,7 @@ def _read_npz(path: files.StrPath, raw: bytes) -> Traces:
     if names.dtype.kind != "U" or names.ndim != 1:
         raise InputError(f"{os.fspath(path)}: names must be one row of texts, got {names.dtype}")
     texts = tuple(str(name) for name in names)
-    return Traces(values.astype(float), float(step.reshape(())), texts)
+    return _made(path, values.astype(float), float(step.reshape(())), texts)
 
 
 def _refuse(path: files.StrPath, link: object, what: str) -> InputError:
@@ -242,10 +250,10 @@ def read_traces(path: files.StrPath, step: float | None = None) -> Traces:
     if step is None:
         step = _common_step(path, stamps)
         values = np.array([row for _, row in stamps.values()])
-        return Traces(values, step, tuple(stamps))
+        return _made(path, values, step, tuple(stamps))
     check_values(np.ones(1), step)
     steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
     if steps * len(stamps) > MOST_VALUES:
         raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
     rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
-    return Traces(np.array(rows), float(step), tuple(stamps))
+    return _made(path, np.array(rows), float(step), tuple(stamps))

@@ -1,5 +1,6 @@
 """Beyond paper B: the Pareto front, automatic Opt, economies, a replayed log, backgrounds."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from dlsim.bricks import Environment
 from dlsim.papers.bricks import economy, runs
 from dlsim.papers.bricks.diagrams import keep
 from dlsim.papers.bricks.figures import PERCENT, panels_of
-from dlsim.papers.bricks.study import FRONT, HOUR, KEY, Study
+from dlsim.papers.bricks.study import FRONT, HOUR, KEY, OF_BACKGROUND, Study
 from dlsim.study.stats import mean_interval, summary
 from dlsim.study.style import INK, style_of
 
@@ -278,7 +279,7 @@ def fig_replay(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     log, drawn = economy.replay_of(study.swf, seed, interval=interval, **options)
     for env, label, ink in ((drawn, "drawn (Poisson)", "black"), (log, "log", "vermillion")):
         count = economy.by_hour(env.requests)
-        panels[0].step(count.index, count, where="post", color=INK[ink], label=label)
+        panels[0].stairs(count, color=INK[ink], label=label, baseline=None, lw=1.7)
     made = ", ".join(log.requests.attrs["synthesised"])
     panels[0].set(xlabel="hour", ylabel="requests per hour", title=f"synthesised: {made}")
     panels[0].legend()
@@ -304,7 +305,7 @@ def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     Parameters
     ----------
     study : Study
-        Its seed.
+        Its seed, and what its reading says of background.
     axes : sequence of Axes, optional
         Two panels.
 
@@ -312,15 +313,19 @@ def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     -------
     Axes
         The first: half an hour of one LAN link; the second: coefficient of variation of
-        every link against its mean throughput, per step of ten seconds.
+        every link against its mean throughput, per step of a trace.
     """
     panels = panels_of(axes, 2, (11, 3.8), sharey=False)
     seed, table = np.random.SeedSequence(study.seed, spawn_key=(0,)), []
+    own = {k: v for k, v in study.switches.items() if k in OF_BACKGROUND}
     for model, label, ink in (("trace", "trace", "blue"), ("data", "extraneous data", "orange")):
-        env = Environment.random(seed, horizon=runs.BACKGROUND_SECONDS, link_background=model)
+        env = Environment.random(
+            seed, horizon=runs.BACKGROUND_SECONDS, **{**own, "link_background": model}
+        )
         rates = env.open_rates[:, : int(1.5 * runs.BACKGROUND_SECONDS / env.step)]
         varied = rates.std(axis=1) / rates.mean(axis=1)
-        panels[0].plot(env.step * np.arange(180) / 60, rates[0, :180], lw=1, color=INK[ink],
+        half = math.ceil(1800 / env.step)
+        panels[0].plot(env.step * np.arange(half) / 60, rates[0, :half], lw=1, color=INK[ink],
                        label=label)  # fmt: skip
         panels[1].plot(rates.mean(axis=1), varied, "o", ms=4, color=INK[ink], label=label)
         table.append(pd.DataFrame({"model": model, "mean": rates.mean(axis=1), "cv": varied}))

@@ -178,8 +178,11 @@ def fallback_points(e: Evidence) -> pd.DataFrame:
 def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     """Estimate the share of failures that more fallbacks remove, by policy and Int."""
     names, frame = _policies(compared(e, "failure")), e.main
-    rows = frame[(frame["corrected"] == 0) & frame["policy"].isin(names)]
     at = ["policy", "interval"]
+    rows = frame.loc[
+        (frame["corrected"] == 0) & frame["policy"].isin(names),
+        [*at, "replicate", "fallbacks", "failure"],
+    ]
     table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at)
     name = [f"{a}, interval {b:g}" for a, b in zip(table["policy"], table["interval"], strict=True)]
     return table.assign(point=name)

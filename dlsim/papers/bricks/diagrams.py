@@ -69,8 +69,11 @@ def environment(study: Study) -> Environment:
     return Environment.random(seed, float(study.intervals[0]), **{**options, **drawn})
 
 
-def _arrow(ax: Axes, a: Place, b: Place, text: str = "", dy: float = 0, gap: float = 26) -> None:
-    look = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": gap, "shrinkB": gap}
+def _arrow(
+    ax: Axes, a: Place, b: Place, text: str = "", dy: float = 0, gap: float = 26,
+    style: str = "-|>",
+) -> None:  # fmt: skip
+    look = {"arrowstyle": style, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
     ax.annotate("", xy=b, xytext=a, arrowprops=look)
     if text:
         middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy)
@@ -121,7 +124,7 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
                               ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
         ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
-        ax.text(-0.6, high - 0.03, name, va="top", fontsize=9, color="0.3")
+        ax.text(0.7, high - 0.03, name, va="top", fontsize=9, color="0.3")
     for name, (module, middle) in PARTS.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
         ax.text(middle[0], middle[1], name, ha="center", va="center", bbox=box, zorder=3)
@@ -131,8 +134,8 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     at = {name: place for name, (_, place) in PARTS.items()}
     _arrow(ax, at["Client"], at["Scheduler"], f"{n['submissions']} submissions of\n"
            f"{n['requests']} requests", 0.1)  # fmt: skip
-    _arrow(ax, at["Client"], at["Network"], "data", 0.14)
-    _arrow(ax, at["Network"], at["Server"], "data", 0.14)
+    _arrow(ax, at["Client"], at["Network"], "data, result", 0.14, style="<|-|>")
+    _arrow(ax, at["Network"], at["Server"], "data, result", 0.14, style="<|-|>")
     _arrow(ax, at["Server"], at["Scheduler"], f"{n['fallbacks']} fallbacks", 0)
     _arrow(ax, at["Network"], at["Resource\nmonitor"], f"{n['links']} links", -0.25)
     _arrow(ax, at["Server"], at["Resource\nmonitor"], f"{n['servers']} servers", -0.25)

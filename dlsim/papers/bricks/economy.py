@@ -300,7 +300,7 @@ def by_hour(requests: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Indexed by the hour, from 0.
+        Indexed by the hour, from 0; hours without requests count too.
     """
-    hour = (requests["time"] // 3600).astype(int)
-    return hour.value_counts().sort_index().rename_axis("hour")
+    count = pd.Series(np.bincount((requests["time"] // 3600).astype(int)))
+    return count.rename_axis("hour")
