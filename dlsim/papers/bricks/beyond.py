@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from dlsim.bricks import Environment
 from dlsim.papers.bricks import economy, runs
-from dlsim.papers.bricks.diagrams import keep
 from dlsim.papers.bricks.figures import PERCENT, panels_of
 from dlsim.papers.bricks.study import FRONT, HOUR, KEY, OF_BACKGROUND, Study
+from dlsim.study.experiment import keep
 from dlsim.study.stats import mean_interval, summary
 from dlsim.study.style import INK, style_of
 

@@ -10,6 +10,7 @@ from dlsim.bricks import Environment, Outcome, simulate
 from dlsim.papers.bricks import runs
 from dlsim.papers.bricks.runs import Kind
 from dlsim.papers.bricks.study import HOUR, KEY, Study, printed_table
+from dlsim.study.experiment import keep
 from dlsim.study.style import INK, axes_of
 
 Place = tuple[float, float]
@@ -23,31 +24,6 @@ PARTS = {
     "Resource DB": ("state", (2.6, 2.3)),
     "Resource\nmonitor": ("monitor", (3.8, 2.3)),
 }
-
-
-def keep(study: Study, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-    """Write a picture and the numbers behind it.
-
-    Parameters
-    ----------
-    study : Study
-        Where results go.
-    name : str
-        Id of the figure, without the paper.
-    ax : Axes
-        The picture.
-    table : DataFrame, optional
-        Its numbers.
-
-    Returns
-    -------
-    Axes
-        The axes given.
-    """
-    if table is not None:
-        study.results.table(f"{KEY}-{name}", table)
-    study.results.figure(f"{KEY}-{name}", ax)
-    return ax
 
 
 def environment(study: Study) -> Environment:

@@ -13,9 +13,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.papers.bricks import claims, runs
-from dlsim.papers.bricks.diagrams import keep
 from dlsim.papers.bricks.study import DEEP, KEY, Study, name_of
-from dlsim.study.claims import SYMBOLS, scorecard
+from dlsim.study.claims import SYMBOLS
+from dlsim.study.experiment import keep
+from dlsim.study.experiment import verdicts as verdicts
 from dlsim.study.stats import relative_reduction, summary
 from dlsim.study.style import INK, axes_of, policy_lines, style_of, verdict_heat
 
@@ -425,21 +426,3 @@ def table_readings(study: Study) -> pd.DataFrame:
     order = list(dict.fromkeys(table["claim"]))
     found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
     return found.rename_axis(columns=None).reset_index()
-
-
-def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Runs whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim: id, claim, printed, measured, verdict, reason.
-    """
-    card = scorecard(study.verdicts)
-    study.results.verdicts(KEY, card)
-    return card

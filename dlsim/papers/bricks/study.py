@@ -14,6 +14,7 @@ from dlsim.papers.bricks import claims, economy, runs
 from dlsim.papers.bricks.runs import Kind
 from dlsim.papers.bricks.switches import SWITCHES
 from dlsim.study.claims import Verdict, load_claims, verdict_of
+from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -165,10 +166,7 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse unknown scales and readings before anything runs."""
-        if self.scale not in SCALES:
-            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
-        if self.runs < 0:
-            raise InputError(f"runs must be at least 0 (0 = what the scale says), got {self.runs}")
+        need_common(self, SCALES)
         if not self.intervals:
             raise InputError("intervals must be one value or more, got none")
         if len(set(self.opts)) < 2:
