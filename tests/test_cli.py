@@ -43,6 +43,13 @@ def test_help_is_there_for_every_command(capsys):
         assert text.lower() in said.lower()
 
 
+def test_the_bare_command_shows_what_there_is(capsys):
+    code, out, err = run(capsys)
+    assert (code, out) == (2, "")
+    assert "dlsim reproduce " in err
+    assert "dlsim lab" in err
+
+
 def test_list_names_figures_policies_and_readings(capsys):
     code, out, _ = run(capsys, "list")
     assert code == 0
@@ -186,8 +193,12 @@ def test_an_unwritable_output_is_refused(capsys, tasks_csv, tmp_path):
 def test_unknown_things_to_reproduce_are_refused(capsys, tmp_path):
     code, _, err = run(capsys, "reproduce", "mdcf", "--out", str(tmp_path / "r"))
     assert code == 2
-    assert "mcdf-fig4" in err
+    assert "did you mean mcdf" in err
+    assert "figures that dlsim list prints" in err
     assert not (tmp_path / "r").exists()
+    code, _, err = run(capsys, "reproduce", "mcdf-fig44", "--out", str(tmp_path / "r"))
+    assert code == 2
+    assert "did you mean mcdf-fig4 or " in err
 
 
 def test_claims_show_printed_measured_verdict(capsys):

@@ -1,6 +1,7 @@
 """The frame of the panels, and every panel through it: links, controls, errors, readings."""
 
 import math
+from dataclasses import replace
 
 import ipywidgets as w
 import pytest
@@ -94,6 +95,33 @@ def test_a_link_brings_back_the_same_values(**given):
     values = TOY.values(**given)
     assert values_of_link(TOY.link(**given), TOY) == values
     assert set(values["reading"].items()) <= set(given["reading"].items())
+
+
+class Law:
+    """A law.
+
+    Parameters
+    ----------
+    link, flag : str
+        Where ``it`` leads,
+        and :math:`\\bar{E}/L`.
+
+    nodes : int
+        No switch of the panel.
+    """
+
+
+def test_docstrings_say_what_switches_mean():
+    panel = replace(TOY, explained=(Law,))
+    assert panel.meanings() == dict.fromkeys(("link", "flag"), "Where it leads, and E/L.")
+    (text,) = [one.value for one in widgets_of(panel(), w.HTML) if "<details" in one.value]
+    assert "<code>link</code>: Where it leads" in text
+    assert not any("<details" in one.value for one in widgets_of(TOY(), w.HTML))
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_every_switch_of_a_panel_is_explained(panel):
+    assert set(panel.meanings()) == set(panel.switches)
 
 
 def test_a_link_leaves_defaults_out():

@@ -100,6 +100,15 @@ def test_tables_escape_and_mark(run):
     assert "bricks-2" not in set(differ["id"])
 
 
+def test_the_verdicts_of_a_notebook_are_marked(run):
+    frame = scorecard.read(run).query("paper == 'bricks'")
+    html = scorecard.verdicts(frame, "whose").to_html()
+    for word in (f"{SYMBOLS['differs']} differs", "Because.", "theorem", "&lt;b&gt; &amp; co"):
+        assert word in html
+    assert html.count("<tr>") == 3
+    assert "whose" not in scorecard.verdicts(frame).data
+
+
 def test_the_notebook_reads_the_run_it_belongs_to(run):
     (result,) = run_all(["90-scorecard"], out=run)
     assert (result.status, result.error) == ("ok", "")

@@ -228,7 +228,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="command")
+    verbs = top.add_subparsers(dest="verb", metavar="command")
 
     def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
         one = verbs.add_parser(name, help=text, description=text)
@@ -374,6 +374,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     whole = parser()
     args, extra = whole.parse_known_args(argv)
     args.extra = extra
+    if args.verb is None and not extra:
+        whole.print_help(sys.stderr)
+        return 2
     if args.extra and args.verb != "lab":
         whole.error(f"unrecognized arguments: {' '.join(args.extra)}")
     try:

@@ -160,7 +160,8 @@ def main(args: argparse.Namespace) -> int:
     counts = ", ".join(f"{len(names)} {word}" for word, names in done.items() if names)
     print(f"notebooks in {folder}: {counts or 'all there, none changed'}")
     for name in done["kept"]:
-        print(f"  {name} was changed there and stays; move it away to get the suite's own")
+        print(f"  {name} was changed, or run and saved, there and stays; "
+              "move it away to get the suite's own")  # fmt: skip
     sys.stdout.flush()
     words = command(args, folder)
     if os.name == "posix":

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from dlsim.cli.readings import by_notebook
@@ -23,8 +24,13 @@ def _notebooks(names: Sequence[str]) -> list[str]:
     for name in names:
         fits = [n for n in there if name in (n, n[3:]) or n == home.get(name)]
         if not fits:
-            known = [*(n[3:] for n in there), *(k for k, v in home.items() if v in there)]
-            raise InputError(f"nothing to reproduce is called {name!r}; known: {', '.join(known)}")
+            known = [n[3:] for n in there]
+            near = get_close_matches(name, [*known, *there, *home], n=3)
+            guess = f" did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(
+                f"nothing to reproduce is called {name!r};{guess} known: {', '.join(known)}, "
+                "and the figures that dlsim list prints"
+            )
         chosen += fits
     return list(dict.fromkeys(chosen)) if names else there
 

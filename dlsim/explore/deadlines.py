@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.bricks import Environment, Outcome, simulate
+from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate, workload
 from dlsim.errors import InputError
 from dlsim.explore.overlap import say
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure
@@ -293,4 +293,5 @@ PANEL = Panel(
         Slider("seed", 0, 99, 1, 0, "seed"),
     ),
     switches=SWITCHES,
+    explained=(Reading, Scheduler, workload.draw),
 )

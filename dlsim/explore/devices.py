@@ -268,4 +268,5 @@ PANEL = Panel(
         Slider("gpus", 0, 4, 1, 1, "GPUs"),
     ),
     switches=SWITCHES,
+    explained=(Reading,),
 )  # fmt: skip

@@ -170,4 +170,5 @@ PANEL = Panel(
         Slider("sc", 0.0, 100.0, 1.0, 20.0, "set-up to compute SC"),
     ),
     {"an_nodes": SWITCHES["an_nodes"]},
+    (Reading,),
 )

@@ -23,7 +23,16 @@ from dlsim.papers.cpu_gpu.diagrams import records
 from dlsim.papers.steady_state.diagrams import flows
 from dlsim.papers.steady_state.runs import TIE, split_switches
 from dlsim.papers.steady_state.switches import SWITCHES
-from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
+from dlsim.steady import (
+    Allocation,
+    Platform,
+    Reading,
+    bound,
+    from_graph,
+    solve,
+    to_graph,
+    topology,
+)
 from dlsim.study.style import INK, style_of
 
 #: Heuristics that may be drawn, and the optimum itself.
@@ -294,7 +303,7 @@ PANEL = Panel(
     update=draw_wan,
     controls=(
         Choice("network", tuple(NETWORKS), "network"),
-        Slider("clusters", 3, _MOST, 1, 8, "clusters (drawn networks)"),
+        Slider("clusters", 3, _MOST, 1, 8, "clusters, if drawn"),
         Slider("seed", 0, 99, 1, 1, "seed"),
         Numbers("speeds", (10.0, 2.0), "speeds (chain)", 0.0, 1e6, _MOST),
         Slider("bandwidth", 0.1, 10.0, 0.1, 1.0, "links faster, times", log=True),
@@ -302,4 +311,5 @@ PANEL = Panel(
         Choice("method", METHODS, "method"),
     ),
     switches=SWITCHES,
+    explained=(Reading, topology.random),
 )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dlsim.explore.panel import Numbers, Panel, Slider, new_figure
 from dlsim.explore.strips import draw_bars, key, legend_above, mark
 from dlsim.kernel import meets
-from dlsim.realtime import SWITCHES, Cluster, Split, split_load
+from dlsim.realtime import SWITCHES, Cluster, Reading, Split, split_load
 from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
 from dlsim.study.style import INK
 
@@ -248,4 +248,5 @@ PANEL = Panel(
         Slider("rounds", 1, 8, 1, 4, "rounds"),
     ),
     {"release": SWITCHES["release"]},
+    (Reading,),
 )

@@ -245,4 +245,5 @@ PANEL = Panel(
         Choice("issue", ("depth", "breadth", "scheduled"), "issue (in-order queues)"),
     ),
     switches=READINGS,
+    explained=(Gpu,),
 )

@@ -8,9 +8,11 @@ brings it back.
 
 import gc
 import html
+import inspect
 import io
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +27,10 @@ from dlsim.study import style
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
-_WIDE = w.Layout(width="27em")
-_LABELS = {"description_width": "12.5em"}
+_WIDE = w.Layout(width="28em")
+_LABELS = {"description_width": "13.5em"}
+#: An entry of the section Parameters of a docstring: names, then lines that are indented.
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,11 @@ def word(option: Any) -> str:
     return {True: "yes", False: "no"}[option] if isinstance(option, bool) else str(option)
 
 
+def plain(text: str) -> str:
+    """Rid a text of a docstring of its line breaks and its markup."""
+    return re.sub(r"\\bar\{(\w+)\}", r"\1", re.sub(r":math:|`", "", " ".join(text.split())))
+
+
 def new_figure(
     width: float = 8.4, height: float = 4.6, margins: tuple[float, ...] = (), **gaps: float
 ) -> Figure:
@@ -243,6 +252,8 @@ class Panel:
     switches : mapping
         Reading switches with their options, the default first; those that differ from
         their default are given to `update` as ``reading``.
+    explained : tuple
+        Classes and functions whose docstrings say what the switches mean.
     """
 
     name: str
@@ -250,6 +261,7 @@ class Panel:
     update: Callable[..., Figure]
     controls: tuple[Control, ...]
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    explained: tuple[Any, ...] = ()
 
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters.
@@ -288,6 +300,15 @@ class Panel:
         changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
         values = {name: known[name].check(given.get(name, known[name].default)) for name in known}
         return values | {"reading": changed}
+
+    def meanings(self) -> dict[str, str]:
+        """Return what each switch decides, as the docstrings of `explained` put it."""
+        found: dict[str, str] = {}
+        for source in self.explained:
+            for names, text in _ENTRY.findall(f"{inspect.getdoc(source) or ''}\n"):
+                for name in names.split(", "):
+                    found.setdefault(name, plain(text))
+        return {name: found[name] for name in self.switches if name in found}
 
     def link(self, **given: Any) -> str:
         """Write the call that shows the panel with these values, the defaults left out."""
@@ -331,6 +352,17 @@ def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Wid
         name: Choice(name, options, name).widget(reading.get(name, options[0]))
         for name, options in panel.switches.items()
     }
+
+
+def _glossary(meanings: Mapping[str, str]) -> str:
+    """Format what the switches mean, to be unfolded by mouse or by Enter."""
+    items = "".join(
+        f"<li><code>{name}</code>: {html.escape(text)}</li>" for name, text in meanings.items()
+    )
+    return (
+        "<details class='dlsim-meanings' style='line-height: 1.4; max-width: 75em'>"
+        f"<summary>What these switches mean</summary><ul>{items}</ul></details>"
+    )
 
 
 def _message(kind: str, text: str) -> str:
@@ -390,4 +422,6 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     rows = [w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), w.HBox([left, right], layout=_ROW)]
     if switches:
         rows += [w.HTML("<b>How the paper is read</b>"), w.HBox([*switches.values()], layout=_ROW)]
+    if meanings := panel.meanings():
+        rows.append(w.HTML(_glossary(meanings)))
     return w.VBox(rows)

@@ -326,4 +326,5 @@ PANEL = Panel(
         Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
     ),
     SWITCHES_SHOWN,
+    (Reading, laws.mcdf),
 )

@@ -163,7 +163,28 @@ def _ink(shown: Any) -> str:
 def _styled(frame: pd.DataFrame) -> Styler:
     left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
     style = frame.style.hide().format(escape="html").set_table_styles(left)
+    if "id" in frame:
+        style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.map(_ink, subset=["verdict"]) if "verdict" in frame else style
+
+
+def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
+    """Show the claims of one paper's notebook: verdicts in colour and symbol, with the reason.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As from `dlsim.study.claims.scorecard`.
+    *more : str
+        Columns to show after the id.
+
+    Returns
+    -------
+    Styler
+        For a notebook.
+    """
+    shown = frame[["id", *more, "claim", "printed", "measured", "verdict", "reason"]]
+    return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
 
 
 def table(frame: pd.DataFrame) -> Styler:

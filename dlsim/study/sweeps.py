@@ -96,7 +96,10 @@ def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
         Where this process runs other sources of dlsim than the one that asks.
     """
     if source_digest() != job.digest:
-        raise StudyError("dlsim differs between the processes: restart them, or install one")
+        raise StudyError(
+            "dlsim differs between the processes, as after its files were changed: restart this "
+            "kernel or process, and the workers of a cluster"
+        )
     stop = time.perf_counter() + seconds
     texts: list[str] = []
     for cell in batch:
@@ -288,8 +291,9 @@ def _progress(run: _Run) -> Iterator[None]:
         from tqdm.auto import tqdm
 
         with tqdm(
-            total=total, initial=len(run.tables), desc=run.label, disable=None, delay=0.5
-        ) as bar:
+            total=total, initial=len(run.tables), desc=run.label, disable=None, delay=0.5,
+            leave=False,
+        ) as bar:  # fmt: skip
             run.tell = bar.update
             yield
 

@@ -239,7 +239,8 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     full = int((table == "holds").all().sum())
     lighter = ", ".join(f"{load:g}" for load in study.size.reading_loads)
     title = f"{full} of {table.shape[1]} readings support every claim shown"
-    ax.set_title(f"{title}; first column: all loads, others: {lighter}" if lighter else title)
+    title += f"; first column: all loads, others: {lighter}" if lighter else ""
+    ax.set_title(title, pad=12)
     return _keep(study, "readings", ax, table.reset_index())
 
 
