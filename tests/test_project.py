@@ -269,6 +269,8 @@ class TestNotebook:
             assert re.search(r"#\s*\S", lines[node.end_lineno - 1][node.end_col_offset :]), lines[
                 node.end_lineno - 1
             ]
+            # papermill reads no line with two of them, and then does not know the parameter
+            assert lines[node.lineno - 1].count("=") == 1, lines[node.lineno - 1]
             seen[node.target.id] = (ast.unparse(node.annotation), ast.literal_eval(node.value))
         assert {name: seen.get(name) for name in PARAMETERS} == PARAMETERS
 

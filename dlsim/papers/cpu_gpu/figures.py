@@ -420,5 +420,5 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     ax = verdict_heat(shown, ax)
     few = study.size.reading_mixes < len(study.mixes)
     more = f"others: {study.size.reading_mixes} mixes, " if few else "others: "
-    ax.set_title(f"claims of paper C; {more}{study.size.reading_runs} runs")
+    ax.set_title(f"claims of paper C; {more}{study.size.reading_runs} runs", pad=12)
     return keep(study, "readings", ax, table.reset_index())

@@ -451,5 +451,5 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     ax = verdict_heat(shown, ax)
     lighter = ", ".join(f"{load:g}" for load in study.size.reading_loads)
     title = f"claims of paper I; first column: all loads, others: {lighter}"
-    ax.set_title(title if lighter else "claims of paper I")
+    ax.set_title(title if lighter else "claims of paper I", pad=12)
     return keep(study, "readings", ax, table.reset_index())

@@ -168,7 +168,7 @@ def fig_gain(study: Study, load: float = 1.0, axes: Any = None) -> Axes:
             ax.set_xlabel(r"cost of sending $\tau$" if k == len(rows) else "")
     figure = axes[0, 0].get_figure(root=True)
     words = f"points of the reject ratio gained at load {load:g}; [ ]: the 95 % interval contains 0"
-    figure.suptitle(words, fontsize=10, y=0.92 + 0.01 * len(rows) / 4)
+    figure.suptitle(words, fontsize=10)
     return keep(study, "gain", axes[0, 0], table)
 
 

@@ -396,5 +396,5 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
     table = study.by_reading
     ax = verdict_heat(table, ax)
     sizes = ", ".join(map(str, study.size.reading_clusters))
-    ax.set_title(f"first column: all platforms; others: K = {sizes}")
+    ax.set_title(f"first column: all platforms; others: K = {sizes}", pad=12)
     return keep(study, "readings", ax, table.reset_index())
