@@ -43,7 +43,8 @@ def _mark(ax: Axes, study: Study) -> None:
     if least:
         ax.axvline(least, color=INK["green"], linestyle="--", label=rf"$n^{{min}} = {least}$")
     ax.set(xlabel="number of nodes n", xlim=(0.5, study.nodes + 0.5))
-    ax.legend(loc="best")
+    # opaque: the key of the grey patch would vanish on the patch
+    ax.legend(loc="best", frameon=True, facecolor="white", edgecolor="none", framealpha=0.9)
 
 
 def fig_time(study: Study, ax: Axes | None = None) -> Axes:
