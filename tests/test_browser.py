@@ -227,6 +227,23 @@ def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
     assert there
 
 
+def test_a_menu_and_the_meanings_open_by_keyboard(explorer):
+    output = explorer.show("explore.timing(")
+    link = output.locator(".dlsim-link code")
+    link.wait_for()
+    call = link.inner_text()
+    output.locator("select").last.focus()  # JupyterLab takes the arrow keys of a closed menu
+    for key in ("Space", "ArrowDown", "Enter"):
+        explorer.page.keyboard.press(key)
+        explorer.page.wait_for_timeout(500)
+    sync_api.expect(link).not_to_have_text(call, timeout=PATIENCE)
+    assert "reading={'an_nodes': 'best'}" in link.inner_text()
+    output.locator(".dlsim-meanings summary").focus()
+    explorer.page.keyboard.press("Enter")
+    sync_api.expect(output.locator(".dlsim-meanings li").first).to_be_visible()
+    explorer.keep("meanings")
+
+
 def test_the_explorer_shows_no_error_and_asks_nobody_else(explorer):
     assert explorer.outputs_of("error") == []
     assert explorer.outputs_of("stderr") == []
