@@ -21,7 +21,7 @@ from dlsim.study.style import VERDICT_INK, axes_of
 #: The folder of `dlsim reproduce`, where none is given.
 LATEST = Path("results") / "latest"
 REFERENCE = "reference, at the papers' scale"
-_MARGIN = {"text-align": "left", "vertical-align": "top", "white-space": "normal"}
+_MARGIN = {"text-align": "left", "vertical-align": "top"}
 
 
 def _folder(out: StrPath) -> Path:
