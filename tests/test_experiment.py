@@ -26,5 +26,5 @@ def test_studies_refuse_values_that_none_can_run_with(paper, name, value):
 @pytest.mark.parametrize("paper", [name for name in PAPERS if name != "theory"])
 def test_studies_refuse_a_reading_that_is_no_mapping(paper):
     study = importlib.import_module(f"dlsim.papers.{paper}.study").Study
-    with pytest.raises(InputError, match="reading must be a mapping .*'link=shared'"):
+    with pytest.raises(InputError, match=r"reading must be a mapping .*'link=shared'"):
         study(reading="link=shared")

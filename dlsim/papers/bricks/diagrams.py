@@ -153,7 +153,7 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
     ax.plot([], [], "s", color="0.2", label="core, domain router")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
     ax.set(xlim=(-1.75, 1.75), ylim=(-1.7, 1.6), aspect="equal")
-    ax.set_title("WAN (black) and LAN (red) throughput, Mbit/s, mean of both directions")
+    ax.set_title("WAN (black) and LAN (orange) throughput, Mbit/s, mean of both directions")
     ax.axis("off")
     return keep(study, "fig2", ax, pd.DataFrame(rows))
 
