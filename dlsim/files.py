@@ -319,6 +319,10 @@ def _number(text: str) -> float:
     return value
 
 
+def _number_or_blank(text: str) -> float:
+    return _number(text) if text else math.nan
+
+
 def _whole(text: str) -> int:
     value = int(text)
     if "_" in text or abs(value) > 2**53:
@@ -331,6 +335,11 @@ RULES: dict[str, tuple[Callable[[str], Any], Callable[[Any], bool], str]] = {
     "number": (_number, lambda value: True, "a finite number"),
     "nonnegative": (_number, lambda value: value >= 0, "a finite number of at least 0"),
     "positive": (_number, lambda value: value > 0, "a finite number above 0"),
+    "positive or blank": (
+        _number_or_blank,
+        lambda value: not value <= 0,
+        "a finite number above 0, or blank",
+    ),
     "whole": (_whole, lambda value: True, "a whole number"),
     "text": (str, bool, "a text that is not blank"),
 }

@@ -283,9 +283,10 @@ def test_applications_go_through_a_csv_unchanged(tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("app,cpu_time,gpu_time\nA,1,0\n", "gpu_time.*'A'"),
-        ("app,cpu_time,gpu_time\nA,1,-2\n", "gpu_time.*'A'"),
-        ("app,cpu_time,gpu_time\nA,1,fast\n", "gpu_time.*'A' has 'fast'"),
+        ("app,cpu_time,gpu_time\nA,1,0\n", "line 2, field gpu_time: .*'0'"),
+        ("app,cpu_time,gpu_time\nA,1,-2\n", "line 2, field gpu_time: .*'-2'"),
+        ("app,cpu_time,gpu_time\nA,1,fast\n", "line 2, field gpu_time: .*'fast'"),
+        ("app,cpu_time,gpu_time\nA,1,2\nB,,nan\n", "line 3, field gpu_time: .*'nan'"),
         ("app,cpu_time,gpu_time\nA,,\nB,1,2\n", "application 'A' has no version"),
         ("app,cpu_time,gpu_time\nA,1,2\nA,1,2\n", "line 3, field app: 'A' is used twice"),
         ("app,cpu_time\nA,1\n", "field gpu_time: no such column"),

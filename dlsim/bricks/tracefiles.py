@@ -168,8 +168,8 @@ def _read_npz(path: files.StrPath, raw: bytes) -> Traces:
     return _made(path, values.astype(float), float(step.reshape(())), texts)
 
 
-def _refuse(path: files.StrPath, link: object, what: str) -> InputError:
-    return InputError(f"{os.fspath(path)}, link {link}, field time: {what}")
+def _refuse(path: files.StrPath, link: object, what: str, field: str = "time") -> InputError:
+    return InputError(f"{os.fspath(path)}, link {link}, field {field}: {what}")
 
 
 def _stamps(path: files.StrPath, table: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
@@ -184,6 +184,9 @@ def _stamps(path: files.StrPath, table: pd.DataFrame) -> dict[str, tuple[Floats,
             raise _refuse(path, link, "must rise from line to line; sort the lines by link, time")
         if time[0] != 0:
             raise _refuse(path, link, f"starts {time[0]} s after the first link; cut or fill it")
+        if rows["throughput"].iloc[-1] == 0:
+            what = "the last value is held after the end, so it must be above 0"
+            raise _refuse(path, link, what, "throughput")
         found[str(link)] = time, rows["throughput"].to_numpy()
     return found
 

@@ -240,20 +240,15 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     ------
     InputError
         For a time that is not positive, an application without any version or named
-        twice, no application at all, or a broken file.
+        twice, no application at all, or a broken file; names file, line and field.
     """
     where = os.fspath(path)
-    table = files.read_csv(path, {"app": "text"}, unique="app")
-    for name in ("cpu_time", "gpu_time"):
-        if name not in table:
-            raise InputError(f"{where}, line 1, field {name}: no such column")
+    times = dict.fromkeys(("cpu_time", "gpu_time"), "positive or blank")
+    table = files.read_csv(path, {"app": "text", **times}, unique="app")
     if table.empty:
         raise InputError(f"{where}: holds no application; give one line per application")
     table = table.set_index("app")
-    for name in ("cpu_time", "gpu_time"):
-        text = table[name].where(table[name].astype(str).str.strip() != "")
-        table[name] = need_times(where, table.assign(**{name: text}), name, True, True)
-    empty = table[["cpu_time", "gpu_time"]].isna().all(axis=1)
+    empty = table[list(times)].isna().all(axis=1)
     if empty.any():
         raise InputError(f"{where}: application {empty.idxmax()!r} has no version; give a time")
     return table

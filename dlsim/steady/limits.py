@@ -56,7 +56,10 @@ def _pair(pair: Any) -> tuple[int, int]:
 
 
 def _most(most: Any) -> float:
-    number = float(most) if isinstance(most, Real) and not isinstance(most, bool) else math.nan
+    try:
+        number = float(most) if isinstance(most, Real) and not isinstance(most, bool) else math.nan
+    except OverflowError:
+        number = math.nan
     if not number >= 0:
         raise InputError(f"limits.pairs must be numbers of at least 0, got {most!r}")
     down = floored("limits.pairs", np.array([number]))[0]

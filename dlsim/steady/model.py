@@ -152,7 +152,7 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     """
     try:
         array = np.array(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be a list of numbers, got {values!r}") from None
     if shapes and array.shape not in shapes:
         wanted, got = (
@@ -281,7 +281,10 @@ class Platform:
             )
         if not self.links.index.is_unique:
             raise InputError("links must have different labels; rename the repeated ones")
-        most = pd.to_numeric(self.links["max_connect"], errors="coerce").to_numpy(float)
+        try:
+            most = pd.to_numeric(self.links["max_connect"], errors="coerce").to_numpy(float)
+        except OverflowError:  # a whole number beyond floats
+            most = np.array([np.nan])
         if not (most >= 0).all():
             raise InputError(
                 "max_connect must be numbers of at least 0 (inf for no limit), got "

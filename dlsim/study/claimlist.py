@@ -136,7 +136,10 @@ class Claim:
 
 def _is_number(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value)  # type: ignore[arg-type]
+    try:
+        return number and math.isfinite(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
 
 
 def _typed(row: Mapping[str, Any], name: str, path: StrPath) -> Any:
@@ -165,7 +168,11 @@ def _claim(row: Mapping[str, Any], path: StrPath) -> Claim:
         if names:
             what = f"{problem} {names[0]}; the fields are {', '.join(known)}"
             raise InputError(f"{path}, claim {row.get('id', '?')!r}: {what}")
-    return Claim(**{name: _typed(row, name, path) for name in row})
+    typed = {name: _typed(row, name, path) for name in row}
+    try:
+        return Claim(**typed)
+    except InputError as error:
+        raise InputError(f"{path}, {error}") from error
 
 
 def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
