@@ -1,0 +1,287 @@
+"""What may be relied on: nine promises, the tests that hold them, and what no other file counts.
+
+=  ==================================  =====================================================
+   Promise                             Held by, beside the tests below
+=  ==================================  =====================================================
+1  Every engine decides as an exact    test_realtime_engine, test_inserted_idle,
+   or plain twin does                  test_steady_heuristics, test_steady_program,
+                                       test_bricks_twin, test_cpugpu_engine,
+                                       test_cpugpu_moldable, test_cpugpu_pipeline,
+                                       test_cpugpu_mapreduce (``..._twin...``); exact ties:
+                                       test_kernel_tie, test_kernel_tie_releases
+2  No schedule in a test breaks a      test_check, test_check_releases, test_bricks_check,
+   rule of its model                   test_cpugpu_check; every differential test calls
+                                       ``check()`` on what the engine returns
+3  The schedulers keep their word as   test_realtime_properties::TestOffice,
+   tasks arrive and time passes        test_broker::TestOrganisation (both stateful)
+4  A run that is killed resumes with   test_sweeps::test_kill_the_parent_at_random_moments_...,
+   the same bytes; a full disk and a   ::test_a_worker_that_dies_..., ::test_a_full_disk_...;
+   read-only folder are errors         test_batch::test_kills_at_random_moments_..., test_dask;
+                                       test_files::test_killed_writer_..., ::test_failed_write_...
+5  Same seed, same bytes, on any       test_sweeps::test_one_and_two_jobs_and_any_executor_...,
+   number of workers and back end      test_dask::test_an_executor_of_the_callers_...,
+                                       ::test_random_numbers_are_common_to_all_points
+6  A broken file is refused by name,   test_files::test_mutated_files_never_crash,
+   line and field                      test_bricks_traces, test_bricks_gwf, test_broker,
+                                       test_notebooks, test_steady_model (``..._mutated_...``)
+7  Parameters of notebooks are values  test_notebooks (``..._parameters_...``),
+   of the declared type, never code    test_cli
+8  No answer of a solver is believed   test_steady_program (``..._bound_...``,
+   before it is checked                ::test_an_unsolved_program_is_an_error), test_steady_model
+9  A cell that fails fails the run,    test_notebooks::test_a_failed_notebook_is_kept_...;
+   and a wrong formula fails a test    tests/mutation.py, test_theory::test_mutant_falls
+=  ==================================  =====================================================
+
+``pytest -s tests/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
+"""
+
+import gzip
+import json
+import random
+import re
+from collections import Counter
+from functools import partial
+
+import nbformat
+import numpy as np
+import pytest
+
+from dlsim import files
+from dlsim.bricks import workload as requests
+from dlsim.bricks.tracefiles import read_traces
+from dlsim.cpugpu import workload as applications
+from dlsim.cpugpu.learning import ONLINE
+from dlsim.errors import InputError
+from dlsim.realtime import Cluster
+from dlsim.realtime import workload as tasks
+from dlsim.steady.store import read_platform, to_document
+from dlsim.study.claimlist import load_claims
+from dlsim.study.notebooks import first_problem, parameters_of
+from tests.cpugpu_queues import queue
+from tests.steady_platforms import draw_platform, pair
+from tests.strategies import (
+    IN_LINE,
+    ROWS,
+    ROWS_I,
+    SCALE,
+    any_reading,
+    differences,
+    seeded,
+    seeded_for,
+)
+from tests.test_bricks_gwf import LINES
+from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
+from tests.test_bricks_twin import agree as agree_grid
+from tests.test_cpugpu_engine import agree, both, runnable
+from tests.test_files import LOG, TABLE
+from tests.test_steady_heuristics import READINGS, same_steps
+
+# --- 1: how many instances, and how many of them at a tie ---------------------------------------
+
+
+def coinciding(instants):
+    """How many of these exact instants are another one's too."""
+    return sum(n for n in Counter(instants).values() if n > 1)
+
+
+def realtime(rng):
+    """One instance of paper M's kind or paper I's; ties: tasks that end at their deadline."""
+    if rng.random() < 0.5:
+        policy = rng.choice(sorted(ROWS))
+        _, instance = seeded(rng.random())
+        reading = any_reading(rng.choice)
+    else:
+        policy = rng.choice(sorted(set(IN_LINE) - SLOW))
+        _, instance, reading = seeded_for(policy, rng.random())
+    records = instance.exact(policy, reading)
+    s = instance.simulate(policy, reading)
+    assert differences(records, s) == [], (policy, reading, instance)
+    s.check()
+    ends = [getattr(r, "estimate", None) or r.completion for r in records]
+    due = [row[0] + row[2] for row in instance.rows]
+    return len(records), sum(end == limit for end, limit in zip(ends, due, strict=True))
+
+
+def cpu_gpu(rng):
+    """One queue; ties: jobs that end or arrive as another does, exactly."""
+    name, q = rng.choice(ONLINE), queue(rng)
+    if not runnable(q, name):
+        return 0, 0
+    r, jobs = both(q, name)
+    agree(r, jobs)
+    return len(jobs), coinciding([*(job.end for job in jobs), *{job.arrival for job in jobs}])
+
+
+def wide_area(rng):
+    """One platform under the greedy heuristic; ties: clusters of the same speed."""
+    p = draw_platform(rng.randrange(2**31), rng.random() < 0.5, rng.randint(1, 5))
+    return same_steps(p, READINGS[rng.choice(sorted(READINGS))]), coinciding(p.speed.tolist())
+
+
+def grid(rng):
+    """One Grid; ties: requests of the same instant, exactly."""
+    scheduler, reading = draw(OF_SCHEDULER, rng), draw(OF_READING, rng)
+    env = draw_environment(rng, **draw(OF_ENVIRONMENT, rng, often=0.7))
+    agree_grid(env, scheduler, reading)
+    return len(env.requests), coinciding(env.requests["time"].tolist())
+
+
+#: Rows whose exact twin tries 64 numbers of rounds.
+SLOW = {name for name, row in ROWS_I.items() if row.rounds == "best"}
+ENGINES = [(realtime, 400), (cpu_gpu, 600), (wide_area, 1000), (grid, 300)]
+
+
+@pytest.mark.parametrize(("engine", "count"), ENGINES, ids=[e.__name__ for e, _ in ENGINES])
+def test_no_decision_differs_from_the_twins_and_ties_are_among_them(engine, count):
+    rng = random.Random(engine.__name__)
+    found = np.array([engine(rng) for _ in range(max(20, round(count * SCALE)))])
+    decisions, tied = found.sum(axis=0)
+    print(f"{engine.__name__}: {len(found)} instances, {decisions} decisions, {tied} at a tie")
+    assert decisions > 0
+    assert tied > 0
+
+
+# --- 6: files that somebody else wrote, damaged in seven ways ------------------------------------
+
+
+def flip(rng, data):
+    """Change single bits."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
+    return bytes(out)
+
+
+def cut(rng, data):
+    """End too early."""
+    return data[: rng.randrange(len(data))]
+
+
+def splice(rng, data):
+    """Repeat or drop a piece."""
+    a, b = sorted(rng.choices(range(len(data) + 1), k=2))
+    return data[:b] + data[a:] if rng.random() < 0.5 else data[:a] + data[b:]
+
+
+def number(value, rng, data):
+    """Put another number in the place of one."""
+    places = list(re.finditer(rb"-?\d+(\.\d+)?", data))
+    place = rng.choice(places)
+    return data[: place.start()] + value + data[place.end() :]
+
+
+def foreign(rng, data):
+    """Break the encoding."""
+    at = rng.randrange(len(data))
+    return data[:at] + rng.choice([b"\xff", b"\xc3(", b"\0", "\u0664".encode()]) + data[at:]
+
+
+def crlf(rng, data):
+    """End lines as elsewhere, all or one."""
+    return data.replace(b"\n", rng.choice([b"\r\n", b"\r", b"\n\n"]), rng.choice([-1, 1]))
+
+
+def bomb(rng, data):
+    """Unpack to too much."""
+    return gzip.compress(data + rng.choice([b"\n", b"1 ", b"#", b"\0"]) * 70_000, mtime=0)
+
+
+VALUES = (b"nan", b"-1", b"-1e308", b"inf", b"1e999", b"0", b"9" * 400, b"", b"1_0", b"true")
+DAMAGE = [flip, cut, splice, foreign, crlf, bomb, *(partial(number, v) for v in VALUES)]
+
+GWF = ("\n".join(LINES) + "\n").encode()
+CLUSTER = Cluster(4, 1.0, 100.0)
+PLATFORM = json.dumps(to_document(pair()), indent=1).encode()
+PLATFORM_TOML = b"""[[cluster]]
+speed = 100.0
+gateway = 20
+router = "a"
+[[cluster]]
+speed = 50.0
+gateway = 30
+router = "b"
+[[application]]
+origin = 0
+priority = 1
+work = 10.0
+data = 2
+[[link]]
+name = "l"
+bandwidth = 10.0
+max_connect = 3
+start = "a"
+end = "b"
+[[route]]
+from = 0
+to = 1
+links = ["l"]
+[[limits.pair]]
+from = 0
+to = 1
+most = 2
+"""
+CLAIMS = files.shared_file("data/claims.toml").read_bytes()[:1200].rpartition(b"\n[[claim]]")[0]
+BOOK = nbformat.v4.new_notebook(
+    cells=[
+        nbformat.v4.new_code_cell("seed: int = 0  # of all\n", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("seed + 1"),
+    ]
+)
+for at, cell in enumerate(BOOK.cells):
+    cell["id"] = f"cell-{at}"  # drawn at random otherwise
+
+
+def notebook(path):
+    """What is asked of a notebook before it runs and after: neither may raise anything else."""
+    assert isinstance(first_problem(path), str | None)
+    return parameters_of(path)
+
+
+#: Reader, a good file, the end of its name, and whether a refusal can name a line.
+READERS = {
+    "tasks.csv": (tasks.from_csv, TABLE, True),
+    "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
+    "requests.swf": (partial(requests.from_log, clients=2, limit=60_000), LOG.encode(), True),
+    "requests.gwf": (partial(requests.from_log, clients=2, limit=60_000), GWF, True),
+    "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
+    "applications.csv": (
+        applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
+    ),
+    "claims.toml": (lambda path: load_claims(path=path), CLAIMS, False),
+    "platform.toml": (read_platform, PLATFORM_TOML, False),
+    "platform.json": (read_platform, PLATFORM, False),
+    "book.ipynb": (notebook, nbformat.writes(BOOK).encode(), False),
+}  # fmt: skip
+#: Refusals of a file as a whole, where no line is to blame.
+WHOLE = ("no job that could be", "holds no ", "has no version", "gzip", "used twice", "bytes",
+         "tells no step")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
+def test_damaged_files_are_read_or_refused_by_name_and_place(tmp_path, name):
+    read, good, lines = READERS[name]
+    path, rng, counts = tmp_path / name, random.Random(name), Counter()
+    path.write_bytes(good)
+    read(path)
+    for k in range(max(len(DAMAGE), round(12 * len(DAMAGE) * SCALE))):
+        data = DAMAGE[k % len(DAMAGE)](rng, good)
+        if name.endswith((".swf", ".gwf", ".csv")) and rng.random() < 0.1:
+            data = gzip.compress(data, mtime=0)
+        path.write_bytes(data)
+        try:
+            read(path)
+        except InputError as refusal:
+            said = str(refusal)
+            assert name in said, data
+            placed = (
+                re.search("line |field ", said) or not lines or any(word in said for word in WHOLE)
+            )
+            assert placed, (said, data)
+            counts["refused"] += 1
+            counts["with a line"] += "line " in said
+        else:
+            counts["read"] += 1
+    print(f"{name}: {dict(counts)}")
+    assert counts["refused"] > 0
+    assert counts["read"] > 0
