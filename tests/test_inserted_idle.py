@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, SWITCHES, Reading, Schedule, simulate
+from dlsim.realtime import POLICIES, SWITCHES, Reading, Schedule, fastest_nodes, simulate
 from tests.strategies import (
     ALL_ROWS,
     IN_LINE,
@@ -135,6 +135,20 @@ def test_hand_counts(instance, policy, row):
     for rule in ("arrival", "admitted", "dispatched"):
         assert instance.exact(policy).counts[rule] == row
         assert instance.simulate(policy).counts.loc[rule].tolist() == row
+
+
+def test_rounds_by_hand_need_more_nodes_than_one_round_would():
+    """N* = 3 of E(n) is no bound on rounds: the fourth node, released last, is tried too."""
+    # four nodes: 4 (2 + 1 x 2/4) + 4 + 5 x 2/4 = 33/2; one node: 2 + 2 + 4 + 10 = 18
+    rows = [(Q(0), Q(1), Q(100)), (Q(11), Q(2), Q(141, 8))]
+    instance = Instance(4, Q(1), Q(5), Q(2), Q(4), rows, [0, 0])
+    assert fastest_nodes(2.0, instance.cluster) == 3
+    for policy in ("FIFO-UMR-MN", "EDF-UMR-MN"):
+        # the first task keeps one node until 2 + 1 + 4 + 5 = 12
+        row = instance.simulate(policy).tasks.loc[1]
+        assert (row["admitted"], row["nodes"]) == (True, 4)
+        assert (row["start"], row["completion"]) == (12.0, 28.5)
+        assert differences(instance.exact(policy), instance.simulate(policy)) == []
 
 
 # --- the exact twin ----------------------------------------------------------------------------
