@@ -139,7 +139,7 @@ def run_here(folder: Path, scale: float, words: list[str]) -> int:
     return int(pytest.main([*PYTEST, *words]))
 
 
-def tested(folder: Path, scale: float, words: list[str], most: float) -> tuple[int, float]:
+def outcome_of(folder: Path, scale: float, words: list[str], most: float) -> tuple[int, float]:
     """Run the tests in a fork; return its status (negative: the signal) and processor seconds."""
     child = os.fork()
     if child == 0:
@@ -176,7 +176,7 @@ def score(name: str, count: int, seed: int, until: float, folder: Path) -> Score
     scale, words = MODULES[name]
     path = folder / f"dlsim/{name}.py"
     original = path.read_bytes()
-    status, seconds = tested(folder, scale, words, 600)
+    status, seconds = outcome_of(folder, scale, words, 600)
     if status:
         print(f"{name}: the tests fail without any change; mend them first", flush=True)
         return Score(name, 0, 0, 0, 0, 0)
@@ -191,7 +191,7 @@ def score(name: str, count: int, seed: int, until: float, folder: Path) -> Score
             break
         operator = get_operator(m.operator_name)(**m.operator_args)
         with use_mutation(path, operator, m.occurrence):
-            status, _ = tested(folder, scale, words, 10 + 4 * seconds)
+            status, _ = outcome_of(folder, scale, words, 10 + 4 * seconds)
             outcomes.append("survived" if status == 0 else "hanging" if status < 0 else "killed")
             if status == 0:
                 print(f"{name}: survived {m.operator_name}", *difference(path, original), sep="\n",
