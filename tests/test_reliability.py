@@ -1,36 +1,31 @@
 """What may be relied on: nine promises, the tests that hold them, and what no other file counts.
 
-=  ==================================  =====================================================
-   Promise                             Held by, beside the tests below
-=  ==================================  =====================================================
-1  Every engine decides as an exact    test_realtime_engine, test_inserted_idle,
-   or plain twin does                  test_steady_heuristics, test_steady_program,
-                                       test_bricks_twin, test_cpugpu_engine,
-                                       test_cpugpu_moldable, test_cpugpu_pipeline,
-                                       test_cpugpu_mapreduce (``..._twin...``); exact ties:
-                                       test_kernel_tie, test_kernel_tie_releases
-2  No schedule in a test breaks a      test_check, test_check_releases, test_bricks_check,
-   rule of its model                   test_cpugpu_check; every differential test calls
-                                       ``check()`` on what the engine returns
-3  The schedulers keep their word as   test_realtime_properties::TestOffice,
-   tasks arrive and time passes        test_broker::TestOrganisation (both stateful)
-4  A run that is killed resumes with   test_sweeps::test_kill_the_parent_at_random_moments_...,
-   the same bytes; a full disk and a   ::test_a_worker_that_dies_..., ::test_a_full_disk_...;
-   read-only folder are errors         test_batch::test_kills_at_random_moments_..., test_dask;
-                                       test_files::test_killed_writer_..., ::test_failed_write_...
-5  Same seed, same bytes, on any       test_sweeps::test_one_and_two_jobs_and_any_executor_...,
-   number of workers and back end      test_dask::test_an_executor_of_the_callers_...,
-                                       ::test_random_numbers_are_common_to_all_points
-6  A broken file is refused by name,   test_files::test_mutated_files_never_crash,
-   line and field                      test_bricks_traces, test_bricks_gwf, test_broker,
-                                       test_notebooks, test_steady_model (``..._mutated_...``)
-7  Parameters of notebooks are values  test_notebooks (``..._parameters_...``),
-   of the declared type, never code    test_cli
-8  No answer of a solver is believed   test_steady_program (``..._bound_...``,
-   before it is checked                ::test_an_unsolved_program_is_an_error), test_steady_model
-9  A cell that fails fails the run,    test_notebooks::test_a_failed_notebook_is_kept_...;
-   and a wrong formula fails a test    tests/mutation.py, test_theory::test_mutant_falls
-=  ==================================  =====================================================
+1. Every engine decides as an exact or plain twin does, at ties too:
+   test_realtime_engine, test_inserted_idle, test_steady_heuristics, test_steady_program,
+   test_bricks_twin, test_cpugpu_engine, test_cpugpu_moldable, test_cpugpu_pipeline,
+   test_cpugpu_mapreduce; the tie rule itself: test_kernel_tie, test_kernel_tie_releases.
+2. No schedule in a test breaks a rule of its model: test_check, test_check_releases,
+   test_bricks_check, test_cpugpu_check hold the checks, and the tests of 1 call them.
+3. Schedulers keep their word as tasks arrive and time passes: test_realtime_properties
+   (stateful: ``Office``), test_broker (stateful: ``Organisation``).
+4. A run that is killed resumes with the same bytes; a full disk or a folder that cannot be
+   written to is an error: test_sweeps (test_kill_the_parent_at_random_moments_and_resume,
+   test_a_worker_that_dies_costs_nothing_but_its_cell, test_a_full_disk_leaves_no_file),
+   test_batch (test_kills_at_random_moments_lose_no_cell_and_change_no_byte), test_dask, test_files
+   (test_killed_writer_never_shows_half_a_file, test_read_only_folder).
+5. Same seed, same bytes, for any number of workers and back end: test_sweeps
+   (test_one_and_two_jobs_and_any_executor_give_the_same_bytes), test_dask
+   (test_an_executor_of_the_callers_gives_the_same_bytes).
+6. A broken file is refused by name, line and field: test_files (test_mutated_files_never_crash),
+   test_bricks_gwf, test_bricks_traces, test_notebooks, test_claims, test_broker, test_steady_model.
+7. Parameters of a notebook are values of the declared type, never code: test_notebooks
+   (test_ill_typed_parameters_are_refused_by_name).
+8. No answer of a solver is believed unchecked: test_steady_program
+   (test_a_loose_bound_is_proved_anew_and_never_refused, test_an_unsolved_program_is_an_error),
+   test_steady_model (test_the_check_and_the_programs_agree_on_the_rows).
+9. A cell that fails fails the run: test_notebooks
+   (test_a_failed_notebook_is_kept_under_a_name_that_says_so). A wrong formula fails a test:
+   test_theory (test_mutant_falls) and ``python tests/mutation.py``.
 
 ``pytest -s tests/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
 """
@@ -41,6 +36,7 @@ import random
 import re
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -75,6 +71,18 @@ from tests.test_bricks_twin import agree as agree_grid
 from tests.test_cpugpu_engine import agree, both, runnable
 from tests.test_files import LOG, TABLE
 from tests.test_steady_heuristics import READINGS, same_steps
+
+HERE = Path(__file__).parent
+
+
+def test_the_list_above_names_tests_that_are_there():
+    there = {path.stem for path in HERE.glob("test_*.py")}
+    for path in HERE.glob("test_*.py"):
+        there.update(re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"\btest_\w+", __doc__)) - {"test_reliability"}
+    assert len(named) > 30
+    assert named <= there
+
 
 # --- 1: how many instances, and how many of them at a tie ---------------------------------------
 
