@@ -14,6 +14,8 @@ mutants are a random sample by the seed. Not drawn are changes in annotations an
 which no run could tell apart, ``is`` for ``==``, the same on small whole numbers, and shifts and
 bit operators, which on floats only crash.
 
+The kernels of dlsim.bricks are not among the modules: without compilation they take too long.
+
 Every mutant is tried in a fork of a process that has the heavy libraries in memory already, and
 has four times the processor time of a run without a change; then it counts as hanging.
 
@@ -41,10 +43,6 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
         "tests/test_inserted_offers.py", "-k",
         "hand or pieces or in_line or line] or nothing_below and not FIDO or every_decision and"
         " (FIFO- or EDF- or II or EXACT) and not EDF-UMR-IIT and not best"]  # fmt: skip
-BRICKS = ["tests/test_bricks_twin.py", "tests/test_bricks_engine.py", "-k",
-          "one_request or transfer or deadline_takes or load or packets or fallback or rejecting"
-          " or probe or predict or link or result or slack or excluded or costs or plain or view"
-          " or reached or combinations"]  # fmt: skip
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
@@ -64,8 +62,6 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                             "not some_of_these and not mutated and not example"]),
     "cpugpu/rules": (0.5, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
     "cpugpu/timeline": (0.5, ["tests/test_cpugpu_pipeline.py"]),
-    "bricks/schedulers": (0.2, BRICKS),
-    "bricks/servers": (0.2, BRICKS),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.
