@@ -111,6 +111,7 @@ n = sp.Symbol("n", integer=True, positive=True)
         (1 - b ** (2 * n)) / (1 - b**n) - 1 - b**n,
         sp.exp(x + y) - sp.exp(x) * sp.exp(y),
         sp.exp(-x * (y + 1)) * sp.exp(x * y) - sp.exp(-x),
+        b ** ((n + 1) * (n + 2)) - b ** (n**2 + 3 * n) * b**2,
     ],
 )
 def test_zero_is_seen(expr):
