@@ -46,9 +46,7 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
-    "realtime/splits": (0.2, ["tests/test_check.py", "tests/test_check_releases.py",
-                              "tests/test_realtime_engine.py", "tests/test_inserted_idle.py", "-k",
-                              "hand or broken or columns or correct or pieces or chunk or link"]),
+    "realtime/splits": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
     "realtime/planner": (0.2, ["tests/test_realtime_engine.py", "-k",
                                "hand or planned or every_decision or offer"]),
     "realtime/line": (0.5, LINE),
@@ -59,7 +57,8 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "steady/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
                           "hand_case or lone or takes_the_steps or ends_where or lprg"]),
     "steady/rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
-                            "not some_of_these and not mutated and not example"]),
+                            "not some_of_these and not mutated and not example"
+                            " and not wide_priorities"]),
     "cpugpu/rules": (0.5, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
     "cpugpu/timeline": (0.5, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
