@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -93,3 +94,4 @@ def wrong(load, what, seed):
 class UntransportableError(Exception):
     def __init__(self, one, other):
         super().__init__(f"{one} and {other}")
+        self.lock = threading.Lock()  # not even Dask's way of pickling errors takes it
