@@ -62,7 +62,7 @@ class Scale(NamedTuple):
 
 
 #: The paper states no size; ``paper`` is one at which intervals are narrow.
-SCALES = {"quick": Scale(6, 4, 2, 20, 2_000), "paper": Scale(30, 20, 5, 100, 10_000)}
+SCALES = {"quick": Scale(5, 4, 2, 20, 2_000), "paper": Scale(30, 20, 5, 100, 10_000)}
 
 
 def alternatives() -> list[dict[str, str]]:

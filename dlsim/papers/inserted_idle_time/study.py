@@ -62,7 +62,7 @@ class Scale(NamedTuple):
 
 #: ``paper`` is the size that section 5.1 states: 10,000,000 time units, ten runs.
 SCALES = {
-    "quick": Scale(1_000_000.0, 300_000.0, 6, 20, (1.0,)),
+    "quick": Scale(1_000_000.0, 300_000.0, 5, 20, (1.0,)),
     "paper": Scale(10_000_000.0, 3_000_000.0, 10, 100, (0.2, 0.6, 1.0)),
 }
 

@@ -88,7 +88,7 @@ def _whole(values: Sequence[float]) -> tuple[int, ...]:
 #: LPRR and the exact search run on the smaller platforms, up to `Scale.costly_to`.
 SCALES = {
     "quick": Scale(
-        (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 5, 25, 4,
+        (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 5, 25, 3,
         (15,), 4, (5, 15, 25, 35), 2, (5, 15), 3, (5,), 3, 12.0,
     ),
     "paper": Scale(
