@@ -1,4 +1,4 @@
-"""What dlsim reads and writes: its own material, atomic files, CSV, SWF and TOML in.
+"""What dlsim reads and writes: its own material, atomic files, CSV and TOML in.
 
 A file that is written appears whole under its name or not at all. A file that is
 read is hostile until shown otherwise: every refusal is an `InputError` that names
@@ -14,7 +14,6 @@ import re
 import secrets
 import tomllib
 import zlib
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -32,12 +31,6 @@ LIMIT = 2 * 2**30
 LONGEST_LINE = 2**20
 #: A gzip file may always grow to the first, and beyond it at most by the second factor.
 FREE_GROWTH, MOST_GROWTH = 16 * 2**20, 200
-
-#: The fields of a job line, in the order of the Standard Workload Format 2.2.
-SWF_FIELDS = tuple(
-    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
-    "memory_requested status user group executable queue partition preceding_job think_time".split()
-)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
@@ -345,7 +338,32 @@ RULES: dict[str, tuple[Callable[[str], Any], Callable[[Any], bool], str]] = {
 }
 
 
-def _field(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
+def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
+    """Read one field by a rule of `RULES`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    line : int
+        Its line, from 1.
+    name : str
+        The field.
+    text : str
+        What stands there.
+    rule : str
+        A key of `RULES`.
+
+    Returns
+    -------
+    object
+        The value.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and field, for a text that does not fit.
+    """
     parse, fits, wanted = RULES[rule]
     try:
         value = parse(text.strip())
@@ -430,7 +448,7 @@ def read_csv(
                 raise refusal(path, lines[-1], what)
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)
-                value = _field(path, lines[-1], name, text, rule) if rule else text
+                value = field_value(path, lines[-1], name, text, rule) if rule else text
                 table[name].append(value)
     except csv.Error as error:
         raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
@@ -449,99 +467,3 @@ def _check_order(
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
         raise refusal(path, lines[at], what, unique)
-
-
-def _swf_comment(header: dict[str, str], text: bytes) -> bool:
-    """Take a `; Label: value` line into the header; tell whether it was UTF-8."""
-    try:
-        comment, clean = text.decode(), True
-    except UnicodeDecodeError:
-        comment, clean = text.decode("latin-1"), False
-    found = re.match(r";\s*([A-Z]\w*):\s*(.*)", comment)
-    if found:
-        label, value = found[1], found[2].strip()
-        header[label] = f"{header[label]}\n{value}" if label in header else value
-    return clean
-
-
-def _swf_job(path: StrPath, number: int, text: bytes) -> list[float]:
-    fields = text.split()
-    if len(fields) != len(SWF_FIELDS):
-        raise refusal(path, number, f"{len(fields)} fields instead of {len(SWF_FIELDS)}")
-    try:
-        row = [float(field) for field in fields]
-        if math.isfinite(sum(row)) and b"_" not in text:
-            return row
-    except ValueError:
-        pass
-    return [
-        _field(path, number, name, field.decode("ascii", "backslashreplace"), "number")
-        for name, field in zip(SWF_FIELDS, fields, strict=True)
-    ]
-
-
-def _swf_lies(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
-    """Say where the header and the jobs disagree; the jobs are believed."""
-    seen = {"MaxRecords": len(jobs), "MaxJobs": jobs["job"].nunique()}
-    seen["MaxProcs"] = int(max(0, jobs["processors"].max()))
-    notes = []
-    for label, value in seen.items():
-        said = header.get(label, str(value))[:15]
-        count = int(said) if said.isdecimal() else -1
-        if count < value or (count > value and label != "MaxProcs"):
-            notes.append(f"header says {label} {said!r}, the jobs say {value}")
-    if (jobs["submit"].diff() < 0).any():
-        notes.append("submit times are not in order")
-    return notes
-
-
-def read_swf(path: StrPath, limit: int = LIMIT) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a job log in the Standard Workload Format 2.2.
-
-    Values out of range (-1 for "unknown", run time 0) are data: whoever uses the log
-    decides about them and counts what is skipped. A line that is not 18 finite
-    numbers is refused.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip; only comments may hold bytes that are not ASCII.
-    limit : int
-        Most bytes, after decompression.
-
-    Returns
-    -------
-    jobs : DataFrame of float, columns `SWF_FIELDS`
-        One row per job line, in the order of the file; times in seconds.
-    header : dict of str to str
-        The ``; Label: value`` comments before the first job; the values of a label
-        that comes again are joined by line breaks.
-    notes : list of str
-        Where the header does not agree with the jobs, and other oddities, in words.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, holds no job or has a broken line; names file,
-        line and field.
-
-    References
-    ----------
-    S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job
-    schedulers", JSSPP 1999; Parallel Workloads Archive, "The Standard Workload Format".
-    """
-    header: dict[str, str] = {}
-    notes: list[str] = []
-    values, number = array("d"), 0
-    for number, line in numbered_lines(path, limit):
-        text = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if text.startswith(b";"):
-            if not values and not _swf_comment(header, text) and not notes:
-                notes.append(f"line {number}: a comment is not UTF-8, read as Latin-1")
-        elif text:
-            values.extend(_swf_job(path, number, text))
-    if not values:
-        raise refusal(path, max(1, number), "the file ends without a single job line")
-    rows = np.array(values).reshape(-1, len(SWF_FIELDS))
-    jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
-    return jobs, header, notes + _swf_lies(header, jobs)

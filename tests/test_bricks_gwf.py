@@ -8,7 +8,7 @@ import pytest
 from dlsim.bricks import workload
 from dlsim.bricks.gwf import GWF_FIELDS, read_gwf
 from dlsim.errors import InputError
-from dlsim.files import SWF_FIELDS, read_swf
+from dlsim.joblog import SWF_FIELDS, read_swf
 
 
 def job(submit, run, user, processors=1, asked=-1, status=1, between=" "):

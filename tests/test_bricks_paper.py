@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
 from dlsim.errors import InputError
-from dlsim.files import read_swf
+from dlsim.joblog import read_swf
 from dlsim.papers import bricks
 from dlsim.papers.bricks import beyond, claims, diagrams, economy, figures, runs
 from dlsim.papers.bricks.runs import Kind

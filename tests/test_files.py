@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dlsim import files
 from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.joblog import SWF_FIELDS, read_swf
 
 SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
@@ -275,7 +276,7 @@ def test_broken_whole_number(tmp_path, text):
 
 
 @pytest.mark.parametrize("name", ["none.csv", "", "nul\0byte"])
-@pytest.mark.parametrize("read", [read_tasks, files.read_swf, files.read_toml])
+@pytest.mark.parametrize("read", [read_tasks, read_swf, files.read_toml])
 def test_unreadable_files_are_named(tmp_path, name, read):
     with pytest.raises(InputError, match=r"cannot be read .*check the name"):
         read(tmp_path / name)
@@ -316,9 +317,9 @@ def test_broken_toml_is_refused_by_file_and_line(tmp_path, data, line):
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
 def test_read_swf(tmp_path, pack, ends):
     (tmp_path / "log").write_bytes(pack(LOG.encode().replace(b"\n", ends)))
-    jobs, header, notes = files.read_swf(tmp_path / "log")
-    assert len(files.SWF_FIELDS) == 18
-    assert tuple(jobs.columns) == files.SWF_FIELDS
+    jobs, header, notes = read_swf(tmp_path / "log")
+    assert len(SWF_FIELDS) == 18
+    assert tuple(jobs.columns) == SWF_FIELDS
     assert jobs[
         ["job", "submit", "wait", "run_time", "processors", "status"]
     ].to_numpy().tolist() == [
@@ -332,13 +333,13 @@ def test_read_swf(tmp_path, pack, ends):
 def test_swf_labels_that_come_again_are_joined(tmp_path):
     text = f"; Note: one\n;\n; no label\n; Note: two\n{JOB}; Version: 9\n"
     (tmp_path / "log").write_text(text)
-    assert files.read_swf(tmp_path / "log")[1] == {"Note": "one\ntwo"}
+    assert read_swf(tmp_path / "log")[1] == {"Note": "one\ntwo"}
 
 
 def test_odd_values_are_data(tmp_path):
     odd = "7 5 -1 0 -1 1.5 -1 -3 1e300 -1 5 -1 -1 -1 -1 -1 -1 -1\n"
     (tmp_path / "log").write_text(odd)
-    jobs, _, _ = files.read_swf(tmp_path / "log")
+    jobs, _, _ = read_swf(tmp_path / "log")
     assert jobs.loc[0, ["run_time", "processors", "cpu_time", "time_requested"]].tolist() == [
         0,
         -1,
@@ -363,7 +364,7 @@ def test_lies_of_a_header_are_noted(tmp_path, head, note):
     head = head if isinstance(head, bytes) else head.encode()
     jobs = f"\n{JOB}{JOB.replace('1 0', '2 60', 1)}".encode()
     (tmp_path / "log").write_bytes(head + jobs)
-    _, header, notes = files.read_swf(tmp_path / "log")
+    _, header, notes = read_swf(tmp_path / "log")
     assert len(notes) == 1
     pd.testing.assert_series_equal(
         pd.Series(notes).str.fullmatch(note), pd.Series([True]), check_dtype=False
@@ -374,7 +375,7 @@ def test_lies_of_a_header_are_noted(tmp_path, head, note):
 
 def test_wider_header_is_no_lie(tmp_path):
     (tmp_path / "log").write_text("; MaxProcs: 256\n" + JOB)
-    assert files.read_swf(tmp_path / "log")[2] == []
+    assert read_swf(tmp_path / "log")[2] == []
 
 
 @pytest.mark.parametrize(
@@ -399,19 +400,19 @@ def test_wider_header_is_no_lie(tmp_path):
 def test_broken_swf_is_refused_by_file_line_and_field(tmp_path, data, message):
     (tmp_path / "log.swf").write_bytes(data)
     with pytest.raises(InputError, match=rf"log\.swf, {message}"):
-        files.read_swf(tmp_path / "log.swf")
+        read_swf(tmp_path / "log.swf")
 
 
 def test_limit_is_on_what_comes_out(tmp_path):
     data = LOG.encode()
     for name, packed in (("plain", data), ("packed", gzip.compress(data))):
         (tmp_path / name).write_bytes(packed)
-        assert len(files.read_swf(tmp_path / name, limit=len(data))[0]) == 2
+        assert len(read_swf(tmp_path / name, limit=len(data))[0]) == 2
         with pytest.raises(InputError, match=rf"{name}, line 5: more than {len(data) - 1} bytes"):
-            files.read_swf(tmp_path / name, limit=len(data) - 1)
+            read_swf(tmp_path / name, limit=len(data) - 1)
 
 
-@pytest.mark.parametrize("read", [files.read_swf, read_tasks, files.read_toml])
+@pytest.mark.parametrize("read", [read_swf, read_tasks, files.read_toml])
 @pytest.mark.parametrize(
     ("byte", "message"), [(b"\0", "longer than"), (b"\n", "200-fold like a gzip bomb")]
 )
@@ -429,7 +430,7 @@ def test_gzip_bomb_goes_off_small(tmp_path, monkeypatch, read, byte, message):
 def test_thousands_of_jobs_in_one_second(tmp_path):
     lines = [JOB.replace("1 0", f"{k} 77", 1) for k in range(5000)]
     (tmp_path / "log").write_text("".join(lines))
-    jobs, _, notes = files.read_swf(tmp_path / "log")
+    jobs, _, notes = read_swf(tmp_path / "log")
     assert len(jobs) == 5000
     assert notes == []
 
@@ -465,7 +466,7 @@ def mutated(draw, valid):
     return bytes(data)
 
 
-READERS = [(read_tasks, TABLE), (files.read_swf, LOG.encode()), (files.read_toml, TOML)]
+READERS = [(read_tasks, TABLE), (read_swf, LOG.encode()), (files.read_toml, TOML)]
 
 
 @pytest.mark.parametrize(("read", "valid"), READERS, ids=["csv", "swf", "toml"])

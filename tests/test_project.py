@@ -67,7 +67,7 @@ def test_constraints_are_plain_pins():
 
 # --------------------------------------------------------------- import floors
 
-BASE = {"", "errors", "files", "kernel"}
+BASE = {"", "errors", "files", "joblog", "kernel"}
 ENGINES = {"realtime", "steady", "cpugpu", "bricks"}
 FLOOR_2 = BASE | ENGINES | {"theory", "study"}
 #: What each room of the package may import; "" is dlsim/__init__.py.
@@ -76,6 +76,7 @@ MAY_IMPORT = {
     "errors": {""},
     "kernel": {"", "errors"},
     "files": {"", "errors", "kernel"},
+    "joblog": {"", "errors", "files"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},

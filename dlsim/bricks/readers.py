@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.random import PCG64, Generator, SeedSequence
 
-from dlsim import files
+from dlsim import files, joblog
 from dlsim.bricks.gwf import read_gwf
 from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
@@ -88,7 +88,7 @@ def from_swf(
     max_jobs: int | None = None,
     seed: Seed = 0,
     limit: int = files.LIMIT,
-    read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = files.read_swf,
+    read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
 ) -> pd.DataFrame:
     r"""Make requests of the jobs of a log in the Standard Workload Format.
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from dlsim import files
+from dlsim import files, joblog
 from dlsim.errors import InputError
 from dlsim.realtime.draws import (
     MOST_VALUE,
@@ -147,7 +147,7 @@ def from_swf(
     check_positive(**rule)
     if max_jobs is not None and not (isinstance(max_jobs, int) and max_jobs >= 1):
         raise InputError(f"max_jobs must be a whole number of at least 1, got {max_jobs!r}")
-    jobs, _, notes = files.read_swf(path, limit)
+    jobs, _, notes = joblog.read_swf(path, limit)
     draws = 0.5 + streams(seed)["deadlines"].random(len(jobs))
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     with np.errstate(over="ignore"):
