@@ -1,73 +1,74 @@
 """What dlsim reads and writes: its own material, atomic files, CSV and TOML in.
 
 A file that is written appears whole under its name or not at all. A file that is
-read is hostile until shown otherwise: every refusal is an `InputError` that names
-file, line and field. Plain and gzip files are told apart by their first bytes.
+read is hostile until shown otherwise: only a regular file is opened, no more than a
+limit of it is read or unpacked, and what it declares to hold is checked before memory
+is taken for it. Every refusal is an `InputError` that names file, line and field.
+Plain and gzip files are told apart by their first bytes.
 """
 
 import csv
 import errno
 import gzip
+import json
 import math
 import os
 import re
 import secrets
+import stat
+import struct
+import sys
+import tokenize
 import tomllib
+import zipfile
 import zlib
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
 
 StrPath = str | os.PathLike[str]
 
-#: Most bytes read from one file, counted after decompression.
-LIMIT = 2 * 2**30
+#: Most bytes read from one file, counted after decompression: of a job log (which takes up
+#: to 4 times as much memory), of a table or arrays (numbers 4 times, texts 25 times), of a
+#: JSON document (25 times), of a TOML file (100 times, and 2 s per MiB).
+LOG, LIMIT, DOCUMENT, TOML = 2**30, 2**28, 2**25, 2**23
 #: Longest line: a job or a row of a table is far shorter.
 LONGEST_LINE = 2**20
+#: Most columns of a table, levels of a document, and members of an NPZ file.
+MOST_COLUMNS, DEPTH, MEMBERS = 1000, 100, 64
 #: A gzip file may always grow to the first, and beyond it at most by the second factor.
 FREE_GROWTH, MOST_GROWTH = 16 * 2**20, 200
+#: Of so many different texts of a table only one copy is kept.
+_SHARED_TEXTS = 2**16
+
+#: Name of a file that is being written; one that a kill left means nothing.
+PART = re.compile(r"\.dlsim-[0-9a-f]{16}\.part")
+
+#: What the system says where the disk is full or fails.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
 
 
 def project_root() -> Path | None:
-    """Return the project folder of a checkout.
-
-    Returns
-    -------
-    Path or None
-        The folder beside the package that holds pyproject.toml; None where dlsim was
-        installed from a wheel, which carries its material inside the package.
-    """
+    """Return the project folder of a checkout."""
     root = _PACKAGE.parent
     checkout = (root / "pyproject.toml").is_file() and not (_PACKAGE / "_share").exists()
     return root if checkout else None
 
 
 def shared_folder(name: str) -> Path:
-    """Return one of the folders that travel with the suite.
-
-    Parameters
-    ----------
-    name : {"data", "notebooks"}
-        Which one.
-
-    Returns
-    -------
-    Path
-        Beside the package in a checkout, inside it in an installed wheel.
-
-    Raises
-    ------
-    InputError
-        For another name, or where the folder is missing.
-    """
+    """Return one of the folders that travel with the suite."""
     if name not in _SHARED:
         raise InputError(f"shared folder must be one of {', '.join(_SHARED)}; got {name!r}")
     folder = (project_root() or _PACKAGE / "_share") / name
@@ -77,23 +78,7 @@ def shared_folder(name: str) -> Path:
 
 
 def shared_file(name: str) -> Path:
-    """Return a file that travels with the suite.
-
-    Parameters
-    ----------
-    name : str
-        Path below the project, such as ``"notebooks/20-mcdf.ipynb"``.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        For a path outside the shared folders, or a file that is not there.
-    """
+    """Return a file that travels with the suite."""
     first, *rest = Path(name).parts or ("",)
     path = shared_folder(first).joinpath(*rest)
     if ".." in rest or "\0" in name or not path.is_file():
@@ -101,9 +86,10 @@ def shared_file(name: str) -> Path:
     return path
 
 
-def _unwritable(path: StrPath, error: Exception) -> DlsimError:
+def unwritable(path: StrPath, error: Exception) -> DlsimError:
+    """Make the error for a place that could not be written to."""
     what = f"{os.fspath(path)}: not written ({getattr(error, 'strerror', None) or error})"
-    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+    if getattr(error, "errno", None) in FULL:
         return StudyError(f"{what}; free some space on the disk and run again")
     return InputError(f"{what}; choose a folder that you may write to")
 
@@ -114,23 +100,6 @@ def write_bytes(path: StrPath, data: bytes, sync: bool = True) -> None:
     The bytes go to a temporary name in the same folder, are synchronised to the disk
     and then renamed, so that a reader sees the old file or the new one. Missing
     folders are made; a symbolic link is followed.
-
-    Parameters
-    ----------
-    path : path
-        Where to.
-    data : bytes
-        The content.
-    sync : bool
-        Whether to wait for the disk. Without, a power failure may damage the file: only
-        for content that carries a checksum and can be computed anew.
-
-    Raises
-    ------
-    InputError
-        Where the place cannot be written to.
-    StudyError
-        Where the disk is full or fails.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -146,24 +115,11 @@ def write_bytes(path: StrPath, data: bytes, sync: bool = True) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def write_text(path: StrPath, text: str) -> None:
-    """Write a text as UTF-8, whole or not at all; line ends stay as they are.
-
-    Parameters
-    ----------
-    path : path
-        Where to.
-    text : str
-        The content.
-
-    Raises
-    ------
-    InputError, StudyError
-        As `write_bytes`.
-    """
+    """Write a text as UTF-8, whole or not at all; line ends stay as they are."""
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -172,90 +128,103 @@ def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
 
     Lines end in ``\n``, a float is the shortest text that reads back exactly, and an
     index is written where it has a name.
-
-    Parameters
-    ----------
-    path : path
-        Where to.
-    frame : DataFrame
-        The table.
-
-    Raises
-    ------
-    InputError, StudyError
-        As `write_bytes`.
     """
+    write_text(path, csv_text(frame))
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a table as `write_csv` writes it."""
     named = any(name is not None for name in frame.index.names)
-    write_text(path, frame.to_csv(index=named, lineterminator="\n"))
+    return frame.to_csv(index=named, lineterminator="\n")
 
 
 def refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:
-    """Make the error for one place of a file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    line : int
-        Number of the line, from 1.
-    what : str
-        What is wrong, or the rule that is broken.
-    field : str
-        Name of the field; "" for the whole line.
-
-    Returns
-    -------
-    InputError
-        To be raised.
-    """
+    """Make the error for one place of a file."""
     place = f", field {field}" if field else ""
     return InputError(f"{os.fspath(path)}, line {line}{place}: {what}")
 
 
-def _open(path: StrPath) -> IO[bytes]:
-    try:
-        return open(path, "rb")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        what = f"{os.fspath(path)}: cannot be read ({reason}); check the name"
-        raise InputError(what) from error
+_KINDS = {
+    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+}  # fmt: skip
+#: Without the first, opening a pipe waits for a writer; the second is of Windows.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, bytes]]:
-    """Read a plain or gzip file line by line.
+def opened(path: StrPath) -> BufferedReader:
+    """Open a regular file for reading, and nothing else: a device or a pipe has no end.
 
     Parameters
     ----------
     path : path
-        The file.
-    limit : int
-        Most bytes, after decompression.
+        The file, or a symbolic link to it.
 
-    Yields
-    ------
-    number : int
-        From 1.
-    line : bytes
-        With its line break.
+    Returns
+    -------
+    binary file
+        To be closed by the caller.
 
     Raises
     ------
     InputError
-        For a file that cannot be read, is longer than `limit`, has a line longer than
-        `LONGEST_LINE`, or grows like a gzip bomb; names file and line.
+        For a file that is not there, may not be read, or is none; names it.
     """
-    number = total = 0
     try:
-        with _open(path) as raw:
+        # looked at before and after: opening a device may do things, and a path may change
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+        if kind == stat.S_IFREG:
+            handle = os.open(path, _FLAGS)
+            if (kind := stat.S_IFMT(os.fstat(handle).st_mode)) == stat.S_IFREG:
+                return open(handle, "rb")
+            os.close(handle)
+        reason = f"{_KINDS.get(kind, 'something')}, not a regular file"
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or error)
+    raise InputError(f"{os.fspath(path)}: cannot be read ({reason}); check the name")
+
+
+def read_bytes(path: StrPath, limit: int = DOCUMENT) -> bytes:
+    """Read a regular file of bounded size as it is."""
+    with opened(path) as stream:
+        try:
+            size = os.fstat(stream.fileno()).st_size
+            data = stream.read(limit + 1) if size <= limit else b""
+        except OSError as error:
+            what = f"{os.fspath(path)}: cannot be read ({error.strerror}); fetch the file again"
+            raise InputError(what) from error
+    if max(size, len(data)) > limit:
+        raise InputError(f"{os.fspath(path)}: more than {limit} bytes: split it or raise limit")
+    return data
+
+
+def read_text(path: StrPath, limit: int = DOCUMENT) -> str:
+    """Read a text file in UTF-8, as `read_bytes` does; a line that is not UTF-8 is named."""
+    data = read_bytes(path, limit)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = "not UTF-8 text; save the file as UTF-8"
+        raise refusal(path, data.count(b"\n", 0, error.start) + 1, what) from error
+
+
+def numbered_lines(
+    path: StrPath, limit: int = LIMIT, longest: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Read a plain or gzip file line by line."""
+    number = total = 0
+    longest = LONGEST_LINE if longest is None else longest
+    try:
+        with opened(path) as raw:
             size, growth = os.fstat(raw.fileno()).st_size, math.inf
             stream: IO[bytes] | gzip.GzipFile = raw
-            if raw.peek(2)[:2] == b"\x1f\x8b":  # type: ignore[attr-defined]
+            if raw.peek(2)[:2] == b"\x1f\x8b":
                 stream = gzip.GzipFile(fileobj=raw)
                 growth = max(FREE_GROWTH, MOST_GROWTH * size)
-            while line := stream.readline(LONGEST_LINE + 1):
+            while line := stream.readline(longest + 1):
                 number, total = number + 1, total + len(line)
-                if len(line) > LONGEST_LINE:
-                    raise refusal(path, number, f"longer than {LONGEST_LINE} bytes: not a table")
+                if len(line) > longest:
+                    raise refusal(path, number, f"longer than {longest} bytes: not a table")
                 if total > limit:
                     raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
                 if total > growth:
@@ -276,33 +245,132 @@ def _text_lines(path: StrPath, limit: int) -> Iterator[str]:
             raise refusal(path, number, what) from error
 
 
-def read_toml(path: StrPath, limit: int = LIMIT) -> dict[str, Any]:
-    """Read a TOML file.
+def _sane(path: StrPath, document: Any) -> Any:
+    """Return a document that any function may walk through and count with, or refuse it."""
+    layer, depth = [document], 0
+    while layer:
+        depth += 1
+        below: list[Any] = []
+        for node in layer:
+            if isinstance(node, list | dict):
+                below.extend(node.values() if isinstance(node, dict) else node)
+            elif isinstance(node, int) and abs(node) > sys.float_info.max:
+                what = "holds a whole number beyond 1.8e308, the largest of floats; shorten it"
+                raise InputError(f"{os.fspath(path)}: {what}")
+        if depth > DEPTH:
+            raise InputError(f"{os.fspath(path)}: nested more than {DEPTH} deep; flatten it")
+        layer = below
+    return document
 
-    Parameters
-    ----------
-    path : path
-        Plain or gzip, UTF-8.
-    limit : int
-        Most bytes, after decompression.
 
-    Returns
-    -------
-    dict
-        The document.
+def _why(error: Exception) -> str:
+    """Say what a parser of documents does not like; Python's own remedies are not ours."""
+    deep = isinstance(error, RecursionError)
+    return f"nested more than {DEPTH} deep" if deep else str(error).partition("; use sys.")[0]
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or is not TOML; names file and line.
-    """
-    text = "".join(_text_lines(path, limit))
+
+def parse_json(path: StrPath, text: str, line: int = 1) -> Any:
+    """Parse JSON that begins at a line of a file; refuse what is none, and depth and size."""
     try:
-        return tomllib.loads(text)
+        return _sane(path, json.loads(text))
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
-        found = re.search(r"\(at line (\d+)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
-        raise refusal(path, line, f"not valid TOML: {error}") from error
+        at = line + getattr(error, "lineno", 1) - 1
+        raise refusal(path, at, f"not valid JSON: {_why(error)}") from error
+
+
+def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
+    """Read a JSON file."""
+    return parse_json(path, read_text(path, limit))
+
+
+#: A dotted key of more parts than `DEPTH`. The parser's time and memory grow with the square
+#: of the parts: 64 kB of them take 4 GB.
+_DOTTED = re.compile(
+    rf"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEPTH}}}"""
+)
+
+
+def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
+    """Read a TOML file."""
+    text = "".join(_text_lines(path, limit))
+    if found := _DOTTED.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise refusal(path, line, f"a key of more than {DEPTH} parts; flatten it")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        line = int(at[1]) if at else text.count("\n") + 1
+        raise refusal(path, line, f"not valid TOML: {_why(error)}") from error
+    _sane(path, document)
+    return document
+
+
+def _members(stream: IO[bytes]) -> int:
+    """Return how many members a ZIP file says it has, before its directory is read."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - 2**16 - 22))
+    tail = stream.read()
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or b"PK\6\7" in tail or len(tail) < end + 22:
+        raise ValueError("no directory of a small ZIP file")
+    count, length = struct.unpack_from("<HI", tail, end + 10)
+    return max(count, -(-length // 2**10))  # an entry is far shorter than 1 KiB
+
+
+def _array(archive: zipfile.ZipFile, name: str, kinds: str, whole: int) -> NDArray[Any]:
+    """Read one array whose declared size agrees with the archive's, which it could have."""
+    member = archive.getinfo(f"{name}.npy")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"array {name} is compressed in a way of its own")
+    if member.file_size > 1100 * whole + 2**16:  # deflate packs 1032 into 1 at best
+        raise ValueError(f"array {name} declares {member.file_size} bytes, more than fit into it")
+    with archive.open(member) as stream:
+        head = BytesIO(stream.read(2**14))
+    version = np.lib.format.read_magic(head)
+    headers = {(1, 0): np.lib.format.read_array_header_1_0}
+    read = headers.get(version, np.lib.format.read_array_header_2_0)
+    try:
+        shape, _, dtype = read(head)
+    except (MemoryError, RecursionError, tokenize.TokenError) as error:  # of brackets
+        raise ValueError(f"array {name} has no header") from error
+    if dtype.kind not in kinds or not dtype.itemsize:
+        raise ValueError(f"array {name} must be of kind {' or '.join(kinds)}, got {dtype}")
+    held = member.file_size - head.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"array {name} declares shape {shape} of {dtype}, which it does not hold")
+    with archive.open(member) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def read_arrays(
+    path: StrPath, kinds: Mapping[str, str], limit: int = LIMIT
+) -> dict[str, NDArray[Any]]:
+    """Read arrays of an NPZ file."""
+    what = f"{os.fspath(path)}: not arrays in NPZ"
+    try:
+        with opened(path) as stream:
+            if (count := _members(stream)) > MEMBERS:
+                raise ValueError(f"{count} arrays, more than {MEMBERS}")
+            with zipfile.ZipFile(stream) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+                if size > limit:
+                    much = f"unpacks to {size} bytes, more than {limit}"
+                    raise InputError(f"{what}: {much}: split it or raise limit")
+                whole = os.fstat(stream.fileno()).st_size
+                return {name: _array(archive, name, kinds[name], whole) for name in kinds}
+    except InputError:
+        raise
+    except KeyError as error:
+        missing = re.sub(r"(?s)^.*'(.*)\.npy'.*$", r"array '\1' is missing", str(error.args[0]))
+        raise InputError(f"{what}: {missing}; needs {', '.join(kinds)}") from None
+    except (
+        ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error,
+        NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError,
+    ) as error:  # fmt: skip
+        raise InputError(f"{what} ({error}); write it again") from error
 
 
 def _number(text: str) -> float:
@@ -335,35 +403,12 @@ RULES: dict[str, tuple[Callable[[str], Any], Callable[[Any], bool], str]] = {
     ),
     "whole": (_whole, lambda value: True, "a whole number"),
     "text": (str, bool, "a text that is not blank"),
+    "any": (str, lambda value: True, "a text"),
 }
 
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
-    """Read one field by a rule of `RULES`.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    line : int
-        Its line, from 1.
-    name : str
-        The field.
-    text : str
-        What stands there.
-    rule : str
-        A key of `RULES`.
-
-    Returns
-    -------
-    object
-        The value.
-
-    Raises
-    ------
-    InputError
-        Naming file, line and field, for a text that does not fit.
-    """
+    """Read one field by a rule of `RULES`."""
     parse, fits, wanted = RULES[rule]
     try:
         value = parse(text.strip())
@@ -380,19 +425,24 @@ def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[
     if missing:
         what = f"no such column; the first line names {', '.join(names)[:200] or 'none'}"
         raise refusal(path, 1, what, missing[0])
-    for name in names:
-        if not name or names.count(name) > 1:
+    if len(names) > MOST_COLUMNS:
+        raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}: not a table")
+    for name, count in Counter(names).items():
+        if not name or count > 1:
             what = "a column without a name" if not name else "two columns of this name"
             raise refusal(path, 1, f"{what}; rename or remove it", name)
     return names
 
 
-def _column(values: list[Any], rule: str | None) -> Any:
+def _container(rule: str | None) -> Any:
+    """Return what keeps a column: 8 bytes a number where the rule wants numbers."""
+    return [] if rule in (None, "text", "any") else array("q" if rule == "whole" else "d")
+
+
+def _column(values: Any, rule: str | None) -> Any:
     """Give a column its type; a free one is numbers where all of it is numbers or blank."""
-    if rule == "text":
-        return values
     if rule:
-        return np.array(values, dtype=np.int64 if rule == "whole" else float)
+        return np.array(values) if isinstance(values, array) else values
     try:
         return np.array([_number(text) if text.strip() else np.nan for text in values])
     except ValueError:
@@ -408,39 +458,13 @@ def read_csv(
     unique: str = "",
     limit: int = LIMIT,
 ) -> pd.DataFrame:
-    r"""Read a table whose columns obey rules.
-
-    Parameters
-    ----------
-    path : path
-        Comma-separated UTF-8, plain or gzip, ``\n`` or ``\r\n``; the first line names
-        the columns, in any order.
-    required, optional : mapping of str to str
-        Column name to one of `RULES`. Further columns are kept, as numbers (blank =
-        NaN) or as text.
-    ascending, unique : str
-        A column that must not fall, and one whose values must differ; "" for none.
-    limit : int
-        Most bytes, after decompression.
-
-    Returns
-    -------
-    DataFrame
-        One row per line, columns in the order of the file; empty where only the first
-        line is there.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or a field that breaks its rule; names file,
-        line and field.
-    """
+    r"""Read a table whose columns obey rules."""
     rules = {**required, **(optional or {})}
     reader = csv.reader(_text_lines(path, limit), strict=True)
-    lines: list[int] = []
+    lines, shared = array("q"), dict[str, str]()
     try:
         names = _header(path, next(reader, []), required)
-        table: dict[str, list[Any]] = {name: [] for name in names}
+        table = {name: _container(rules.get(name)) for name in names}
         for row in filter(None, reader):
             lines.append(reader.line_num)
             if len(row) != len(names):
@@ -449,6 +473,9 @@ def read_csv(
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)
                 value = field_value(path, lines[-1], name, text, rule) if rule else text
+                if isinstance(value, str):  # names of links come again and again: keep one
+                    full = len(shared) >= _SHARED_TEXTS
+                    value = shared.get(value, value) if full else shared.setdefault(value, value)
                 table[name].append(value)
     except csv.Error as error:
         raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
@@ -458,7 +485,7 @@ def read_csv(
 
 
 def _check_order(
-    path: StrPath, frame: pd.DataFrame, lines: list[int], ascending: str, unique: str
+    path: StrPath, frame: pd.DataFrame, lines: "array[int]", ascending: str, unique: str
 ) -> None:
     for at in np.flatnonzero(np.diff(frame[ascending]) < 0) if ascending in frame else ():
         before, value = frame[ascending].iloc[at : at + 2]

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from dlsim.files import LIMIT, StrPath, field_value, numbered_lines, refusal
+from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
 SWF_FIELDS = tuple(
     "job submit wait run_time processors cpu_time memory processors_requested time_requested "
     "memory_requested status user group executable queue partition preceding_job think_time".split()
 )
+
+#: Where joining the values of one label ends: each costs a copy of those before it.
+_LONGEST_NOTE = 2**16
 
 
 def _swf_comment(header: dict[str, str], text: bytes) -> bool:
@@ -26,7 +29,11 @@ def _swf_comment(header: dict[str, str], text: bytes) -> bool:
     found = re.match(r";\s*([A-Z]\w*):\s*(.*)", comment)
     if found:
         label, value = found[1], found[2].strip()
-        header[label] = f"{header[label]}\n{value}" if label in header else value
+        before = header.get(label)
+        if before is None:
+            header[label] = value
+        elif len(before) < _LONGEST_NOTE:
+            header[label] = f"{before}\n{value}"
     return clean
 
 
@@ -61,35 +68,12 @@ def _swf_lies(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
     return notes
 
 
-def read_swf(path: StrPath, limit: int = LIMIT) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Read a job log in the Standard Workload Format 2.2.
 
     Values out of range (-1 for "unknown", run time 0) are data: whoever uses the log
     decides about them and counts what is skipped. A line that is not 18 finite
     numbers is refused.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip; only comments may hold bytes that are not ASCII.
-    limit : int
-        Most bytes, after decompression.
-
-    Returns
-    -------
-    jobs : DataFrame of float, columns `SWF_FIELDS`
-        One row per job line, in the order of the file; times in seconds.
-    header : dict of str to str
-        The ``; Label: value`` comments before the first job; the values of a label
-        that comes again are joined by line breaks.
-    notes : list of str
-        Where the header does not agree with the jobs, and other oddities, in words.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, holds no job or has a broken line; names file,
-        line and field.
 
     References
     ----------
@@ -108,6 +92,6 @@ def read_swf(path: StrPath, limit: int = LIMIT) -> tuple[pd.DataFrame, dict[str,
             values.extend(_swf_job(path, number, text))
     if not values:
         raise refusal(path, max(1, number), "the file ends without a single job line")
-    rows = np.array(values).reshape(-1, len(SWF_FIELDS))
+    rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _swf_lies(header, jobs)

@@ -6,30 +6,38 @@ changed under a cached caller. The same source runs uncompiled with
 ``NUMBA_DISABLE_JIT=1``, and on Fractions or SymPy symbols through ``py_func``.
 """
 
+import contextlib
+import errno
 import functools
 import hashlib
+import math
 import os
+import stat
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
 import numba.extending
+import numpy as np
 import platformdirs
+from numpy.typing import NDArray
 
-#: Relative slack of every comparison of two instants (exact types pass ``tol=0``).
+from dlsim.errors import InputError
+
+#: Slack of every comparison of two instants, as a part of the duration at hand (exact types
+#: pass ``tol=0``). The clock itself is given TOL / CLOCK: 4.4 units in its last place.
 TOL = 1e-12
+CLOCK = 1024
+#: Numba has one setting for the folder of every function.
+_CACHING = threading.Lock()
 
 
 @functools.cache
 def source_digest() -> str:
-    """Return a short digest of every Python source of the package.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits; any edit to any module changes them.
-    """
+    """Return a short digest of every Python source of the package."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -39,30 +47,76 @@ def source_digest() -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels and finished sweep cells.
+    """Return the folder of compiled kernels and finished sweep cells."""
+    try:
+        named = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
+    except RuntimeError:  # a user without a home; `private_folder` says so where it matters
+        named = "~"
+    return Path(os.path.expanduser(named))
 
-    Returns
-    -------
-    Path
-        ``$DLSIM_CACHE`` where set, otherwise the user's cache folder for dlsim.
+
+def private_folder(base: Path, *names: str) -> Path:
+    """Make a folder of dlsim's below the cache's base, or take the one that is there on trust.
+
+    What lies in it is run (compiled code) or stands for results (cells). The base itself is
+    the user's: it keeps its rights where it was there before.
     """
-    return Path(os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim"))
+    folder = base
+    try:
+        if base.parts[:1] == ("~",):
+            raise FileNotFoundError(errno.ENOENT, "you have no home folder")
+        base.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            base.mkdir(mode=0o700)
+        for name in names:
+            folder /= name
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            _refuse_strangers(folder)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        variable = "DLSIM_CACHE" if base == cache_folder() else "NUMBA_CACHE_DIR"
+        raise InputError(
+            f"cache folder {folder} cannot be used: {error.strerror}; what is read from there is"
+            " trusted as compiled code and as results, so it must be yours alone: set the"
+            f" environment variable {variable} to a folder of your own"
+        ) from error
+    return folder
 
 
-def _kernel_folder() -> Path:
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse what another user could have filled, and close to others what is ours."""
+    if not hasattr(os, "geteuid"):  # Windows: folders of a profile are closed to others
+        return
+    found, us = folder.lstat(), os.geteuid()
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.ENOTDIR, "it is a link or a file, where dlsim makes a folder")
+    if found.st_uid != us:
+        raise PermissionError(errno.EPERM, f"it belongs to user {found.st_uid}, you are user {us}")
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+    for path in folder.rglob("*") if found.st_mode & 0o022 else ():
+        with contextlib.suppress(FileNotFoundError):
+            if (owner := path.lstat().st_uid) != us:
+                folder.chmod(stat.S_IMODE(found.st_mode))  # so that the next run refuses too
+                raise PermissionError(errno.EPERM, f"user {owner} put {path.name} there")
+
+
+def need_cache() -> None:
+    """Refuse a cache that a notebook could not use, before anything runs."""
+    private_folder(cache_folder(), "cells", source_digest())
+    if not numba.config.DISABLE_JIT:
+        private_folder(*_kernel_place())
+
+
+def _kernel_place() -> tuple[Path, str]:
     base = numba.config.CACHE_DIR
-    return (Path(base) if base else cache_folder()) / f"kernels-{source_digest()}"
+    return Path(base) if base else cache_folder(), f"kernels-{source_digest()}"
 
 
 def is_compiled() -> bool:
-    """Tell whether this version's kernels were compiled before, at least in part.
-
-    Returns
-    -------
-    bool
-        False on the first use of a version, which takes some seconds longer.
-    """
-    return any(_kernel_folder().rglob("*.nbi"))
+    """Tell whether this version's kernels were compiled before, at least in part."""
+    return any(Path(*_kernel_place()).rglob("*.nbi"))
 
 
 def kernel(
@@ -89,20 +143,33 @@ def kernel(
     """
     if function is None:
         return functools.partial(kernel, inline=inline)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_kernel_folder())
+    if numba.config.DISABLE_JIT:
+        return function
     options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
-    try:
-        return _without_literals(numba.njit(cache=True, **options)(function))
-    finally:
-        numba.config.CACHE_DIR = before
+    return _cached(_without_literals(numba.njit(**options)(function)), _kernel_place())
+
+
+def _cached(compiled: Any, place: tuple[Path, str]) -> Any:
+    """Give a kernel its cache where it is first used: who only reads claims needs no folder."""
+    compile_it = compiled.compile
+
+    def compile_or_load(signature: Any) -> Any:
+        with _CACHING:
+            if compiled.stats.cache_path is None:
+                before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(private_folder(*place))
+                try:
+                    compiled.enable_caching()
+                finally:
+                    numba.config.CACHE_DIR = before
+        return compile_it(signature)
+
+    compiled.compile = compile_or_load
+    return compiled
 
 
 def _without_literals(compiled: Any) -> Any:
     """Compile a kernel once for an int, not once more for each literal that is passed to it."""
-    if not hasattr(compiled, "get_call_template"):  # JIT is off
-        return compiled
     template = compiled.get_call_template
 
     def plain_template(args: Any, kws: Any) -> Any:
@@ -114,57 +181,40 @@ def _without_literals(compiled: Any) -> Any:
 
 
 @numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions
-def latest_finish(due, tol=TOL):  # type: ignore[no-untyped-def]
-    """Return the latest finish that still meets an absolute deadline.
+def latest_finish(due, budget, tol=TOL):  # type: ignore[no-untyped-def]
+    """Return the latest finish that still meets a deadline.
 
-    Parameters
-    ----------
-    due : float
-        Absolute deadline.
-    tol : float
-        Relative slack; 0 for exact types.
-
-    Returns
-    -------
-    float
-        ``due + tol * max(1, |due|)``.
+    The slack is a part of the time that was given, and what the clock itself rounds: it is in
+    the unit of time that the caller has, and does not grow with the hour at which he calls.
     """
-    return due + tol * max(1, abs(due))
+    return due + tol * (budget + abs(due) / CLOCK)
 
 
 @kernel
-def meets(finish, due, tol=TOL):  # type: ignore[no-untyped-def]
-    """Tell whether a finish meets an absolute deadline, up to the one tolerance.
-
-    Parameters
-    ----------
-    finish, due : float
-        Absolute times.
-    tol : float
-        Relative slack; 0 for exact types.
-
-    Returns
-    -------
-    bool
-        ``finish <= due + tol * max(1, |due|)``.
-    """
-    return finish <= latest_finish(due, tol)
+def meets(finish, due, budget, tol=TOL):  # type: ignore[no-untyped-def]
+    """Tell whether a finish meets a deadline, up to the one tolerance."""
+    return finish <= latest_finish(due, budget, tol)
 
 
 @kernel
-def same_instant(a, b, tol=TOL):  # type: ignore[no-untyped-def]
-    """Tell whether two times are one instant, up to the one tolerance.
+def same_instant(a, b, span, tol=TOL):  # type: ignore[no-untyped-def]
+    """Tell whether two times are one instant, up to the one tolerance."""
+    return abs(a - b) <= tol * (span + max(abs(a), abs(b)) / CLOCK)
 
-    Parameters
-    ----------
-    a, b : float
-        Absolute times.
-    tol : float
-        Relative slack; 0 for exact types.
 
-    Returns
-    -------
-    bool
-        ``|a - b| <= tol * max(1, |a|, |b|)``.
+def clock_origin(arrivals: NDArray[np.float64]) -> float:
+    """Return where an engine's clock begins: by the first arrival, in sorted arrivals.
+
+    It is rounded down to a multiple of a power of two above their span (and above the last
+    place of the last one). So every difference is exact, adding the origin again gives back
+    every arrival bit for bit, and a log that begins near 0 keeps the clock it has.
     """
-    return abs(a - b) <= tol * max(1, abs(a), abs(b))
+    if not len(arrivals):
+        return 0.0
+    first, last = float(arrivals[0]), float(arrivals[-1])
+    step, span = float(np.spacing(last)), last - first
+    if first < span:
+        return 0.0
+    if span > 0:
+        step = max(step, math.ldexp(1.0, math.frexp(span)[1]))
+    return first - math.fmod(first, step)

@@ -40,13 +40,13 @@ def fails(*_: object) -> None:
         (None, r"tasks must be a pandas DataFrame .*got NoneType"),
         (TASKS["sigma"], r"tasks must be a pandas DataFrame .*got Series"),
         (pd.concat([TASKS, TASKS["sigma"]], axis=1), r"column sigma appears twice; give"),
-        (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"column sigma must hold real numbers, got complex"),
-        (TASKS.assign(sigma=pd.Series([6 + 1j, 1, 2], dtype=object)), r"column sigma must hold"),
-        (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"column arrival must hold real"),
-        (TASKS.assign(deadline=["x", 1, 2]), r"column deadline must hold numbers"),
-        (TASKS.assign(deadline=pd.Series([10**400, 1, 2], dtype=object)), r"deadline must hold"),
+        (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be finite .*6\+1j"),
+        (TASKS.assign(sigma=pd.Series([6 + 1j, 1, 2], dtype=object)), r"sigma of task 0 .*6\+1j"),
+        (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"arrival of task 0 must .*Timestamp"),
+        (TASKS.assign(deadline=["x", 1, 2]), r"deadline of task 0 must be .*got 'x'"),
+        (TASKS.assign(deadline=pd.Series([10**400, 1, 2], dtype=object)), r"deadline of task 0"),
         (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be finite"),
-        (TASKS.set_axis([5, 6, 5]), r"task id 5 appears twice"),
+        (TASKS.set_axis([5, 6, 5]), r"label 5 of tasks appears twice; give every row its own"),
     ],
 )  # fmt: skip
 def test_what_is_no_task_table(tasks, said):
@@ -186,7 +186,7 @@ def test_switches_are_a_mapping(switches):
 
 @pytest.mark.parametrize("nodes", [10**9, MOST_NODES + 1, 1e12])
 def test_a_cluster_has_an_end(nodes):
-    with pytest.raises(InputError, match=rf"nodes must be at most {MOST_NODES}, got .*memory"):
+    with pytest.raises(InputError, match=rf"nodes must be .* at most {MOST_NODES}: memory grows"):
         Cluster(nodes=nodes)
     assert Cluster(nodes=MOST_NODES).nodes == 10_000_000
 
@@ -204,7 +204,7 @@ def test_costs_are_finite_times(name, value):
         Cluster(**{name: value})
 
 
-@pytest.mark.parametrize("cps", [1e-3, 1e-6, 1e-100, 1e-200])
+@pytest.mark.parametrize("cps", [1e-3, 1e-6, 1e-50, 1e-100])
 @pytest.mark.parametrize("size", ["resample", "abs", "clip"])
 def test_thresholds_out_of_reach_overflow_in_silence(cps, size):
     # beyond N* = 1 every threshold is infinite or far out in the tail, where nothing weighs

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from dlsim.files import write_csv
+from dlsim.owned import RECORD, Owned
 from dlsim.study import notebooks, sweep
 from tests import sweep_functions as functions
 from tests.strategies import SCALE
@@ -123,7 +124,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_result(tmp_path):
     full = batch(source, out, tmp_path, tmp_path / "cache", preexec_fn=small(20_000))
     said, errors = full.communicate(timeout=120)
     assert said.startswith("failed "), said + errors
-    assert "one.ipynb: cannot be written" in said
+    assert "one.ipynb: not written" in said
     assert "free some space on the disk and run again" in said
     assert not (out / "notebooks" / "one.ipynb").exists()
     assert not (out / "notebooks" / ".one.stamp.json").exists()
@@ -133,8 +134,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_result(tmp_path):
 
 def test_a_report_that_finds_no_room_is_an_error_in_words(tmp_path):
     out = tmp_path / "out"
-    (out / "notebooks").mkdir(parents=True)
-    (out / "report.html").write_text("old")
+    Owned(out).claim().write("report.html", b"old")
     code = (
         "import sys\nfrom dlsim.cli import main, reproduce\nfrom dlsim.study import notebooks\n"
         "notebooks.run_all = lambda names, **_: []\n"
@@ -146,7 +146,7 @@ def test_a_report_that_finds_no_room_is_an_error_in_words(tmp_path):
     assert "free some space on the disk and run again" in done.stderr
     assert "Traceback" not in done.stderr
     assert (out / "report.html").read_text() == "old"
-    assert {path.name for path in out.iterdir()} <= {"notebooks", "report.html", "run.json"}
+    assert {path.name for path in out.iterdir()} <= {RECORD, "report.html", "run.json"}
     if (out / "run.json").exists():
         json.loads((out / "run.json").read_text())
 

@@ -39,40 +39,38 @@ ZERO = np.ones((2, 4, 3))
 ZERO[1, 2, 2] = 0
 BAD = {
     "servers must have at least one row": parts(servers=parts()["servers"].iloc[:0]),
-    "servers must be a DataFrame with the columns domain, performance": parts(servers=[1, 2]),
+    "servers must be a pandas DataFrame with the columns domain, perf": parts(servers=[1, 2]),
     "servers need the columns domain, performance; performance not found": without(
         "servers", "performance"
     ),
-    "column performance must be finite and above 0; row 1 has 0": changed(
+    "performance of row 1 must be a finite number above 0, got 0": changed(
         "servers", "performance", [1, 0]
     ),
-    "column performance must be finite and above 0; row 0 has nan": changed(
+    "performance of row 0 must be a finite number above 0, got nan": changed(
         "servers", "performance", [np.nan, 1]
     ),
-    "column domain must be a whole number, finite and at least 0; row 0 has 0.5": changed(
+    "domain of row 0 must be a whole number of at least 0, got 0.5": changed(
         "servers", "domain", 0.5
     ),
     "servers: domain 2 has no links; there are 2 domains": changed("servers", "domain", 2),
     "clients: domain 9 has no links": changed("clients", "domain", 9),
-    "column performance must hold numbers": changed("servers", "performance", "fast"),
-    "column work must be finite and at least 0; row 'b' has -1": changed(
+    "performance of row 0 must .* above 0, got 'fast'": changed("servers", "performance", "fast"),
+    "work of row 'b' must be a finite number of at least 0, got -1": changed(
         "requests", "work", [1, -1]
     ),
-    "column send must be finite and at least 0; row 'a' has inf": changed(
+    "send of row 'a' must be a finite number of at least 0, got inf": changed(
         "requests", "send", np.inf
     ),
-    "column recv must be finite and at least 0": changed("requests", "recv", -0.5),
-    "column time must be finite and at least 0": changed("requests", "time", -1.0),
-    "column deadline must be finite; row 'a' has nan": changed("requests", "deadline", np.nan),
+    "recv of row 'a' must be a finite number of at least 0": changed("requests", "recv", -0.5),
+    "time of row 'a' must be a finite number of at least 0": changed("requests", "time", -1.0),
+    "deadline of row 'a' must be a finite number, got nan": changed("requests", "deadline", np.nan),
     "row 'a' comes from client 1; there are 1 clients": changed("requests", "client", 1),
     "row 'b' comes before the one above": changed("requests", "time", [2.0, 1.0]),
-    "requests need one index label per row": parts(
-        requests=parts()["requests"].set_axis(["a"] * 2)
-    ),
+    "label 'a' of requests appears twice": parts(requests=parts()["requests"].set_axis(["a"] * 2)),
     "traces must be an array of 2 dimensions or 3 dimensions": parts(traces=np.ones(3)),
     "at least one step": parts(traces=np.ones((2, 4, 0))),
     "must hold LAN up, LAN down, WAN up, WAN down per domain": parts(traces=np.ones((2, 3, 5))),
-    "traces must be finite and at least 0; entry .0, 0, 0. is not": parts(
+    "traces.0, 0, 0. must be a finite number of at least 0, got -1": parts(
         traces=np.full((2, 4, 1), -1.0)
     ),
     "link 6 ends with throughput zero, which is held for ever": parts(traces=ZERO),
@@ -81,28 +79,28 @@ BAD = {
     "paths use link 7, but traces hold 5 links": parts(
         traces=np.ones((5, 3)), paths=topology.two_level(2)
     ),
-    "step must be finite and above 0, got 0": parts(step=0),
-    "packet must be finite and above 0": parts(packet=-1.0),
-    "server_load must be finite and at least 0, got -0.1": parts(server_load=-0.1),
+    "step must be a finite number above 0, got 0": parts(step=0),
+    "packet must be a finite number above 0": parts(packet=-1.0),
+    "server_load must be a finite number of at least 0, got -0.1": parts(server_load=-0.1),
     "background needs one list of arrival times per queue, 2; got 1": parts(background=[[1.0]]),
     "arrival times of queue 1 must not decrease; sort them": parts(background=[[], [2.0, 1.0]]),
-    "arrival times of queue 0 must be finite and at least 0": parts(background=[[-1.0], []]),
-    "size of background must be finite and at least 0, got -50": parts(background_work=-50.0),
+    "arrival times of queue 0.0. must be .* at least 0, got -1": parts(background=[[-1.0], []]),
+    "size of background must be .* at least 0, got -50": parts(background_work=-50.0),
     "needs one finite size of at least 0 per arrival": parts(
         background=[[1.0], [2.0]], background_work=[[1.0], [2.0, 3.0]]
     ),
     "link_background needs one list": parts(link_background=[[1.0]]),
     "load_traces needs a row per server, 2; got 1": parts(load_traces=np.ones((1, 3))),
-    "load_traces must be finite and at least 0": parts(load_traces=-np.ones((2, 3))),
+    "load_traces.0, 0. must be a finite number of at least 0": parts(load_traces=-np.ones((2, 3))),
     "in lists alike": parts(background=[[1.0, 2.0], [2.0]], background_work=[[1.0], [2.0, 3.0]]),
     "background needs sizes as one list per queue; got None": parts(
         background=[[1.0], [2.0]], background_work=None
     ),
     "background needs arrival times as one list per queue; got 5": parts(background=5),
-    "arrival times of background must hold real numbers": parts(background=[["soon"], []]),
-    "traces must hold real numbers, in rows of one length": parts(traces=[[[1, 2], [1]]]),
-    "traces must hold real numbers.* got complex128": parts(traces=1j * np.ones((2, 4, 3))),
-    "load_traces must hold real numbers": parts(load_traces="idle"),
+    "arrival times of queue 0.0. must .* got 'soon'": parts(background=[["soon"], []]),
+    "traces.0, 0. must .* got .1, 2": parts(traces=[[[1, 2], [1]]]),
+    "traces.0, 0, 0. must .* got 1j": parts(traces=1j * np.ones((2, 4, 3))),
+    "load_traces must be a finite number of at least 0, got 'idle'": parts(load_traces="idle"),
     "paths must be a Topology or a DataFrame .*; got int": parts(paths=5),
     "horizon must be at least 2, the last request": parts(horizon=1.0),
 }
@@ -207,10 +205,10 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interval": 0}, "interval must be finite and above 0"),
-        ({"horizon": -1.0}, "horizon must be finite and above 0"),
-        ({"server_load": 1.0}, "server_load must be at least 0 and below 1"),
-        ({"link_load": -0.1}, "link_load must be at least 0 and below 1"),
+        ({"interval": 0}, "interval must be a finite number above 0"),
+        ({"horizon": -1.0}, "horizon must be a finite number above 0"),
+        ({"server_load": 1.0}, "server_load must be a number of at least 0 and below 1"),
+        ({"link_load": -0.1}, "link_load must be a number of at least 0 and below 1"),
         ({"work_range": (2, 1)}, "work_range must be a range"),
         ({"data_range": (-1, 1)}, "data_range must be a range"),
         ({"performance": 300}, "performance must be a range"),
@@ -253,7 +251,9 @@ def test_absurd_requests_end_or_are_refused(column):
             assert np.isfinite(simulate(env, None, env_sees_now).requests["completion"]).all()
         else:
             simulate(env).check()
-    with pytest.raises(InputError, match=r"must be at most 1e\+100; row 'b' has 1e\+101"):
+    with pytest.raises(
+        InputError, match=r"'b' must be 0 or between 1e-100 and 1e\+100, got 1e\+101"
+    ):
         Environment(**changed("requests", column, [1.0, 1e101]))
 
 

@@ -115,7 +115,7 @@ def test_environment_takes_the_paths_of_a_tree():
         (lambda: topology.two_level(0), "domains"),
         (lambda: topology.two_level(10**6), "hops"),
         (lambda: topology.balanced([2, 0]), "fanouts"),
-        (lambda: topology.random_tree(0, 1), "domains and routers"),
+        (lambda: topology.random_tree(0, 1), "domains must be a whole number of at least 1"),
         (lambda: topology.random_tree(2, 2, seed=-1), "seed"),
         (lambda: topology.alternate([2, -1]), "counts"),
     ],

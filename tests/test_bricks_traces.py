@@ -158,8 +158,8 @@ def test_a_trace_without_noise_is_its_mean():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"mean": [0.0]}, "mean throughputs"),
-        ({"mean": [math.nan]}, "mean throughputs"),
+        ({"mean": [0.0]}, "mean throughput.0. must be a finite number above 0"),
+        ({"mean": [math.nan]}, "mean throughput.0. must be a finite number above 0"),
         ({"steps": 0}, "steps"),
         ({"steps": 2.5}, "steps"),
         ({"steps": 2**29, "mean": [1.0, 1.0]}, "more than"),

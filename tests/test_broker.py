@@ -324,13 +324,13 @@ def test_a_day_offers_the_load_it_says():
     ("act", "words"),
     [
         (lambda b: b.register("c", 1), "site must be one of a, b; got 'c'"),
-        (lambda b: b.register("a", 0), "speed must be above 0, got 0"),
+        (lambda b: b.register("a", 0), "speed must be a finite number above 0, got 0"),
         (lambda b: b.register("a", math.inf), "speed must be a finite number"),
         (lambda b: b.withdraw("a"), "site 'a' cannot withdraw: it is not registered"),
         (lambda b: b.deliver("a", 1), "site 'a' delivers nothing: it is not registered"),
         (lambda b: b.submit("x", "c", 1), "site must be one of a, b"),
-        (lambda b: b.submit("x", "a", 0), "load must be above 0, got 0"),
-        (lambda b: b.submit("x", "a", 1, 0), "priority must be above 0"),
+        (lambda b: b.submit("x", "a", 0), "load must be a finite number above 0, got 0"),
+        (lambda b: b.submit("x", "a", 1, 0), "priority must be a finite number above 0"),
         (lambda b: b.submit("x", "a", 1, 1, "2"), "work must be a finite number .* got '2'"),
         (lambda b: b.submit("x", "a", 1, data=-1), "data must be a finite number of at least 0"),
         (lambda b: [b.submit("x", "a", 1) for _ in "ab"], "application 'x' was submitted before"),
@@ -354,13 +354,13 @@ def test_broker_refuses(act, words):
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [
-        ({"period": 0}, "period must be above 0, got 0"),
+        ({"period": 0}, "period must be a finite number above 0, got 0"),
         ({"trust": 1.5}, "trust must be a number from 0 to 1, got 1.5"),
         ({"method": "LP+least"}, "a broker needs whole connections"),
         ({"method": "best"}, "method must be one of LP, MILP, G"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"network": None}, "a broker needs a Network, got None"),
-        ({"reading": {"vertex": "solver"}}, "a broker needs a Reading, got"),
+        ({"network": None}, "network must be a Network, got None"),
+        ({"reading": {"vertex": "solver"}}, "reading must be a Reading, got"),
     ],
 )
 def test_broker_refuses_to_be(kwargs, words):
@@ -395,13 +395,15 @@ def test_a_day_refuses_nonsense():
             day(draw_platform(0), **bad)
 
 
-def test_what_floats_cannot_wait_for_does_not_complete():
+def test_what_floats_cannot_wait_for_is_refused():
     wires = network()
-    broker = Broker(Network(["a", "b"], [1e-308, 20], wires.links, wires.routes))
+    broker = Broker(Network(["a", "b"], [1e-100, 20], wires.links, wires.routes))
     broker.register("a", 10)
     broker.submit("x", "b", 12)
     broker.advance()
-    assert broker.applications["completion"].isna().all()
+    assert broker.applications["completion"].tolist() == [pytest.approx(12e100)]
+    with pytest.raises(InputError, match=r"gateway.0. must be 0 or between 1e-100 and"):
+        Network(["a", "b"], [1e-308, 20], wires.links, wires.routes)
 
 
 def test_time_goes_on_where_floats_are_coarse():
@@ -493,7 +495,7 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
         ("load = 12", "load = 12\npriority = {c = 1}", "event 1: site must be one of a, b"),
         ("gateway = 20\nspeed", "speed", "site 1: gateway is missing; it needs name, gateway"),
         ("speed = 10", "speed = true", "site 1: speed must be a number, got True"),
-        ("speed = 10", "speed = -1", "site 'a': speed must be a finite number of at least 0"),
+        ("speed = 10", "speed = -1", "site 'a': speed must be a finite number above 0"),
         ("speed = 10", "speeds = 10", "site 1: no field is called 'speeds'"),
         ('"a", "b"]', '"a", "c"]', "route 1: site must be one of a, b; got 'c'"),
         ('"a", "b"]', '"a"]', "route 1: between must name two sites"),
@@ -503,15 +505,17 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
         ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
         ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1.0"),
         ("at = 0", "at = nan", "event 1: at must be a finite time"),
-        ("load = 12", "load = 0", "event 1: load must be above 0"),
+        ("load = 12", "load = 0", "event 1: load must be a finite number above 0"),
         ("load = 12", "", "event 1: load is missing"),
-        ("bandwidth = 3", "bandwidth = -3", "bandwidth must be finite numbers of at least 0"),
+        ("bandwidth = 3", "bandwidth = -3", "bandwidth of link .* must be a finite number"),
         ("\n[[site]]", "\nperiods = 1\n[[site]]", "no field is called 'periods'"),
-        ("\n[[site]]", "\nperiod = 0\n[[site]]", "period must be above 0"),
-        ("\n[[site]]", "\nuntil = -1\n[[site]]", "until must be at least 0"),
+        ("\n[[site]]", "\nperiod = 0\n[[site]]", "period must be a finite number above 0"),
+        ("\n[[site]]", "\nuntil = -1\n[[site]]", "until must be at least the present time 0"),
         ("[[link]]", "[link]", "link must be written as \\[\\[link\\]\\]"),
         ("[[event]]", "[event]", "event must be written as"),
         ("[[event]]", PAIR + "[[event]]", "pair 1: connections must be a whole number, got 1.5"),
+        ("[[event]]", PAIR.replace("1.5", "-1") + "[[event]]",
+         "pair 1: limits.pairs must be a number of at least 0, got -1"),
         ("[[event]]", SHARE + "[[event]]", "share 1: share must be a number from 0 to 1"),
         ("[[event]]", ROUTE + "[[event]]", "route 2: b to a has a route already"),
         (SMALL, "", "at least one \\[\\[site\\]\\] is needed"),

@@ -4,9 +4,7 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ from dlsim.cli import main, readings
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study.notebooks import NotebookResult
+from tests.children import alive, marked, none_left, spawn, until
 
 
 def run(capsys, *words):
@@ -310,11 +309,16 @@ def test_options_that_are_no_words(monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_an_interrupt_ends_quickly_and_leaves_no_process(tmp_path):
+    log, run = tmp_path / "log", str(tmp_path)
     command = [sys.executable, "-m", "dlsim", "reproduce", "mcdf", "--out", str(tmp_path / "r")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    time.sleep(8)
+    with open(log, "w") as stream:
+        process = spawn(command, stdout=stream, stderr=stream, env=marked(run))
+    # the command, the notebook's process and its kernel
+    assert until(lambda: len(alive(run)) > 2, process), log.read_text()
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    process.wait(60)
+    assert none_left(run) == []
+    out = log.read_text()
     assert process.returncode == 130, out
     assert "resumes" in out
     assert (tmp_path / "r" / "report.html").exists()

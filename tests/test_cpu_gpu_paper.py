@@ -396,7 +396,7 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
     (tmp_path / "own.txt").write_text("to be or not to be " * 20)
     given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}
     given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
-    run_notebook(source, tmp_path / "50.ipynb", {**given, "out": str(out)})
+    run_notebook(source, tmp_path / "done" / "50.ipynb", {**given, "out": str(out)})
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = {name.removeprefix("fig_") for name in cg.__all__ if name.startswith("fig")}
     assert pictures == {f"{KEY}-{name}" for name in names - {"live"}}

@@ -6,14 +6,16 @@ import statistics
 import subprocess
 import sys
 from contextlib import closing
+from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlsim.cpugpu import History, Machine, Store, simulate, workload
-from dlsim.cpugpu.store import APPLICATION, COLUMNS, key
+from dlsim.cpugpu.store import APPLICATION, COLUMNS, TABLE, key
 from dlsim.errors import DlsimError, InputError, StudyError
 
 TIMES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=30)
@@ -162,7 +164,7 @@ def test_a_writer_that_was_killed_half_way_leaves_no_trace(path):
         "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
         "for i in range(5000): c.execute(\"INSERT INTO runs SELECT NULL, 'half', size, class, \"\n"
-        '  "host, device, seconds, transfer, outcome, note, at FROM runs WHERE id = 1")\n'
+        '  "host, device, seconds, transfer, outcome, note, at, digest FROM runs WHERE id = 1")\n'
         "os._exit(9)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 9
@@ -185,9 +187,18 @@ def test_two_who_create_at_once_share_one_file(tmp_path):
 
 def with_sql(path, *commands):
     with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
         for command in commands:
             connection.execute(command)
         connection.commit()
+
+
+def loosely(path, *commands):
+    """Change what the table itself forbids: its types are set aside, and put back."""
+    change = "UPDATE sqlite_master SET sql = {} WHERE name = 'runs'"
+    for sql, then in (("replace(sql, ' STRICT', '')", commands), (f'"{TABLE}"', ())):
+        with_sql(path, "PRAGMA writable_schema = ON", change.format(sql))
+        with_sql(path, *then)
 
 
 def cut(path):
@@ -200,29 +211,90 @@ def scribble(path):
     path.write_bytes(bytes(data))
 
 
-ROW = "INSERT INTO runs VALUES (99, 'A', '', '{}', '', '', {}, 0, '{}', '', 0)"
+def earlier(path):
+    """A history as version 1 kept it."""
+    path.unlink()
+    fields = ", ".join(name if name != "seconds" else "seconds REAL" for name in COLUMNS)
+    with_sql(path, f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {fields})",
+             f"PRAGMA application_id = {APPLICATION}", "PRAGMA user_version = 1")  # fmt: skip
+
+
+def sql(*commands):
+    return lambda path: with_sql(path, *commands)
+
+
+TRIGGER = "CREATE TRIGGER {} AFTER INSERT ON runs BEGIN DELETE FROM runs WHERE id = 1; END"
+ROW = "INSERT INTO runs VALUES (6, 'A', '', '{}', '', '', {}, 0.0, '{}', '', 0.0, 'x')"
+#: What was done to a history of five runs, and what the refusal names.
 DAMAGE = {
-    "empty": lambda p: p.write_bytes(b""),
-    "text": lambda p: p.write_text("app,seconds\nA,1\n" * 99),
-    "cut": cut,
-    "scribbled": scribble,
-    "other table": lambda p: with_sql(p, "DROP TABLE runs", "CREATE TABLE runs (x)"),
-    "no table": lambda p: with_sql(p, "DROP TABLE runs"),
-    "newer": lambda p: with_sql(p, "PRAGMA user_version = 2"),
-    "someone else's": lambda p: with_sql(p, "PRAGMA application_id = 7"),
-    "negative time": lambda p: with_sql(p, ROW.format("gpu", -1, "done")),
-    "no time": lambda p: with_sql(p, ROW.format("gpu", "NULL", "done")),
-    "text for time": lambda p: with_sql(p, ROW.format("gpu", "'fast'", "done")),
-    "time of a lost run": lambda p: with_sql(p, ROW.format("gpu", 2.0, "lost")),
-    "unknown class": lambda p: with_sql(p, ROW.format("tpu", 2.0, "done")),
-}
+    "empty": (lambda p: p.write_bytes(b""), "not a history"),
+    "text": (lambda p: p.write_text("app,seconds\nA,1\n" * 99), "not a database"),
+    "cut": (cut, "damaged"),
+    "scribbled": (scribble, "damaged"),
+    "other table": (sql("DROP TABLE runs", "CREATE TABLE runs (x)"), "table runs is not of"),
+    "no table": (sql("DROP TABLE runs"), "holds the tables .'sqlite_sequence'"),
+    "newer": (sql("PRAGMA user_version = 3"), "of version 2, but of version 3;"),
+    "older": (earlier, "version 1, whose runs carry no checksum: measure anew"),
+    "someone else's": (sql("PRAGMA application_id = 7"), "not a history"),
+    "negative time": (sql(ROW.format("gpu", -1, "done")), "run 6, column seconds: -1.0 is not pos"),
+    "no time": (sql(ROW.format("gpu", "NULL", "done")), "run 6, column seconds: None is no time"),
+    "time of a lost run": (sql(ROW.format("gpu", 2, "lost")), "run 6, column seconds: 2.0 is no"),
+    "unknown class": (sql(ROW.format("tpu", 2, "done")), "run 6, column class: 'tpu' is not gpu"),
+    "unknown outcome": (sql(ROW.format("gpu", 2, "won")), "run 6, column outcome: 'won' is not"),
+    "endless": (sql("UPDATE runs SET at = 9e999 WHERE id = 2"), "run 2, column at: inf is not fin"),
+    "text for time": (
+        lambda p: loosely(p, "UPDATE runs SET seconds = 'fast' WHERE id = 3"),
+        "run 3, column seconds: 'fast' is not positive and finite",
+    ),
+    "text for transfer": (
+        lambda p: loosely(p, "UPDATE runs SET transfer = 'none' WHERE id = 3"),
+        "run 3, column transfer: 'none' is not finite and at least 0",
+    ),
+    "no UTF-8": (
+        sql("UPDATE runs SET app = CAST(x'ff41' AS TEXT) WHERE id = 1"),
+        r"run 1, column app: '\\udcffA' is not a text",
+    ),
+    "much transfer": (
+        sql("UPDATE runs SET transfer = 5.0 WHERE id = 2"),
+        "run 2, column transfer: 5.0 is more than the seconds of the run, 4.0",
+    ),
+    "transfer of a lost run": (
+        sql("UPDATE runs SET transfer = 5.0 WHERE id = 5"), "run 5, column transfer",
+    ),
+    "a flipped value": (
+        sql("UPDATE runs SET seconds = 4.5 WHERE id = 2"),
+        "run 2, column digest: it does not fit the values",
+    ),
+    "a flipped name": (sql("UPDATE runs SET host = 'hers' WHERE id = 4"), "run 4, column digest"),
+    "no first run": (sql("DELETE FROM runs WHERE id = 1"), "run 1 is missing, 2 follows"),
+    "a gap": (sql("DELETE FROM runs WHERE id = 3"), "run 3 is missing, 4 follows"),
+    "a gap closed": (
+        sql("DELETE FROM runs WHERE id = 3", "UPDATE runs SET id = id - 1 WHERE id > 3"),
+        "run 3, column digest",
+    ),
+    "no last run": (sql("DELETE FROM runs WHERE id = 5"), "run 5 is missing.*there are 4 runs"),
+    "no run": (sql("DELETE FROM runs"), "run 1 is missing"),
+    "not counted": (sql("DELETE FROM runs", "DELETE FROM sqlite_sequence"), "run 1 is missing"),
+    "twice": (
+        sql(f"INSERT INTO runs SELECT 6, {', '.join(COLUMNS)}, digest FROM runs WHERE id = 5"),
+        "run 6, column digest",
+    ),
+    "trigger": (sql(TRIGGER.format("t")), "its trigger t is not of dlsim .CREATE TRIGGER t AFTER"),
+    "trigger of our name": (sql(TRIGGER.format("runs")), "its trigger runs is not of dlsim"),
+    "view": (sql("CREATE VIEW v AS SELECT * FROM runs"), "its view v is not of dlsim"),
+    "index": (sql("CREATE INDEX i ON runs (app)"), "its index i is not of dlsim"),
+    "further table": (sql("CREATE TABLE t (x)"), "its table t is not of dlsim"),
+    "further column": (sql("ALTER TABLE runs ADD COLUMN x TEXT"), "its table runs is not of dlsim"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_history_is_refused_and_left_as_it_is(path, damage):
-    DAMAGE[damage](path)
+    change, what = DAMAGE[damage]
+    change(path)
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"history\.sqlite.*left as it is.*move this one away"):
+    named = rf"history\.sqlite: .*{what}.*left as it is.*move this one away"
+    with pytest.raises(InputError, match=named):
         with Store(path) as store:
             store.history()
     assert path.read_bytes() == before
@@ -232,7 +304,7 @@ def test_a_damaged_history_is_refused_and_left_as_it_is(path, damage):
 def test_an_ordinary_database_is_not_taken_over(tmp_path):
     path = tmp_path / "mine.sqlite"
     with_sql(path, "CREATE TABLE mine (x)", "INSERT INTO mine VALUES (1)")
-    with pytest.raises(InputError, match="not a history of version 1"):
+    with pytest.raises(InputError, match="not a history of version 2"):
         Store(path)
     assert APPLICATION != 0
 
@@ -261,3 +333,61 @@ def test_a_busy_file_is_a_failure_not_damage(path, monkeypatch):
 def test_an_outcome_is_failed_or_lost(path):
     with Store(path) as store, pytest.raises(InputError, match="outcome"):
         store.note("A", "gpu", "done", "")
+
+
+def test_what_others_do_to_an_open_file_is_noticed_before_a_run_is_added(path):
+    with Store(path) as store:
+        with_sql(path, "DELETE FROM runs WHERE id = 5")
+        with pytest.raises(InputError, match="run 5 is missing"):
+            store.add("A", "gpu", 1.0)
+        with_sql(path, TRIGGER.format("t"))
+        with pytest.raises(InputError, match="trigger t"):
+            store.add("A", "gpu", 1.0)
+        with pytest.raises(InputError, match="trigger t"):
+            store.table()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (1, "", "here", "gpu0", 1.0, 0.0),
+        ("A", None, "here", "gpu0", 1.0, 0.0),
+        ("A", "", "\ud800", "gpu0", 1.0, 0.0),
+        ("A", "", "here", b"gpu0", 1.0, 0.0),
+        ("A" * (2**20 + 1), "", "here", "gpu0", 1.0, 0.0),
+        ("A", "", "here", "gpu0", "1.0", 0.0),
+        ("A", "", "here", "gpu0", True, 0.0),
+        ("A", "", "here", "gpu0", 10**400, 0.0),
+        ("A", "", "here", "gpu0", 1.0, "0.5"),
+        ("A", "", "here", "gpu0", 1.0, 1.5),
+        ("A", "", "here", "gpu0", 1.0, math.nan),
+    ],
+)
+def test_a_run_that_could_not_be_read_back_is_refused(tmp_path, row):
+    app, size, host, device, seconds, transfer = row
+    with Store(tmp_path / "h.sqlite") as store:
+        with pytest.raises(InputError, match=r"a text|positive and finite"):
+            store.add(app, "gpu", seconds, size=size, host=host, device=device, transfer=transfer)
+        assert store.table().empty
+
+
+def test_odd_but_whole_values_are_read_back_exactly(tmp_path):
+    texts = ("", "a\0b", "\u20ac \U0001f600", "'; DROP TABLE runs", "x" * 50_000)
+    times = (5e-324, 0.1 + 0.2, 1e308, np.float32(0.1), Fraction(1, 3))
+    with Store(tmp_path / "h.sqlite") as store:
+        for text, seconds in zip(texts, times, strict=True):
+            store.add(text, "gpu", seconds, size=text, host=text, device=text, transfer=-0.0)
+        store.note("A", "cpu", "failed", "a name \ud800 of a file")
+        store.note("A", "cpu", "failed", "\U0001f600" * 2**22)
+    with Store(tmp_path / "h.sqlite", create=False) as store:
+        table = store.table()
+    assert table["app"].tolist() == [*texts, "A", "A"]
+    assert table["seconds"].tolist()[:5] == [float(seconds) for seconds in times]
+    assert table["note"][5] == "a name \\ud800 of a file"
+
+
+def test_an_sqlite_without_strict_tables_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("dlsim.cpugpu.store.OLDEST", (99, 1))
+    with pytest.raises(InputError, match=r"SQLite 99\.1 or later, this Python has .*use another"):
+        Store(tmp_path / "h.sqlite")
+    assert not list(tmp_path.iterdir())

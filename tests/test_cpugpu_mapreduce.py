@@ -479,11 +479,11 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         (lambda: split_text("a", 0), "blocks .* got 0"),
         (lambda: run_slots(SLOTS, 0), "slots .* got 0"),
         (lambda: run_slots(SLOTS, 2, "lottery"), "scheduler .* got 'lottery'"),
-        (lambda: run_slots(SLOTS.drop(columns="tasks"), 2), "tasks is missing"),
+        (lambda: run_slots(SLOTS.drop(columns="tasks"), 2), "tasks not found among"),
         (lambda: run_slots(SLOTS.assign(tasks=0), 2), "tasks of job .* got 0"),
         (lambda: run_slots(SLOTS.assign(share=[0.5, 0.25]), 2), "share of queue 'x'"),
-        (lambda: run_slots(SLOTS.assign(weight=math.nan), 2), "weight must be"),
-        (lambda: run_slots(SLOTS.assign(arrival=-1), 2), "arrival must be"),
+        (lambda: run_slots(SLOTS.assign(weight=math.nan), 2), "weight of row .* must be"),
+        (lambda: run_slots(SLOTS.assign(arrival=-1), 2), "arrival of row .* must be"),
     ],
 )
 def test_bad_input_is_refused(call, words):

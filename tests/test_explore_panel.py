@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.given import LEAST
 from tests.strategies import SCALE
 
 PANELS = list(explore.PANELS)
@@ -83,10 +84,15 @@ def values_of_link(link, panel):
 # ------------------------------------------------------------------ parameters
 
 
+def in_range(high):
+    """Numbers from 0 on, but none that is out of the range of `dlsim.given`."""
+    return st.just(0.0) | st.floats(LEAST, high)
+
+
 @settings(max_examples=max(20, int(60 * SCALE)), deadline=None)
 @given(
-    n=st.integers(1, 20), x=st.floats(0, 1), y=st.floats(0.1, 1000), law=st.sampled_from("ab"),
-    points=st.lists(st.floats(0, 9), min_size=1, max_size=3),
+    n=st.integers(1, 20), x=in_range(1), y=st.floats(0.1, 1000), law=st.sampled_from("ab"),
+    points=st.lists(in_range(9), min_size=1, max_size=3),
     reading=st.fixed_dictionaries(
         {}, optional={k: st.sampled_from(v) for k, v in TOY.switches.items()}
     ),
@@ -137,23 +143,23 @@ def test_a_link_leaves_defaults_out():
     ("given", "message"),
     [
         ({"m": 3}, "toy has no parameter 'm'; it has n, x, y, law, points, reading"),
-        ({"n": 0}, "n must lie between 1 and 20, got 0"),
-        ({"n": 2.0}, "n must be a whole number, got 2.0"),
-        ({"n": True}, "n must be a whole number, got True"),
-        ({"n": None}, "n must be a whole number, got None"),
-        ({"x": math.nan}, "x must lie between 0 and 1, got nan"),
-        ({"x": math.inf}, "x must lie between"),
-        ({"x": "0.5"}, "x must be a number, got '0.5'"),
-        ({"x": 10**400}, "x must lie between"),
-        ({"y": 0.0}, "y must lie between 0.1 and 1000, got 0.0"),
+        ({"n": 0}, "n must be a whole number between 1 and 20, got 0"),
+        ({"n": 2.5}, "n must be a whole number between 1 and 20, got 2.5"),
+        ({"n": True}, "n must be a whole number between 1 and 20, got True"),
+        ({"n": None}, "n must be a whole number between 1 and 20, got None"),
+        ({"x": math.nan}, "x must be a number between 0 and 1, got nan"),
+        ({"x": math.inf}, "x must be a number between"),
+        ({"x": "0.5"}, "x must be a number between 0 and 1, got '0.5'"),
+        ({"x": 10**400}, "x must be a number between"),
+        ({"y": 0.0}, "y must be a number between 0.1 and 1000, got 0.0"),
         ({"law": "c"}, "law must be one of 'a', 'b'; got 'c'"),
         ({"law": []}, "law must be one of"),
         ({"points": "1, x"}, "points must be numbers with commas between them, got '1, x'"),
         ({"points": ""}, "points must be numbers"),
         ({"points": ()}, "points must hold 1 to 3 numbers, got 0"),
         ({"points": (1, 2, 3, 4)}, "points must hold 1 to 3 numbers, got 4"),
-        ({"points": "nan"}, "points must hold numbers between 0 and 9, got nan"),
-        ({"points": (10,)}, "points must hold numbers between 0 and 9, got 10.0"),
+        ({"points": "nan"}, "points[0] must be a number between 0 and 9, got nan"),
+        ({"points": (10,)}, "points[0] must be a number between 0 and 9, got 10.0"),
         ({"points": 3}, "points must be numbers"),
         ({"points": None}, "points must be numbers"),
         ({"reading": {"lnk": "shared"}}, "toy has no switch 'lnk'; it has link, flag, base"),
@@ -307,5 +313,5 @@ def test_pictures_of_all_panels_are_saved_under_their_names(tmp_path):
     assert [path.name for path in paths] == [explore.picture_of(name) for name in PANELS]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="choose a folder"):
+    with pytest.raises(InputError, match="choose another folder"):
         explore.save_pictures(tmp_path / "file")

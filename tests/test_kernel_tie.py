@@ -88,12 +88,12 @@ def test_the_closed_growth_is_the_recursion_on_small_counts():
 
 def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
     due, hair = Fraction(10**7), Fraction(1, 10**9)
-    assert plain(meets)(due, due, 0)
-    assert not plain(meets)(due + hair, due, 0)
-    assert plain(latest_finish)(due, 0) == due
-    assert plain(same_instant)(due, due, 0)
-    assert not plain(same_instant)(due, due + hair, 0)
-    assert plain(meets)(float(due) * (1 + 1e-13), float(due))
+    assert plain(meets)(due, due, due, 0)
+    assert not plain(meets)(due + hair, due, due, 0)
+    assert plain(latest_finish)(due, due, 0) == due
+    assert plain(same_instant)(due, due, due, 0)
+    assert not plain(same_instant)(due, due + hair, due, 0)
+    assert plain(meets)(float(due) * (1 + 1e-13), float(due), float(due))
 
 
 def test_the_fewest_nodes_are_found_from_any_lower_bound():
@@ -299,14 +299,14 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
     for one, size, t, n, time in exact_deadlines(setup, 1):
         found += 1
         due = t + time
-        assert meets(t + time, due)
+        assert meets(t + time, due, time)
         assert partition.fewest_nodes(size, due - t, one, start=t) == n
         table = partition.table_of(one)
         top = partition.fastest_nodes(size, one)
         args = (size, 1, top, table.unit, table.fixed)
-        assert partition.fewest(t, latest_finish(due), *args) == n
+        assert partition.fewest(t, latest_finish(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
-        assert partition.fewest(t, latest_finish(due - 5e-4), *args) != n
+        assert partition.fewest(t, latest_finish(due - 5e-4, time), *args) != n
     assert found > TRIALS / 2
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from dlsim import owned
 from dlsim.cli import lab, main
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
+from dlsim.owned import RECORD
 
 NOTEBOOKS = shared_folder("notebooks")
 START = NOTEBOOKS / "00-start-here.ipynb"
@@ -37,7 +39,7 @@ def suite(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    names = (path for path in folder.rglob("*") if path.is_file() and path.name != lab.RECORD)
+    names = (path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
     return {path.relative_to(folder).as_posix(): path.read_text() for path in names}
 
 
@@ -81,31 +83,56 @@ def test_what_the_user_changed_stays_and_the_rest_follows(suite, tmp_path):
     assert lab.copy(copy)["copied"] == ["notebooks/00-start-here.ipynb"]
 
 
-@pytest.mark.parametrize("record", [None, "", "{", "[]", '{"notebooks/20-mcdf.ipynb": 3}'])
-def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record):
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (None, "not empty, and this dlsim did not make it"),
+        ("", "damaged"),
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"notebooks/20-mcdf.ipynb": 3}', "damaged"),
+        ('{"dlsim": "lab", "format": 2}', "another version"),
+        ('{"dlsim": "results", "format": 1}', "holds results of dlsim reproduce"),
+    ],
+)
+def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record, said):
     copy = tmp_path / "copy"
     lab.copy(copy)
     (copy / "notebooks" / "20-mcdf.ipynb").write_text("mine")
-    (copy / lab.RECORD).unlink()
+    (copy / RECORD).unlink()
     if record is not None:
-        (copy / lab.RECORD).write_text(record)
-    assert lab.copy(copy)["kept"] == ["notebooks/20-mcdf.ipynb"]
-    assert (copy / "notebooks" / "20-mcdf.ipynb").read_text() == "mine"
+        (copy / RECORD).write_text(record)
+    before = tree(copy)
+    with pytest.raises(InputError, match=rf"{said}.*choose another folder with --dir"):
+        lab.copy(copy)
+    assert tree(copy) == before
+
+
+def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path):
+    copy = tmp_path / "copy"
+    lab.copy(copy)
+    lines = (copy / RECORD).read_text().splitlines()
+    (copy / RECORD).write_text("\n".join([lines[0], *(line[:-9] for line in lines[1:])]))
+    for path in (suite / "notebooks").iterdir():
+        path.write_text("newer")
+    before = tree(copy)
+    assert len(lab.copy(copy)["kept"]) == 2
+    assert tree(copy) == before
 
 
 def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
-    copy, written, real = tmp_path / "copy", [], lab.write_bytes
+    copy, written, real = tmp_path / "copy", [], owned.write_bytes
 
     def full(path, data):
-        if len(written) == 2:
+        if len(written) == 3:  # the record, and two files
             raise InputError("disk full")
         written.append(path)
         real(path, data)
 
-    monkeypatch.setattr(lab, "write_bytes", full)
+    monkeypatch.setattr(owned, "write_bytes", full)
     with pytest.raises(InputError):
         lab.copy(copy)
-    monkeypatch.setattr(lab, "write_bytes", real)
+    monkeypatch.setattr(owned, "write_bytes", real)
     done = lab.copy(copy)
     assert (len(done["copied"]), done["kept"]) == (2, [])
     (suite / "notebooks" / "00-start-here.ipynb").write_text("newer")
@@ -135,7 +162,7 @@ def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("started"))
     (tmp_path / "file").touch()
     code, said = run(capsys, "--dir", str(tmp_path / "file"))
-    assert (code, "you may write to" in said) == (2, True)
+    assert (code, "cannot be written to" in said) == (2, True)
     code, said = run(capsys, "--dir", str(suite))
     assert (code, "choose another --dir" in said) == (2, True)
     code, said = run(capsys, "--dir", str(tmp_path / "copy"), "--port", "70000")
@@ -205,7 +232,7 @@ def served(words, folder, environment):
         picture = get("api/contents/data/figures/mcdf-fig5.png")
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(20)
+        server.wait(60)
     return status, names, picture
 
 
@@ -218,7 +245,7 @@ def test_a_checkout_serves_its_copy(tmp_path):
     assert (tmp_path / "dlsim-notebooks" / "notebooks" / START.name).read_bytes() == (
         START.read_bytes()
     )
-    assert Path(tmp_path / "dlsim-notebooks" / lab.RECORD).is_file()
+    assert Path(tmp_path / "dlsim-notebooks" / RECORD).is_file()
 
 
 def test_the_first_notebook_leads_to_all_others():

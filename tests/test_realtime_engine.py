@@ -355,7 +355,7 @@ def test_a_missing_column_is_named(column):
 
 
 def test_a_duplicate_task_id_is_named():
-    with pytest.raises(InputError, match="'x' appears twice"):
+    with pytest.raises(InputError, match="'x' of tasks appears twice"):
         simulate(C3.table.set_axis(["x", "y", "x"]), C3.cluster, "MCDF")
 
 

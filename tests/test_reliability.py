@@ -1,4 +1,4 @@
-"""What may be relied on: nine promises, the tests that hold them, and what no other file counts.
+"""What may be relied on: eleven promises, the tests that hold them, and further counts.
 
 1. Every engine decides as an exact or plain twin does, at ties too:
    test_realtime_engine, test_inserted_idle, test_steady_heuristics, test_steady_program,
@@ -27,34 +27,32 @@
    (test_a_failed_notebook_is_kept_under_a_name_that_says_so). A wrong formula fails a test:
    test_theory (test_mutant_falls) and ``python tests/mutation.py``.
 
+10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
+   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_outputs, test_cpugpu_store.
+11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
+   command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
+   home, a stranger's cache), test_watch (a kernel that stops, hangs, dies, waits or loses a
+   message), test_trust (what is taken from the cache), test_hostile_files (within a memory limit).
+
 ``pytest -s tests/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
 """
 
 import gzip
-import json
 import random
 import re
+import resource
 from collections import Counter
 from functools import partial
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 
-from dlsim import files
-from dlsim.bricks import workload as requests
-from dlsim.bricks.tracefiles import read_traces
-from dlsim.cpugpu import workload as applications
 from dlsim.cpugpu.learning import ONLINE
 from dlsim.errors import InputError
-from dlsim.realtime import Cluster
-from dlsim.realtime import workload as tasks
-from dlsim.steady.store import read_platform, to_document
-from dlsim.study.claimlist import load_claims
-from dlsim.study.notebooks import first_problem, parameters_of
 from tests.cpugpu_queues import queue
-from tests.steady_platforms import draw_platform, pair
+from tests.readers import READERS, SEALED
+from tests.steady_platforms import draw_platform
 from tests.strategies import (
     IN_LINE,
     ROWS,
@@ -65,11 +63,9 @@ from tests.strategies import (
     seeded,
     seeded_for,
 )
-from tests.test_bricks_gwf import LINES
 from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
 from tests.test_bricks_twin import agree as agree_grid
 from tests.test_cpugpu_engine import agree, both, runnable
-from tests.test_files import LOG, TABLE
 from tests.test_steady_heuristics import READINGS, same_steps
 
 HERE = Path(__file__).parent
@@ -149,7 +145,7 @@ def test_no_decision_differs_from_the_twins_and_ties_are_among_them(engine, coun
     assert tied > 0
 
 
-# --- 6: files that somebody else wrote, damaged in seven ways ------------------------------------
+# --- 6: files that somebody else wrote, damaged in 16 ways ---------------------------------------
 
 
 def flip(rng, data):
@@ -174,6 +170,8 @@ def splice(rng, data):
 def number(value, rng, data):
     """Put another number in the place of one."""
     places = list(re.finditer(rb"-?\d+(\.\d+)?", data))
+    if not places:
+        return b""
     place = rng.choice(places)
     return data[: place.start()] + value + data[place.end() :]
 
@@ -197,72 +195,9 @@ def bomb(rng, data):
 VALUES = (b"nan", b"-1", b"-1e308", b"inf", b"1e999", b"0", b"9" * 400, b"", b"1_0", b"true")
 DAMAGE = [flip, cut, splice, foreign, crlf, bomb, *(partial(number, v) for v in VALUES)]
 
-GWF = ("\n".join(LINES) + "\n").encode()
-CLUSTER = Cluster(4, 1.0, 100.0)
-PLATFORM = json.dumps(to_document(pair()), indent=1).encode()
-PLATFORM_TOML = b"""[[cluster]]
-speed = 100.0
-gateway = 20
-router = "a"
-[[cluster]]
-speed = 50.0
-gateway = 30
-router = "b"
-[[application]]
-origin = 0
-priority = 1
-work = 10.0
-data = 2
-[[link]]
-name = "l"
-bandwidth = 10.0
-max_connect = 3
-start = "a"
-end = "b"
-[[route]]
-from = 0
-to = 1
-links = ["l"]
-[[limits.pair]]
-from = 0
-to = 1
-most = 2
-"""
-CLAIMS = files.shared_file("data/claims.toml").read_bytes()[:1200].rpartition(b"\n[[claim]]")[0]
-BOOK = nbformat.v4.new_notebook(
-    cells=[
-        nbformat.v4.new_code_cell("seed: int = 0  # of all\n", metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell("seed + 1"),
-    ]
-)
-for at, cell in enumerate(BOOK.cells):
-    cell["id"] = f"cell-{at}"  # drawn at random otherwise
-
-
-def notebook(path):
-    """What is asked of a notebook before it runs and after: neither may raise anything else."""
-    assert isinstance(first_problem(path), str | None)
-    return parameters_of(path)
-
-
-#: Reader, a good file, the end of its name, and whether a refusal can name a line.
-READERS = {
-    "tasks.csv": (tasks.from_csv, TABLE, True),
-    "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
-    "requests.swf": (partial(requests.from_log, clients=2, limit=60_000), LOG.encode(), True),
-    "requests.gwf": (partial(requests.from_log, clients=2, limit=60_000), GWF, True),
-    "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
-    "applications.csv": (
-        applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
-    ),
-    "claims.toml": (lambda path: load_claims(path=path), CLAIMS, False),
-    "platform.toml": (read_platform, PLATFORM_TOML, False),
-    "platform.json": (read_platform, PLATFORM, False),
-    "book.ipynb": (notebook, nbformat.writes(BOOK).encode(), False),
-}  # fmt: skip
 #: Refusals of a file as a whole, where no line is to blame.
 WHOLE = ("no job that could be", "holds no ", "has no version", "gzip", "used twice", "bytes",
-         "tells no step")  # fmt: skip
+         "tells no step", "nested more", "1.8e308")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -272,7 +207,7 @@ def test_damaged_files_are_read_or_refused_by_name_and_place(tmp_path, name):
     path, rng, counts = tmp_path / name, random.Random(name), Counter()
     path.write_bytes(good)
     read(path)
-    for k in range(max(len(DAMAGE), round(12 * len(DAMAGE) * SCALE))):
+    for k in range(max(len(DAMAGE), round(5 * len(DAMAGE) * SCALE))):
         data = DAMAGE[k % len(DAMAGE)](rng, good)
         if name.endswith((".swf", ".gwf", ".csv")) and rng.random() < 0.1:
             data = gzip.compress(data, mtime=0)
@@ -290,6 +225,8 @@ def test_damaged_files_are_read_or_refused_by_name_and_place(tmp_path, name):
             counts["with a line"] += "line " in said
         else:
             counts["read"] += 1
-    print(f"{name}: {dict(counts)}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    files = counts["read"] + counts["refused"]
+    print(f"{name}: {files} files, {dict(counts)}, peak memory {peak} MiB")
     assert counts["refused"] > 0
-    assert counts["read"] > 0
+    assert counts["read"] > 0 or name in SEALED

@@ -366,5 +366,5 @@ def test_a_headline_needs_a_record(tmp_path):
     with pytest.raises(InputError, match="no record of a run"):
         read_headline(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="not written"):
+    with pytest.raises(InputError, match="cannot be written to"):
         write_report(tmp_path / "file", [], {})

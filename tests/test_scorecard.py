@@ -8,6 +8,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
+from dlsim.owned import Owned
 from dlsim.study import scorecard
 from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.notebooks import run_all
@@ -25,6 +26,7 @@ def row(claim, verdict="holds", **change):
 def run(tmp_path):
     """A run of paper B only, quick, that left two claims."""
     frame = pd.DataFrame([row("bricks-1", "differs"), row("bricks-2")])
+    Owned(tmp_path).claim()
     (tmp_path / "data").mkdir()
     frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
     (tmp_path / "notebooks").mkdir()
@@ -65,7 +67,7 @@ def test_what_is_no_scorecard_is_refused(run, text):
 
 
 def test_a_fifth_verdict_is_refused(run):
-    pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv")
+    pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv", index=False)
     with pytest.raises(InputError, match="'maybe'"):
         scorecard.read(run)
 

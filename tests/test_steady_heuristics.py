@@ -393,7 +393,7 @@ def test_same_seed_same_allocation():
         ({"batch": 0}, "batch must be a whole number of at least 1, got 0"),
         ({"runs": True}, "runs must be a whole number of at least 1, got True"),
         ({"most_nodes": -1}, "most_nodes must be a whole number of at least 0, got -1"),
-        ({"reading": "prose"}, "Reading expected, got 'prose'"),
+        ({"reading": "prose"}, "reading must be a Reading, got 'prose'"),
     ],
 )
 def test_refusals_name_value_and_rule(kwargs, words):

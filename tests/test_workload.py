@@ -317,12 +317,12 @@ def test_short_horizon_may_hold_no_task():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"load": 0}, "load must be a number above 0 and below 1e100, got 0"),
-        ({"load": float("nan")}, "load must be a number above 0"),
-        ({"load": "x"}, "load must be a number above 0 and below 1e100, got 'x'"),
-        ({"horizon": -1.0}, "horizon must be a number above 0"),
-        ({"horizon": math.inf}, "horizon must be a number above 0 .* got inf"),
-        ({"mean": 0.0}, "mean must be a number above 0"),
+        ({"load": 0}, "load must be a finite number above 0, got 0"),
+        ({"load": float("nan")}, "load must be a finite number above 0"),
+        ({"load": "x"}, "load must be a finite number above 0, got 'x'"),
+        ({"horizon": -1.0}, "horizon must be a finite number above 0"),
+        ({"horizon": math.inf}, "horizon must be a finite number above 0, got inf"),
+        ({"mean": 0.0}, "mean must be a finite number above 0"),
         ({"load": 1e9}, "mean interval of .*choose values that make at most 50000000 tasks"),
         ({"load": 1e-50}, "mean interval of .*choose values"),
         ({"horizon": 1e20}, "mean interval of .*choose values"),
@@ -342,7 +342,7 @@ def test_bad_parameters_are_refused(arguments, message):
 
 
 def test_bad_horizon_of_a_realised_load_is_refused():
-    with pytest.raises(InputError, match="horizon must be a number above 0"):
+    with pytest.raises(InputError, match="horizon must be a finite number above 0"):
         workload.realised_load(workload.mcdf(PAPER, 0.5, 1e4), PAPER, 0.0)
 
 
@@ -551,10 +551,10 @@ def test_thousands_of_jobs_in_one_second_are_one_batch(tmp_path):
 @pytest.mark.parametrize(
     ("cluster", "arguments", "message"),
     [
-        (NODES, {"work_per_unit": 0}, "work_per_unit must be a number above 0"),
-        (Cluster(4, 1.0, 0.0), {}, "work_per_unit must be a number above 0 .* got 0"),
-        (NODES, {"dc_ratio": -1}, "dc_ratio must be a number above 0"),
-        (NODES, {"time_scale": math.nan}, "time_scale must be a number above 0"),
+        (NODES, {"work_per_unit": 0}, "work_per_unit must be a finite number above 0"),
+        (Cluster(4, 1.0, 0.0), {}, "work_per_unit must be a finite number above 0, got 0"),
+        (NODES, {"dc_ratio": -1}, "dc_ratio must be a finite number above 0"),
+        (NODES, {"time_scale": math.nan}, "time_scale must be a finite number above 0"),
         (NODES, {"max_jobs": 0}, "max_jobs must be a whole number of at least 1, got 0"),
         (NODES, {"max_jobs": 1.5}, "max_jobs must be a whole number of at least 1, got 1.5"),
         (NODES, {"seed": -1}, "seed must be a whole number"),

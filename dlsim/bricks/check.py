@@ -181,11 +181,6 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
 
     With arrivals :math:`a_k` and work :math:`w_k` on the scale of Mops that the server could
     have worked, job k ends at :math:`S_k + \max_{j \le k} (a_j - S_{j-1})`, S the sums of w.
-
-    Returns
-    -------
-    starts, ends : ndarray of float, shape (jobs,)
-        On that scale, of the client jobs; background jobs of one instant go first.
     """
     jobs = env.background
     part = slice(jobs.first[server], jobs.first[server + 1])
@@ -360,18 +355,7 @@ def _estimate_rules(o: "Outcome") -> Iterator[Rule]:
 
 
 def check_outcome(o: "Outcome") -> None:
-    """Raise at the first rule that an outcome breaks.
-
-    Parameters
-    ----------
-    o : Outcome
-        The outcome with its environment, scheduler and reading.
-
-    Raises
-    ------
-    ScheduleError
-        Naming the rule, the scheduler, the reading and the first request that breaks it.
-    """
+    """Raise at the first rule that an outcome breaks."""
     parts = (
         _request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules,
         _estimate_rules,

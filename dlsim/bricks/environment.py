@@ -11,24 +11,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.model import check_number
 from dlsim.bricks.network import Stream, left_over, marked
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
+from dlsim.given import MOST, column, floats, in_range, number, positive, table
 
 Floats = NDArray[np.float64]
 
 #: Largest number in a table, so that sums stay finite, and most entries that traces may need.
-MOST_VALUE, MOST_ENTRIES = 1e100, 2**29
+MOST_ENTRIES, MOST_DOMAIN = 2**29, 2**53
 #: Columns of the tables, each with whether it may be negative.
-COLUMNS = {
-    "servers": {"domain": False, "performance": False},
-    "clients": {"domain": False},
-    "requests": {
-        "time": False, "client": False, "send": False, "recv": False, "work": False,
-        "deadline": True,
-    },
+COLUMNS: dict[str, dict[str, float]] = {
+    "servers": {"domain": 0, "performance": 0},
+    "clients": {"domain": 0},
+    "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "deadline": -MOST},
 }  # fmt: skip
 
 
@@ -36,58 +33,30 @@ def _refuse(name: str, what: str) -> InputError:
     return InputError(f"{name} {what}")
 
 
-def _table(name: str, table: Any) -> pd.DataFrame:
+def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
-    columns = COLUMNS[name]
-    if not isinstance(table, pd.DataFrame) or not table.columns.is_unique:
-        raise _refuse(name, f"must be a DataFrame with the columns {', '.join(columns)}")
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise _refuse(name, f"need the columns {', '.join(columns)}; {missing[0]} not found")
-    if not table.index.is_unique:
-        raise _refuse(name, "need one index label per row; two rows share one")
-    table = table.copy()
-    for column, negative in columns.items():
-        try:
-            values = table[column].to_numpy(dtype=float)
-        except (TypeError, ValueError) as error:
-            raise _refuse(name, f"column {column} must hold numbers: {error}") from None
-        bad = ~(np.abs(values) <= MOST_VALUE) | ((values < 0) & (not negative))
-        if column in ("domain", "client"):
-            bad |= values != np.floor(values)
-        if column == "performance":
-            bad |= values == 0
-        if bad.any():
-            row = int(np.argmax(bad))
-            rule = {"performance": "finite and above 0", "deadline": "finite"}
-            least = rule.get(column, "finite and at least 0")
-            if MOST_VALUE < abs(values[row]) < np.inf:
-                least = f"at most {MOST_VALUE:g}"
-            whole = "a whole number, " if column in ("domain", "client") else ""
-            raise _refuse(
-                name,
-                f"column {column} must be {whole}{least}; row {table.index[row]!r} has "
-                f"{values[row]:g}",
-            )
-        whole_numbers = column in ("domain", "client")
-        table[column] = values.astype(np.int64) if whole_numbers else values
-    return table
+    found = table(name, given, list(COLUMNS[name])).copy()
+    for key, low in COLUMNS[name].items():
+        above, is_whole = key == "performance", key in ("domain", "client")
+        found[key] = column(
+            f"{name}: {key}", found[key], low, MOST_DOMAIN if is_whole else MOST,
+            above=above, is_whole=is_whole, row="row", labels=found.index,
+        )  # fmt: skip
+    return found
 
 
 def _numbers(name: str, values: Any) -> Floats:
-    try:
-        found = np.asarray(values)
-        if found.dtype.kind not in "biufO":
-            raise TypeError(f"got {found.dtype}")
-        return np.asarray(found, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise _refuse(name, f"must hold real numbers, in rows of one length: {error}") from None
+    found = values if isinstance(values, np.ndarray) and values.dtype == float else floats(values)
+    bad = ~((found >= 0) & in_range(found))
+    if bad.any():  # `column` names the first
+        column(name, values)
+    return found
 
 
 def _lists(name: str, what: str, lists: Any) -> list[Floats]:
     if isinstance(lists, str) or not np.iterable(lists):
         raise _refuse(name, f"needs {what} as one list per queue; got {lists!r}")
-    return [_numbers(f"{what} of {name}", one) for one in lists]
+    return [_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
 def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
@@ -95,9 +64,6 @@ def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
     shape = " or ".join(f"{n} dimensions" for n in dimensions)
     if values.ndim not in dimensions or values.shape[-1] == 0:
         raise _refuse(name, f"must be an array of {shape} with at least one step")
-    if not np.isfinite(values).all() or (values < 0).any():
-        at = np.argwhere(~(np.isfinite(values) & (values >= 0)))[0]
-        raise _refuse(name, f"must be finite and at least 0; entry {tuple(at.tolist())} is not")
     return values
 
 
@@ -112,19 +78,18 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
             name, f"needs one list of arrival times per queue, {queues}; got {len(lists)}"
         )
     for k, one in enumerate(lists):
-        if one.ndim != 1 or not np.isfinite(one).all() or (one < 0).any():
-            raise _refuse(name, f"arrival times of queue {k} must be finite and at least 0")
+        if one.ndim != 1:
+            raise _refuse(name, f"needs a list of arrival times for queue {k}; got {one!r}")
         if (np.diff(one) < 0).any():
             raise _refuse(name, f"arrival times of queue {k} must not decrease; sort them")
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     flat = np.concatenate(lists) if lists else np.empty(0)
     if np.isscalar(sizes):
-        check_number(f"size of {name}", sizes, lambda x: x >= 0, "finite and at least 0")
-        return Stream(first, flat, np.array([float(sizes)]))  # type: ignore[arg-type]
+        return Stream(first, flat, np.array([float(number(f"size of {name}", sizes))]))
     own = _lists(name, "sizes", sizes)
     alike = [one.shape for one in own] == [one.shape for one in lists]
     packed = np.concatenate(own) if alike and own else np.empty(0)
-    if not alike or not np.isfinite(packed).all() or (packed < 0).any():
+    if not alike:
         raise _refuse(name, "needs one finite size of at least 0 per arrival, in lists alike")
     return Stream(first, flat, packed)
 
@@ -199,8 +164,8 @@ class Environment:
     def __post_init__(self) -> None:
         """Refuse what is not an environment."""
         for name in ("step", "packet"):
-            check_number(name, getattr(self, name), lambda x: x > 0, "finite and above 0")
-        check_number("server_load", self.server_load, lambda x: x >= 0, "finite and at least 0")
+            object.__setattr__(self, name, *positive(**{name: getattr(self, name)}))
+        object.__setattr__(self, "server_load", float(number("server_load", self.server_load)))
         for name in COLUMNS:
             object.__setattr__(self, name, _table(name, getattr(self, name)))
         if not len(self.servers):
@@ -285,8 +250,8 @@ class Environment:
             )
         last = float(r["time"].max()) if len(r) else 0.0
         until = last if self.horizon is None else self.horizon
-        check_number("horizon", until, lambda x: x >= last, f"at least {last:g}, the last request")
-        object.__setattr__(self, "horizon", float(until))
+        rule = f"at least {last:g}, the last request"
+        object.__setattr__(self, "horizon", float(number("horizon", until, last, rule=rule)))
 
     @property
     def rates(self) -> Floats:

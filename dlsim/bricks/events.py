@@ -5,6 +5,7 @@ Arguments as in `dlsim.bricks.state`.
 
 import numpy as np
 
+from dlsim.bricks.instants import latest_finish, meets
 from dlsim.bricks.monitor import observe, predicted_on_path, show_all, show_link, show_server
 from dlsim.bricks.network import finish_on_link, finish_transfer
 from dlsim.bricks.schedulers import bar, choose_server, estimate, estimate_moves, seconds, unbar
@@ -20,7 +21,7 @@ from dlsim.bricks.state import (
     SUBMIT,
     USER,
 )
-from dlsim.kernel import TOL, kernel, latest_finish, meets
+from dlsim.kernel import TOL, kernel
 
 
 @kernel
@@ -71,15 +72,7 @@ def pop(s):  # type: ignore[no-untyped-def]
 
 @kernel
 def ends_of(row, w, s):  # type: ignore[no-untyped-def]
-    """Return the domains between which a request's data flow, in the direction they do.
-
-    Returns
-    -------
-    pair : int
-        Number of the pair in `World.first`.
-    data : float
-        Mbit.
-    """
+    """Return the domains between which a request's data flow, in the direction they do."""
     job = s.jobs[row]
     home, there = w.client_domain[w.client[row]], w.server_domain[job.server]
     if job.returning:

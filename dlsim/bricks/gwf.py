@@ -38,36 +38,12 @@ def _oddities(jobs: pd.DataFrame) -> list[str]:
 
 
 def read_gwf(
-    path: files.StrPath, limit: int = files.LIMIT
+    path: files.StrPath, limit: int = files.LOG
 ) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Read a job log in the Grid Workload Format.
 
     Its first sixteen fields are those of the Standard Workload Format, but users are names.
     Values out of range (-1 for "unknown") are data: whoever uses the log decides about them.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip; lines that start with # (or ;) are comments.
-    limit : int
-        Most bytes, after decompression.
-
-    Returns
-    -------
-    jobs : DataFrame of float
-        One row per job line, in the order of the file: submit, run_time, processors,
-        processors_requested, status (1 where the job was completed), and user, numbered
-        in the order in which they appear, -1 where unknown.
-    header : dict
-        Empty: the format has none.
-    notes : list of str
-        Oddities, in words.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, holds no job or has a broken line; names file,
-        line and field.
 
     References
     ----------
@@ -87,6 +63,6 @@ def read_gwf(
         values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
     if not values:
         raise files.refusal(path, max(1, number), "the file ends without a single job line")
-    rows: Any = np.array(values).reshape(-1, len(_AT))
+    rows: Any = np.frombuffer(values).reshape(-1, len(_AT))
     jobs = pd.DataFrame(rows, columns=list(_AT))
     return jobs, {}, _oddities(jobs)

@@ -40,14 +40,12 @@ hold under every reading:
   the same tolerance; the order of all other events is by exact time.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from numbers import Real
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from dlsim.errors import InputError
+from dlsim.given import number, option, whole
+from dlsim.reading import BaseReading
 
 ALGORITHMS = ("greedy", "deadline")
 
@@ -85,70 +83,6 @@ DRAWN: dict[str, tuple[Any, ...]] = {
     "trace_std": (0.1, 0.0, 0.5),
     "trace_method": ("davies-harte", "paxson"),
 }
-
-
-def is_number(value: object) -> bool:
-    """Tell whether a value is a finite real number: 3, numpy's 3 or 3.5, but not True.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for what is no number at all, or too big for a float.
-    """
-    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
-        return False
-    try:
-        return bool(np.isfinite(float(value)))
-    except OverflowError:
-        return False
-
-
-def choose(what: str, value: object, options: tuple[Any, ...]) -> None:
-    """Refuse a value that is not one of the known options.
-
-    Parameters
-    ----------
-    what : str
-        Name of the field, for the message.
-    value : object
-        What was asked for.
-    options : tuple
-        What is known.
-
-    Raises
-    ------
-    InputError
-        If `value` is not among `options`.
-    """
-    if not any(type(value) is type(one) and value == one for one in options):
-        known = ", ".join(map(str, options))
-        raise InputError(f"{what} must be one of {known}; got {value!r}")
-
-
-def check_number(what: str, value: Any, holds: Callable[[float], bool], rule: str) -> None:
-    """Refuse what is no finite number, or breaks a rule.
-
-    Parameters
-    ----------
-    what, rule : str
-        Name of the field and its rule, for the message.
-    value : object
-        What was given.
-    holds : callable
-        The rule.
-
-    Raises
-    ------
-    InputError
-        Naming both.
-    """
-    if not (is_number(value) and holds(value)):
-        raise InputError(f"{what} must be {rule}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -198,20 +132,17 @@ class Scheduler:
     def __post_init__(self) -> None:
         """Refuse what is not a scheduler."""
         if not callable(self.algorithm):
-            choose("algorithm", self.algorithm, ALGORITHMS)
-        for name, holds, rule in (
-            ("opt", lambda x: 0 < x <= 1, "above 0 and at most 1 (eq. 3)"),
-            ("pload", lambda x: x >= 0, "a finite number of at least 0"),
-            (
-                "max_fallbacks",
-                lambda x: float(x).is_integer() and 0 <= x <= MOST_FALLBACKS,
-                f"a whole number in 0..{MOST_FALLBACKS}",
-            ),
-            ("fallback_slack", lambda x: x >= 0, "a finite number of seconds, at least 0"),
-        ):
-            check_number(name, getattr(self, name), holds, rule)
+            option("algorithm", self.algorithm, ALGORITHMS)
+        seconds = "a finite number of seconds, at least 0"
+        for name, value in {
+            "opt": number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
+            "pload": number("pload", self.pload),
+            "max_fallbacks": whole("max_fallbacks", self.max_fallbacks, 0, MOST_FALLBACKS),
+            "fallback_slack": number("fallback_slack", self.fallback_slack, rule=seconds),
+        }.items():
+            object.__setattr__(self, name, value)
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
-            choose(name, getattr(self, name), (True, False))
+            option(name, getattr(self, name), (True, False))
 
     @property
     def name(self) -> str:
@@ -224,8 +155,11 @@ class Scheduler:
         return f"{short} {'L' if self.load_correction else 'x'}/{fallback}"
 
 
+_NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
+
+
 @dataclass(frozen=True)
-class Reading:
+class Reading(BaseReading):
     """How the ambiguous sentences of paper B are understood; every default is named.
 
     Parameters
@@ -286,46 +220,4 @@ class Reading:
     corrected_until: str = "returned"
     cost: str = "mean"
 
-    def __post_init__(self) -> None:
-        """Refuse a value that no switch knows."""
-        for name, options in SWITCHES.items():
-            value = getattr(self, name)
-            if not (name == "predictor" and callable(value)):
-                choose(name, value, options)
-        check_number("probe", self.probe, lambda x: x > 0, "a finite number of seconds above 0")
-
-    @classmethod
-    def of(cls, switches: Mapping[str, Any]) -> Self:
-        """Build a reading from a mapping, refusing unknown switches by name.
-
-        Parameters
-        ----------
-        switches : mapping of str to value
-            The fields that differ from the default.
-
-        Returns
-        -------
-        Reading
-            The reading.
-
-        Raises
-        ------
-        InputError
-            For a switch or a value that is not known, or what is no mapping.
-        """
-        if not isinstance(switches, Mapping):
-            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
-        for name in switches:
-            choose("reading switch", name, tuple(field.name for field in fields(cls)))
-        return cls(**switches)
-
-    def changes(self) -> dict[str, Any]:
-        """Return the switches that differ from the default.
-
-        Returns
-        -------
-        dict of str to value
-            Empty for the default reading.
-        """
-        usual = asdict(type(self)())
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+    OPTIONS, NUMBERS, OPEN = SWITCHES, _NUMBERS, ("predictor",)

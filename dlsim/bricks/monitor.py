@@ -5,6 +5,7 @@ Source: paper B, section 2 (Figure 1) and section 3.1. Arguments as in `dlsim.br
 
 import numpy as np
 
+from dlsim.bricks.instants import latest_finish, same_instant
 from dlsim.bricks.model import MOST_PROBES, WINDOW
 from dlsim.bricks.network import entry_at
 from dlsim.bricks.servers import count_gone, count_seen, external_load, follow
@@ -24,7 +25,7 @@ from dlsim.bricks.state import (
     QUEUE,
     USER,
 )  # fmt: skip
-from dlsim.kernel import TOL, kernel, latest_finish, same_instant
+from dlsim.kernel import TOL, kernel
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
 _SHARES = (0.1, 0.5)
@@ -36,11 +37,6 @@ def measured_load(server, time, bound, w, r, s):  # type: ignore[no-untyped-def]
 
     What has happened by `bound` counts: a little before `time` for a probe, `time` itself
     for a perfect observer.
-
-    Returns
-    -------
-    float
-        By ``Reading.load``.
     """
     external = external_load(server, time, w)
     if w.loads.shape[1] == 0 and (r.load == CLIENTS or r.load == EXT):
@@ -107,13 +103,7 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def observe(time, w, r, s):  # type: ignore[no-untyped-def]
-    """Bring the database up to a time; probes that no prediction depends on are left out.
-
-    Returns
-    -------
-    int
-        DONE, PREDICT (a user's predictor has to speak first) or FAR.
-    """
+    """Bring the database up to a time; probes that no prediction depends on are left out."""
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
         k = entry_at(time, w.step, w.rates.shape[1])
@@ -169,13 +159,7 @@ def show_all(w, r, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def predicted_on_path(a, b, values, w):  # type: ignore[no-untyped-def]
-    """Return the smallest value on the path from domain a to b; inf for an empty path.
-
-    Returns
-    -------
-    float
-        Mbit/s.
-    """
+    """Return the smallest value on the path from domain a to b; inf for an empty path."""
     least, pair = np.inf, a * w.domains + b
     for h in range(w.first[pair], w.first[pair + 1]):
         least = min(least, values[w.hops[h]])

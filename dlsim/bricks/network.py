@@ -21,17 +21,7 @@ APART = 64
 
 
 class Stream(NamedTuple):
-    """Arrivals at a set of queues, one queue after another.
-
-    Attributes
-    ----------
-    first : ndarray of int, shape (queues + 1,)
-        Where each queue's arrivals begin.
-    times : ndarray of float
-        When they arrive, sorted within a queue.
-    sizes : ndarray of float
-        Work in Mops, or data in Mbit, of each; or a single one for all.
-    """
+    """Arrivals at a set of queues, one queue after another."""
 
     first: Whole
     times: Floats
@@ -40,25 +30,13 @@ class Stream(NamedTuple):
 
 @kernel
 def entry_at(time, step, steps):  # type: ignore[no-untyped-def]
-    """Return the entry of a trace that holds at a time.
-
-    Returns
-    -------
-    int
-        floor(time / step), at most ``steps - 1``.
-    """
+    """Return the entry of a trace that holds at a time."""
     return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
 
 
 @kernel
 def bottleneck(k, rates, hops, first, last):  # type: ignore[no-untyped-def]
-    """Return the smallest throughput on a path in entry k; inf without a hop.
-
-    Returns
-    -------
-    float
-        Mbit/s.
-    """
+    """Return the smallest throughput on a path in entry k; inf without a hop."""
     least = np.inf
     for h in range(first, last):
         least = min(least, rates[hops[h], k])
@@ -67,13 +45,7 @@ def bottleneck(k, rates, hops, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def finish_transfer(start, data, rates, step, hops, first, last):  # type: ignore[no-untyped-def]
-    """Return when data that flow at the smallest throughput of a path have all arrived.
-
-    Returns
-    -------
-    float
-        The start itself for no data.
-    """
+    """Return when data that flow at the smallest throughput of a path have all arrived."""
     if data <= 0 or first == last:
         return start
     steps, now, left = rates.shape[1], start, data
@@ -90,13 +62,7 @@ def finish_transfer(start, data, rates, step, hops, first, last):  # type: ignor
 
 @kernel
 def finish_on_link(start, data, rates, step, link):  # type: ignore[no-untyped-def]
-    """Return when data that have one link to themselves have left it.
-
-    Returns
-    -------
-    float
-        The start itself for no data.
-    """
+    """Return when data that have one link to themselves have left it."""
     if data <= 0:
         return start
     steps, now, left = rates.shape[1], start, data
@@ -139,44 +105,14 @@ def _mark(marks, speed, first, times, size):  # type: ignore[no-untyped-def]
 
 
 def marked(jobs: Stream, speed: Floats) -> Floats:
-    """Return when servers that have nothing else to do have done other users' jobs.
-
-    Parameters
-    ----------
-    jobs : Stream
-        Arrivals, queue by queue, of one size.
-    speed : ndarray of float, shape (queues,)
-        Of the servers, per second.
-
-    Returns
-    -------
-    ndarray of float
-        Entry k: when all that came to its queue before job ``k * APART`` is done.
-    """
+    """Return when servers that have nothing else to do have done other users' jobs."""
     marks = np.full(-(-len(jobs.times) // APART), -np.inf)
     _mark(marks, speed, jobs.first, jobs.times, jobs.sizes[0])
     return marks
 
 
 def left_over(rates: Floats, step: float, data: Stream) -> Floats:
-    """Return what other users' data leave of the throughput of links.
-
-    Parameters
-    ----------
-    rates : ndarray of float, shape (links, steps)
-        Their traces, Mbit/s.
-    step : float
-        Seconds per entry.
-    data : Stream
-        Arrivals of data, link by link.
-
-    Returns
-    -------
-    ndarray of float, shape (links, steps')
-        Throughput times the idle fraction of each step, at least `LEAST_LEFT` of it, up
-        to the end of the trace or the last arrival, whichever is later; then one entry of
-        the last throughput, whole.
-    """
+    """Return what other users' data leave of the throughput of links."""
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))

@@ -1,18 +1,17 @@
 """Requests from a job log: what it lacks is synthesised."""
 
-import operator
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator, SeedSequence
+from numpy.random import PCG64, Generator
 
 from dlsim import files, joblog
 from dlsim.bricks.gwf import read_gwf
-from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
+from dlsim.given import Seed, child, in_range, option, positive, seed_record, span, whole
 
 #: How a job's work is told from its line: seconds at the reference performance.
 WORK = {
@@ -21,29 +20,6 @@ WORK = {
 }
 #: Columns that no log has; ``attrs["synthesised"]`` names them.
 SYNTHESISED = ("send", "recv", "deadline")
-#: Largest number in a request, so that sums stay finite.
-MOST_VALUE = 1e100
-
-
-def _check_ranges(**ranges: tuple[float, float]) -> None:
-    for name, limits in ranges.items():
-        try:
-            low, high = limits
-            good = 0 <= low <= high < MOST_VALUE
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise InputError(f"{name} must be a range from 0 on, low first; got {limits!r}")
-
-
-def _check(rule: dict[str, Any], clients: int, max_jobs: int | None) -> None:
-    for name, value in rule.items():
-        if not (isinstance(value, int | float | np.number) and 0 < value < MOST_VALUE):
-            raise InputError(f"{name} must be a number above 0 and below 1e100, got {value!r}")
-    for name, count in (("clients", clients), ("max_jobs", max_jobs)):
-        whole = isinstance(count, int | np.integer) and count >= 1
-        if not whole and not (count is None and name == "max_jobs"):
-            raise InputError(f"{name} must be a whole number of at least 1, got {count!r}")
 
 
 def _why_skipped(jobs: pd.DataFrame, work: pd.Series, time: pd.Series) -> pd.Series:
@@ -54,7 +30,7 @@ def _why_skipped(jobs: pd.DataFrame, work: pd.Series, time: pd.Series) -> pd.Ser
         ("no submit time", jobs["submit"] < 0),
         ("run time not above 0", jobs["run_time"] <= 0),
         ("no processors", work <= 0),
-        ("value out of range", ~((work < MOST_VALUE) & (time < MOST_VALUE))),
+        ("value out of range", ~(in_range(work) & in_range(time))),
     ):
         why[bad & (why == "")] = reason
     return why
@@ -66,12 +42,6 @@ def _draws(seed: Seed, count: int, **ranges: tuple[float, float]) -> dict[str, n
         name: low + (high - low) * Generator(PCG64(child(seed, number))).random(count)
         for number, (name, (low, high)) in enumerate(ranges.items())
     }
-
-
-def _plain(seed: Seed) -> int | dict[str, Any]:
-    if isinstance(seed, SeedSequence):
-        return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
-    return operator.index(seed)
 
 
 def from_swf(
@@ -87,7 +57,7 @@ def from_swf(
     time_scale: float = 1.0,
     max_jobs: int | None = None,
     seed: Seed = 0,
-    limit: int = files.LIMIT,
+    limit: int = files.LOG,
     read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
 ) -> pd.DataFrame:
     r"""Make requests of the jobs of a log in the Standard Workload Format.
@@ -105,48 +75,7 @@ def from_swf(
       synthesised, DF uniform (section 4.1).
 
     Jobs without run time, processors (where they count) or submit time, lines for a part
-    of a job (status 2, 3, 4) and numbers beyond `MOST_VALUE` are skipped and counted.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip.
-    clients : int
-        Clients of the environment that replays the log.
-    performance : float
-        Mops/s of the reference server.
-    throughput : float
-        Mbit/s behind the deadlines (mean LAN of Table 1).
-    work : {"run_time", "processor_time"}
-        Seconds of work in a job.
-    send, recv : tuple of float
-        Range of the data sizes, Mbit.
-    deadline_factor : tuple of float
-        Range of DF.
-    time_scale : float
-        Factor on the times between submissions; 0.5 doubles the load.
-    max_jobs : int, optional
-        Only the first so many usable jobs; the others count as skipped.
-    seed : int or numpy.random.SeedSequence
-        For what is synthesised; every line of the log has its own draws.
-    limit : int
-        Most bytes read, after decompression.
-    read : callable
-        Reader of the log: of its path and `limit`.
-
-    Returns
-    -------
-    DataFrame
-        Columns time, client, send, recv, work, deadline (absolute), by time.
-        ``attrs["synthesised"]`` names the columns that the log does not know;
-        ``source``, ``skipped`` (reasons to numbers of jobs), ``notes`` (oddities of the
-        log), ``seed`` and ``reading`` (the parameters) stand there too.
-
-    Raises
-    ------
-    InputError
-        For a parameter out of range, a broken file (names file, line and field) or a
-        log without one usable job.
+    of a job (status 2, 3, 4) and numbers out of the range of `dlsim.given` are skipped, counted.
 
     References
     ----------
@@ -154,10 +83,11 @@ def from_swf(
     """
     rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
     ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
-    _check(rule, clients, max_jobs)
-    _check_ranges(**ranges)
-    if work not in WORK:
-        raise InputError(f"work must be one of {', '.join(WORK)}; got {work!r}")
+    performance, throughput, time_scale = positive(**rule)
+    clients = whole("clients", clients)
+    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
+    ranges = {name: span(name, limits) for name, limits in ranges.items()}
+    option("work", work, WORK)
     jobs, _, notes = read(path, limit)
     drawn = _draws(seed, len(jobs), **ranges)
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
@@ -183,30 +113,14 @@ def from_swf(
         "synthesised": list(SYNTHESISED),
         "skipped": {str(k): int(n) for k, n in why[why != ""].value_counts().items()},
         "notes": notes,
-        "seed": _plain(seed),
+        "seed": seed_record(seed),
         "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
     }
     return table
 
 
 def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
-    """Make requests of the jobs of a log in the Grid Workload Format.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip.
-    clients : int
-        Clients of the environment that replays the log.
-    **options
-        Those of `from_swf`, by the same rule.
-
-    Returns
-    -------
-    DataFrame
-        As from `from_swf`: the network that a job used is no data size, so that data sizes
-        are synthesised here too.
-    """
+    """Make requests of the jobs of a log in the Grid Workload Format."""
     return from_swf(path, clients, read=read_gwf, **options)
 
 

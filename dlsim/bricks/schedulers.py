@@ -5,9 +5,10 @@ Arguments as in `dlsim.bricks.state`.
 
 import numpy as np
 
+from dlsim.bricks.instants import latest_finish, meets, same_instant
 from dlsim.bricks.monitor import predicted_on_path
 from dlsim.bricks.state import DEADLINE
-from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
+from dlsim.kernel import TOL, kernel
 
 
 @kernel
@@ -84,13 +85,7 @@ def estimate(row, server, w, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def choose_server(row, now, w, r, s):  # type: ignore[no-untyped-def]
-    """Return the server of step 4: nearest below the target, else the fastest.
-
-    Returns
-    -------
-    int
-        Its row; the lowest of several that are the same within the tolerance.
-    """
+    """Return the server of step 4: nearest below the target, else the fastest."""
     limit = -np.inf
     if r.algorithm == DEADLINE:
         limit = latest_finish(now + (w.deadline[row] - now) * r.opt)  # eq. (1), (3)

@@ -7,33 +7,22 @@ Source: paper B, sections 2.1 and 3.3. Arguments as in `dlsim.bricks.state`.
 
 import numpy as np
 
+from dlsim.bricks.instants import latest_finish
 from dlsim.bricks.network import APART, entry_at
 from dlsim.bricks.state import GONE, SEEN
-from dlsim.kernel import kernel, latest_finish
+from dlsim.kernel import kernel
 
 
 @kernel
 def external_load(server, time, w):  # type: ignore[no-untyped-def]
-    """Return the external CPU load of a server's trace at a time; 0 without one.
-
-    Returns
-    -------
-    float
-        As the trace says.
-    """
+    """Return the external CPU load of a server's trace at a time; 0 without one."""
     steps = w.loads.shape[1]
     return w.loads[server, entry_at(time, w.step, steps)] if steps else 0.0
 
 
 @kernel
 def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
-    """Return when a server ends work that it starts at a time.
-
-    Returns
-    -------
-    float
-        start + work / performance; under a load trace the speed is performance / (1 + load).
-    """
+    """Return when a server ends work that it starts at a time."""
     steps, speed = w.loads.shape[1], w.performance[server]
     if steps == 0 or work <= 0:
         return start + work / speed
@@ -50,13 +39,7 @@ def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_after(limit, at, last, times):  # type: ignore[no-untyped-def]
-    """Return the first of some sorted arrivals that comes after a time; `last` for none.
-
-    Returns
-    -------
-    int
-        Of ``at .. last``.
-    """
+    """Return the first of some sorted arrivals that comes after a time; `last` for none."""
     while at < last:
         middle = (at + last) // 2
         if times[middle] <= limit:
@@ -111,25 +94,13 @@ def accept(server, row, time, w, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def following(server, job, s):  # type: ignore[no-untyped-def]
-    """Return the client job after one on its server, after -1 the first; -1 for none.
-
-    Returns
-    -------
-    int
-        A row.
-    """
+    """Return the client job after one on its server, after -1 the first; -1 for none."""
     return s.servers[server].head if job < 0 else s.jobs[job].next
 
 
 @kernel
 def count_seen(server, bound, background, w, s):  # type: ignore[no-untyped-def]
-    """Return how many jobs have arrived by an instant.
-
-    Returns
-    -------
-    int
-        Of clients, or of everybody.
-    """
+    """Return how many jobs have arrived by an instant."""
     c = s.cursors[server, SEEN]
     job = following(server, c.job, s)
     while job >= 0 and s.jobs[job].arrived <= bound:
@@ -146,13 +117,7 @@ def count_seen(server, bound, background, w, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_gone(server, bound, s):  # type: ignore[no-untyped-def]
-    """Return how many client jobs have ended by an instant.
-
-    Returns
-    -------
-    int
-        Their number.
-    """
+    """Return how many client jobs have ended by an instant."""
     c = s.cursors[server, GONE]
     job = following(server, c.job, s)
     while job >= 0 and s.jobs[job].end <= bound:
@@ -164,13 +129,7 @@ def count_gone(server, bound, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def follow(server, c, bound, time, w, s):  # type: ignore[no-untyped-def]
-    """Move a cursor past every job of a queue, of whomever, that has ended by an instant.
-
-    Returns
-    -------
-    float
-        Seconds that the server has worked up to `time`.
-    """
+    """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
     last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0
     while True:
         job, at = following(server, c.job, s), c.at

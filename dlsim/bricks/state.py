@@ -65,35 +65,7 @@ HEAD = np.dtype(
 
 
 class World(NamedTuple):
-    """An environment as arrays.
-
-    Attributes
-    ----------
-    performance, server_domain, client_domain : ndarray
-        Columns of its tables.
-    jobs : Stream
-        Background jobs of the servers.
-    marks : ndarray of float
-        `dlsim.bricks.network.marked` of those; empty where they have sizes of their own.
-    server_load : float
-        External load, where there is no trace.
-    loads : ndarray of float, shape (servers, steps)
-        Load traces; no steps where there are none.
-    rates, raw : ndarray of float, shape (links, steps)
-        Throughput of a link that other users' data leave, and the whole.
-    data : Stream
-        Other users' data.
-    step, packet : float
-        Of the traces; of the packets.
-    first, hops, domains : ndarray, ndarray, int
-        See `dlsim.bricks.topology.Topology`.
-    two_level : bool
-        Whether that is the two-level tree, of which a link's domain is known.
-    places : ndarray of int
-        Domains that hold servers.
-    time, client, send, recv, work, deadline : ndarray
-        Columns of the requests.
-    """
+    """An environment as arrays."""
 
     performance: Floats
     server_domain: Whole
@@ -121,21 +93,7 @@ class World(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A scheduler under a reading, as numbers.
-
-    Attributes
-    ----------
-    algorithm, load, predictor : int
-        Codes, or USER.
-    opt, pload, slack, probe : float
-        As in `Scheduler` and `Reading`.
-    most : int
-        Fallbacks allowed.
-    correct, correct_links, exclude : bool
-        Load Correction, for servers and links; excluding servers that rejected.
-    at_arrival, packets, until_served : bool
-        Readings fallback_time, network and corrected_until.
-    """
+    """A scheduler under a reading, as numbers."""
 
     algorithm: int
     load: int
@@ -226,18 +184,7 @@ def _fixed_stream(one: Stream) -> Stream:
 
 
 def world_of(env: Environment) -> World:
-    """Return an environment as arrays, without copying what is large.
-
-    Parameters
-    ----------
-    env : Environment
-        What is simulated.
-
-    Returns
-    -------
-    World
-        The same.
-    """
+    """Return an environment as arrays, without copying what is large."""
     servers, r, topology = env.servers, env.requests, env.topology
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain = servers["domain"].to_numpy()
@@ -265,20 +212,7 @@ def world_of(env: Environment) -> World:
 
 
 def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
-    """Return a scheduler and a reading as numbers.
-
-    Parameters
-    ----------
-    scheduler : Scheduler
-        How servers are picked.
-    reading : Reading
-        How the paper is understood.
-
-    Returns
-    -------
-    Rules
-        The same.
-    """
+    """Return a scheduler and a reading as numbers."""
 
     def code(value: object, options: tuple[object, ...]) -> int:
         return USER if callable(value) else options.index(value)
@@ -307,20 +241,7 @@ def _records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
 
 
 def fresh_state(w: World, r: Rules) -> State:
-    """Return the state before the first event.
-
-    Parameters
-    ----------
-    w : World
-        The environment.
-    r : Rules
-        The rules.
-
-    Returns
-    -------
-    State
-        Nothing measured, nothing submitted.
-    """
+    """Return the state before the first event."""
     requests, servers, links = len(w.time), len(w.performance), len(w.rates)
     series = links + servers
     s = State(

@@ -18,8 +18,9 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from dlsim.bricks.traces import Floats, Seed, child
+from dlsim.bricks.traces import Floats
 from dlsim.errors import InputError
+from dlsim.given import MOST_WHOLE, Seed, child, column, span, whole
 
 Ints = NDArray[np.int64]
 
@@ -94,13 +95,10 @@ def _packed(links: pd.DataFrame, domains: int, paths: Iterable[Sequence[int]]) -
 
 def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
     """Return whole numbers from low to below high, or say what is none."""
-    found = np.asarray(values)
-    if found.ndim == 1 and found.size and found.dtype.kind in "iu":
-        bad = (found < low) | (found >= high)
-        if not bad.any():
-            return [int(value) for value in found]
-        values = found[bad][0]
-    raise InputError(f"{name} must be whole numbers from {low} to below {high}; got {values!r}")
+    found = column(name, values, low, min(high, MOST_WHOLE) - 1, is_whole=True)
+    if found.ndim != 1 or not found.size:
+        raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
+    return [int(value) for value in found]
 
 
 def _climb(parents: Sequence[int], leaf: int) -> list[int]:
@@ -206,7 +204,7 @@ def two_level(domains: int) -> Topology:
     >>> t.path(1, 1)
     (4, 5)
     """
-    (domains,) = _whole("domains", [domains], 1, np.inf)
+    domains = whole("domains", domains)
     if 4 * domains**2 > MOST_HOPS:
         raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
     columns = {
@@ -275,7 +273,7 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
     InputError
         For less than one domain or router.
     """
-    domains, routers = _whole("domains and routers", [domains, routers], 1, np.inf)
+    domains, routers = whole("domains", domains), whole("routers", routers)
     stream = Generator(PCG64(child(seed)))
     above = [int(stream.integers(0, router)) for router in range(1, routers)]
     parents = [-1, *above, *stream.integers(0, routers, domains).tolist()]
@@ -356,9 +354,7 @@ def draw_means(
         For a range that is empty or not above 0, or a kind that is neither.
     """
     kinds = {"lan": lan, "wan": wan}
-    for name, (low, high) in kinds.items():
-        if not 0 < low <= high < np.inf:
-            raise InputError(f"{name} must be a range above 0, low first; got {(low, high)}")
+    kinds = {name: span(name, ends, above=True) for name, ends in kinds.items()}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
     low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T

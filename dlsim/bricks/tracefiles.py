@@ -2,8 +2,6 @@
 
 import math
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -15,28 +13,21 @@ from numpy.typing import NDArray
 from dlsim import files
 from dlsim.bricks.traces import MOST_VALUES, Floats
 from dlsim.errors import InputError
+from dlsim.given import LEAST, MOST, in_range, number
 
 #: Columns of a trace file; time in seconds, throughput in Mbit/s (or the unit of the user).
 COLUMNS = {"link": "text", "time": "number", "throughput": "nonnegative"}
-#: Arrays of an NPZ file.
-ARRAYS = ("values", "step", "names")
+#: Arrays of an NPZ file and their types: real numbers and texts.
+ARRAYS = {"values": "fiu", "step": "fiu", "names": "U"}
+#: Most links of an NPZ file: a name takes far more memory than it declares.
+MOST_LINKS = 2**20
 #: How far from regular, in steps, time stamps may be.
 _JITTER = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """Traces of named links, all with one step.
-
-    Attributes
-    ----------
-    values : ndarray of float, shape (links, steps)
-        At least 0; the last of each row is above 0, because it is held after the end.
-    step : float
-        Seconds.
-    names : tuple of str
-        One per row, all different.
-    """
+    """Traces of named links, all with one step."""
 
     values: Floats
     step: float
@@ -55,32 +46,17 @@ class Traces:
 
 
 def check_values(values: NDArray[np.float64], step: float) -> None:
-    """Refuse traces that no transfer could use.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (..., steps)
-        Throughput.
-    step : float
-        Seconds.
-
-    Raises
-    ------
-    InputError
-        For no steps, a step that is not above 0, a value that is negative or not
-        finite, or a trace whose last value, held for ever, is 0.
-    """
-    if not (isinstance(step, int | float | np.number) and 0 < step < math.inf):
-        raise InputError(f"step must be a finite number of seconds above 0, got {step!r}")
+    """Refuse traces that no transfer could use."""
+    number("step", step, above=True, rule="a finite number of seconds above 0")
     if values.ndim < 1 or values.size == 0:
         raise InputError(f"traces need at least one step, got shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values >= 0))
+    bad = ~((values >= 0) & in_range(values))
     bad[..., -1] |= values[..., -1] == 0
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InputError(
-            f"trace values must be finite and at least 0, the last of a trace above 0 because it "
-            f"is held after the end; position {at} holds {values[at]}"
+            f"trace values must be 0 or between {LEAST:g} and {MOST:g}, the last "
+            f"of a trace above 0 because it is held after the end; position {at} holds {values[at]}"
         )
 
 
@@ -102,48 +78,12 @@ def _write_csv(path: files.StrPath, traces: Traces) -> None:
 
 
 def write_traces(path: files.StrPath, traces: Traces) -> None:
-    """Write traces to a file, whole or not at all; `read_traces` reads the same back.
-
-    Parameters
-    ----------
-    path : path
-        Ends in ``.csv`` (columns link, time, throughput) or ``.npz`` (arrays values,
-        step, names).
-    traces : Traces
-        What to write.
-
-    Raises
-    ------
-    InputError
-        For another ending, or a place that cannot be written to.
-    StudyError
-        Where the disk is full or fails.
-    """
+    """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
     writers = {".csv": _write_csv, ".npz": _write_npz}
     suffix = Path(path).suffix.lower()
     if suffix not in writers:
         raise InputError(f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}")
     writers[suffix](path, traces)
-
-
-def _named_arrays(path: files.StrPath, raw: bytes) -> dict[str, NDArray[np.generic]]:
-    what = f"{os.fspath(path)}: not a trace file in NPZ"
-    try:
-        with zipfile.ZipFile(BytesIO(raw)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > files.LIMIT:
-            raise InputError(f"{what}: unpacks to {size} bytes, more than {files.LIMIT}; split it")
-        with np.load(BytesIO(raw), allow_pickle=False) as archive:
-            return {name: archive[name] for name in ARRAYS}
-    except KeyError as error:
-        raise InputError(f"{what}: array {error} is missing; needs {', '.join(ARRAYS)}") from None
-    except InputError:
-        raise
-    except (
-        ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError,
-        NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError,
-    ) as error:  # fmt: skip
-        raise InputError(f"{what} ({error}); write it again with write_traces") from error
 
 
 def _made(path: files.StrPath, values: Floats, step: float, names: tuple[str, ...]) -> Traces:
@@ -154,18 +94,21 @@ def _made(path: files.StrPath, values: Floats, step: float, names: tuple[str, ..
         raise InputError(f"{os.fspath(path)}: {error}") from None
 
 
-def _read_npz(path: files.StrPath, raw: bytes) -> Traces:
-    arrays = _named_arrays(path, raw)
+def _read_npz(path: files.StrPath, limit: int) -> Traces:
+    arrays = files.read_arrays(path, ARRAYS, limit)
     values, step, names = (arrays[name] for name in ARRAYS)
-    if values.dtype.kind not in "fiu" or step.dtype.kind not in "fiu" or step.size != 1:
+    if step.size != 1 or values.ndim != 2 or names.shape != values.shape[:1] or not values.size:
         raise InputError(
-            f"{os.fspath(path)}: values must be an array of real numbers and step one number, "
-            f"got {values.dtype} of shape {values.shape} and {step.dtype} of shape {step.shape}"
+            f"{os.fspath(path)}: values must be a table of links and steps, step one number and "
+            f"names one text per link; got shapes {values.shape}, {step.shape}, {names.shape}"
         )
-    if names.dtype.kind != "U" or names.ndim != 1:
-        raise InputError(f"{os.fspath(path)}: names must be one row of texts, got {names.dtype}")
+    if values.size * 8 > limit or names.size > MOST_LINKS:
+        raise InputError(
+            f"{os.fspath(path)}: {names.size} links of {values.shape[1]} steps, more than "
+            f"{MOST_LINKS} links or {limit} bytes; split it or raise limit"
+        )
     texts = tuple(str(name) for name in names)
-    return _made(path, values.astype(float), float(step.reshape(())), texts)
+    return _made(path, values.astype(float, copy=False), float(step.reshape(())), texts)
 
 
 def _refuse(path: files.StrPath, link: object, what: str, field: str = "time") -> InputError:
@@ -216,7 +159,7 @@ def _averaged(time: Floats, values: Floats, step: float, steps: int) -> Floats:
     return np.asarray(averages)
 
 
-def read_traces(path: files.StrPath, step: float | None = None) -> Traces:
+def read_traces(path: files.StrPath, step: float | None = None, limit: int | None = None) -> Traces:
     """Read traces from a file.
 
     Parameters
@@ -229,6 +172,8 @@ def read_traces(path: files.StrPath, step: float | None = None) -> Traces:
     step : float, optional
         For a CSV file: average over steps of so many seconds, so that no data volume is
         lost. By default the stamps must be regular and the same for every link.
+    limit : int, optional
+        Most bytes, after decompression and as floats: 256 MiB by default.
 
     Returns
     -------
@@ -241,15 +186,11 @@ def read_traces(path: files.StrPath, step: float | None = None) -> Traces:
         For a file that cannot be read or breaks a rule; names file, line and field
         where one is to blame.
     """
-    try:
-        with open(path, "rb") as stream:
-            packed = stream.read(2) == b"PK"
-            raw = b"PK" + stream.read() if packed else b""
-    except (OSError, ValueError) as error:
-        raise InputError(f"{os.fspath(path)}: cannot be read ({error}); check the name") from error
+    with files.opened(path) as stream:
+        packed = stream.read(2) == b"PK"
     if packed:
-        return _read_npz(path, raw)
-    stamps = _stamps(path, files.read_csv(path, COLUMNS))
+        return _read_npz(path, limit or files.LIMIT)
+    stamps = _stamps(path, files.read_csv(path, COLUMNS, limit=limit or files.LIMIT))
     if step is None:
         step = _common_step(path, stamps)
         values = np.array([row for _, row in stamps.values()])

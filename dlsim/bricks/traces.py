@@ -20,20 +20,19 @@ R. B. Davies, D. S. Harte, "Tests for Hurst effect", Biometrika 74(1), 1987.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import PCG64, Generator, SeedSequence
+from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
 from dlsim.errors import InputError
+from dlsim.given import Seed, child, column, number, option, whole
 
-Seed = int | SeedSequence
 Floats = NDArray[np.float64]
 
 #: Most values of all traces together: 4 GiB.
@@ -55,41 +54,6 @@ class Drawn(NamedTuple):
 
     values: Floats
     clipped: float
-
-
-def _check_noise(n: int, H: float) -> None:
-    if not (isinstance(n, int | np.integer) and 1 <= n <= MOST_VALUES):
-        raise InputError(f"steps must be a whole number from 1 to {MOST_VALUES}, got {n!r}")
-    if not (isinstance(H, int | float | np.floating) and 0 < H < 1):
-        raise InputError(f"H must lie between 0 and 1, both excluded; got {H!r}")
-
-
-def child(seed: Seed, *key: int) -> SeedSequence:
-    """Return the seed of one purpose without changing its parent.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Root.
-    *key : int
-        Appended to the spawn key.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        The same for the same root and key.
-
-    Raises
-    ------
-    InputError
-        For what is neither a sequence nor a whole number of at least 0.
-    """
-    if not isinstance(seed, SeedSequence):
-        try:
-            seed = SeedSequence(operator.index(seed))
-        except (TypeError, ValueError):
-            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}") from None
-    return SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key), pool_size=seed.pool_size)
 
 
 def autocovariance(H: float, lags: ArrayLike) -> Floats:
@@ -250,15 +214,15 @@ METHODS: dict[str, Callable[[int, float], Callable[[Generator], Floats]]] = {
 
 
 def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
-    _check_noise(n, H)
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    n = whole("steps", n, 1, MOST_VALUES)
+    H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
+    option("method", method, METHODS)
     if not n * count <= MOST_VALUES:
         raise InputError(
             f"{count} traces of {n} steps are more than {MOST_VALUES} values; "
             "choose a longer trace step or a shorter run"
         )
-    make = METHODS[method](int(n), float(H))
+    make = METHODS[method](n, H)
     return (make(Generator(PCG64(child(seed, number)))) for number in range(count))
 
 
@@ -292,6 +256,7 @@ def noise(
         For H outside (0, 1), an unknown method, no steps, or more values than
         `MOST_VALUES`.
     """
+    n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
     rows = list(_noises(n, H, seed, count, method))
     return np.array(rows).reshape(count, n)
 
@@ -344,11 +309,9 @@ def draw(
     >>> values.shape, clipped
     ((1, 2, 1000), 0.0)
     """
-    means = np.asarray(mean, dtype=float)
-    if not np.all(np.isfinite(means) & (means > 0)):
-        raise InputError(f"mean throughputs must be finite and above 0, got {means.min()}")
-    if not (isinstance(std, int | float | np.number) and 0 <= std < math.inf):
-        raise InputError(f"std must be a finite share of the mean of at least 0, got {std!r}")
+    means = column("mean throughput", mean, above=True)
+    std = float(number("std", std, rule="a finite share of the mean of at least 0"))
+    steps = whole("steps", steps, 1, MOST_VALUES)
     rows = _noises(steps, H, seed, means.size, method)
     values, clipped = np.empty((means.size, steps)), 0
     for row, average, unit in zip(values, means.flat, rows, strict=True):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.model import check_number
+from dlsim.bricks.instants import latest_finish
 from dlsim.bricks.view import View, best_server
-from dlsim.kernel import latest_finish
+from dlsim.given import number, positive
 
 Floats = NDArray[np.float64]
 Algorithm = Callable[[View], int]
@@ -23,6 +23,7 @@ SHARE, SPREAD_SHARE = 0.125, 0.25
 LEAST_OPT = 0.05
 #: Seconds that an estimate counts at least.
 LEAST_ESTIMATE = 1e-9
+RATE = "a failure rate in (0, 1)"
 
 
 def _news(view: View) -> list[int]:
@@ -61,9 +62,9 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
     InputError
         For a target outside (0, 1), a gain that is not positive, a start outside (0, 1].
     """
-    check_number("target", target, lambda x: 0 < x < 1, "a failure rate in (0, 1)")
-    check_number("gain", gain, lambda x: x > 0, "finite and above 0")
-    check_number("start", start, lambda x: LEAST_OPT <= x <= 1, f"in [{LEAST_OPT}, 1]")
+    target = number("target", target, 0, 1, above=True, below=True, rule=RATE)
+    (gain,) = positive(gain=gain)
+    start = number("start", start, LEAST_OPT, 1, rule=f"in [{LEAST_OPT}, 1]")
 
     def choose(view: View) -> int:
         opt = view.memory.setdefault("opt", float(start))
@@ -169,9 +170,9 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
     InputError
         For a negative spread or a target outside (0, 1).
     """
-    check_number("spread", spread, lambda x: x >= 0, "finite and at least 0")
+    spread = float(number("spread", spread))
     if target is not None:
-        check_number("target", target, lambda x: 0 < x < 1, "a failure rate in (0, 1)")
+        target = number("target", target, 0, 1, above=True, below=True, rule=RATE)
 
     def choose(view: View) -> int:
         m = view.memory

@@ -118,18 +118,7 @@ def _read_only(values: Any) -> Any:
 
 
 def outlook_of(w: World, r: Rules, s: State) -> View:
-    """Return a view of no request: what stays the same, or changes by itself, during a run.
-
-    Parameters
-    ----------
-    w, r, s
-        As in `dlsim.bricks.state`.
-
-    Returns
-    -------
-    View
-        For `view_of`.
-    """
+    """Return a view of no request: what stays the same, or changes by itself, during a run."""
     nothing = np.empty(0)
     return View(
         row=-1, now=0.0, send=0.0, recv=0.0, work=0.0, deadline=0.0, fallbacks=0,
@@ -143,22 +132,7 @@ def outlook_of(w: World, r: Rules, s: State) -> View:
 
 
 def view_of(outlook: View, w: World, s: State, terms: Floats) -> View:
-    """Show a user's scheduler what it may know.
-
-    Parameters
-    ----------
-    outlook : View
-        Of the run.
-    w, s
-        As in `dlsim.bricks.state`; ``head.row`` is the request at hand.
-    terms : ndarray of float, shape (2, servers)
-        First two terms of eq. (2).
-
-    Returns
-    -------
-    View
-        Of the instant ``head.now``.
-    """
+    """Show a user's scheduler what it may know."""
     head = s.head[0]
     row = int(head["row"])
     job = s.jobs[row]
@@ -173,18 +147,7 @@ def view_of(outlook: View, w: World, s: State, terms: Floats) -> View:
 
 
 def window_of(r: Rules, s: State) -> Floats:
-    """Return what was measured at the latest probes.
-
-    Parameters
-    ----------
-    r, s
-        As in `dlsim.bricks.state`.
-
-    Returns
-    -------
-    ndarray of float, shape (series, n)
-        Links first, then servers; at most ten probes, the newest last.
-    """
+    """Return what was measured at the latest probes."""
     k, size = int(s.head[0].probes), len(s.ring)
     rows = np.arange(max(0, k - size), k) % size
     return np.ascontiguousarray(s.ring[rows].T)

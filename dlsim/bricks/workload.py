@@ -14,12 +14,12 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks import traces
-from dlsim.bricks.model import DRAWN, check_number, choose, is_number
+from dlsim.bricks.model import DRAWN
 from dlsim.bricks.network import Stream
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
-from dlsim.bricks.traces import Seed, child
 from dlsim.errors import InputError
+from dlsim.given import Seed, child, number, option, positive, span, whole
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -43,20 +43,8 @@ def _stream(seed: Seed, *key: int) -> Generator:
 
 
 def _between(limits: Range, unit: Floats) -> Floats:
-    low, high = limits
+    low, high = map(float, limits)
     return np.asarray(low + (high - low) * unit)
-
-
-def _check_range(name: str, limits: Any, least: float) -> None:
-    try:
-        low, high = map(float, limits)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    if not least <= low <= high < math.inf:
-        raise InputError(
-            f"{name} must be a range (low, high) of finite numbers of at least {least:g}, "
-            f"got {limits!r}"
-        )
 
 
 def arrivals(rate: float, end: float, stream: Generator) -> Floats:
@@ -204,6 +192,12 @@ def draw(
         `MOST_ARRIVALS`.
     """
     _check_options(locals())
+    interval, horizon, trace_step = positive(
+        interval=interval, horizon=horizon, trace_step=trace_step
+    )
+    background_work, link_data = positive(background_work=background_work, link_data=link_data)
+    server_load = float(number("server_load", server_load, 0, 1, below=True))
+    link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
     if not isinstance(topology, Topology):
         raise InputError(f"topology must be a Topology, such as two_level(10); got {topology!r}")
@@ -264,15 +258,14 @@ _RANGES = {
     "performance": 1e-9, "lan": 1e-9, "wan": 1e-9, "data_range": 0.0, "work_range": 0.0,
     "deadline_factor": 0.0, "nodes": 0.0,
 }  # fmt: skip
-_POSITIVE = ("interval", "horizon", "trace_step", "background_work", "link_data")
 
 
 def _check_sizes(**sizes: tuple[float, int, str]) -> None:
     """Refuse what would not fit in memory: expected number, limit and remedy of each."""
-    for name, (number, most, remedy) in sizes.items():
-        if not number <= most:
+    for name, (amount, most, remedy) in sizes.items():
+        if not amount <= most:
             raise InputError(
-                f"{name.replace('_', ' ')} must be at most {most}, got about {number:.3g}; use "
+                f"{name.replace('_', ' ')} must be at most {most}, got about {amount:.3g}; use "
                 f"{remedy} or a shorter horizon"
             )
 
@@ -280,13 +273,10 @@ def _check_sizes(**sizes: tuple[float, int, str]) -> None:
 def _check_options(given: dict[str, Any]) -> None:
     for name, options in DRAWN.items():
         if isinstance(options[0], str | bool):
-            choose(name, given[name], options)
+            option(name, given[name], options)
     for name, least in _RANGES.items():
-        _check_range(name, given[name], least)
-    for name in _POSITIVE:
-        check_number(name, given[name], lambda x: x > 0, "finite and above 0")
-    if given["topology"] is None and is_number(given["domains"]):
+        span(name, given[name], least)
+    if given["topology"] is None:
+        whole("domains", given["domains"])
         nodes = float(given["nodes"][1]) * float(given["domains"])
         _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
-    for name in ("server_load", "link_load"):
-        check_number(name, given[name], lambda x: 0 <= x < 1, "at least 0 and below 1")

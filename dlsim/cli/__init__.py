@@ -10,6 +10,7 @@ from typing import Any
 from dlsim import __version__
 from dlsim.cli.live_options import add_live
 from dlsim.errors import DlsimError, InputError
+from dlsim.processes import termination_interrupts
 
 #: Where the main job leaves its results, and a rerun finds them; where notebooks are copied.
 LATEST, NOTEBOOKS = "results/latest", "dlsim-notebooks"
@@ -45,18 +46,7 @@ Its workers must run this very dlsim; they keep nothing, so that any of them may
 
 
 def list_everything(_: argparse.Namespace) -> int:
-    """Print what can be reproduced and which policies and switches there are.
-
-    Parameters
-    ----------
-    _ : Namespace
-        Not used: the command has no options.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Print what can be reproduced and which policies and switches there are."""
     from dlsim.cli.readings import switches_of, word
     from dlsim.cpugpu import model as cpugpu
     from dlsim.files import read_toml, shared_file, shared_folder
@@ -84,24 +74,11 @@ def list_everything(_: argparse.Namespace) -> int:
 
 
 def show_claims(args: argparse.Namespace) -> int:
-    """Print claims with what was measured and the verdict.
-
-    Parameters
-    ----------
-    args : Namespace
-        paper, results.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Print claims with what was measured and the verdict."""
     import textwrap
 
-    import pandas as pd
-
     from dlsim.files import shared_folder
-    from dlsim.study.claims import SYMBOLS, headline, load_claims
+    from dlsim.study.claims import SYMBOLS, headline, load_claims, read_scorecard
 
     folder = Path(args.results) / "data" if args.results else shared_folder("data") / "reference"
     papers = dict.fromkeys(claim.paper for claim in load_claims(args.paper))
@@ -110,8 +87,8 @@ def show_claims(args: argparse.Namespace) -> int:
         path = folder / f"{paper}-claims.csv"
         if not path.exists():
             raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
-        for _, row in pd.read_csv(path, keep_default_na=False).iterrows():
-            words.append(str(row["verdict"]))
+        for _, row in read_scorecard(path).iterrows():
+            words.append(row["verdict"])
             print(f"{SYMBOLS[words[-1]]} {row['id']} ({row['where']}) {words[-1]}")
             printed = f"Printed: {row['printed']}. " if row["printed"] else ""
             for text in (
@@ -216,13 +193,7 @@ def _live(args: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the command line.
-
-    Returns
-    -------
-    ArgumentParser
-        With one sub-command per verb.
-    """
+    """Build the command line."""
     top = argparse.ArgumentParser(
         prog="dlsim", description=__doc__, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -288,6 +259,15 @@ def _add_reproduce(one: argparse.ArgumentParser) -> None:
     add("--reading", action="append", default=[], metavar="NAME=VALUE",
         help="read the papers differently, for instance link=shared; may be repeated")  # fmt: skip
     add("--force", action="store_true", help="run notebooks again even if nothing changed")
+    add("--cell-limit", type=float, metavar="S",
+        help="seconds a cell may run before its notebook is ended (default 1800, at --scale paper "
+        "21600; 0: no limit)")  # fmt: skip
+    add(
+        "--limit",
+        type=float,
+        metavar="S",
+        help="seconds a notebook may run (default 7200, at --scale paper 172800; 0: no limit)",
+    )
     one.formatter_class = argparse.RawDescriptionHelpFormatter
     one.epilog = REPRODUCE
 
@@ -358,19 +338,7 @@ def _add_simulate(one: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Words after ``dlsim``; default: those of the process.
-
-    Returns
-    -------
-    int
-        0; 1 if something failed on the way; 2 for input that cannot be used; 130 if
-        interrupted.
-    """
+    """Run the command line."""
     whole = parser()
     args, extra = whole.parse_known_args(argv)
     args.extra = extra
@@ -380,7 +348,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.extra and args.verb != "lab":
         whole.error(f"unrecognized arguments: {' '.join(args.extra)}")
     try:
-        return int(args.run(args))
+        with termination_interrupts():
+            return int(args.run(args))
     except InputError as error:
         print(f"dlsim: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,6 @@
 """What ``dlsim broker`` does: a virtual organisation from a TOML file, method by method."""
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,9 +10,11 @@ from typing import Any
 import pandas as pd
 
 from dlsim import __version__
-from dlsim.cli.words import reading_of
+from dlsim.cli.words import folder_of, reading_of, write_tables
 from dlsim.errors import InputError
-from dlsim.files import read_toml, write_csv, write_text
+from dlsim.files import read_toml
+from dlsim.given import number
+from dlsim.owned import Owned
 from dlsim.steady.broker import Broker
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Reading
@@ -106,6 +107,7 @@ def _limits(path: str, document: dict[str, Any], sites: list[str]) -> Limits:
         shares.append(_placed(at, partial(Share, cluster, origins, row["share"])))
     pairs: dict[tuple[int, int], int] = {}
     for at, row in _rows(path, document, "pair"):
+        _placed(at, partial(Limits, (), {(0, 1): row["connections"]}))
         if "between" in row:
             pairs[_ends(at, sites, row["between"])] = row["connections"]
         else:
@@ -115,27 +117,7 @@ def _limits(path: str, document: dict[str, Any], sites: list[str]) -> Limits:
 
 
 def network_of(path: str, document: dict[str, Any]) -> tuple[Network, dict[str, float]]:
-    """Read the network out of a document.
-
-    Parameters
-    ----------
-    path : str
-        Of the file, for messages.
-    document : dict
-        As from `dlsim.files.read_toml`.
-
-    Returns
-    -------
-    network : Network
-        Sites, links, routes and policies.
-    speeds : dict of str to float
-        Of the sites registered from the beginning.
-
-    Raises
-    ------
-    InputError
-        Naming file, table and field.
-    """
+    """Read the network out of a document."""
     rows = [row for _, row in _rows(path, document, "site")]
     if not rows:
         raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")
@@ -164,25 +146,7 @@ def network_of(path: str, document: dict[str, Any]) -> tuple[Network, dict[str, 
 
 
 def events_of(path: str, document: dict[str, Any]) -> list[tuple[float, str, str, dict[str, Any]]]:
-    """Read the events out of a document, in order of time.
-
-    Parameters
-    ----------
-    path : str
-        Of the file, for messages.
-    document : dict
-        As from `dlsim.files.read_toml`.
-
-    Returns
-    -------
-    list of (time, where, action, fields)
-        Events at one time stay in the order of the file.
-
-    Raises
-    ------
-    InputError
-        Naming file, event and field.
-    """
+    """Read the events out of a document, in order of time."""
     given = document.get("event", [])
     if not isinstance(given, list):
         raise InputError(f"{path}: event must be written as [[event]], once per event")
@@ -195,41 +159,14 @@ def events_of(path: str, document: dict[str, Any]) -> list[tuple[float, str, str
         required, optional = EVENTS[action]
         fields = _fields(at, row, {"at": float, "do": str, **required}, optional)
         when = fields.pop("at")
-        if not 0 <= when < math.inf:
-            raise InputError(f"{at}: at must be a finite time of at least 0, got {when!r}")
+        when = number(f"{at}: at", when, rule="a finite time of at least 0")
         events.append((when, at, fields.pop("do"), fields))
     return sorted(events, key=lambda event: event[0])
 
 
 def run_file(path: str, method: str, seed: int = 0, reading: Reading | None = None) -> Broker:
-    """Let a broker go through the events of a file.
-
-    Parameters
-    ----------
-    path : str
-        TOML: top fields `TOP`, tables `TABLES`, and ``[[event]]``.
-    method : str
-        How schedules are found.
-    seed : int
-        Of the method.
-    reading : Reading, optional
-        How the paper is read.
-
-    Returns
-    -------
-    Broker
-        At the time ``until``, by default when nothing more can happen.
-
-    Raises
-    ------
-    InputError
-        Naming file, table and field.
-    """
-    document = read_toml(path)
-    top = {name: value for name, value in document.items() if name not in {*TABLES, "event"}}
-    facts = {**TOP, **_fields(path, top, {}, dict.fromkeys(TOP, float))}
-    network, speeds = network_of(path, document)
-    events = events_of(path, document)
+    """Let a broker go through the events of a file."""
+    facts, network, speeds, events = read_organisation(path)
     make = (network, method, facts["period"], facts["trust"], seed, reading)
     broker = _placed(path, lambda: Broker(*make))
     for site, speed in speeds.items():
@@ -238,26 +175,22 @@ def run_file(path: str, method: str, seed: int = 0, reading: Reading | None = No
         if when <= facts["until"]:
             broker.advance(when)
             _placed(at, partial(getattr(broker, action), **fields))
-    if facts["until"] < broker.now:
-        raise InputError(f"{path}: until must be at least 0, got {facts['until']!r}")
-    broker.advance(facts["until"])
+    _placed(path, partial(broker.advance, facts["until"]))
     return broker
 
 
+def read_organisation(path: str) -> tuple[dict[str, float], Network, dict[str, float], list[Any]]:
+    """Read a file: its top fields, and what `network_of` and `events_of` find."""
+    document = read_toml(path)
+    top = {name: value for name, value in document.items() if name not in {*TABLES, "event"}}
+    facts = {**TOP, **_fields(path, top, {}, dict.fromkeys(TOP, float))}
+    return facts, *network_of(path, document), events_of(path, document)
+
+
 def main(args: argparse.Namespace) -> int:
-    """Run the broker by each method, print what came of it, and keep the tables if asked to.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``dlsim broker``.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Run the broker by each method, print what came of it, and keep the tables if asked to."""
     reading = Reading.of(reading_of(args.reading))
+    home = folder_of(args, "broker")
     chosen = args.compare or args.method or "G"
     methods = list(dict.fromkeys(name.strip() for name in chosen.split(",")))
     if args.compare and args.method and args.method not in methods:
@@ -271,13 +204,13 @@ def main(args: argparse.Namespace) -> int:
     print(first.applications.to_string(float_format=shown))
     print(f"\n{table.to_string(float_format=shown)}")
     print("\nevery schedule passed its check: speeds, gateways, connections, policies")
-    if args.out:
-        _keep(Path(args.out), args, reading, brokers, table)
+    if home:
+        _keep(home, args, reading, brokers, table)
     return 0
 
 
 def _keep(
-    folder: Path,
+    home: Owned,
     args: argparse.Namespace,
     reading: Reading,
     brokers: dict[str, Broker],
@@ -290,10 +223,8 @@ def _keep(
         "reading": reading.changes(),
         "seed": args.seed,
     }
-    write_text(folder / "run.json", json.dumps(record, indent=1) + "\n")
-    write_csv(folder / "summary.csv", table)
+    tables = {"summary": table}
     for name, broker in brokers.items():
         for what in ("applications", "schedules", "rates", "sites"):
-            write_csv(folder / f"{name}-{what}.csv", getattr(broker, what))
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    print(f"in {folder}: {', '.join(names)}")
+            tables[f"{name}-{what}"] = getattr(broker, what)
+    write_tables(home, record, tables)

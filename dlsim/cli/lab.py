@@ -1,12 +1,10 @@
 """``dlsim lab``: JupyterLab on a copy of the notebooks that belongs to the user.
 
-The copy holds what was copied when, by digest, in a hidden file. A file that is still as it
-was copied follows the suite; one that was changed is never touched again.
+A file that is still as it was copied follows the suite; one that was changed is never touched
+again.
 """
 
 import argparse
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -17,54 +15,25 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dlsim.errors import InputError
-from dlsim.files import shared_folder, write_bytes, write_text
+from dlsim.files import read_bytes, read_text, shared_folder
+from dlsim.owned import Owned, digest
 
-#: Where the copy keeps the digests of what was copied.
-RECORD = ".dlsim-copied.json"
 #: The notebook that opens first.
 FIRST = "notebooks/00-start-here.ipynb"
 _LINK = re.compile(r"""(?:]\(|src=\\?["'])\.\./(data/[\w./-]+)""")
 
 
 def material() -> Iterator[tuple[str, Path]]:
-    """Yield the notebooks and the files that their text links to.
-
-    Yields
-    ------
-    name : str
-        Path below the copy.
-    source : Path
-        The file of the suite.
-    """
+    """Yield the notebooks and the files that their text links to."""
     notebooks = shared_folder("notebooks")
     linked: set[str] = set()
     for path in sorted(notebooks.glob("*.ipynb")):
         yield f"notebooks/{path.name}", path
-        linked.update(_LINK.findall(path.read_text(encoding="utf-8")))
+        linked.update(_LINK.findall(read_text(path)))
     for name in sorted(linked):
         source = notebooks.parent / name
         if source.is_file() and ".." not in source.parts:
             yield name, source
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _record(folder: Path) -> dict[str, str]:
-    """Return what was copied when; a record that cannot be read protects every file."""
-    try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _content(target: Path) -> bytes | None:
-    """Return what lies at a place of the copy: None for nothing, b"" for what is no file."""
-    if not os.path.lexists(target):
-        return None
-    return target.read_bytes() if target.is_file() and not target.is_symlink() else b""
 
 
 def copy(folder: Path) -> dict[str, list[str]]:
@@ -83,30 +52,26 @@ def copy(folder: Path) -> dict[str, list[str]]:
     Raises
     ------
     InputError
-        For a folder that cannot be written to, or the suite's own.
+        For a folder that cannot be written to, holds something else, or is the suite's own.
     """
-    known, done = _record(folder), {"copied": [], "updated": [], "kept": []}  # type: ignore[var-annotated]
     if folder.resolve() == shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
-    fresh = dict(known)
+    home = Owned(folder, "lab", "choose another folder with --dir").claim()
+    done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
+    known = home.known()
     for name, source in material():
-        ours, target = source.read_bytes(), folder / name
+        ours = read_bytes(source)
         try:
-            theirs = _content(target)
+            theirs = home.content(name)
         except OSError as error:
-            raise InputError(f"{target}: cannot be read ({error.strerror}); choose another --dir"
-                             ) from error  # fmt: skip
-        fresh[name] = _digest(ours)
-        if theirs == ours:
+            raise InputError(f"{folder / name}: cannot be read ({error.strerror}); choose another "
+                             "--dir") from error  # fmt: skip
+        if theirs == digest(ours):
             continue
-        if theirs is not None and known.get(name) != _digest(theirs):
-            done["kept"].append(name)
-            fresh[name] = known.get(name, "")
-            continue
-        write_bytes(target, ours)
-        done["copied" if theirs is None else "updated"].append(name)
-    if fresh != known:
-        write_text(folder / RECORD, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
+        what = "copied" if theirs is None else "updated" if (name, theirs) in known else "kept"
+        if what != "kept":
+            home.write(name, ours)
+        done[what].append(name)
     return done
 
 
@@ -134,23 +99,7 @@ def command(args: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Copy the notebooks and serve them until JupyterLab ends.
-
-    Parameters
-    ----------
-    args : Namespace
-        dir, no_browser, port, extra.
-
-    Returns
-    -------
-    int
-        That of JupyterLab; on POSIX this process becomes JupyterLab.
-
-    Raises
-    ------
-    InputError
-        Where JupyterLab is missing, the port is none, or the folder cannot be written to.
-    """
+    """Copy the notebooks and serve them until JupyterLab ends."""
     if find_spec("jupyterlab") is None:
         raise InputError("JupyterLab is not installed; pip install jupyterlab, then again")
     if args.port is not None and not 0 < args.port < 65536:

@@ -13,13 +13,7 @@ VERBS = {
 
 
 def add_live(one: argparse.ArgumentParser) -> None:
-    """Add the sub-commands calibrate, run and explain.
-
-    Parameters
-    ----------
-    one : ArgumentParser
-        Of ``dlsim live``.
-    """
+    """Add the sub-commands calibrate, run and explain."""
     verbs = one.add_subparsers(dest="live", required=True, metavar=" | ".join(VERBS))
     made = {
         name: verbs.add_parser(name, help=text, description=text) for name, text in VERBS.items()
@@ -28,7 +22,7 @@ def add_live(one: argparse.ArgumentParser) -> None:
         _add_machine(made[name])
     add = made["calibrate"].add_argument
     add("--repeats", type=int, default=3, help="timed runs of each (default 3)")
-    add("--csv", metavar="FILE", help="write the mean times as applications")
+    add("--csv", metavar="FILE", help="write the mean times as applications, to a new file")
     add = made["run"].add_argument
     add("--jobs", type=int, default=24, help="jobs in the queue (default 24)")
     add("--seed", type=int, default=0, help="which jobs (default 0)")
@@ -38,7 +32,7 @@ def add_live(one: argparse.ArgumentParser) -> None:
     for name in ("run", "explain"):
         made[name].add_argument(
             "--log", default=f"{FOLDER}/log.jsonl", metavar="FILE",
-            help="decisions with their inputs (default %(default)s)",
+            help="decisions with their inputs (default %(default)s); an earlier log is kept beside",
         )  # fmt: skip
 
 

@@ -12,34 +12,12 @@ Switches = dict[str, tuple[Any, ...]]
 
 
 def word(option: object) -> str:
-    """Return an option as it is written on the command line.
-
-    Parameters
-    ----------
-    option : str, bool or float
-        As a paper declares it.
-
-    Returns
-    -------
-    str
-        Numbers without trailing zeros.
-    """
+    """Return an option as it is written on the command line."""
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 
 def switches_of(notebook: str) -> Switches:
-    """Return the switches of a notebook's paper, without loading its study.
-
-    Parameters
-    ----------
-    notebook : str
-        Its name, such as ``"20-mcdf"``.
-
-    Returns
-    -------
-    dict of str to tuple
-        `SWITCHES` of the module ``switches`` of the paper; empty where there is none.
-    """
+    """Return the switches of a notebook's paper, without loading its study."""
     package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
     spec = find_spec(package)
     rooms = spec.submodule_search_locations if spec else None
@@ -49,26 +27,7 @@ def switches_of(notebook: str) -> Switches:
 
 
 def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Give every notebook the switches that its paper knows.
-
-    Parameters
-    ----------
-    reading : mapping of str to str
-        What is asked for.
-    notebooks : sequence of str
-        Their names.
-
-    Returns
-    -------
-    dict of str to dict
-        One reading per notebook, of options as the paper declares them.
-
-    Raises
-    ------
-    InputError
-        For a switch, or an option, that none of the papers knows; those that they know are
-        listed.
-    """
+    """Give every notebook the switches that its paper knows."""
     tables = {name: switches_of(name) if reading else {} for name in notebooks}
     for switch, value in reading.items():
         _need(tables, switch, value)

@@ -12,6 +12,7 @@ from dlsim.cli.readings import by_notebook
 from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
 from dlsim.files import read_toml, shared_file, shared_folder
+from dlsim.kernel import need_cache
 from dlsim.study import clusters
 
 
@@ -36,23 +37,7 @@ def _notebooks(names: Sequence[str]) -> list[str]:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run notebooks and write the report.
-
-    Parameters
-    ----------
-    args : Namespace
-        names, scale, out, jobs, dask, seed, runs, reading, force.
-
-    Returns
-    -------
-    int
-        0, whatever the verdicts; 1 if a notebook failed; 130 if interrupted.
-
-    Raises
-    ------
-    InputError
-        For anything that cannot be used, before anything runs.
-    """
+    """Run notebooks and write the report."""
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
@@ -61,12 +46,14 @@ def main(args: argparse.Namespace) -> int:
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
     readings = by_notebook(reading, names)
+    need_cache()
     out, dask = Path(args.out), args.dask or os.environ.get(clusters.VARIABLE, "")
     if dask:
         print(f"sweeps run on {clusters.check(dask)}", file=sys.stderr)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
-        readings=readings, force=args.force, dask=dask,
+        readings=readings, force=args.force, dask=dask, cell_limit=args.cell_limit,
+        limit=args.limit,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
     write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})

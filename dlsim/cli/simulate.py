@@ -1,7 +1,6 @@
 """What ``dlsim simulate`` does: tasks from anywhere, policies side by side."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -12,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from dlsim import __version__
-from dlsim.cli.words import reading_of
+from dlsim.cli.words import folder_of, reading_of, write_tables
 from dlsim.errors import InputError
-from dlsim.files import write_csv, write_text
 from dlsim.kernel import is_compiled
+from dlsim.owned import Owned
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.engine import Schedule
 
@@ -26,18 +25,7 @@ MOST_ROWS = 40
 
 
 def cluster_of(args: argparse.Namespace) -> Cluster:
-    """Build the cluster, with the paper's defaults or paper I's.
-
-    Parameters
-    ----------
-    args : Namespace
-        paper, nodes, cms, cps, st, sc.
-
-    Returns
-    -------
-    Cluster
-        N = 10, Cms = Cps = 10 for --paper mcdf; else N = 16, Cms = 1, Cps = 100.
-    """
+    """Build the cluster, with the paper's defaults or paper I's."""
     default = (10, 10.0, 10.0) if args.paper == "mcdf" else (16, 1.0, 100.0)
     given = (args.nodes, args.cms, args.cps)
     values = [d if g is None else g for g, d in zip(given, default, strict=True)]
@@ -60,27 +48,7 @@ DEFAULTS = {"mcdf": "MCDF", "inserted-idle-time": "EDF-DLT"}
 def tasks_of(
     args: argparse.Namespace, cluster: Cluster, laws: Sequence[dict[str, Any]]
 ) -> pd.DataFrame:
-    """Read or draw the tasks.
-
-    Parameters
-    ----------
-    args : Namespace
-        swf, csv or paper, and their options.
-    cluster : Cluster
-        Sets minimum execution times.
-    laws : sequence of dict
-        Switches of a drawn workload, one mapping per generator of the paper.
-
-    Returns
-    -------
-    DataFrame
-        arrival, sigma, deadline, with attrs; paper I's has user_nodes too.
-
-    Raises
-    ------
-    InputError
-        For a broken file, or an option or switch of another source.
-    """
+    """Read or draw the tasks."""
     source = "--swf" if args.swf else "--csv" if args.csv else f"--paper {args.paper}"
     names = {name for row in OPTIONS.values() for name in row}
     given = {k: v for k in sorted(names) if (v := getattr(args, k)) is not None}
@@ -104,20 +72,7 @@ def tasks_of(
 
 
 def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
-    """Say what the tasks are, what was skipped and how heavy the load is.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        As from `dlsim.realtime.workload`.
-    cluster : Cluster
-        Where they are to run.
-
-    Returns
-    -------
-    str
-        A few lines.
-    """
+    """Say what the tasks are, what was skipped and how heavy the load is."""
     facts, span = tasks.attrs, float(tasks["arrival"].iloc[-1]) if len(tasks) else 0.0
     horizon = facts.get("horizon") or span
     lines = [
@@ -135,20 +90,7 @@ def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
 
 
 def row_of(s: Schedule, seconds: float) -> dict[str, object]:
-    """Sum a schedule up.
-
-    Parameters
-    ----------
-    s : Schedule
-        One policy's schedule.
-    seconds : float
-        Wall time of the simulation.
-
-    Returns
-    -------
-    dict
-        Refused and missed shares, mean nodes and waiting time, utilisation, speed.
-    """
+    """Sum a schedule up."""
     ran = s.tasks[s.tasks["start"].notna()]
     span = (ran["completion"].max() - s.tasks["arrival"].min()) if len(ran) else float("nan")
     return {
@@ -173,16 +115,8 @@ def _node_time(s: Schedule) -> float:
     return float((visits["compute_end"].max() - visits["send_start"].min()).sum())
 
 
-def draw(schedules: list[Schedule], folder: Path) -> None:
-    """Write a Gantt picture of the first tasks under every policy.
-
-    Parameters
-    ----------
-    schedules : list of Schedule
-        On the same tasks.
-    folder : Path
-        Where gantt.png goes.
-    """
+def draw(schedules: list[Schedule], home: Owned) -> None:
+    """Write a Gantt picture of the first tasks under every policy, if any ran, as gantt.png."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -190,7 +124,6 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
 
     import matplotlib.pyplot as plt
 
-    from dlsim.files import write_bytes
     from dlsim.study import style
     from dlsim.study.gantt import plot_gantt, task_colors
 
@@ -220,28 +153,18 @@ def draw(schedules: list[Schedule], folder: Path) -> None:
     picture = io.BytesIO()
     plt.savefig(picture, dpi=120, metadata={"Software": None})
     plt.close()
-    write_bytes(folder / "gantt.png", picture.getvalue())
+    home.write("gantt.png", picture.getvalue())
 
 
 def main(args: argparse.Namespace) -> int:
-    """Simulate, print the summary, and keep the tables if asked to.
-
-    Parameters
-    ----------
-    args : Namespace
-        Options of ``dlsim simulate``.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Simulate, print the summary, and keep the tables if asked to."""
     generators = GENERATORS.get(args.paper, tuple(workload.SWITCHES))
     switches, *laws = workload.split_reading(reading_of(args.reading), *generators)
     cluster, reading = cluster_of(args), Reading.of(switches)
     chosen = args.compare or (
         DEFAULTS.get(args.paper, "MCDF") if args.policy is None else args.policy
     )
+    home = folder_of(args, "simulate")
     names = [name.strip() for name in chosen.split(",")]
     if args.compare and args.policy and args.policy not in names:
         names.insert(0, args.policy)
@@ -270,13 +193,13 @@ def main(args: argparse.Namespace) -> int:
             f"but {', '.join(formula)} follow a formula where some shares are negative"
             " (reading an_nodes=all); --reading an_nodes=best uses fewer nodes instead"
         )
-    if args.out:
-        _keep(Path(args.out), args, reading, tasks, schedules, table)
+    if home:
+        _keep(home, args, reading, tasks, schedules, table)
     return 0
 
 
 def _keep(
-    folder: Path, args: argparse.Namespace, reading: Reading, tasks: pd.DataFrame,
+    home: Owned, args: argparse.Namespace, reading: Reading, tasks: pd.DataFrame,
     schedules: list[Schedule], table: pd.DataFrame,
 ) -> None:  # fmt: skip
     """Write the summary, the tables, the picture, and what they came from."""
@@ -288,12 +211,10 @@ def _keep(
         "negotiate": args.negotiate,
         "seed": args.seed,
     }
-    write_text(folder / "run.json", json.dumps(record, indent=1, default=str) + "\n")
-    write_csv(folder / "summary.csv", table.drop(columns="seconds"))
+    tables = {"summary": table.drop(columns="seconds")}
     for s in schedules:
-        write_csv(folder / f"{s.name}-tasks.csv", s.tasks)
+        tables[f"{s.name}-tasks"] = s.tasks
         if args.chunks:
-            write_csv(folder / f"{s.name}-chunks.csv", s.chunks)
-    draw(schedules, folder)
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    print(f"in {folder}: {', '.join(names)}")
+            tables[f"{s.name}-chunks"] = s.chunks
+    draw(schedules, home)
+    write_tables(home, record, tables)

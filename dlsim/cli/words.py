@@ -1,28 +1,36 @@
 """Words of the command line that several commands share."""
 
-from collections.abc import Sequence
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.files import csv_text
+from dlsim.owned import Owned
+
+
+def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
+    """Return the folder that ``--out`` names, refused before anything runs; None without."""
+    home = Owned(args.out, kind, "choose a new or empty folder with --out") if args.out else None
+    return home.check() if home else None
+
+
+def write_tables(home: Owned, record: Any, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write what a command ran with as run.json, and its tables by name; say where."""
+    home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    for name, table in tables.items():
+        home.write(f"{name}.csv", csv_text(table).encode())
+    print(f"in {home.folder}: {', '.join(sorted(home.written))}")
+    older = {name for name, _ in home.known() if home.content(name)} - set(home.written)
+    if older:
+        print(f"of an earlier run, and not renewed: {', '.join(sorted(older))}")
 
 
 def reading_of(words: Sequence[str]) -> dict[str, str]:
-    """Turn words like ``link=shared`` or ``link=shared,late=drop`` into a mapping.
-
-    Parameters
-    ----------
-    words : sequence of str
-        One per ``--reading`` on the command line.
-
-    Returns
-    -------
-    dict of str to str
-        The switches.
-
-    Raises
-    ------
-    InputError
-        For a word without "=", or a switch that is set twice.
-    """
+    """Turn words like ``link=shared`` or ``link=shared,late=drop`` into a mapping."""
     found: dict[str, str] = {}
     for pair in (pair for word in words for pair in word.split(",")):
         name, sign, value = pair.partition("=")

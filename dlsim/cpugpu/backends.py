@@ -19,17 +19,7 @@ from dlsim.errors import InputError
 
 
 class Run(NamedTuple):
-    """One run of a kernel on a device.
-
-    Attributes
-    ----------
-    result : ndarray of float32, shape (n,)
-        What it computed.
-    seconds : float
-        From start to end, transfers included.
-    transfer : float
-        The part of `seconds` that moved data to the device and back.
-    """
+    """One run of a kernel on a device."""
 
     result: NDArray[Any]
     seconds: float
@@ -37,15 +27,7 @@ class Run(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a worker reports of a run.
-
-    Attributes
-    ----------
-    seconds, transfer : float
-        As of `Run`.
-    signature : list of float
-        Of the result (`dlsim.cpugpu.kernels.signature`).
-    """
+    """What a worker reports of a run."""
 
     seconds: float
     transfer: float
@@ -116,20 +98,7 @@ __kernel void run(int n, __global float *out, __global const {kind} *a,
 
 
 def opencl_source(kernel: Kernel, p: Problem) -> str:
-    """Return the OpenCL C program of a kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The application.
-    p : Problem
-        Its input: says which type the arrays have.
-
-    Returns
-    -------
-    str
-        With one kernel, ``run``.
-    """
+    """Return the OpenCL C program of a kernel."""
     kind = "uchar" if p.a.dtype == np.uint8 else "float"
     return OPENCL.format(kind=kind, body=kernel.source)
 
@@ -208,23 +177,7 @@ BACKENDS: dict[str, Callable[[Kernel, Problem], Run]] = {
 
 
 def describe(backend: str) -> str:
-    """Say what a back end runs on; refuse one that cannot run here.
-
-    Parameters
-    ----------
-    backend : str
-        A key of `BACKENDS`.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, a missing library, no device, or one that builds no kernel.
-    """
+    """Say what a back end runs on; refuse one that cannot run here."""
     if backend not in BACKENDS:
         raise InputError(f"unknown device {backend!r}; known: {', '.join(BACKENDS)}")
     if backend == "cuda":
@@ -254,13 +207,7 @@ def _describe_cuda() -> str:
 
 
 def best_gpu() -> str:
-    """Return the back end that plays the GPU here: CUDA, OpenCL, or all CPU threads.
-
-    Returns
-    -------
-    str
-        The first of the three that can run.
-    """
+    """Return the back end that plays the GPU here: CUDA, OpenCL, or all CPU threads."""
     for backend in ("cuda", "opencl"):
         try:
             describe(backend)
@@ -277,35 +224,12 @@ def _problem(kernel: Kernel, size: int, seed: int) -> Problem:
 
 @functools.cache
 def warm_up(kernel: Kernel, backend: str) -> None:
-    """Compile a version and run it once on a tiny input, once per process.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The application.
-    backend : str
-        A key of `BACKENDS`.
-    """
+    """Compile a version and run it once on a tiny input, once per process."""
     BACKENDS[backend](kernel, kernel.problem(kernel.tiny))
 
 
 def perform(kernel: Kernel, backend: str, size: int, seed: int = 0) -> Outcome:
-    """Run a kernel; compiling and making the input are not part of its time.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The application.
-    backend : str
-        A key of `BACKENDS`.
-    size, seed : int
-        Of its input.
-
-    Returns
-    -------
-    Outcome
-        Times, and what is compared of the result.
-    """
+    """Run a kernel; compiling and making the input are not part of its time."""
     warm_up(kernel, backend)
     run = BACKENDS[backend](kernel, _problem(kernel, size, seed))
     return Outcome(run.seconds, run.transfer, signature(run.result))

@@ -17,19 +17,7 @@ Plan = tuple[list["Booking"], list[float]]
 
 
 class Booking(NamedTuple):
-    """A job with its way to run and its nodes, in the order of booking.
-
-    Attributes
-    ----------
-    job : Job
-        The job.
-    option : Option
-        The way, with the time expected.
-    nodes : tuple of int
-        The nodes.
-    predicted : float
-        The finish expected when it was booked; NaN for those that wait in line.
-    """
+    """A job with its way to run and its nodes, in the order of booking."""
 
     job: Job
     option: Option
@@ -38,40 +26,13 @@ class Booking(NamedTuple):
 
 
 def free_at(free: Free, node: int, kind: str) -> float:
-    """Return when a node can serve a type.
-
-    Parameters
-    ----------
-    free : list of (float, float)
-        When each node's GPU and CPU are free.
-    node : int
-        The node.
-    kind : {"gpu", "cpu", "both"}
-        The type.
-
-    Returns
-    -------
-    float
-        An instant.
-    """
+    """Return when a node can serve a type."""
     gpu, cpu = free[node]
     return {"gpu": gpu, "cpu": cpu, "both": max(gpu, cpu)}[kind]
 
 
 def occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float) -> None:
-    """Book nodes until an instant, in place.
-
-    Parameters
-    ----------
-    free : list of (float, float)
-        When each node's GPU and CPU are free.
-    nodes : tuple of int
-        The nodes.
-    kind : {"gpu", "cpu", "both"}
-        Which of their devices.
-    end : float
-        Until when.
-    """
+    """Book nodes until an instant, in place."""
     for node in nodes:
         gpu, cpu = free[node]
         free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
@@ -125,24 +86,7 @@ def _try(
 
 
 def run_booked(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Book batch after batch; a job starts once all its devices have done those before it.
-
-    Parameters
-    ----------
-    jobs : list of Job
-        In the order of the table.
-    pool : NodePool
-        The nodes.
-    row : Scheduler
-        What is chosen.
-
-    Returns
-    -------
-    bookings : list of Booking
-        In the order in which they were made.
-    starts : list of float
-        When each of them really starts.
-    """
+    """Book batch after batch; a job starts once all its devices have done those before it."""
     booked: list[Booking] = []
     starts: list[float] = []
     free: Free = [(0.0, 0.0)] * pool.nodes
@@ -158,24 +102,7 @@ def run_booked(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
 
 
 def run_line(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Serve lines in order: the head waits for its nodes, and all behind it wait for the head.
-
-    Parameters
-    ----------
-    jobs : list of Job
-        In the order of the table.
-    pool : NodePool
-        The nodes.
-    row : Scheduler
-        What is chosen.
-
-    Returns
-    -------
-    bookings : list of Booking
-        In the order in which they were made.
-    starts : list of float
-        When each of them really starts.
-    """
+    """Serve lines in order: the head waits for its nodes, and all behind it wait for the head."""
     booked, starts = list[Booking](), list[float]()
     free: Free = [(0.0, 0.0)] * pool.nodes
     heads: dict[str, float] = {}

@@ -19,18 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def check_schedule(schedule: "Schedule") -> None:
-    """Verify that a machine could have done what a schedule says.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What happened.
-
-    Raises
-    ------
-    ScheduleError
-        Naming the first broken rule and job.
-    """
+    """Verify that a machine could have done what a schedule says."""
     jobs, given, machine = schedule.jobs, schedule.given, schedule.machine
     labels = jobs.index
     hold("every job is in the table once, in queue order", [labels.equals(given.labels)])

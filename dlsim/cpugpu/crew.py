@@ -22,36 +22,10 @@ class Crew(Protocol):
     host: str
 
     def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function on the worker of a device.
-
-        Parameters
-        ----------
-        device : int
-            Place of the device.
-        function : callable
-            Importable, so that a process can be told of it.
-        *args
-            Its arguments.
-
-        Returns
-        -------
-        Future
-            Of its result.
-        """
+        """Start a function on the worker of a device."""
 
     def was_lost(self, error: BaseException) -> bool:
-        """Tell whether an error means that the worker died, rather than the job.
-
-        Parameters
-        ----------
-        error : BaseException
-            What a future raised.
-
-        Returns
-        -------
-        bool
-            True where the job is to be run again.
-        """
+        """Tell whether an error means that the worker died, rather than the job."""
 
     def __enter__(self) -> Self:
         """Start the workers."""

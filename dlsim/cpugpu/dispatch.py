@@ -33,23 +33,7 @@ class Move(NamedTuple):
 
 
 class Desk:
-    """Queues, devices and history under one policy.
-
-    Parameters
-    ----------
-    machine : Machine
-        The devices.
-    policy : Policy
-        What decides.
-    reading : Reading
-        How the paper's gaps are filled.
-    history : History
-        What is known; changed by what happens here.
-    decide : callable, optional
-        Decides instead of the policy's rule: an ideal plan.
-    watch : callable, optional
-        Is shown the state and every decision before it is followed.
-    """
+    """Queues, devices and history under one policy."""
 
     def __init__(
         self,
@@ -68,30 +52,12 @@ class Desk:
         self._turns = 0
 
     def arrive(self, now: float, items: Iterable[Item]) -> None:
-        """Put jobs at the end of the main queue.
-
-        Parameters
-        ----------
-        now : float
-            The instant.
-        items : iterable of Item
-            The jobs, in queue order.
-        """
+        """Put jobs at the end of the main queue."""
         self.state.now = now
         self.state.main.extend(items)
 
     def complete(self, now: float, device: int, seconds: float) -> None:
-        """Take a finished job off its device; its time enters the history (rule 5).
-
-        Parameters
-        ----------
-        now : float
-            The instant.
-        device : int
-            Where it ran.
-        seconds : float
-            How long.
-        """
+        """Take a finished job off its device; its time enters the history (rule 5)."""
         state, job = self.state, self._taken_off(now, device)
         rule_5(state.history, job.item, state.classes[device], seconds)
 
@@ -99,47 +65,19 @@ class Desk:
         """Put a job whose device broke back to the head of the main queue.
 
         Nothing is measured, and rule 2 forgets the assignment.
-
-        Parameters
-        ----------
-        now : float
-            The instant.
-        device : int
-            Where it was lost.
         """
         state, job = self.state, self._taken_off(now, device)
         state.history.withdraw(job.item.app, state.classes[device])
         state.main.insert(0, job.item)
 
     def fail(self, now: float, device: int, again: Item | None = None) -> None:
-        """Take a job that failed by its own fault off its device, unmeasured.
-
-        Parameters
-        ----------
-        now : float
-            The instant.
-        device : int
-            Where it failed.
-        again : Item, optional
-            What goes to the head of the main queue instead: the job without this version.
-        """
+        """Take a job that failed by its own fault off its device, unmeasured."""
         self._taken_off(now, device)
         if again is not None:
             self.state.main.insert(0, again)
 
     def dispatch(self, now: float) -> list[tuple[int, Item]]:
-        """Follow rule 1 and the policy until nothing more can be decided.
-
-        Parameters
-        ----------
-        now : float
-            The instant; completions and arrivals of this instant have been told.
-
-        Returns
-        -------
-        list of (int, Item)
-            What starts now, and where.
-        """
+        """Follow rule 1 and the policy until nothing more can be decided."""
         state, started = self.state, []
         state.now = now
         while True:

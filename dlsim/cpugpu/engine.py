@@ -13,29 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.cpugpu.check import check_schedule
 from dlsim.cpugpu.dispatch import Desk, Move
 from dlsim.cpugpu.fairness import Fairness, global_bounds, judged, local_bounds
-from dlsim.cpugpu.given import need_option
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
 from dlsim.cpugpu.intake import Given, check_targets, checked, need_known
 from dlsim.cpugpu.model import Decide, Machine, Policy, Reading, policy_named
 from dlsim.errors import InputError
+from dlsim.given import option
 from dlsim.kernel import TOL
 
 Floats = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order.
-
-    Attributes
-    ----------
-    device : list of int
-        Where it ran.
-    start, end : list of float
-        When.
-    moves : dict of int to Move
-        The decision that sent it there.
-    """
+    """What happened to each job, by its place in the queue order."""
 
     device: list[int]
     start: list[float]
@@ -139,7 +129,7 @@ class Schedule:
         InputError
             For an unknown reading.
         """
-        need_option("reading", reading, ("local", "global"))
+        option("reading", reading, ("local", "global"))
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
@@ -157,20 +147,7 @@ class Schedule:
 
 
 def lower_bound(given: Given, machine: Machine) -> float:
-    """Return an instant before which no schedule's last job ends (`lb_fractional`).
-
-    Parameters
-    ----------
-    given : Given
-        The jobs; of a class, the device with the least time counts.
-    machine : Machine
-        The devices.
-
-    Returns
-    -------
-    float
-        From realised times.
-    """
+    """Return an instant before which no schedule's last job ends (`lb_fractional`)."""
     m = machine.gpus
     least = {
         cls: np.fmin.reduce(part, axis=1).tolist()
@@ -226,29 +203,7 @@ def play(
     history: History,
     decide: Decide | None = None,
 ) -> Trace:
-    """Run the event loop: completions, arrivals, then decisions, instant by instant.
-
-    Parameters
-    ----------
-    given : Given
-        The jobs.
-    machine, policy, reading
-        As of `simulate`.
-    history : History
-        What is known; this very object is updated.
-    decide : callable, optional
-        Decides instead of the policy's rule.
-
-    Returns
-    -------
-    Trace
-        What happened.
-
-    Raises
-    ------
-    InputError
-        If the policy leaves a job waiting for ever.
-    """
+    """Run the event loop: completions, arrivals, then decisions, instant by instant."""
     desk = Desk(machine, policy, reading, history, decide)
     n, coming, left = len(given.items), 0, len(given.items)
     trace = Trace([-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
@@ -282,25 +237,7 @@ def play(
 
 
 def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
-    """Return the plan of an ideal policy as a decision function.
-
-    Parameters
-    ----------
-    given : Given
-        The jobs.
-    policy, reading
-        As of `simulate`.
-
-    Returns
-    -------
-    callable or None
-        None for a policy that decides by itself.
-
-    Raises
-    ------
-    InputError
-        For a queue that is too long, or CPUs that GPU jobs slow down.
-    """
+    """Return the plan of an ideal policy as a decision function."""
     if policy.rule != "ideal":
         return None
     if reading.gpu_cpu_share:

@@ -22,15 +22,7 @@ EXCUSES = ("explored", "mispredicted", "")
 
 @dataclass(frozen=True)
 class Fairness:
-    """How late each job ended against its preferred device.
-
-    Attributes
-    ----------
-    jobs : DataFrame
-        Columns preferred (class), fair_end (latest fair end), lateness (end - fair_end),
-        late, excuse: ``explored`` (placed to fill the history), ``mispredicted`` (a
-        prediction was significantly wrong), or "".
-    """
+    """How late each job ended against its preferred device."""
 
     jobs: pd.DataFrame
 
@@ -60,16 +52,6 @@ def local_bounds(schedule: "Schedule") -> Floats:
 
     Behind the work that had been assigned there when the job was decided, with realised
     times, on the device of the class that is ready first.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What happened.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        One instant per job.
     """
     given, jobs = schedule.given, schedule.jobs
     names = list(schedule.machine.devices)
@@ -87,20 +69,7 @@ def local_bounds(schedule: "Schedule") -> Floats:
 
 
 def global_bounds(schedule: "Schedule", ends: Sequence[float]) -> Floats:
-    """Return the end of each job where all go to their preferred device (F2).
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What happened; not used, the bounds are another schedule's ends.
-    ends : sequence of float
-        Ends in the preferred-device schedule.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        One instant per job.
-    """
+    """Return the end of each job where all go to their preferred device (F2)."""
     return np.asarray(ends, dtype=float)
 
 

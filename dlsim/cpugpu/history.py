@@ -11,7 +11,7 @@ from typing import Self
 
 import pandas as pd
 
-from dlsim.errors import InputError
+from dlsim.given import number, option
 
 #: Weight of the newest run in the moving average of ``estimate="ewma"``.
 NEWEST = 0.3
@@ -19,19 +19,7 @@ NEWEST = 0.3
 
 @dataclass
 class Record:
-    """What is known of one application on one device class.
-
-    Attributes
-    ----------
-    assigned : int
-        How often it was assigned there: rule 2 asks this, not the number of runs.
-    elsewhere : int
-        How often it was assigned to another class since.
-    times : list of float
-        Measured run times, oldest first.
-    mean, spread : float
-        Their mean and the sum of squared differences from it (Welford).
-    """
+    """What is known of one application on one device class."""
 
     assigned: int = 0
     elsewhere: int = 0
@@ -50,32 +38,14 @@ class Record:
         return math.sqrt(self.spread / len(self.times)) if self.times else math.nan
 
     def add(self, seconds: float) -> None:
-        """Take one more run into account.
-
-        Parameters
-        ----------
-        seconds : float
-            Its time.
-        """
+        """Take one more run into account."""
         self.times.append(seconds)
         delta = seconds - self.mean
         self.mean += delta / len(self.times)
         self.spread += delta * (seconds - self.mean)
 
     def expected(self, estimate: str = "mean") -> float:
-        """Return a statistic of the measured runs.
-
-        Parameters
-        ----------
-        estimate : {"mean", "median", "ewma"}
-            The mean (the paper), the median, or a moving average in which the newest
-            run weighs `NEWEST`.
-
-        Returns
-        -------
-        float
-            In the unit of the times; NaN without a run.
-        """
+        """Return a statistic of the measured runs."""
         if not self.times:
             return math.nan
         if estimate == "median":
@@ -88,13 +58,7 @@ class Record:
         return self.mean
 
     def copy(self) -> "Record":
-        """Return an independent copy.
-
-        Returns
-        -------
-        Record
-            With its own list of times.
-        """
+        """Return an independent copy."""
         return Record(self.assigned, self.elsewhere, self.times.copy(), self.mean, self.spread)
 
 
@@ -196,13 +160,9 @@ class History:
         InputError
             For a time that is not positive and finite, or a class that is unknown.
         """
-        if cls not in ("gpu", "cpu"):
-            raise InputError(f"a device class is gpu or cpu, got {cls!r}")
-        if not (0 < seconds < math.inf):
-            raise InputError(
-                f"run time of {app!r} on {cls} must be positive and finite, got {seconds!r}"
-            )
-        self._own(app, cls).add(seconds)
+        option("device class", cls, ("gpu", "cpu"))
+        what = f"run time of {app!r} on {cls}"
+        self._own(app, cls).add(number(what, seconds, above=True, rule="positive and finite"))
 
     def add(self, app: str, cls: str, seconds: float) -> None:
         """Note a whole run: assigned and measured.

@@ -106,27 +106,7 @@ def _ordered(
 def ideal_plan(
     arrival: Sequence[float], times: Floats, objective: str = "makespan"
 ) -> list[tuple[int, ...]]:
-    """Return the best of all schedules of a small queue.
-
-    Parameters
-    ----------
-    arrival : sequence of float, length n
-        Arrival of each job, ascending.
-    times : ndarray of float, shape (n, devices)
-        Realised run time of each job on each device; NaN: no version.
-    objective : {"makespan", "completion"}
-        The last end, or the mean time from arrival to end.
-
-    Returns
-    -------
-    list of tuple of int
-        The jobs of each device in the order they run.
-
-    Raises
-    ------
-    InputError
-        For more jobs than `MOST_JOBS`, or too many pairs of sets (`MOST_PAIRS`).
-    """
+    """Return the best of all schedules of a small queue."""
     n, devices = times.shape
     if n > MOST_JOBS or (devices - 1) * 3**n > MOST_PAIRS:
         raise InputError(
@@ -147,18 +127,7 @@ def ideal_plan(
 
 
 def follow(plan: list[tuple[int, ...]]) -> Decide:
-    """Return a decision function that follows a plan.
-
-    Parameters
-    ----------
-    plan : list of tuple of int
-        The jobs of each device in the order they run.
-
-    Returns
-    -------
-    callable
-        Decides the next job of the first free device whose next job has arrived.
-    """
+    """Return a decision function that follows a plan."""
     left = [list(jobs) for jobs in plan]
 
     def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
@@ -181,18 +150,6 @@ def lb_fractional(jobs: Sequence[tuple[float, dict[str, float]]], machine: Machi
 
     beyond a (jobs by falling :math:`p^{cpu}/p^{gpu}` go to the GPUs first); and no job
     ends before its arrival plus its shorter time.
-
-    Parameters
-    ----------
-    jobs : sequence of (float, dict of str to float)
-        Arrival, and realised time by class.
-    machine : Machine
-        Its devices.
-
-    Returns
-    -------
-    float
-        An instant that no schedule's last end comes before; 0 without a job.
     """
     bound = max((a + min(times.values()) for a, times in jobs), default=0.0)
     ranked = sorted(jobs, key=lambda job: -_ratio(job[1]))

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dlsim.cpugpu.given import need_columns, need_times
+from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading, class_of
 from dlsim.errors import InputError
+from dlsim.given import column, instance, table
 
 Floats = NDArray[np.float64]
 
@@ -17,19 +18,7 @@ REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
 
 
 class Given(NamedTuple):
-    """The jobs as the engine runs them.
-
-    Attributes
-    ----------
-    labels : Index
-        Ids of the jobs.
-    items : tuple of Item
-        What a scheduler may see of each job.
-    arrival : ndarray of float, shape (n,)
-        When each job enters the main queue, ascending.
-    times : ndarray of float, shape (n, devices)
-        Realised run time on every device; NaN: no version.
-    """
+    """The jobs as the engine runs them."""
 
     labels: pd.Index
     items: tuple[Item, ...]
@@ -40,10 +29,10 @@ class Given(NamedTuple):
 def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:
     if extra is None:
         return np.zeros(shape)
-    array = np.asarray(extra, dtype=float)
-    if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
-        raise InputError(f"extra must hold a finite time of at least 0 for each job and device, "
-                         f"shape {shape}; got shape {array.shape}")  # fmt: skip
+    array = column("extra", extra, rule="a finite time of at least 0 for each job and device")
+    if array.shape != shape:
+        raise InputError(f"extra must hold a time for each job and device, shape {shape}; "
+                         f"got shape {array.shape}")  # fmt: skip
     return array
 
 
@@ -69,10 +58,9 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     InputError
         Naming the column, the job and the rule.
     """
-    if not isinstance(machine, Machine):
-        raise InputError(f"machine must be a Machine, got {machine!r}")
-    need_columns("jobs", jobs, REQUIRED)
-    arrival = need_times("jobs", jobs, "arrival")
+    instance("machine", machine, Machine)
+    table("jobs", jobs, REQUIRED, empty=False)
+    arrival = time_column("jobs", jobs, "arrival")
     if (np.diff(arrival) < 0).any():
         late = jobs.index[1:][np.diff(arrival) < 0][0]
         raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
@@ -80,7 +68,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     blank = [app for app in apps if not isinstance(app, str) or not app.strip()]
     if blank:
         raise InputError(f"app must be the name of an application, got {blank[0]!r}")
-    real = {c: need_times("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
+    real = {c: time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
     told = {c: _estimates(jobs, c, real[c]) for c in CLASSES}
     items = []
     for j, app in enumerate(apps):
@@ -102,7 +90,7 @@ def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
     name = f"{cls}_estimate"
     if name not in jobs:
         return real
-    told = need_times("jobs", jobs, name, positive=True, absent=True)
+    told = time_column("jobs", jobs, name, positive=True, absent=True)
     missing = np.isnan(told) & ~np.isnan(real)
     if missing.any():
         raise InputError(
@@ -113,22 +101,7 @@ def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
 
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:
-    """Refuse jobs without a version for the one class that a policy uses.
-
-    Parameters
-    ----------
-    given : Given
-        The jobs.
-    policy : Policy
-        What decides.
-    name : str
-        Its name, for the message.
-
-    Raises
-    ------
-    InputError
-        Naming the first such job.
-    """
+    """Refuse jobs without a version for the one class that a policy uses."""
     if policy.rule in ("fifo", "strict") and policy.target != "preferred":
         for item in given.items:
             if policy.target not in item.declared:
@@ -140,30 +113,9 @@ def check_targets(given: Given, policy: Policy, name: str) -> None:
 
 
 def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
-    """Return a reading, and a copy of what is known at the start.
-
-    Parameters
-    ----------
-    reading : Reading, optional
-        Default `Reading()`.
-    history : History, optional
-        Default nothing.
-
-    Returns
-    -------
-    reading : Reading
-        The reading.
-    history : History
-        A history that may be changed.
-
-    Raises
-    ------
-    InputError
-        For what is no reading or no history.
-    """
+    """Return a reading, and a copy of what is known at the start."""
     reading = Reading() if reading is None else reading
-    if not isinstance(reading, Reading):
-        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
-    if history is not None and not isinstance(history, History):
-        raise InputError(f"history must be a History, got {history!r}; see Store.history()")
+    instance("reading", reading, Reading, "; see Reading.of(mapping)")
+    if history is not None:
+        instance("history", history, History, "; see Store.history()")
     return reading, History() if history is None else history.copy()

@@ -10,34 +10,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlsim.cpugpu.given import need_option, need_whole
 from dlsim.cpugpu.operations import ON_GPU, Operation, Work, run_operations
 from dlsim.errors import InputError
+from dlsim.given import option, whole
 
 
 def issue_order(
     work: Work, issue: str | Sequence[Operation] = "depth", threads: int = 0, seed: int = 0
 ) -> list[Operation]:
     """Return the order in which all copies and kernels are issued.
-
-    Parameters
-    ----------
-    work : Work
-        The operations, from `work_of`.
-    issue : str or sequence of (chunk, stage)
-        One of `ORDERS`, or an order of one's own.
-    threads, seed : int
-        As in `dlsim.cpugpu.pipeline.run_chunks`.
-
-    Returns
-    -------
-    list of (chunk, stage)
-        Every chunk's h2d, map and d2h once; empty under Hyper-Q, which asks no order.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, or an order that leaves out or repeats an operation.
 
     Examples
     --------
@@ -48,7 +29,7 @@ def issue_order(
     [(0, 'h2d'), (1, 'h2d'), (0, 'map')]
     """
     if isinstance(issue, str):
-        need_option("issue", issue, ORDERS)
+        option("issue", issue, ORDERS)
         named: Sequence[Operation] = _NAMED[issue](work, threads, seed)
     else:
         named = issue
@@ -99,11 +80,11 @@ def _interleave(work: Work, threads: int, seed: int) -> list[Operation]:
     A thread whose chunk does not fit in host memory yet holds its calls back.
     """
     streams = work.gpu.streams * work.gpus
-    threads = need_whole("threads", threads, 0, streams) or streams
+    threads = whole("threads", threads, 0, streams) or streams
     calls: list[list[Operation]] = [[] for _ in range(threads)]
     for chunk, stage in reversed(_depth(work)):
         calls[chunk % streams % threads].append((chunk, stage))
-    source = random.Random(need_whole("seed", seed, 0, 2**63))
+    source = random.Random(whole("seed", seed, 0, 2**63))
     order, out = list[Operation](), set[int]()
     while any(calls):
         ready = [own for own in calls if own and _fits(own[-1], work.buffers, out)]

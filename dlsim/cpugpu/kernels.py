@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dlsim.cpugpu.given import need_whole
 from dlsim.errors import InputError
+from dlsim.given import sequence, whole
 
 Floats = NDArray[np.float32]
 
@@ -90,8 +90,8 @@ class Kernel:
         InputError
             For a size below 1 or too large.
         """
-        size = need_whole(f"size of {self.name}", size, 1, 2**28)
-        return self.make(size, np.random.default_rng(np.random.SeedSequence(seed)))
+        size = whole(f"size of {self.name}", size, 1, 2**28)
+        return self.make(size, np.random.default_rng(sequence(seed)))
 
 
 def _none(dtype: type = np.float32) -> NDArray[Any]:
@@ -323,41 +323,14 @@ KERNELS: dict[str, Kernel] = {
 
 
 def kernel_named(name: str) -> Kernel:
-    """Look an application up by name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `KERNELS`.
-
-    Returns
-    -------
-    Kernel
-        The application.
-
-    Raises
-    ------
-    InputError
-        For an unknown name; the message lists the known ones.
-    """
+    """Look an application up by name."""
     if name not in KERNELS:
         raise InputError(f"unknown application {name!r}; known: {', '.join(KERNELS)}")
     return KERNELS[name]
 
 
 def signature(result: NDArray[Any]) -> list[float]:
-    """Return what is compared of a result: the means of up to 16 blocks of its elements.
-
-    Parameters
-    ----------
-    result : ndarray of float, shape (n,)
-        Of any version.
-
-    Returns
-    -------
-    list of float
-        One mean per block.
-    """
+    """Return what is compared of a result: the means of up to 16 blocks of its elements."""
     blocks = np.array_split(np.asarray(result, dtype=np.float64), min(16, len(result)))
     return [float(block.mean()) for block in blocks]
 

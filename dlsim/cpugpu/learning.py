@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
-from numpy.random import SeedSequence
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import lower_bound, plan_for, play
-from dlsim.cpugpu.given import need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
+from dlsim.given import child, whole
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
@@ -103,7 +103,7 @@ def learning_study(
     mix, policies
         As of `learn`.
     replicates : int
-        Number of repetitions; replicate r draws from ``SeedSequence(seed, spawn_key=(r,))``.
+        Number of repetitions; replicate r draws from ``child(seed, r)``.
     seed : int
         Root of the random numbers.
     **options
@@ -119,9 +119,9 @@ def learning_study(
     InputError
         As `learn`.
     """
-    replicates = need_whole("replicates", replicates)
+    replicates = whole("replicates", replicates, 1, MOST_COUNT)
     frames = [
-        learn(mix, policies, seed=SeedSequence(seed, spawn_key=(r,)), **options)  # type: ignore[arg-type]
+        learn(mix, policies, seed=child(seed, r), **options)  # type: ignore[arg-type]
         for r in range(replicates)
     ]
     return pd.concat(frames, keys=range(replicates), names=["replicate", None]).reset_index(0)

@@ -17,7 +17,7 @@ import pandas as pd
 from dlsim.cpugpu import backends
 from dlsim.cpugpu.crew import Crew
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.kernels import Kernel, agree
@@ -25,23 +25,14 @@ from dlsim.cpugpu.model import Item, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.records import Log
 from dlsim.cpugpu.store import Store, key
 from dlsim.errors import InputError, StudyError
+from dlsim.given import whole
 
 #: A job whose worker died so often is given up.
 MOST_LOSSES = 3
 
 
 class Slot(NamedTuple):
-    """A device of the live machine.
-
-    Attributes
-    ----------
-    name : str
-        As a policy calls it: gpu0, .., cpu0, ..
-    backend : str
-        What runs there (`dlsim.cpugpu.backends.BACKENDS`).
-    note : str
-        What that is, in words.
-    """
+    """A device of the live machine."""
 
     name: str
     backend: str
@@ -98,20 +89,7 @@ class LiveJob(NamedTuple):
 
 @dataclass
 class LiveRun:
-    """What a live run did.
-
-    Attributes
-    ----------
-    jobs : DataFrame
-        Columns app, arrival, decided, turn, device, backend, start, end (seconds after
-        the start, as the desk saw them), seconds, transfer (as the worker measured
-        them), rule, predicted, losses (how often its worker died), error (of a job that
-        was given up, else "") and agrees (with the first result of the application).
-    history : History
-        What is known afterwards.
-    log : Log
-        Every decision with its inputs.
-    """
+    """What a live run did."""
 
     jobs: pd.DataFrame
     history: History
@@ -284,6 +262,7 @@ def run_live(
     history: History | None = None,
     store: Store | None = None,
     clock: Callable[[], float] = time.monotonic,
+    keep: Callable[[Log], object] | None = None,
 ) -> LiveRun:
     """Run kernels on devices, each where the policy sends it.
 
@@ -310,6 +289,8 @@ def run_live(
         Where measured runs go, each as it ends.
     clock : callable
         Seconds; only differences count.
+    keep : callable, optional
+        Given the log when the run ends, also where an interrupt or an error ends it.
 
     Returns
     -------
@@ -348,7 +329,11 @@ def run_live(
     }
     wait(warmed)
     session = _Session(jobs, crew, devices, desk, store, clock)
-    session.go(items)
+    try:
+        session.go(items)
+    finally:
+        if keep is not None:
+            keep(log)
     return LiveRun(session.table(), known, log)
 
 
@@ -384,32 +369,30 @@ def calibrate(
     InputError
         For a number of repeats that is not positive.
     """
-    repeats = need_whole("repeats", repeats)
+    repeats = whole("repeats", repeats, 1, MOST_COUNT)
     rows = []
     for kernel in kernels:
         job, reference = LiveJob(kernel, max(1, round(factor * kernel.size))), None
         for device, slot in enumerate(devices):
-            outcomes, error = _measured(job, crew, device, slot, repeats)
-            for one in outcomes:
-                _keep(store, crew.host, slot, job, one)
-                reference = reference or one.signature
-            if error is not None:
-                _keep(store, crew.host, slot, job, None, "failed", error)
+            outcomes, error = _measured(job, crew, device, slot, repeats, store)
+            reference = reference or next((one.signature for one in outcomes), None)
             rows.append(_row(job, slot, outcomes, error, reference))
     return pd.DataFrame(rows)
 
 
 def _measured(
-    job: LiveJob, crew: Crew, device: int, slot: Slot, repeats: int
+    job: LiveJob, crew: Crew, device: int, slot: Slot, repeats: int, store: Store | None
 ) -> tuple[list[backends.Outcome], BaseException | None]:
-    """Run a kernel over and over on one device, until it fails."""
+    """Run a kernel over and over on one device, until it fails; keep each time at once."""
     outcomes: list[backends.Outcome] = []
-    work = (job.kernel, slot.backend, job.size)
-    try:
-        for _ in range(repeats):
-            outcomes.append(crew.submit(device, backends.perform, *work).result())
-    except Exception as error:  # whatever a kernel raises is noted
-        return outcomes, error
+    for _ in range(repeats):
+        try:
+            one = crew.submit(device, backends.perform, job.kernel, slot.backend, job.size).result()
+        except Exception as error:  # whatever a kernel raises is noted
+            _keep(store, crew.host, slot, job, None, "failed", error)
+            return outcomes, error
+        _keep(store, crew.host, slot, job, one)
+        outcomes.append(one)
     return outcomes, None
 
 

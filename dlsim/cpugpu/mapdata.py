@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dlsim.cpugpu.given import need_whole
 from dlsim.errors import InputError
+from dlsim.given import whole
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -60,7 +60,7 @@ class MapReduce:
         """Refuse what is not a job."""
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"name must be the name of the job, got {self.name!r}")
-        need_whole("partitions", self.partitions, 1, 10**6)
+        whole("partitions", self.partitions, 1, 10**6)
         for kind in KINDS:
             given = getattr(self, kind)
             versions = given if isinstance(given, Mapping) else dict.fromkeys(_CLASSES, given)
@@ -105,40 +105,12 @@ class MapReduce:
 
 
 def partition_of(key: Any, partitions: int) -> int:
-    """Return the partition of a key, the same in every process.
-
-    Parameters
-    ----------
-    key : object
-        Its repr decides.
-    partitions : int
-        How many there are.
-
-    Returns
-    -------
-    int
-        In 0..partitions-1, by CRC-32.
-    """
+    """Return the partition of a key, the same in every process."""
     return zlib.crc32(repr(key).encode()) % partitions
 
 
 def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
-    """Map a block, partition its pairs, and sort every partition by key.
-
-    Parameters
-    ----------
-    job : MapReduce
-        The job.
-    block : object
-        What its mapper takes.
-    cls : {"cpu", "gpu"}
-        Which version runs.
-
-    Returns
-    -------
-    list of list of (key, value)
-        A sorted list per partition.
-    """
+    """Map a block, partition its pairs, and sort every partition by key."""
     parts: list[Pairs] = [[] for _ in range(job.partitions)]
     for key, value in job.version("map", cls)(block):
         parts[partition_of(key, job.partitions)].append((key, value))
@@ -148,22 +120,7 @@ def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
 
 
 def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[Any, Any]:
-    """Merge the sorted runs of a partition and reduce every key.
-
-    Parameters
-    ----------
-    job : MapReduce
-        The job.
-    runs : sequence of list of (key, value)
-        One sorted list per map task.
-    cls : {"cpu", "gpu"}
-        Which version runs.
-
-    Returns
-    -------
-    dict
-        Key to result, keys ascending.
-    """
+    """Merge the sorted runs of a partition and reduce every key."""
     reducer = job.version("reduce", cls)
     merged = heapq.merge(*runs, key=itemgetter(0))
     groups = itertools.groupby(merged, key=itemgetter(0))
@@ -171,20 +128,7 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
 
 
 def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
-    """Compute the result without tasks, partitions or sorting: what every run must equal.
-
-    Parameters
-    ----------
-    job : MapReduce
-        The job.
-    blocks : sequence
-        Its input.
-
-    Returns
-    -------
-    dict
-        Key to result.
-    """
+    """Compute the result without tasks, partitions or sorting: what every run must equal."""
     values: dict[Any, list[Any]] = {}
     for block in blocks:
         for key, value in job.any_version("map")(block):
@@ -219,7 +163,7 @@ def split_text(text: str, blocks: int) -> list[str]:
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"text must hold a word, got {text!r}")
-    need_whole("blocks", blocks, 1, 10**6)
+    whole("blocks", blocks, 1, 10**6)
     starts = np.array([match.start() for match in re.finditer(r"\S+", text)][1:], dtype=int)
     wanted = np.arange(1, blocks) * len(text) / blocks
     after = np.minimum(np.searchsorted(starts, wanted), max(len(starts) - 1, 0))
@@ -228,18 +172,7 @@ def split_text(text: str, blocks: int) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text: letters and digits, in lower case.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    list of str
-        In their order.
-    """
+    """Return the words of a text: letters and digits, in lower case."""
     return re.findall(r"\w+", text.lower())
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dlsim.cpugpu.given import need_number, need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.model import Decide, Decision, Machine, Policy, Reading, State
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.errors import InputError
+from dlsim.given import instance, number, whole
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class NodeGroup:
 
     def __post_init__(self) -> None:
         """Refuse what is not a group of nodes."""
-        need_whole("nodes", self.nodes, 1, 10_000)
+        whole("nodes", self.nodes, 1, 10_000)
         Machine(self.cpus, self.gpus)
 
     @property
@@ -96,10 +97,10 @@ class Costs:
         """Refuse what is no cost."""
         for one in fields(self):
             if one.name not in ("chunks", "gpu"):
-                need_number(one.name, getattr(self, one.name), positive=one.name == "setup")
-        need_whole("chunks", self.chunks, 1, 10_000)
-        if not isinstance(self.gpu, Gpu):
-            raise InputError(f"gpu must be a Gpu, got {self.gpu!r}")
+                cost = number(one.name, getattr(self, one.name), above=one.name == "setup")
+                object.__setattr__(self, one.name, cost)
+        whole("chunks", self.chunks, 1, 10_000)
+        instance("gpu", self.gpu, Gpu)
 
     def time(self, kind: str, cls: str, size: float) -> float:
         """Return the time of a task whose data is at hand.
@@ -129,55 +130,17 @@ class Costs:
 def place_blocks(
     blocks: int, nodes: int, replicas: int = 1, seed: int = 0
 ) -> list[tuple[int, ...]]:
-    """Put replicas of every block on distinct nodes, at random.
-
-    Parameters
-    ----------
-    blocks, nodes : int
-        How many there are.
-    replicas : int
-        Of each block, at most `nodes`.
-    seed : int
-        Of the draw.
-
-    Returns
-    -------
-    list of tuple of int
-        The nodes that hold each block, ascending.
-
-    Raises
-    ------
-    InputError
-        For more replicas than nodes.
-    """
-    need_whole("blocks", blocks, 1, 10**6)
-    need_whole("replicas", replicas, 1, need_whole("nodes", nodes))
-    source = np.random.default_rng(np.random.SeedSequence(need_whole("seed", seed, 0, 2**63)))
+    """Put replicas of every block on distinct nodes, at random."""
+    whole("blocks", blocks, 1, 10**6)
+    whole("replicas", replicas, 1, whole("nodes", nodes, 1, MOST_COUNT))
+    source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
     return [
         tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
     ]
 
 
 def need_homes(homes: Sequence[Sequence[int]], blocks: int, nodes: int) -> list[tuple[int, ...]]:
-    """Return the nodes of every block, refusing places that are not there.
-
-    Parameters
-    ----------
-    homes : sequence of sequence of int
-        The nodes that hold each block.
-    blocks, nodes : int
-        How many there are.
-
-    Returns
-    -------
-    list of tuple of int
-        The same, ascending.
-
-    Raises
-    ------
-    InputError
-        For a wrong number of blocks, a block without a node, or an unknown node.
-    """
+    """Return the nodes of every block, refusing places that are not there."""
     if len(homes) != blocks:
         raise InputError(f"homes must have an entry for each of {blocks} blocks, got {len(homes)}")
     for block, places in enumerate(homes):
@@ -190,28 +153,10 @@ def need_homes(homes: Sequence[Sequence[int]], blocks: int, nodes: int) -> list[
 
 
 def need_dead(dead: Mapping[int, float] | None, nodes: int) -> dict[int, float]:
-    """Return when nodes die, refusing those that are not there and a group that dies out.
-
-    Parameters
-    ----------
-    dead : mapping of int to float, optional
-        Node to instant.
-    nodes : int
-        How many there are.
-
-    Returns
-    -------
-    dict of int to float
-        The same.
-
-    Raises
-    ------
-    InputError
-        For an unknown node, a time that is no time, or no node left.
-    """
-    found = {need_whole("dead", node, 0, nodes - 1): when for node, when in (dead or {}).items()}
+    """Return when nodes die, refusing those that are not there and a group that dies out."""
+    found = {whole("dead", node, 0, nodes - 1): when for node, when in (dead or {}).items()}
     for when in found.values():
-        need_number("dead", when)
+        number("dead", when)
     if len(found) == nodes:
         raise InputError(f"dead must leave a node alive, got all {nodes}")
     return found
@@ -225,20 +170,6 @@ def local_first(
     "striving to keep the work as close to the data as possible" (section 4): the policy
     says which device is served; of the tasks of one application, all alike to it, the
     device gets one whose block is there.
-
-    Parameters
-    ----------
-    decide : callable
-        The policy's decision.
-    is_local : callable
-        (job, node) to whether the node holds the job's data.
-    places : mapping of str to int
-        The node of every device.
-
-    Returns
-    -------
-    callable
-        A decision function.
     """
 
     def chosen(state: State, policy: Policy, reading: Reading) -> Decision | None:
@@ -257,18 +188,5 @@ def local_first(
 
 
 def spread(times: Sequence[Mapping[str, float]], classes: Sequence[str]) -> Any:
-    """Return times per device from times per class.
-
-    Parameters
-    ----------
-    times : sequence of mapping of str to float
-        Per task, class to time.
-    classes : sequence of str
-        The class of every device.
-
-    Returns
-    -------
-    ndarray of float, shape (tasks, devices)
-        NaN without a version.
-    """
+    """Return times per device from times per class."""
     return np.array([[own.get(cls, math.nan) for cls in classes] for own in times])

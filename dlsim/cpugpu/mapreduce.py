@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, need_number, need_option, need_whole, not_after, together
+from dlsim.cpugpu.given import hold, not_after, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import (
@@ -28,6 +28,7 @@ from dlsim.cpugpu.mapnodes import Costs, NodeGroup, need_dead, need_homes, place
 from dlsim.cpugpu.maptasks import Faults, Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
+from dlsim.given import flag, instance, number, option, whole
 
 __all__ = [
     "Costs",
@@ -276,24 +277,21 @@ def run_mapreduce(
     >>> len(r.attempts[r.attempts["kind"] == "map"])
     4
     """
-    if not isinstance(job, MapReduce):
-        raise InputError(f"job must be a MapReduce, got {job!r}; see word_count()")
+    instance("job", job, MapReduce, "; see word_count()")
     group, costs = NodeGroup() if group is None else group, Costs() if costs is None else costs
     for what, value, kind in (("group", group, NodeGroup), ("costs", costs, Costs)):
-        if not isinstance(value, kind):
-            raise InputError(f"{what} must be a {kind.__name__}, got {value!r}")
+        instance(what, value, kind)
     reading, known = need_known(reading, history)
     blocks = _need_blocks(blocks)
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
     faults = Faults(
         _need_lost(lost, job, len(blocks)),
-        need_number("loss_rate", loss_rate, 0, 0.99),
+        number("loss_rate", loss_rate, 0, 0.99),
         need_dead(dead, group.nodes),
-        need_whole("seed", seed, 0, 2**63),
+        whole("seed", seed, 0, 2**63),
     )
-    if not isinstance(prefer_local, bool):
-        raise InputError(f"prefer_local must be True or False, got {prefer_local!r}")
+    flag("prefer_local", prefer_local)
     name, row = policy_named(policy)
     setting = Setting(
         job, blocks, group, need_homes(homes, len(blocks), group.nodes),
@@ -324,9 +322,9 @@ def _need_lost(
     for task, times in (lost or {}).items():
         if not isinstance(task, tuple) or len(task) != 2:
             raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        need_option("lost", task[0], KINDS)
-        need_whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
-        need_whole(f"lost[{task!r}]", times, 0, 1000)
+        option("lost", task[0], KINDS)
+        whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
+        whole(f"lost[{task!r}]", times, 0, 1000)
     return dict(lost or {})
 
 

@@ -33,19 +33,7 @@ from dlsim.errors import InputError
 
 
 class Faults(NamedTuple):
-    """What goes wrong.
-
-    Attributes
-    ----------
-    lost : dict of (str, int) to int
-        How many attempts of a task, ("map", 1) say, are lost at their end.
-    rate : float
-        Probability that any other attempt is lost, at a uniform part of its time.
-    dead : dict of int to float
-        When a node dies.
-    seed : int
-        Of the draws: task and attempt decide, whoever places them.
-    """
+    """What goes wrong."""
 
     lost: Mapping[tuple[str, int], int]
     rate: float
@@ -53,22 +41,7 @@ class Faults(NamedTuple):
     seed: int
 
     def part(self, kind: str, number: int, task: int, attempt: int) -> float:
-        """Return after which part of its time an attempt is lost; infinity: never.
-
-        Parameters
-        ----------
-        kind, number : str, int
-            The task by its name.
-        task : int
-            The task by its place.
-        attempt : int
-            The how manieth attempt, from 0.
-
-        Returns
-        -------
-        float
-            In 0..1, or infinity.
-        """
+        """Return after which part of its time an attempt is lost; infinity: never."""
         if attempt < self.lost.get((kind, number), 0):
             return 1.0
         if not self.rate:
@@ -79,19 +52,7 @@ class Faults(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """All that a run is made of.
-
-    Attributes
-    ----------
-    job, blocks, group, homes, costs
-        What runs where; the nodes that hold each block.
-    policy, reading, history
-        Who decides; the history is changed.
-    faults : Faults
-        What goes wrong.
-    prefer_local : bool
-        Whether tasks of one application change places for a block at hand.
-    """
+    """All that a run is made of."""
 
     job: MapReduce
     blocks: Sequence[Any]
@@ -107,27 +68,7 @@ class Setting(NamedTuple):
 
 @dataclass
 class Attempt:
-    """One try at a task.
-
-    Attributes
-    ----------
-    task, kind, number, attempt : int or str
-        Place of the task, its name, the how manieth try.
-    device, node : str, int
-        Where.
-    start, end, seconds : float
-        When, and how long it would take undisturbed.
-    size, remote : float
-        Units of data, and those among them that are read from other nodes.
-    outcome : str
-        "done", "lost", "killed" (its node died), or "gone" (done, and the output died).
-    rule : str
-        Why it was placed there.
-    predicted : float
-        Finish expected by the policy, NaN where none.
-    data : object
-        What it produced.
-    """
+    """One try at a task."""
 
     task: int
     kind: str
@@ -147,13 +88,7 @@ class Attempt:
 
 
 class TaskRun:
-    """The event loop of one run; `attempts` and `output` are what came of it.
-
-    Parameters
-    ----------
-    setting : Setting
-        What runs.
-    """
+    """The event loop of one run; `attempts` and `output` are what came of it."""
 
     def __init__(self, setting: Setting) -> None:
         self.set, self.maps = setting, len(setting.blocks)
@@ -176,13 +111,7 @@ class TaskRun:
         return {key: found[key] for key in sorted(found)}
 
     def run(self) -> None:
-        """Run until every reduce task is done.
-
-        Raises
-        ------
-        InputError
-            If the policy leaves tasks waiting for ever, or no replica of a block is left.
-        """
+        """Run until every reduce task is done."""
         now = 0.0
         self._settle(now)
         self._dispatch(now)
@@ -233,18 +162,7 @@ class TaskRun:
         return ("map", task) if task < self.maps else ("reduce", task - self.maps)
 
     def size_of(self, task: int) -> float:
-        """Return the units of a task; a reduce's once all maps are done.
-
-        Parameters
-        ----------
-        task : int
-            Its place: maps, then reduces.
-
-        Returns
-        -------
-        float
-            Thousands of characters or of pairs.
-        """
+        """Return the units of a task; a reduce's once all maps are done."""
         if task < self.maps:
             return self.sizes[task]
         part = task - self.maps

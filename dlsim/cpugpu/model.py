@@ -8,13 +8,15 @@ S. Chakradhar, CCGrid 2012.
 """
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
-from dlsim.cpugpu.given import need_number, need_option, need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
+from dlsim.given import flag, number, option, whole
+from dlsim.reading import BaseReading
 
 #: Device classes, in the order that decides the last tie: GPUs first.
 CLASSES = ("gpu", "cpu")
@@ -49,7 +51,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Refuse what is not a machine."""
         for name in ("cpus", "gpus"):
-            count = need_whole(name, getattr(self, name), 0, MOST_DEVICES)
+            count = whole(name, getattr(self, name), 0, MOST_DEVICES)
             object.__setattr__(self, name, count)
         if self.cpus + self.gpus == 0:
             raise InputError("a machine needs a device, got cpus=0 and gpus=0")
@@ -76,23 +78,7 @@ class Machine:
 
 
 def class_of(device: str) -> str:
-    """Return the class of a device by its name.
-
-    Parameters
-    ----------
-    device : str
-        Such as ``"gpu0"``.
-
-    Returns
-    -------
-    {"gpu", "cpu"}
-        Its class.
-
-    Raises
-    ------
-    InputError
-        For a name that is no device's.
-    """
+    """Return the class of a device by its name."""
     cls = device[:3]
     if cls not in CLASSES or not device[3:].isdecimal():
         raise InputError(f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}")
@@ -128,15 +114,7 @@ class Item:
 
 
 class Running(NamedTuple):
-    """A job on a device.
-
-    Attributes
-    ----------
-    item : Item
-        The job.
-    start : float
-        Since when.
-    """
+    """A job on a device."""
 
     item: Item
     start: float
@@ -290,17 +268,16 @@ class Policy:
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
         if not callable(self.rule):
-            need_option("rule", self.rule, RULES)
+            option("rule", self.rule, RULES)
         for name, options in (
             ("target", TARGETS), ("take", TAKES),
             ("objective", OBJECTIVES), ("estimate", ESTIMATES),
         ):  # fmt: skip
-            need_option(name, getattr(self, name), options)
-        need_whole("min_samples", self.min_samples)
-        need_whole("re_explore", self.re_explore, 0)
-        need_number("bound", self.bound, most=1.0)
-        if not isinstance(self.steal, bool):
-            raise InputError(f"steal must be True or False, got {self.steal!r}")
+            option(name, getattr(self, name), options)
+        whole("min_samples", self.min_samples, 1, MOST_COUNT)
+        whole("re_explore", self.re_explore, 0, MOST_COUNT)
+        object.__setattr__(self, "bound", number("bound", self.bound, high=1.0))
+        flag("steal", self.steal)
 
 
 #: The paper's scheduler and its rivals, by name. ``torque`` keeps one first-come queue per
@@ -324,29 +301,11 @@ POLICIES: dict[str, Policy] = {
 
 
 def policy_named(policy: str | Policy) -> tuple[str, Policy]:
-    """Look a policy up by its name, or take one as given.
-
-    Parameters
-    ----------
-    policy : str or Policy
-        A key of `POLICIES`, or a policy of one's own.
-
-    Returns
-    -------
-    name : str
-        Its name, or the name of its rule.
-    policy : Policy
-        The row of the table.
-
-    Raises
-    ------
-    InputError
-        For an unknown name; the message lists the known ones.
-    """
+    """Look a policy up by its name, or take one as given."""
     if isinstance(policy, Policy):
         known = [name for name, row in POLICIES.items() if row == policy]
         return (known[0] if known else str(getattr(policy.rule, "__name__", policy.rule))), policy
-    need_option("policy", policy, tuple(POLICIES))
+    option("policy", policy, POLICIES)
     return policy, POLICIES[policy]
 
 
@@ -358,11 +317,11 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "gpu_cpu_share": ("0", "0.05", "0.2"),
 }
 #: Those that are numbers, with their largest value.
-NUMBERS = {"deviations": 100.0, "gpu_cpu_share": 1.0}
+NUMBERS = {"deviations": {"high": 100.0}, "gpu_cpu_share": {"high": 1.0}}
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(BaseReading):
     """How the ambiguous sentences of paper C are understood; every default is named.
 
     Parameters
@@ -391,58 +350,9 @@ class Reading:
     deviations: float = 0.0
     gpu_cpu_share: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Refuse a value that no switch knows."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in NUMBERS:
-                need_number(one.name, value, most=NUMBERS[one.name])
-            else:
-                need_option(one.name, value, SWITCHES[one.name])
-
-    @classmethod
-    def of(cls, switches: Mapping[str, str | float]) -> Self:
-        """Build a reading from a mapping, refusing unknown switches by name.
-
-        Parameters
-        ----------
-        switches : mapping of str to str or float
-            The fields that differ from the default; a number may be a text.
-
-        Returns
-        -------
-        Reading
-            The reading.
-
-        Raises
-        ------
-        InputError
-            For a switch or a value that is not known, or what is no mapping.
-        """
-        if not isinstance(switches, Mapping):
-            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
-        values: dict[str, Any] = {}
-        for name, value in switches.items():
-            need_option("reading switch", name, tuple(SWITCHES))
-            values[name] = _as_number(value) if name in NUMBERS else value
-        return cls(**values)
+    OPTIONS, NUMBERS = SWITCHES, NUMBERS
 
     def changes(self) -> dict[str, str]:
-        """Return the switches that differ from the default.
-
-        Returns
-        -------
-        dict of str to str
-            Empty for the default reading; a number as its shortest text.
-        """
-        default = asdict(type(self)())
-        own = {name: value for name, value in asdict(self).items() if value != default[name]}
-        return {k: f"{v:g}" if k in NUMBERS else v for k, v in own.items()}
-
-
-def _as_number(value: object) -> object:
-    """Turn a text into the number it spells, where it spells one."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+        """Return the switches that differ from the default; a number as its shortest text."""
+        own = super().changes()
+        return {k: f"{v:g}" if k in self.NUMBERS else v for k, v in own.items()}

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.booking import Plan, run_booked, run_line
-from dlsim.cpugpu.given import hold, need_option, not_after, together
+from dlsim.cpugpu.given import hold, not_after, together
 from dlsim.cpugpu.moldsearch import search_best
 from dlsim.cpugpu.nodes import (
     SCHEDULERS,
@@ -21,7 +21,7 @@ from dlsim.cpugpu.nodes import (
     jobs_of,
     lower_bound,
 )
-from dlsim.errors import InputError
+from dlsim.given import instance, option
 
 __all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
@@ -59,8 +59,7 @@ def run_moldable(
     ['gpu', 'gpu']
     """
     pool = NodePool() if pool is None else pool
-    if not isinstance(pool, NodePool):
-        raise InputError(f"pool must be a NodePool, got {pool!r}")
+    instance("pool", pool, NodePool)
     name, row = _named(scheduler)
     given = jobs_of(jobs, pool)
     if row.search:
@@ -74,7 +73,7 @@ def _named(scheduler: str | Scheduler) -> tuple[str, Scheduler]:
     if isinstance(scheduler, Scheduler):
         known = [name for name, row in SCHEDULERS.items() if row == scheduler]
         return (known[0] if known else "own"), scheduler
-    need_option("scheduler", scheduler, tuple(SCHEDULERS))
+    option("scheduler", scheduler, SCHEDULERS)
     return scheduler, SCHEDULERS[scheduler]
 
 

@@ -93,20 +93,7 @@ class _Search:
 
 
 def starts_of(bookings: list[Booking], pool: NodePool) -> list[float]:
-    """Return when bookings start that are laid one after another.
-
-    Parameters
-    ----------
-    bookings : list of Booking
-        With true times.
-    pool : NodePool
-        The nodes, all free at 0.
-
-    Returns
-    -------
-    list of float
-        The latest of arrival and of the ends before it on its nodes.
-    """
+    """Return when bookings start that are laid one after another."""
     free: Free = [(0.0, 0.0)] * pool.nodes
     starts = []
     for job, way, nodes, _ in bookings:
@@ -117,29 +104,7 @@ def starts_of(bookings: list[Booking], pool: NodePool) -> list[float]:
 
 
 def search_best(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Find a schedule with the least makespan; all arrivals and realised times are known.
-
-    Parameters
-    ----------
-    jobs : list of Job
-        At most `MOST_JOBS`.
-    pool : NodePool
-        At most `MOST_NODES` nodes.
-    row : Scheduler
-        Which types and numbers of nodes it may use.
-
-    Returns
-    -------
-    bookings : list of Booking
-        In the order of their starts.
-    starts : list of float
-        When each of them starts.
-
-    Raises
-    ------
-    InputError
-        If there are too many jobs or nodes.
-    """
+    """Find a schedule with the least makespan; all arrivals and realised times are known."""
     if len(jobs) > MOST_JOBS or pool.nodes > MOST_NODES:
         raise InputError(
             f"an exhaustive search takes at most {MOST_JOBS} jobs on {MOST_NODES} nodes, got "

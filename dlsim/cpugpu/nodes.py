@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import need_columns, need_number, need_option, need_times, need_whole
+from dlsim.cpugpu.given import MOST_COUNT, time_column
 from dlsim.errors import InputError
+from dlsim.given import flag, number, option, table, whole
 
 #: What a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
@@ -56,18 +57,18 @@ class NodePool:
 
     def __post_init__(self) -> None:
         """Refuse what is not a cluster."""
-        object.__setattr__(self, "nodes", need_whole("nodes", self.nodes, 1, 10_000))
+        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, 10_000))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
-        counts = sorted({need_whole("counts", n) for n in self.counts})
+        counts = sorted({whole("counts", n, 1, MOST_COUNT) for n in self.counts})
         usable = tuple(n for n in counts if n <= self.nodes)
         if not usable:
             raise InputError(
                 f"counts must hold a number of at most {self.nodes} nodes, got {self.counts!r}"
             )
         object.__setattr__(self, "counts", usable)
-        need_number("exponent", self.exponent, 0, 1)
-        need_number("both", self.both, 0, 1, positive=True)
+        number("exponent", self.exponent, 0, 1)
+        number("both", self.both, 0, 1, above=True)
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job takes.
@@ -128,23 +129,22 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         """Refuse what no scheduler can do."""
-        need_option("types", self.types, TYPE_RULES)
-        need_option("counts", self.counts, COUNT_RULES)
-        need_option("line", self.line, LINES)
+        option("types", self.types, TYPE_RULES)
+        option("counts", self.counts, COUNT_RULES)
+        option("line", self.line, LINES)
         for name in ("weights", "orders"):
             if not isinstance(getattr(self, name), tuple) or not getattr(self, name):
                 raise InputError(f"{name} must be a tuple, not empty; got {getattr(self, name)!r}")
         for weight in self.weights:
-            need_number("weights", weight)
+            number("weights", weight)
         for order in self.orders:
-            need_option("orders", order, ORDERS)
+            option("orders", order, ORDERS)
         if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
             raise InputError(
                 f"line={self.line!r} needs types='preferred' and counts='requested'; got "
                 f"{self.types!r} and {self.counts!r}: who waits in line chooses nothing"
             )
-        if not isinstance(self.search, bool):
-            raise InputError(f"search must be True or False, got {self.search!r}")
+        flag("search", self.search)
 
 
 #: TORQUE waits for its type, strictly in line or in a line per type; MCT chooses the type
@@ -161,21 +161,7 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 
 class Job(NamedTuple):
-    """A row of the table of jobs.
-
-    Attributes
-    ----------
-    place : int
-        Its place in the table.
-    arrival : float
-        When it arrives.
-    cpu, gpu : float
-        Realised times on one node; NaN without such a version.
-    cpu_estimate, gpu_estimate : float
-        Declared times on one node.
-    nodes : int
-        The number of nodes asked for.
-    """
+    """A row of the table of jobs."""
 
     place: int
     arrival: float
@@ -193,17 +179,7 @@ class Job(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A way to run a job.
-
-    Attributes
-    ----------
-    width : int
-        Number of nodes.
-    kind : {"gpu", "cpu", "both"}
-        What it runs on.
-    time : float
-        How long it is expected to run.
-    """
+    """A way to run a job."""
 
     width: int
     kind: str
@@ -211,24 +187,7 @@ class Option(NamedTuple):
 
 
 def options_of(job: Job, pool: NodePool, scheduler: Scheduler, real: bool = False) -> list[Option]:
-    """List the ways to run a job that a scheduler considers.
-
-    Parameters
-    ----------
-    job : Job
-        The job.
-    pool : NodePool
-        Where it runs.
-    scheduler : Scheduler
-        What may be chosen.
-    real : bool
-        Whether realised times are used instead of declared ones.
-
-    Returns
-    -------
-    list of Option
-        Fewer nodes first, then in the order of `TYPES`.
-    """
+    """List the ways to run a job that a scheduler considers."""
     cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
     kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[scheduler.types]
     counts = (job.nodes,) if scheduler.counts == "requested" else pool.counts
@@ -237,39 +196,23 @@ def options_of(job: Job, pool: NodePool, scheduler: Scheduler, real: bool = Fals
 
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
-    """Read a table of jobs.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        Columns cpu_time and gpu_time on one node (NaN: no such version); optionally
-        arrival (0), nodes (1), cpu_estimate and gpu_estimate (the times themselves), app.
-    pool : NodePool
-        Where they run.
-
-    Returns
-    -------
-    list of Job
-        In the order of the table.
-
-    Raises
-    ------
-    InputError
-        Naming the first row that cannot be used.
-    """
-    need_columns("jobs", jobs, ("cpu_time", "gpu_time"))
+    """Read a table of jobs."""
+    table("jobs", jobs, ("cpu_time", "gpu_time"), empty=False)
     columns = {
-        name: need_times("jobs", jobs, name, True, True) for name in ("cpu_time", "gpu_time")
+        name: time_column("jobs", jobs, name, True, True) for name in ("cpu_time", "gpu_time")
     }
     none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
     if none.any():
         raise InputError(
             f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
         )
-    arrival = need_times("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
+    arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
     estimates = list(_estimates(jobs, columns))
     asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
-    nodes = [need_whole(f"nodes of job {i!r}", n) for i, n in zip(jobs.index, asked, strict=True)]
+    nodes = [
+        whole(f"nodes of job {i!r}", n, 1, MOST_COUNT)
+        for i, n in zip(jobs.index, asked, strict=True)
+    ]
     for label, count in zip(jobs.index, nodes, strict=True):
         if count not in pool.counts:
             raise InputError(
@@ -291,7 +234,7 @@ def _estimates(jobs: pd.DataFrame, columns: dict[str, Any]) -> Iterator[Any]:
         if declared not in jobs:
             yield times
             continue
-        values = need_times("jobs", jobs, declared, True, True)
+        values = time_column("jobs", jobs, declared, True, True)
         odd = np.isnan(values) != np.isnan(times)
         if odd.any():
             raise InputError(
@@ -302,26 +245,7 @@ def _estimates(jobs: pd.DataFrame, columns: dict[str, Any]) -> Iterator[Any]:
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
-    """Return a makespan that no schedule can beat, for queues beyond exhaustive search.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        As in `jobs_of`.
-    pool : NodePool, optional
-        Where they run.
-
-    Returns
-    -------
-    float
-        The latest of arrival + least time, and the least device time of all jobs spread
-        over all devices from the first arrival on.
-
-    Raises
-    ------
-    InputError
-        As `jobs_of`.
-    """
+    """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
     pool = NodePool() if pool is None else pool
     rows = jobs_of(jobs, pool)
     ways = [options_of(job, pool, SCHEDULERS["flexible"], real=True) for job in rows]
@@ -333,16 +257,5 @@ def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
 
 
 def device_time(option: Option) -> float:
-    """Return the device time that a way to run a job takes.
-
-    Parameters
-    ----------
-    option : Option
-        The way.
-
-    Returns
-    -------
-    float
-        Devices times time; both devices of a node count.
-    """
+    """Return the device time that a way to run a job takes."""
     return option.width * option.time * (2 if option.kind == "both" else 1)

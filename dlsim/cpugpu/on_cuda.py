@@ -63,18 +63,7 @@ def run(kernel: Kernel, p: Problem) -> tuple[Any, float, float]:
 
 @functools.cache
 def describe() -> str:
-    """Say which device there is, once it has run a kernel of one element.
-
-    Returns
-    -------
-    str
-        Its name; empty where there is none.
-
-    Raises
-    ------
-    Exception
-        Of numba or the driver, where a kernel cannot be compiled or run.
-    """
+    """Say which device there is, once it has run a kernel of one element."""
     if not cuda.is_available():
         return ""
     _try_one()

@@ -13,8 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.cpugpu.given import near, need_columns, need_option, need_times, need_whole
+from dlsim.cpugpu.given import MOST_COUNT, near, time_column
 from dlsim.errors import InputError
+from dlsim.given import flag, instance, option, table, whole
 
 #: What a chunk passes through; read and write are the disk's, where the table has them.
 STAGES = ("read", "h2d", "map", "d2h", "write")
@@ -69,12 +70,11 @@ class Gpu:
 
     def __post_init__(self) -> None:
         """Refuse what is not a GPU."""
-        need_whole("streams", self.streams)
-        need_whole("copy_engines", self.copy_engines, 1, 2)
+        whole("streams", self.streams, 1, MOST_COUNT)
+        whole("copy_engines", self.copy_engines, 1, 2)
         for name, options in SWITCHES.items():
-            need_option(name, getattr(self, name), options)
-        if not isinstance(self.pinned, bool):
-            raise InputError(f"pinned must be True or False, got {self.pinned!r}")
+            option(name, getattr(self, name), options)
+        flag("pinned", self.pinned)
 
     def engine(self, stage: str) -> str:
         """Name the engine that serves a stage.
@@ -99,21 +99,7 @@ class Gpu:
 
 @dataclass
 class Work:
-    """Operations as numbers: chunk times stages + position of the stage.
-
-    Parameters
-    ----------
-    stages : list of str
-        Those of `STAGES` that every chunk passes.
-    times : list of list
-        Chunk by chunk, the time of each stage.
-    gpu : Gpu
-        Each GPU.
-    gpus, buffers : int
-        As in `dlsim.cpugpu.pipeline.run_chunks`.
-    after, waits : list
-        Laid here: who waits for an operation, and for how many others it waits.
-    """
+    """Operations as numbers: chunk times stages + position of the stage."""
 
     stages: list[str]
     times: list[list[Any]]
@@ -180,26 +166,7 @@ class Work:
 
 
 def run_operations(work: Work, issue: Sequence[Operation]) -> pd.DataFrame:
-    """Run all operations; at one instant completions come before starts.
-
-    Parameters
-    ----------
-    work : Work
-        Operations and what they wait for.
-    issue : sequence of (chunk, stage)
-        Order of the in-order queues.
-
-    Returns
-    -------
-    DataFrame
-        Columns chunk, stage, gpu, stream, engine, start, end; a row per operation, in the
-        order in which they started.
-
-    Raises
-    ------
-    InputError
-        If an in-order queue blocks itself.
-    """
+    """Run all operations; at one instant completions come before starts."""
     run = _Run(work, issue)
     run.dispatch(0)
     while run.running:
@@ -279,52 +246,17 @@ def _refuse_deadlock(work: Work, lanes: list[deque[int]], started: int) -> None:
 
 
 def stage_times(chunks: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Return the stages of a table of chunks and their times as given.
-
-    Parameters
-    ----------
-    chunks : DataFrame
-        As in `dlsim.cpugpu.pipeline.run_chunks`.
-
-    Returns
-    -------
-    stages : list of str
-        Those of `STAGES` that the table has.
-    times : list of list
-        Chunk by chunk, the time of each stage.
-
-    Raises
-    ------
-    InputError
-        For a missing column or a value that is no time.
-    """
-    need_columns("chunks", chunks, ON_GPU)
+    """Return the stages of a table of chunks and their times as given."""
+    table("chunks", chunks, ON_GPU, empty=False)
     stages = [stage for stage in STAGES if stage in chunks.columns]
     for stage in stages:
-        need_times("chunks", chunks, stage)
+        time_column("chunks", chunks, stage)
     columns = [chunks[stage].tolist() for stage in stages]
     return stages, [list(row) for row in zip(*columns, strict=True)]
 
 
 def work_of(chunks: pd.DataFrame, gpu: Gpu, gpus: int = 1, buffers: int = 0) -> Work:
-    """Turn a table of chunks into operations.
-
-    Parameters
-    ----------
-    chunks, gpu, gpus, buffers
-        As in `dlsim.cpugpu.pipeline.run_chunks`.
-
-    Returns
-    -------
-    Work
-        Operations and what they wait for.
-
-    Raises
-    ------
-    InputError
-        For a value that cannot be used.
-    """
-    if not isinstance(gpu, Gpu):
-        raise InputError(f"gpu must be a Gpu, got {gpu!r}")
-    gpus = need_whole("gpus", gpus)
-    return Work(*stage_times(chunks), gpu, gpus, need_whole("buffers", buffers, 0))
+    """Turn a table of chunks into operations."""
+    instance("gpu", gpu, Gpu)
+    gpus = whole("gpus", gpus, 1, MOST_COUNT)
+    return Work(*stage_times(chunks), gpu, gpus, whole("buffers", buffers, 0, MOST_COUNT))

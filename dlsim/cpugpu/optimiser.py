@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, need_number, need_whole, not_after, together
+from dlsim.cpugpu.given import MOST_COUNT, hold, not_after, together
 from dlsim.errors import InputError
+from dlsim.given import number, whole
 
 
 class Split(NamedTuple):
@@ -40,8 +41,8 @@ def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]
             f"fixed and unit must have one entry per device; got {len(fixed)} and {len(unit)}"
         )
     for a, b in zip(fixed, unit, strict=True):
-        need_number("fixed", a)
-        need_number("unit", b, positive=True)
+        number("fixed", a)
+        number("unit", b, above=True)
     return list(zip(fixed, unit, strict=True))
 
 
@@ -74,7 +75,7 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
     >>> ideal_split(40, [2, 0], [1, 3])
     Split(shares=[29.5, 10.5], time=31.5)
     """
-    need_number("work", work, positive=True)
+    number("work", work, above=True)
     devices = _devices(fixed, unit)
     taken, slope, finish = work, 0, None
     for a, b in sorted(devices):
@@ -117,27 +118,15 @@ def amdahl_bound(parallel: Any, processors: Any) -> Any:
     >>> amdahl_bound(0.5, 4)
     1.6
     """
-    need_number("parallel", parallel, 0, 1)
-    need_number("processors", processors, 1, endless=True)
+    number("parallel", parallel, 0, 1)
+    number("processors", processors, 1, high=math.inf)
     rest = 1 - parallel + parallel / processors
     return 1 / rest if rest else math.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """The rounds of the optimiser.
-
-    Parameters
-    ----------
-    rounds : DataFrame
-        Columns round, device, share, time (measured): a row per round and device.
-    work : float
-        W of every round.
-    fixed, unit : list of float
-        True times a_i and b_i.
-    damping, noise, least : float
-        As in `adapt_split`.
-    """
+    """The rounds of the optimiser."""
 
     rounds: pd.DataFrame
     work: Any
@@ -158,13 +147,7 @@ class Adaptation:
         return ideal_split(self.work, self.fixed, self.unit)
 
     def check(self) -> None:
-        """Check shares, times and the rule of adjustment.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first rule that does not hold.
-        """
+        """Check shares, times and the rule of adjustment."""
         share = self.rounds.pivot(index="round", columns="device", values="share").astype(float)
         time = self.rounds.pivot(index="round", columns="device", values="time").astype(float)
         hold("no share is negative", (share >= 0).all(axis=1), list(share.index))
@@ -240,23 +223,23 @@ def adapt_split(
     >>> adapt_split(40, [0, 0], [1, 3], rounds=2).makespans.tolist()
     [60.0, 30.0]
     """
-    need_number("work", work, positive=True)
-    need_number("damping", damping, 0, 1)
+    number("work", work, above=True)
+    number("damping", damping, 0, 1)
     if damping == 1:
         raise InputError("damping must be below 1, got 1: the shares would never move")
     devices = _devices(fixed, unit)
     share = _first_shares(work, len(devices), start)
-    if need_number("least", least) * len(devices) > work:
+    if number("least", least) * len(devices) > work:
         raise InputError(
             f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
         )
-    factors = _noise(need_whole("rounds", rounds), len(devices), noise, seed)
+    factors = _noise(whole("rounds", rounds, 1, MOST_COUNT), len(devices), noise, seed)
     rows = []
-    for number, factor in enumerate(factors):
+    for turn, factor in enumerate(factors):
         time = [
             (a + b * x) * f if x else 0 for (a, b), x, f in zip(devices, share, factor, strict=True)
         ]
-        rows += [(number, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
+        rows += [(turn, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
         share = _next_shares(work, share, time, damping, least)
     table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
     return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)
@@ -278,7 +261,7 @@ def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[An
     if start is None:
         return [work / count for _ in range(count)]
     for x in start:
-        need_number("start", x, positive=True)
+        number("start", x, above=True)
     if len(start) != count or not together(float(sum(start)), float(work)):
         raise InputError(
             f"start must hold {count} positive shares with sum {work}; got {list(start)!r}"
@@ -288,9 +271,9 @@ def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[An
 
 def _noise(rounds: int, count: int, noise: float, seed: int) -> Any:
     """Return a factor per round and device: log-normal, mean 1; all 1 without noise."""
-    if not need_number("noise", noise):
+    if not number("noise", noise):
         return [[1] * count] * rounds
     variance = np.log1p(noise * noise)
-    source = np.random.default_rng(np.random.SeedSequence(need_whole("seed", seed, 0, 2**63)))
+    source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
     normal = source.standard_normal((rounds, count))
     return np.exp(np.sqrt(variance) * normal - variance / 2).tolist()

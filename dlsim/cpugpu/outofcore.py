@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dlsim.cpugpu.given import need_number, need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.pipeline import equal_chunks
 from dlsim.errors import InputError
+from dlsim.given import instance, number, whole
 
 MODES = ("in-core", "out-of-core", "disk")
 
@@ -48,23 +49,12 @@ class Rates:
     def __post_init__(self) -> None:
         """Refuse what is no time."""
         for field in fields(self):
-            need_number(field.name, getattr(self, field.name))
+            rate = number(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, rate)
 
 
 class Cut(NamedTuple):
-    """An input cut into chunks, ready for `dlsim.cpugpu.pipeline.run_chunks`.
-
-    Attributes
-    ----------
-    chunks : DataFrame
-        Times of each stage; read and write only in mode "disk".
-    mode : {"in-core", "out-of-core", "disk"}
-        Whether all fits in the GPUs' memory, in the host's, or in neither.
-    buffers : int
-        Chunks that fit in host memory; 0 where all do.
-    chunk : float
-        Units of data in a chunk.
-    """
+    """An input cut into chunks, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
 
     chunks: pd.DataFrame
     mode: str
@@ -118,14 +108,13 @@ def cut_input(
     'out-of-core'
     """
     rates = Rates() if rates is None else rates
-    if not isinstance(rates, Rates):
-        raise InputError(f"rates must be a Rates, got {rates!r}")
-    need_number("size", size, positive=True)
-    need_number("output", output)
-    need_number("chunk", chunk)
+    instance("rates", rates, Rates)
+    number("size", size, above=True)
+    number("output", output)
+    number("chunk", chunk)
     for name, value in (("gpu_memory", gpu_memory), ("host_memory", host_memory)):
-        need_number(name, value, positive=True, endless=True)
-    lanes = need_whole("streams", streams) * need_whole("gpus", gpus)
+        number(name, value, above=True, high=math.inf)
+    lanes = whole("streams", streams, 1, MOST_COUNT) * whole("gpus", gpus, 1, MOST_COUNT)
     fits = min(gpu_memory / (streams * (1 + output)), host_memory / (1 + output))
     if chunk > fits:
         raise InputError(

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.cpugpu.given import need_number, need_option, need_whole
 from dlsim.cpugpu.issue import ORDERS, issue_order
 from dlsim.cpugpu.operations import STAGES, SWITCHES, Gpu, Operation, run_operations, work_of
 from dlsim.cpugpu.timeline import Timeline
+from dlsim.given import number, option, whole
 
 __all__ = [
     "ORDERS",
@@ -108,9 +108,9 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     """
     times = {"h2d": h2d, "map": map, "d2h": d2h, **disk}
     for name, value in times.items():
-        need_option("stage", name, STAGES)
-        need_number(name, value)
-    rows = range(need_whole("count", count, 1, 10**6))
+        option("stage", name, STAGES)
+        number(name, value)
+    rows = range(whole("count", count, 1, 10**6))
     return pd.DataFrame(
         {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
         index=pd.RangeIndex(len(rows), name="chunk"),

@@ -10,7 +10,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Decision, Item, Machine, Policy, Reading, Running, State
 from dlsim.cpugpu.rivals import DECIDE
 from dlsim.errors import InputError
-from dlsim.files import StrPath, write_text
+from dlsim.files import DOCUMENT, LIMIT, StrPath, numbered_lines, parse_json, write_text
 
 #: What each rule says, for `explain`.
 WORDS = {
@@ -23,6 +23,11 @@ WORDS = {
     "R4q": "ends sooner behind the busy device: into its sub-queue",
     "steal": "taken from the end of another sub-queue, where it would end later",
 }
+#: What reading a line raises that is not as `save` wrote it.
+BROKEN = (
+    ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError,
+    StopIteration,
+)  # fmt: skip
 
 
 def _plain(value: float) -> float | None:
@@ -45,15 +50,7 @@ def _as_item(row: list[Any]) -> Item:
 
 
 class Entry(NamedTuple):
-    """A decision and what it was based on.
-
-    Attributes
-    ----------
-    state : State
-        All that the policy saw.
-    decision : Decision
-        What it decided.
-    """
+    """A decision and what it was based on."""
 
     state: State
     decision: Decision
@@ -91,19 +88,7 @@ def _load(row: dict[str, Any], machine: Machine) -> Entry:
 
 @dataclass
 class Log:
-    """Every decision of a run, in order.
-
-    Attributes
-    ----------
-    machine, policy, reading
-        What decided.
-    name : str
-        The policy's name.
-    devices : dict of str to str
-        What each device is.
-    rows : list of dict
-        The decisions as plain values.
-    """
+    """Every decision of a run, in order."""
 
     machine: Machine
     name: str
@@ -113,61 +98,35 @@ class Log:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, state: State, decision: Decision) -> None:
-        """Add a decision with the state it was made in.
-
-        Parameters
-        ----------
-        state : State
-            Before the decision is followed.
-        decision : Decision
-            What was decided.
-        """
+        """Add a decision with the state it was made in."""
         self.rows.append(_dump(state, decision))
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every decision with the state it was made in.
-
-        Yields
-        ------
-        Entry
-            Built from the plain values alone.
-        """
+        """Yield every decision with the state it was made in."""
         for row in self.rows:
             yield _load(row, self.machine)
 
     def audit(self) -> list[tuple[Decision, Decision | None]]:
-        """Decide everything again by the pure policy, from the logged inputs.
-
-        Returns
-        -------
-        list of (Decision, Decision or None)
-            Where the logged decision and the one computed now differ: empty if all is well.
-
-        Raises
-        ------
-        InputError
-            For a policy that is a function: a log cannot hold it.
-        """
+        """Decide everything again by the pure policy, from the logged inputs."""
         rule = self.policy.rule
         decide = rule if callable(rule) else DECIDE.get(rule)
         if decide is None:
             raise InputError(f"decisions of {rule!r} cannot be computed one by one")
-        pairs = [(e.decision, decide(e.state, self.policy, self.reading)) for e in self.entries()]
-        return [(old, new) for old, new in pairs if repr(old) != repr(new)]
+        wrong = []
+        for number, (state, old) in enumerate(self.entries(), 1):
+            try:
+                new = decide(state, self.policy, self.reading)
+            except BROKEN as error:
+                if callable(rule):
+                    raise
+                why = f"{type(error).__name__}: {error}"
+                raise InputError(f"decision {number}: inputs that cannot be ({why})") from error
+            if repr(old) != repr(new):
+                wrong.append((old, new))
+        return wrong
 
     def save(self, path: StrPath) -> None:
-        """Write the log as lines of JSON, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Where to.
-
-        Raises
-        ------
-        InputError, StudyError
-            For a policy that is a function, or a place that cannot be written to.
-        """
+        """Write the log as lines of JSON, whole or not at all."""
         if callable(self.policy.rule):
             raise InputError("the log of a policy that is a function cannot be written")
         head = {
@@ -179,40 +138,23 @@ class Log:
         write_text(path, "\n".join(lines) + "\n")
 
     @classmethod
-    def read(cls, path: StrPath) -> "Log":
-        """Read a log that `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Log
-            As it was.
-
-        Raises
-        ------
-        InputError
-            For a file that cannot be read or is no such log; names the line.
-        """
+    def read(cls, path: StrPath, limit: int = LIMIT) -> "Log":
+        """Read a log that `save` wrote."""
         log, number = None, 0
         try:
-            with open(path, encoding="utf-8") as stream:
-                for line in stream:
-                    number += 1
-                    row = json.loads(line)
-                    if log is None:
-                        log = cls._begun(row)
-                    else:
-                        _load(row, log.machine)
-                        log.rows.append(row)
+            # a line holds every time measured so far: it is long in a long session
+            for number, line in numbered_lines(path, limit, longest=DOCUMENT):
+                row = parse_json(path, line.decode(), number)
+                if log is None:
+                    log = cls._begun(row)
+                else:
+                    log._words(_load(row, log.machine))
+                    log.rows.append(row)
             if log is None:
                 raise ValueError("empty")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except BROKEN as error:
+            if str(path) in str(error):
+                raise
             why = f"{type(error).__name__}: {error}"
             raise InputError(f"{path}, line {number}: not the log of a live run ({why})") from error
         return log
@@ -225,25 +167,22 @@ class Log:
         return cls(Machine(**head["machine"]), head["name"], policy, reading, head["devices"])
 
     def explain(self) -> Iterator[str]:
-        """Say in words why each job went where it went.
+        """Say in words why each job went where it went."""
+        yield from map(self._words, self.entries())
 
-        Yields
-        ------
-        str
-            One paragraph per decision.
-        """
-        names = self.machine.devices
-        for state, decision in self.entries():
-            waiting = [state.main, *state.queues]
-            item = next(i for queue in waiting for i in queue if i.job == decision.job)
-            word = WORDS.get(decision.rule, self.name)
-            lines = [
-                f"{state.now:.3f} s: job {item.job} {item.app} -> {names[decision.device]} "
-                f"({decision.rule}: {word})"
-            ]
-            for d, name in enumerate(names):
-                lines.append(f"    {name}: {_situation(state, d, item, decision)}")
-            yield "\n".join(lines)
+    def _words(self, entry: Entry) -> str:
+        """Say one decision in words, as only one that is whole can be said."""
+        state, decision = entry
+        waiting = [state.main, *state.queues]
+        item = next(i for queue in waiting for i in queue if i.job == decision.job)
+        word, names = WORDS.get(decision.rule, self.name), self.machine.devices
+        lines = [
+            f"{state.now:.3f} s: job {item.job} {item.app} -> {names[decision.device]} "
+            f"({decision.rule}: {word})"
+        ]
+        for d, name in enumerate(names):
+            lines.append(f"    {name}: {_situation(state, d, item, decision)}")
+        return "\n".join(lines)
 
 
 def _situation(state: State, device: int, item: Item, decision: Decision) -> str:

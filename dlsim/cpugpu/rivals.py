@@ -15,18 +15,6 @@ from dlsim.kernel import TOL
 def mct(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Minimum completion time: every job, as it arrives, where it completes earliest.
 
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    policy, reading
-        For runs of unknown length, which declared times do not have.
-
-    Returns
-    -------
-    Decision or None
-        By declared times; ties as in rule 4.
-
     References
     ----------
     M. Maheswaran et al., HCW 1999 ([19] of paper C).
@@ -39,23 +27,7 @@ def mct(state: State, policy: Policy, reading: Reading) -> Decision | None:
 
 
 def fifo(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """One first-come queue per class; a job waits for the class it is meant for.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    policy : Policy
-        `target`: the preferred class of each job (TORQUE, and the preferred-device
-        schedule of Gregg et al.), or one class for all.
-    reading : Reading
-        Not used: needed in the signature of a decision.
-
-    Returns
-    -------
-    Decision or None
-        For the first free device that has a job waiting.
-    """
+    """One first-come queue per class; a job waits for the class it is meant for."""
     for device in state.free() if state.main else ():
         cls = state.classes[device]
         if policy.target == cls:
@@ -72,18 +44,7 @@ def _target(item: Item, policy: Policy) -> str:
 
 
 def strict(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """TORQUE with one queue: nobody passes its head, which waits for its class.
-
-    Parameters
-    ----------
-    state, policy, reading
-        As `fifo`.
-
-    Returns
-    -------
-    Decision or None
-        For the head of the main queue.
-    """
+    """TORQUE with one queue: nobody passes its head, which waits for its class."""
     for device in state.free() if state.main else ():
         if _target(state.main[0], policy) == state.classes[device]:
             return Decision(state.main[0].job, device, "fifo")
@@ -91,20 +52,7 @@ def strict(state: State, policy: Policy, reading: Reading) -> Decision | None:
 
 
 def round_robin(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Blind round robin: the i-th job to device i mod n, or the next that has a version.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    policy, reading
-        Not used: needed in the signature of a decision.
-
-    Returns
-    -------
-    Decision or None
-        For the head of the main queue, as it arrives.
-    """
+    """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
     if not state.main:
         return None
     item, n = state.main[0], len(state.classes)
@@ -114,18 +62,7 @@ def round_robin(state: State, policy: Policy, reading: Reading) -> Decision | No
 
 
 def speed_up_of(item: Item) -> float:
-    """Return how much faster the preferred class is, by declared times.
-
-    Parameters
-    ----------
-    item : Item
-        The job.
-
-    Returns
-    -------
-    float
-        At least 1; infinite where there is no other version.
-    """
+    """Return how much faster the preferred class is, by declared times."""
     times = item.declared.values()
     return max(times) / min(times) if len(item.declared) > 1 else math.inf
 
@@ -137,20 +74,6 @@ def speed_up(state: State, policy: Policy, reading: Reading) -> Decision | None:
     section 7): one queue per preferred class. A device whose own queue is empty looks at
     the job of least speed-up s of the other queue and takes it if s <= q/m, q jobs
     waiting there, itself included, m devices of that class.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    policy : Policy
-        `take`: ``careful`` (RSC), ``never`` (RSC-strict) or ``always`` (RSA).
-    reading : Reading
-        Not used: needed in the signature of a decision.
-
-    Returns
-    -------
-    Decision or None
-        ``own`` or ``taken``.
     """
     ranked = sorted(state.main, key=lambda item: (-speed_up_of(item), item.job))
     for device in state.free():

@@ -23,18 +23,7 @@ Expect = Callable[[Item, str], float]
 
 
 def rule_1(state: State) -> int | None:
-    """Rule 1: a free device takes the next job of its sub-queue.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-
-    Returns
-    -------
-    int or None
-        The first device that runs nothing and has a sub-queue that is not empty.
-    """
+    """Rule 1: a free device takes the next job of its sub-queue."""
     for device, queue in enumerate(state.queues):
         if queue and state.running[device] is None:
             return device
@@ -42,22 +31,7 @@ def rule_1(state: State) -> int | None:
 
 
 def rule_2(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Rule 2: a class that was never assigned this application gets it, to fill the history.
-
-    Parameters
-    ----------
-    state : State
-        With a job in the main queue.
-    policy : Policy
-        `min_samples`, `re_explore` and `bound` widen or narrow the rule.
-    reading : Reading
-        `both_free`.
-
-    Returns
-    -------
-    Decision or None
-        ``R2`` or ``R2*`` on the first free device of an untried class.
-    """
+    """Rule 2: a class that was never assigned this application gets it, to fill the history."""
     item, free = state.main[0], state.free()
     several = len({state.classes[d] for d in free}) > 1
     if several and len(item.declared) > 1 and reading.both_free == "best":
@@ -111,20 +85,7 @@ def learned(state: State, policy: Policy, reading: Reading) -> Expect:
 
 
 def declared(item: Item, cls: str) -> float:
-    """Return the declared run time of a job on a class.
-
-    Parameters
-    ----------
-    item : Item
-        The job.
-    cls : {"gpu", "cpu"}
-        The class.
-
-    Returns
-    -------
-    float
-        NaN where the job has no version for it.
-    """
+    """Return the declared run time of a job on a class."""
     return item.declared.get(cls, math.nan)
 
 
@@ -143,24 +104,7 @@ def _guess(state: State, cls: str, policy: Policy, reading: Reading) -> float:
 
 
 def ready(state: State, device: int, expect: Expect, policy: Policy, reading: Reading) -> float:
-    """Rule 3: when a device will have done what it runs and all of its sub-queue.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    device : int
-        Place of the device.
-    expect : callable
-        Expected run times.
-    policy, reading
-        For a run of unknown length.
-
-    Returns
-    -------
-    float
-        An instant, never before now; an overdue job is expected to end now.
-    """
+    """Rule 3: when a device will have done what it runs and all of its sub-queue."""
     cls, job, instant = state.classes[device], state.running[device], state.now
     if job is not None:
         time = expect(job.item, cls)
@@ -175,24 +119,7 @@ def ready(state: State, device: int, expect: Expect, policy: Policy, reading: Re
 def rule_3(
     state: State, item: Item, expect: Expect, policy: Policy, reading: Reading
 ) -> tuple[float, ...]:
-    """Rule 3: predicted finish of a job on every device, sub-queues included.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    item : Item
-        The job.
-    expect : callable
-        Expected run times.
-    policy, reading
-        For a run of unknown length.
-
-    Returns
-    -------
-    tuple of float
-        One instant per device; NaN where no run time is known or there is no version.
-    """
+    """Rule 3: predicted finish of a job on every device, sub-queues included."""
     times = _known(item, expect)
     return tuple(
         ready(state, d, expect, policy, reading) + times[cls] if cls in times else math.nan
@@ -205,22 +132,6 @@ def rule_4(state: State, item: Item, expect: Expect, finishes: tuple[float, ...]
 
     A free device that is not slower is taken at once; a tie of finishes goes to the
     preferred class, then to the first device.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    item : Item
-        The job.
-    expect : callable
-        Expected run times, at least one of them known.
-    finishes : tuple of float
-        Of `rule_3`.
-
-    Returns
-    -------
-    Decision
-        ``R3``, ``R3*``, ``R4`` or ``R4q``.
     """
     times, free = _known(item, expect), state.free()
     fastest = min(times.values())
@@ -236,19 +147,7 @@ def rule_4(state: State, item: Item, expect: Expect, finishes: tuple[float, ...]
 
 
 def rule_5(history: History, item: Item, cls: str, seconds: float) -> None:
-    """Rule 5: the run time of a finished job enters the history: mean and deviation.
-
-    Parameters
-    ----------
-    history : History
-        What is changed.
-    item : Item
-        The finished job.
-    cls : {"gpu", "cpu"}
-        Where it ran.
-    seconds : float
-        How long.
-    """
+    """Rule 5: the run time of a finished job enters the history: mean and deviation."""
     history.measure(item.app, cls, seconds)
 
 

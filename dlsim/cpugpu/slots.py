@@ -17,30 +17,16 @@ import pandas as pd
 from dlsim.cpugpu.given import (
     hold,
     near,
-    need_columns,
-    need_number,
-    need_option,
-    need_times,
-    need_whole,
     not_after,
+    time_column,
     together,
 )
+from dlsim.given import number, option, whole
+from dlsim.given import table as need_table
 
 
 class Waiting(NamedTuple):
-    """A job with tasks that wait, as a slot scheduler sees it.
-
-    Attributes
-    ----------
-    place : int
-        Its place in the order of arrival.
-    queue : object
-        Its queue.
-    running, in_queue : int
-        Tasks that run, of the job and of its queue.
-    weight, share : float
-        The job's weight, and its queue's share of the slots.
-    """
+    """A job with tasks that wait, as a slot scheduler sees it."""
 
     place: int
     queue: Any
@@ -62,19 +48,7 @@ SLOT_SCHEDULERS: dict[str, Callable[[Waiting], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class SlotSchedule:
-    """Who had which slot when.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        The jobs given, with start and end.
-    tasks : DataFrame
-        Columns job, task, slot, start, end, in order of their starts.
-    slots : int
-        Number of slots.
-    scheduler : str
-        A name of `SLOT_SCHEDULERS`.
-    """
+    """Who had which slot when."""
 
     jobs: pd.DataFrame
     tasks: pd.DataFrame
@@ -87,13 +61,7 @@ class SlotSchedule:
         return float(self.jobs["end"].max() - self.jobs["arrival"].min())
 
     def check(self) -> None:
-        """Check the schedule against the model.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first rule that does not hold.
-        """
+        """Check the schedule against the model."""
         jobs, tasks = self.jobs, self.tasks
         labels = tasks["job"].tolist()
         count = tasks.groupby("job").size().reindex(jobs.index, fill_value=0)
@@ -177,8 +145,8 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     >>> run_slots(jobs, 4, "fair").jobs["end"].tolist()
     [4.0, 4.0, 4.0]
     """
-    need_option("scheduler", scheduler, tuple(SLOT_SCHEDULERS))
-    need_whole("slots", slots, 1, 10_000)
+    option("scheduler", scheduler, SLOT_SCHEDULERS)
+    whole("slots", slots, 1, 10_000)
     table = _job_table(jobs)
     tasks = pd.DataFrame(
         _serve(table, slots, SLOT_SCHEDULERS[scheduler]),
@@ -189,17 +157,17 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
 
 
 def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
-    need_columns("jobs", jobs, ("tasks",))
+    need_table("jobs", jobs, ("tasks",), empty=False)
     defaults: dict[str, Any] = {
         "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
     }  # fmt: skip
     table = jobs.assign(**{k: v for k, v in defaults.items() if k not in jobs})
     for label, count in table["tasks"].items():
-        need_whole(f"tasks of job {label!r}", count, 1, 10**6)
+        whole(f"tasks of job {label!r}", count, 1, 10**6)
     for name in ("arrival", "task_time", "share", "weight"):
-        table[name] = need_times("jobs", table, name, positive=name != "arrival")
+        table[name] = time_column("jobs", table, name, positive=name != "arrival")
     for queue, own in table.groupby("queue")["share"]:
-        need_number(f"share of queue {queue!r}", own.max(), own.min(), own.min())
+        number(f"share of queue {queue!r}", own.max(), own.min(), own.min())
     return table[["tasks", *defaults]]
 
 

@@ -20,15 +20,7 @@ Rule = tuple[str, list[bool]]
 
 
 class Op(NamedTuple):
-    """A row of `Timeline.ops`.
-
-    Attributes
-    ----------
-    chunk, stage, gpu, stream, engine : int or str
-        What runs where.
-    start, end : float or Fraction
-        When.
-    """
+    """A row of `Timeline.ops`."""
 
     chunk: int
     stage: str
@@ -41,21 +33,7 @@ class Op(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The operations of a pipeline, in the order in which they started.
-
-    Parameters
-    ----------
-    ops : DataFrame
-        Columns chunk (position in the table given), stage, gpu, stream, engine, start, end.
-    gpu : Gpu
-        Each GPU.
-    gpus, buffers : int
-        Number of GPUs, and of chunks that fit in host memory (0: any).
-    chunks : DataFrame
-        The times given.
-    issue : list of (chunk, stage)
-        Order of the in-order queues; empty under Hyper-Q.
-    """
+    """The operations of a pipeline, in the order in which they started."""
 
     ops: pd.DataFrame
     gpu: "Gpu"
@@ -98,13 +76,7 @@ class Timeline:
         return float(shared / total) if total else float("nan")
 
     def check(self) -> None:
-        """Check the operations against the model, independently of the engine.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first rule that does not hold and an operation that breaks it.
-        """
+        """Check the operations against the model, independently of the engine."""
         ops = [Op(*row) for row in zip(*(self.ops[c].tolist() for c in Op._fields), strict=True)]
         names = [(op.chunk, op.stage) for op in ops]
         for rule, good in self._rules(ops):

@@ -5,23 +5,24 @@ match what is published of them, and a CSV of measured times takes their place.
 """
 
 import math
-import operator
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import Generator, SeedSequence
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dlsim import files
-from dlsim.cpugpu.given import need_columns, need_number, need_option, need_times, need_whole
+from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
+from dlsim.given import MOST as MOST_NUMBER
+from dlsim.given import Seed, child, number, option, whole
+from dlsim.given import table as need_table
 
 Floats = NDArray[np.float64]
-Seed = int | SeedSequence
 
 #: CPU time of an application without noise, seconds: log-uniform between these.
 BASE = (2.0, 60.0)
@@ -33,19 +34,7 @@ MOST = 10_000_000
 
 def _streams(seed: Seed) -> dict[str, Generator]:
     """Return one generator per purpose, the same for the same seed."""
-    if not isinstance(seed, SeedSequence):
-        try:
-            seed = SeedSequence(operator.index(seed))
-        except (TypeError, ValueError):
-            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}") from None
-    return {
-        name: np.random.default_rng(
-            SeedSequence(
-                seed.entropy, spawn_key=(*seed.spawn_key, number), pool_size=seed.pool_size
-            )
-        )
-        for number, name in enumerate(PURPOSES)
-    }
+    return {name: np.random.default_rng(child(seed, k)) for k, name in enumerate(PURPOSES)}
 
 
 def _log_uniform(stream: Generator, low: float, high: float, size: int) -> Floats:
@@ -105,9 +94,9 @@ def applications(
     InputError
         For an unknown mix or a number out of range.
     """
-    need_option("mix", mix, tuple(MIXES))
-    count = need_whole("count", count, 1, MOST)
-    need_number("single", single, most=1.0)
+    option("mix", mix, MIXES)
+    count = whole("count", count, 1, MOST)
+    number("single", single, high=1.0)
     streams = _streams(seed)
     cpu = _log_uniform(streams["applications"], *BASE, count)
     gpu = cpu / MIXES[mix](streams["applications"], count)
@@ -163,21 +152,21 @@ def draw(
     InputError
         For a table or a number that cannot be used.
     """
-    need_columns("applications", table, ("cpu_time", "gpu_time"))
-    jobs, batches = need_whole("jobs", jobs, 1, MOST), need_whole("batches", batches, 1, MOST)
+    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
+    jobs, batches = whole("jobs", jobs, 1, MOST), whole("batches", batches, 1, MOST)
     for name, value, most in (
-        ("cv", cv, 10.0), ("outliers", outliers, 1.0), ("interval", interval, math.inf),
+        ("cv", cv, 10.0), ("outliers", outliers, 1.0), ("interval", interval, MOST_NUMBER),
     ):  # fmt: skip
-        need_number(name, value, most=most)
-    need_number("factor", factor, positive=True)
-    need_number("error", error, most=0.999)
+        number(name, value, high=most)
+    number("factor", factor, above=True)
+    number("error", error, high=0.999)
     n, streams = jobs * batches, _streams(seed)
     chosen = streams["choice"].integers(len(table), size=n)
     gaps = interval * streams["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
     columns: dict[str, Any] = {"app": table.index.to_numpy()[chosen], "arrival": arrival}
     true = {
-        c: need_times("applications", table, f"{c}_time", positive=True, absent=True)[chosen]
+        c: time_column("applications", table, f"{c}_time", positive=True, absent=True)[chosen]
         for c in ("cpu", "gpu")
     }
     variance = math.log1p(cv * cv)
@@ -212,7 +201,7 @@ def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     InputError
         For an application that is not in the table.
     """
-    need_columns("applications", table, ("cpu_time", "gpu_time"))
+    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
     for app in apps:
         if app not in table.index:
             known = ", ".join(map(str, table.index))
@@ -269,7 +258,7 @@ def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
     InputError, StudyError
         For a place that cannot be written to, or a full disk.
     """
-    need_columns("applications", table, ("cpu_time", "gpu_time"))
+    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
     files.write_csv(path, table.rename_axis("app"))
 
 

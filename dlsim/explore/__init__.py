@@ -33,28 +33,17 @@ def __getattr__(name: str) -> Any:
 
 
 def picture_of(name: str) -> str:
-    """Return the file in data/figures that shows a panel to readers without a kernel.
-
-    Parameters
-    ----------
-    name : str
-        A key of `PANELS`.
-
-    Returns
-    -------
-    str
-        File name.
-    """
+    """Return the file in data/figures that shows a panel to readers without a kernel."""
     return f"explore-{name.replace('_', '-')}.png"
 
 
 def save_pictures(folder: str | Path) -> list[Path]:
-    """Write every panel as it opens, explore-<name>.png; equal pictures give equal bytes.
+    """Write every panel as it opens as figures/explore-<name>.png; equal pictures, equal bytes.
 
     Parameters
     ----------
     folder : path
-        Where they go; made if need be.
+        Of results, as of `dlsim.study.report.Results`; made if need be.
 
     Returns
     -------
@@ -64,11 +53,12 @@ def save_pictures(folder: str | Path) -> list[Path]:
     Raises
     ------
     InputError
-        For a folder that cannot be written to.
+        For a folder that cannot be written to, or that holds something else.
     """
-    from dlsim.files import write_bytes
+    from dlsim.study.report import Results
 
-    paths = [Path(folder) / picture_of(name) for name in PANELS]
-    for name, path in zip(PANELS, paths, strict=True):
-        write_bytes(path, __getattr__(name).drawn()[1])
-    return paths
+    results = Results(folder, "explore")
+    return [
+        results.picture(picture_of(name).removesuffix(".png"), __getattr__(name).drawn()[1])
+        for name in PANELS
+    ]

@@ -34,21 +34,7 @@ SWITCHES = {name: options for name, options in OF_PAPER.items() if name not in _
 
 
 class Setting(NamedTuple):
-    """What all points of a picture have in common.
-
-    Attributes
-    ----------
-    interval : float
-        Int, mean minutes between two requests of a client.
-    seed : int
-        Of the environments.
-    fallbacks, corrected : int
-        Most fallbacks; 1 with Load Correction.
-    probe : float
-        Seconds between two probes.
-    reading : tuple of (str, object)
-        Switches that differ from the default, sorted.
-    """
+    """What all points of a picture have in common."""
 
     interval: float
     seed: int
@@ -62,25 +48,7 @@ class Setting(NamedTuple):
 def environments(
     interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
 ) -> tuple[Environment, ...]:
-    """Draw the environments that all schedulers share.
-
-    Parameters
-    ----------
-    interval, seed
-        As in `Setting`.
-    drawn : tuple of (str, object)
-        Further arguments of `Environment.random`.
-
-    Returns
-    -------
-    tuple of Environment
-        `RUNS` of them, in which at least one request comes.
-
-    Raises
-    ------
-    InputError
-        If no request comes in some environment.
-    """
+    """Draw the environments that all schedulers share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
     envs = tuple(
         Environment.random(
@@ -98,20 +66,7 @@ def environments(
 
 @functools.lru_cache(maxsize=128)
 def outcomes(policy: str, setting: Setting) -> tuple[Outcome, ...]:
-    """Run a scheduler in every environment.
-
-    Parameters
-    ----------
-    policy : str
-        Greedy, or D-<Opt>.
-    setting : Setting
-        The rest.
-
-    Returns
-    -------
-    tuple of Outcome
-        One per environment.
-    """
+    """Run a scheduler in every environment."""
     s = split_switches({**dict(setting.reading), "probe": setting.probe})
     envs = environments(setting.interval, setting.seed, tuple(sorted(s.drawn.items())))
     kind = Kind(policy, setting.corrected, setting.fallbacks)
@@ -139,19 +94,7 @@ def point(policy: str, setting: Setting) -> tuple[float, float]:
 
 
 def per_server(o: Outcome) -> pd.DataFrame:
-    """Count what became of the requests on every server, the slowest first.
-
-    Parameters
-    ----------
-    o : Outcome
-        Of one environment.
-
-    Returns
-    -------
-    DataFrame
-        performance (Mops/s), met, missed (requests run there), refused (submissions that
-        fell back from there).
-    """
+    """Count what became of the requests on every server, the slowest first."""
     rows = o.environment.servers.index
     missed = o.requests["missed"].astype(bool)
     parts = {
@@ -221,37 +164,7 @@ def draw_grid(
     policy: str, opt: float, fallbacks: int, correction: bool, probe: float, interval: float,
     seed: int, reading: Mapping[str, Any],
 ) -> Figure:  # fmt: skip
-    """Draw failure rate against cost, and what happened at every server.
-
-    Parameters
-    ----------
-    policy : {"Deadline", "Greedy"}
-        The scheduler chosen.
-    opt : float
-        Opt of Deadline.
-    fallbacks : int
-        Most fallbacks, of all points.
-    correction : bool
-        Load Correction, of all points.
-    probe : float
-        Seconds between two probes.
-    interval : float
-        Int, minutes.
-    seed : int
-        Of the environments, which all points share.
-    reading : mapping
-        Switches of paper B.
-
-    Returns
-    -------
-    Figure
-        Curve of fixed Opt, and servers.
-
-    Raises
-    ------
-    InputError
-        If no request comes.
-    """
+    """Draw failure rate against cost, and what happened at every server."""
     name = "Greedy" if policy == "Greedy" else deadline(opt)
     setting = Setting(
         interval, seed, fallbacks, int(correction), probe, tuple(sorted(reading.items()))

@@ -62,32 +62,7 @@ def applications(cpu: Sequence[float], gpu: Sequence[float], speed_up: float) ->
 def jobs_of(
     table: pd.DataFrame, queue: Sequence[float], arrivals: Sequence[float], noise: float, seed: int
 ) -> pd.DataFrame:
-    """Return the jobs of the editor: declared times as typed, realised ones with noise.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `applications`.
-    queue : sequence of float
-        Number of each job's application, from 1.
-    arrivals : sequence of float
-        When each arrives, ascending; one number for all of them.
-    noise : float
-        Coefficient of variation of the realised times, as in `dlsim.cpugpu.workload.draw`:
-        every policy meets the same noise.
-    seed : int
-        Of the noise.
-
-    Returns
-    -------
-    DataFrame
-        For `simulate`.
-
-    Raises
-    ------
-    InputError
-        For a number that names no application, or arrivals that do not fit the jobs.
-    """
+    """Return the jobs of the editor: declared times as typed, realised ones with noise."""
     known = range(1, len(table) + 1)
     for number in queue:
         if number not in known:
@@ -164,33 +139,7 @@ def draw_queue(
     speed_up: float, arrivals: Sequence[float], known: str, noise: float, seed: int,
     cpus: int, gpus: int, reading: Mapping[str, str],
 ) -> Figure:  # fmt: skip
-    """Draw one queue under two policies, and what the first one's history then holds.
-
-    Parameters
-    ----------
-    policy, rival : str
-        Names of `dlsim.cpugpu.POLICIES`.
-    queue, arrivals, noise, seed
-        As `jobs_of`.
-    cpu, gpu, speed_up
-        As `applications`.
-    known : str
-        One of `KNOWN`: what the history holds at the start.
-    cpus, gpus : int
-        Devices.
-    reading : mapping
-        Switches of paper C.
-
-    Returns
-    -------
-    Figure
-        Two schedules and the history.
-
-    Raises
-    ------
-    InputError
-        For a queue that cannot be read, or a policy that the machine cannot follow.
-    """
+    """Draw one queue under two policies, and what the first one's history then holds."""
     table = applications(cpu, gpu, speed_up)
     jobs = jobs_of(table, queue, arrivals, noise, seed)
     history = History() if known == KNOWN[0] else History.exact(table)

@@ -77,7 +77,7 @@ def _sentence(
     best: int, best_end: float,
 ) -> str:  # fmt: skip
     n, nodes, below = len(alpha), cluster.nodes, int((alpha <= 0).sum())
-    verdict = "in time" if meets(end, deadline) else "too late"
+    verdict = "in time" if meets(end, deadline, deadline) else "too late"
     few = f"{least} would do" if least else f"no number of the {nodes} would do"
     words = f"On {n} of {nodes} nodes the load ends at {end:.4g}, {verdict}: {few}"
     words += f", {best} {'is' if best == 1 else 'are'} the fastest ({best_end:.4g})."
@@ -93,30 +93,7 @@ def update(
     nodes: int, used: int, sigma: float, deadline: float, cms: float, cps: float, st: float,
     sc: float, reading: dict[str, str],
 ) -> Figure:  # fmt: skip
-    """Draw the timing diagram of one load, and execution time and cost over the nodes.
-
-    Parameters
-    ----------
-    nodes, used : int
-        Nodes of the cluster, and those that serve the load.
-    sigma, deadline : float
-        Size of the load, and the time it is given.
-    cms, cps, st, sc : float
-        Costs of the cluster.
-    reading : dict
-        Switch an_nodes.
-
-    Returns
-    -------
-    Figure
-        The diagram on top, the shares in percent beside it; E(n) and W(n) below, with the fewest
-        nodes that meet the deadline and the fastest.
-
-    Raises
-    ------
-    InputError
-        For more nodes used than there are.
-    """
+    """Draw the timing diagram of one load, and execution time and cost over the nodes."""
     if used > nodes:
         raise InputError(
             f"used must be at most nodes={nodes}, got {used}: use fewer nodes, or give the cluster "

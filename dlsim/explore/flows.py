@@ -56,18 +56,7 @@ _LOOKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 
 
 def chain(speeds: Sequence[float]) -> Platform:
-    """Return clusters in a row, each joined to the next by a link of `HAND`.
-
-    Parameters
-    ----------
-    speeds : sequence of float
-        Of the clusters.
-
-    Returns
-    -------
-    Platform
-        One application per cluster; priority, work and data are 1.
-    """
+    """Return clusters in a row, each joined to the next by a link of `HAND`."""
     count = len(speeds)
     graph = nx.path_graph(count)
     nx.set_edge_attributes(graph, {edge: dict(HAND) for edge in graph.edges})
@@ -76,13 +65,7 @@ def chain(speeds: Sequence[float]) -> Platform:
 
 
 def funnel() -> Platform:
-    """Return two clusters without speed that need one connection of one link to a third.
-
-    Returns
-    -------
-    Platform
-        The relaxed program gives either half of the connection; whole ones starve one.
-    """
+    """Return two clusters without speed that need one connection of one link to a third."""
     graph = nx.Graph([(0, "in"), (1, "in"), ("in", 2)])
     nx.set_edge_attributes(graph, 4.0, "bandwidth")
     nx.set_edge_attributes(graph, 9, "max_connect")
@@ -111,28 +94,7 @@ def platform_of(
     network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
     connections: int, table2: str = "one",
 ) -> Platform:  # fmt: skip
-    """Make a platform and change its links.
-
-    Parameters
-    ----------
-    network : str
-        A name of `NETWORKS`.
-    clusters, seed : int
-        Of a drawn network.
-    speeds : tuple of float
-        Of the clusters of the chain.
-    bandwidth : float
-        Factor of every link's bandwidth per connection.
-    connections : int
-        No link keeps more connections than these.
-    table2 : {"one", "het"}
-        Reading of Table 2, for the random graphs.
-
-    Returns
-    -------
-    Platform
-        The same object for the same arguments.
-    """
+    """Make a platform and change its links."""
     p = NETWORKS[network](clusters, seed, speeds, table2)
     links = p.links.assign(
         bandwidth=bandwidth * p.links["bandwidth"],
@@ -243,22 +205,7 @@ def draw_wan(
     network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
     connections: int, method: str, reading: Mapping[str, str],
 ) -> Figure:  # fmt: skip
-    """Draw a platform with the flows of a heuristic, beside those of the optimum.
-
-    Parameters
-    ----------
-    network, clusters, seed, speeds, bandwidth, connections
-        As `platform_of`.
-    method : str
-        One of `METHODS`.
-    reading : mapping
-        Switches of paper S.
-
-    Returns
-    -------
-    Figure
-        Two maps, and the throughput of every application.
-    """
+    """Draw a platform with the flows of a heuristic, beside those of the optimum."""
     rules, drawn = split_switches(reading)
     p = platform_of(network, clusters, seed, speeds, bandwidth, connections, **drawn)
     best = _optimum(p, tuple(sorted(rules.changes().items())))

@@ -30,15 +30,7 @@ NAMES = {
 
 
 class Row(NamedTuple):
-    """One partition and what it made of the load.
-
-    Attributes
-    ----------
-    partition : str
-        One of `PARTITIONS`.
-    split : Split
-        Shares and times.
-    """
+    """One partition and what it made of the load."""
 
     partition: str
     split: Split
@@ -48,7 +40,7 @@ def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluste
     """Return the optimum on the fewest nodes that end in time; on all of them if none do."""
     for count in range(1, len(release) + 1):
         split = split_load(sigma, release[:count], cluster, "exact-n")
-        if meets(split.estimate, deadline):
+        if meets(split.estimate, deadline, deadline):
             break
     return split
 
@@ -56,31 +48,7 @@ def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluste
 def splits_of(
     release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float, rounds: int
 ) -> list[Row]:
-    """Split one load by every partition there is.
-
-    Parameters
-    ----------
-    release : tuple of float
-        When each node becomes free.
-    sigma : float
-        Size of the load.
-    deadline : float
-        Absolute; only ``exact-n`` asks for it.
-    cms, cps : float
-        Time to send and to compute one unit.
-    rounds : int
-        Of the partitions in rounds.
-
-    Returns
-    -------
-    list of Row
-        In the order of `PARTITIONS`.
-
-    Raises
-    ------
-    InputError
-        For times or costs that no cluster has.
-    """
+    """Split one load by every partition there is."""
     times, cluster = sorted(release), Cluster(len(release), cms, cps)
     rows = []
     for partition in PARTITIONS:
@@ -94,21 +62,7 @@ def splits_of(
 
 
 def table_of(rows: list[Row], deadline: float) -> pd.DataFrame:
-    """Tell when each partition ends, what it was booked for, and what it gains.
-
-    Parameters
-    ----------
-    rows : list of Row
-        As from `splits_of`.
-    deadline : float
-        Absolute.
-
-    Returns
-    -------
-    DataFrame
-        kind, nodes, completion, estimate, gain over waiting for the last node, and
-        in_time, which the admission test judges by the estimate; one row per partition.
-    """
+    """Tell when each partition ends, what it was booked for, and what it gains."""
     splits = {row.partition: row.split for row in rows}
     frame = pd.DataFrame(
         {
@@ -120,7 +74,7 @@ def table_of(rows: list[Row], deadline: float) -> pd.DataFrame:
         index=pd.Index(splits, name="partition"),
     )
     frame["gain"] = splits["opr"].completion - frame["completion"]
-    frame["in_time"] = [meets(end, deadline) for end in frame["estimate"]]
+    frame["in_time"] = [meets(end, deadline, deadline) for end in frame["estimate"]]
     return frame
 
 
@@ -177,31 +131,7 @@ def update(
     release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float,
     rounds: int, reading: dict[str, str],
 ) -> Figure:  # fmt: skip
-    """Draw one load under every partition, one band each.
-
-    Parameters
-    ----------
-    release : tuple of float
-        When each node becomes free.
-    sigma, deadline : float
-        Size of the load, and when it should be done (absolute).
-    cms, cps : float
-        Costs of the cluster.
-    rounds : int
-        Of the partitions in rounds.
-    reading : dict
-        Switch release: whether nodes are booked until the estimate.
-
-    Returns
-    -------
-    Figure
-        Bands of thin rows, one per node, with completion, estimate and gain beside them.
-
-    Raises
-    ------
-    InputError
-        For times or costs that no cluster has.
-    """
+    """Draw one load under every partition, one band each."""
     rows = splits_of(release, sigma, deadline, cms, cps, rounds)
     table, booked = table_of(rows, deadline), reading.get("release") != "finish"
     figure = new_figure(8.4, 6.4, (1.95, 0.45, 2.05, 0.8))

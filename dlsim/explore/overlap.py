@@ -46,22 +46,7 @@ def blocks(
     inks: Sequence[Any],
     texts: Sequence[str],
 ) -> None:
-    """Draw runs as blocks, each with a text where it is wide enough for it.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where to draw; both axes must end where they will.
-    rows : sequence of int
-        Row of each block.
-    start, end : sequence of float
-        When.
-    inks : sequence of color
-        Of each block.
-    texts : sequence of str
-        In the middle, white on dark blocks; upright, or its first line, where that fits
-        better.
-    """
+    """Draw runs as blocks, each with a text where it is wide enough for it."""
     begin, width = np.array(start, dtype=float), np.subtract(end, start).astype(float)
     for row in dict.fromkeys(rows):
         mine = [i for i, other in enumerate(rows) if other == row]
@@ -157,33 +142,7 @@ def draw_pipeline(
     chunks: int, copy_in: float, kernel: float, copy_out: float, engines: int, pinned: bool,
     issue: str, reading: Mapping[str, Any],
 ) -> Figure:  # fmt: skip
-    """Draw equal chunks under one, two and three streams, and the speed-up against k.
-
-    Parameters
-    ----------
-    chunks : int
-        How many.
-    copy_in, kernel, copy_out : float
-        Times of one chunk.
-    engines : {1, 2}
-        Copy engines of the timelines; the speed-up shows both.
-    pinned : bool
-        False: copies from pageable memory.
-    issue : str
-        Order of issue, for in-order queues.
-    reading : mapping
-        Switches of `dlsim.cpugpu.pipeline`: queues, first.
-
-    Returns
-    -------
-    Figure
-        Timelines and speed-up.
-
-    Raises
-    ------
-    InputError
-        If no stage takes any time.
-    """
+    """Draw equal chunks under one, two and three streams, and the speed-up against k."""
     if max(copy_in, kernel, copy_out) == 0:
         raise InputError("copy_in, kernel or copy_out must be above 0: a chunk has to take time")
     table = equal_chunks(chunks, h2d=copy_in, map=kernel, d2h=copy_out)

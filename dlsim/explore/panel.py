@@ -23,6 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dlsim.errors import DlsimError, InputError
+from dlsim.given import MOST, column, number, whole
 from dlsim.study import style
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
@@ -35,22 +36,7 @@ _ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?: {4}.*)?\n)+)", re.MULTI
 
 @dataclass(frozen=True)
 class Slider:
-    """A number chosen on a scale.
-
-    Parameters
-    ----------
-    name : str
-        Parameter of the panel's function.
-    low, high, step : int or float
-        Ends of the scale and distance of its stops; integers give integers. With `log`,
-        low and high are the values themselves and step is the exponent's, base 10.
-    default : int or float
-        Where it stands at first.
-    label : str
-        What stands before it, with the unit.
-    log : bool
-        Whether the scale is logarithmic.
-    """
+    """A number chosen on a scale."""
 
     name: str
     low: float
@@ -62,16 +48,12 @@ class Slider:
 
     def check(self, value: Any) -> float:
         """Return the value if it lies on the scale; InputError otherwise."""
-        whole = isinstance(self.default, int)
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-            kind = "a whole number" if whole else "a number"
-            raise InputError(f"{self.name} must be {kind}, got {value!r}")
+        kind = "whole number" if isinstance(self.default, int) else "number"
+        rule = f"a {kind} between {self.low:g} and {self.high:g}"
+        if isinstance(self.default, int):
+            return whole(self.name, value, math.ceil(self.low), math.floor(self.high), rule)
         slack = 1e-9 * max(abs(self.low), abs(self.high))
-        if not self.low - slack <= value <= self.high + slack:
-            raise InputError(
-                f"{self.name} must lie between {self.low:g} and {self.high:g}, got {value!r}"
-            )
-        return value if whole else float(value)
+        return float(number(self.name, value, self.low - slack, self.high + slack, rule=rule))
 
     def tidy(self, value: float) -> float:
         """Round what a slider was moved to: its stops are not exact, nor fit for a call."""
@@ -94,19 +76,7 @@ class Slider:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few named options.
-
-    Parameters
-    ----------
-    name : str
-        Parameter of the panel's function.
-    options : sequence
-        What may be chosen; the first is the default unless `default` is given.
-    label : str
-        What stands before it.
-    default : object, optional
-        One of the options.
-    """
+    """One of a few named options."""
 
     name: str
     options: Sequence[Any]
@@ -135,21 +105,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A list of numbers, written with commas.
-
-    Parameters
-    ----------
-    name : str
-        Parameter of the panel's function, which receives a tuple of floats.
-    default : tuple of float
-        What it holds at first.
-    label : str
-        What stands before it, with the unit.
-    low, high : float
-        Between which every number must lie.
-    most : int
-        How many numbers there may be.
-    """
+    """A list of numbers, written with commas."""
 
     name: str
     default: tuple[float, ...]
@@ -169,13 +125,8 @@ class Numbers:
             ) from None
         if not 1 <= len(numbers) <= self.most:
             raise InputError(f"{self.name} must hold 1 to {self.most} numbers, got {len(numbers)}")
-        for number in numbers:
-            if not (self.low <= number <= self.high and math.isfinite(number)):
-                raise InputError(
-                    f"{self.name} must hold numbers between {self.low:g} and {self.high:g}, "
-                    f"got {number!r}"
-                )
-        return numbers
+        rule = f"a number between {self.low:g} and {self.high:g}"
+        return tuple(column(self.name, numbers, self.low, min(self.high, MOST), rule=rule).tolist())
 
     def widget(self, value: tuple[float, ...]) -> w.Widget:
         """Build the text field; it is read when Enter is pressed or the field is left."""
@@ -202,23 +153,7 @@ def plain(text: str) -> str:
 def new_figure(
     width: float = 8.4, height: float = 4.6, margins: tuple[float, ...] = (), **gaps: float
 ) -> Figure:
-    """Make an empty figure outside pyplot's memory, which would keep every one of them.
-
-    Parameters
-    ----------
-    width, height : float
-        Size, in inches.
-    margins : tuple of float, optional
-        Left, bottom, right and top margin, in inches; a quarter of the time to draw is
-        saved where they need not be found.
-    **gaps : float
-        ``wspace`` and ``hspace`` between axes, as of `Figure.subplots_adjust`.
-
-    Returns
-    -------
-    Figure
-        Its axes lay themselves out unless margins are given.
-    """
+    """Make an empty figure outside pyplot's memory, which would keep every one of them."""
     layout: Any = "none" if margins else "constrained"
     figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
@@ -237,23 +172,6 @@ class Panel:
     Calling it shows it: ``explore.timing(nodes=8, reading={"ties": "late"})`` opens with
     those values in a notebook. The line under the picture is that call for the values
     it shows.
-
-    Parameters
-    ----------
-    name : str
-        Its name in `dlsim.explore`.
-    title : str
-        What it shows, in one line.
-    update : callable
-        ``update(**values, reading=dict) -> Figure``: pure; the figure's suptitle says in
-        words and numbers what is to be seen.
-    controls : tuple
-        What can be moved, in the order shown.
-    switches : mapping
-        Reading switches with their options, the default first; those that differ from
-        their default are given to `update` as ``reading``.
-    explained : tuple
-        Classes and functions whose docstrings say what the switches mean.
     """
 
     name: str
@@ -264,23 +182,7 @@ class Panel:
     explained: tuple[Any, ...] = ()
 
     def values(self, **given: Any) -> dict[str, Any]:
-        """Complete and check parameters.
-
-        Parameters
-        ----------
-        **given : object
-            Values of some controls, and ``reading``, a dict of switches.
-
-        Returns
-        -------
-        dict
-            A value for every control, and ``reading`` with the switches that differ.
-
-        Raises
-        ------
-        InputError
-            For an unknown name or a value off its scale.
-        """
+        """Complete and check parameters."""
         reading = given.pop("reading", {})
         if not isinstance(reading, Mapping):
             raise InputError(f"reading must be a dict of switches, got {reading!r}")

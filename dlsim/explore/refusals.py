@@ -8,26 +8,16 @@ about who is in the way where it did not.
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.given import label
 from dlsim.kernel import same_instant
 from dlsim.realtime import Offer, Schedule, simulate
 
 
 class Refusal(NamedTuple):
-    """Why one task was refused.
-
-    Attributes
-    ----------
-    offer : Offer or None
-        The smallest deadline that would have done, and the run it would have had.
-    alone : bool or None
-        Whether the newcomer would be admitted were nobody waiting; None if not known.
-    rival : object
-        First waiting task, in order of service, with which it would not; None if not known.
-    """
+    """Why one task was refused."""
 
     offer: Offer | None
     alone: bool | None
@@ -64,9 +54,9 @@ def _same_runs(old: pd.DataFrame, new: pd.DataFrame) -> bool:
     if not new["admitted"].all() or not (new["nodes"] == old["nodes"]).all():
         return False
     return all(
-        same_instant(float(a), float(b))
+        same_instant(float(a), float(b), float(span))
         for name in ("start", "estimate")
-        for a, b in zip(old[name], new[name], strict=True)
+        for a, b, span in zip(old[name], new[name], old["deadline"], strict=True)
     )
 
 
@@ -76,22 +66,7 @@ def _order(s: Schedule, waiting: pd.DataFrame) -> pd.DataFrame:
 
 
 def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
-    """Explain a refusal.
-
-    Parameters
-    ----------
-    s : Schedule
-        Ends with the test of the task: it holds nobody who came later.
-    tasks : DataFrame
-        What was simulated.
-    task : index label
-        A refused task.
-
-    Returns
-    -------
-    Refusal
-        What is known of it.
-    """
+    """Explain a refusal."""
     offer, started = _offer(s, task), _started(s, task)
     table, mine = s.tasks, s.tasks.loc[[task]]
     waits = table["admitted"] & ~table.index.isin(started.index) & (table.index != task)
@@ -112,9 +87,5 @@ def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
         one = _again(s, tasks, [started, waiting.iloc[:count], mine])
         if not one.tasks.loc[task, "admitted"]:
             rival = waiting.index[count - 1] if count else None
-            return Refusal(offer, count > 0, _plain(rival))
+            return Refusal(offer, count > 0, label(rival))
     return unknown
-
-
-def _plain(label: object) -> object:
-    return label.item() if isinstance(label, np.generic) else label

@@ -44,35 +44,7 @@ def tasks_of(
     source: str, cluster: Cluster, count: int, load: float, seed: int,
     lists: tuple[tuple[float, ...], ...], switches: dict[str, Any],
 ) -> pd.DataFrame:  # fmt: skip
-    """Draw the tasks, or take those of the lists.
-
-    Parameters
-    ----------
-    source : str
-        One of `SOURCES`.
-    cluster : Cluster
-        Where they will run.
-    count : int
-        How many are drawn, if as many come within the time looked at.
-    load : float
-        Nominal load of the law.
-    seed : int
-        Of the law.
-    lists : tuple
-        arrival, sigma and deadline of the lists.
-    switches : dict
-        Of paper M's law.
-
-    Returns
-    -------
-    DataFrame
-        arrival sigma deadline user_nodes, from 1.
-
-    Raises
-    ------
-    InputError
-        For lists of different lengths.
-    """
+    """Draw the tasks, or take those of the lists."""
     if source == "my lists":
         tasks = _lists(*lists)
     else:
@@ -151,20 +123,7 @@ def _before(chunks: pd.DataFrame) -> "np.ndarray[Any, Any]":
 
 
 def told(s: Schedule, why: Refusal | None) -> str:
-    """Say what the last admission test decided, and why.
-
-    Parameters
-    ----------
-    s : Schedule
-        Ends with the task that was tested.
-    why : Refusal or None
-        Why it was refused; None if it was not.
-
-    Returns
-    -------
-    str
-        One or two sentences.
-    """
+    """Say what the last admission test decided, and why."""
     task, row = s.tasks.index[-1], s.tasks.iloc[-1]
     due = row["arrival"] + row["deadline"]
     if why is None:
@@ -195,28 +154,7 @@ def told(s: Schedule, why: Refusal | None) -> str:
 def walk(
     tasks: pd.DataFrame, step: int, cluster: Cluster, policy: str, reading: Reading
 ) -> tuple[Schedule, Refusal | None]:
-    """Run a policy up to one admission test.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        As from `tasks_of`.
-    step : int
-        How many tasks have been tested.
-    cluster : Cluster
-        Where they run.
-    policy : str
-        A name of `POLICIES`.
-    reading : Reading
-        How the papers are understood.
-
-    Returns
-    -------
-    schedule : Schedule
-        The plan in force after that test: nobody who comes later is known yet.
-    why : Refusal or None
-        Why the last task was refused; None if it was not.
-    """
+    """Run a policy up to one admission test."""
     seen = tasks.head(step)
     s = simulate(seen, cluster, policy, reading)
     last = s.tasks.index[-1]
@@ -238,35 +176,7 @@ def update(
     nodes: int, cms: float, cps: float, setup: float, arrival: tuple[float, ...],
     sigma: tuple[float, ...], deadline: tuple[float, ...], reading: dict[str, str],
 ) -> Figure:  # fmt: skip
-    """Draw the plans of two policies after one admission test.
-
-    Parameters
-    ----------
-    left, right : str
-        The policies, names of `POLICIES`; the first is drawn on top.
-    step : int
-        How many tasks have been tested; beyond the last one, all of them.
-    source : str
-        One of `SOURCES`.
-    seed, load, count : int, float, int
-        Of the law the tasks are drawn from.
-    nodes, cms, cps, setup : int, float, float, float
-        The cluster; ST = SC = setup.
-    arrival, sigma, deadline : tuple of float
-        Tasks, where the source is the lists.
-    reading : dict
-        Switches of the engine and of paper M's law.
-
-    Returns
-    -------
-    Figure
-        Two timing diagrams with deadlines, above each what was decided and why.
-
-    Raises
-    ------
-    InputError
-        For lists of different lengths, or a policy that cannot run on such a cluster.
-    """
+    """Draw the plans of two policies after one admission test."""
     cluster = Cluster(nodes, cms, cps, setup, setup)
     engine, law = laws.split_reading(reading, "mcdf")
     lists = (arrival, sigma, deadline)

@@ -35,23 +35,7 @@ def draw_bars(
     ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
     height: float = 0.72,
 ) -> None:  # fmt: skip
-    """Draw horizontal bars; the limits of the axes stay as they are.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where to draw.
-    rows : array_like of float, shape (m,)
-        Middle of each bar.
-    start, end : array_like of float, shape (m,)
-        Its two ends, in either order.
-    color : color or sequence of colors
-        One for all, or one each.
-    look : str
-        A key of `LOOKS`.
-    height : float
-        Of every bar, in rows.
-    """
+    """Draw horizontal bars; the limits of the axes stay as they are."""
     y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
     if not len(y):
         return
@@ -67,18 +51,7 @@ def draw_bars(
 
 
 def lanes_of(start: ArrayLike, end: ArrayLike) -> "np.ndarray[Any, Any]":
-    """Give each interval the first lane that is free, in order of start.
-
-    Parameters
-    ----------
-    start, end : array_like of float, shape (m,)
-        The intervals.
-
-    Returns
-    -------
-    ndarray of int, shape (m,)
-        Lanes from 0; intervals of one lane do not overlap.
-    """
+    """Give each interval the first lane that is free, in order of start."""
     begins, ends = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     free: list[float] = []
     lanes = np.zeros(len(begins), dtype=int)
@@ -90,20 +63,7 @@ def lanes_of(start: ArrayLike, end: ArrayLike) -> "np.ndarray[Any, Any]":
 
 
 def key(look: str, label: str, color: str = "#777777") -> Patch:
-    """Make the legend entry of a look.
-
-    Parameters
-    ----------
-    look, label : str
-        A key of `LOOKS`, and what it means.
-    color : color
-        Of the sample.
-
-    Returns
-    -------
-    Patch
-        For `Axes.legend`.
-    """
+    """Make the legend entry of a look."""
     opacity, words = LOOKS[look]
     return Patch(
         facecolor=to_rgba_array(color, opacity)[0], edgecolor=words["edgecolors"],
@@ -113,33 +73,12 @@ def key(look: str, label: str, color: str = "#777777") -> Patch:
 
 
 def mark(label: str, **look: Any) -> Line2D:
-    """Make the legend entry of a line or a marker.
-
-    Parameters
-    ----------
-    label : str
-        What it means.
-    **look : object
-        Properties of the line.
-
-    Returns
-    -------
-    Line2D
-        For `Axes.legend`.
-    """
+    """Make the legend entry of a line or a marker."""
     return Line2D([], [], label=label, **look)
 
 
 def legend_above(ax: Axes, keys: list[Any]) -> None:
-    """Put a legend of one line above the axes, at the right.
-
-    Parameters
-    ----------
-    ax : Axes
-        Below it.
-    keys : list
-        As from `key` and `mark`.
-    """
+    """Put a legend of one line above the axes, at the right."""
     ax.legend(
         handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=8,
         handlelength=1.6, columnspacing=1.2, borderpad=0.1,
@@ -147,17 +86,7 @@ def legend_above(ax: Axes, keys: list[Any]) -> None:
 
 
 def name_rows(ax: Axes, names: list[str], left: float, right: float) -> None:
-    """Label the rows of a timing diagram, the first on top, and set its limits.
-
-    Parameters
-    ----------
-    ax : Axes
-        A timing diagram.
-    names : list of str
-        One per row, from row 0.
-    left, right : float
-        Ends of the time axis.
-    """
+    """Label the rows of a timing diagram, the first on top, and set its limits."""
     ax.set_yticks(range(len(names)), names, fontsize=8 if len(names) < 14 else 6.5)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlim(left, right)

@@ -26,28 +26,7 @@ from dlsim.realtime.state import (
 
 @kernel
 def backfill_count(i, t, idle, groups, asked, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Return the nodes a task would take if it started at t: 0 none yet, -1 never.
-
-    Parameters
-    ----------
-    i : int
-        Task.
-    t : float
-        Instant.
-    idle, groups : int
-        Nodes idle by then, in so many groups of `State.free`.
-    asked : bool
-        Whether `later` is wanted.
-    q, r, s, c
-        As everywhere.
-
-    Returns
-    -------
-    n : int
-        Count.
-    later : float
-        Smallest later deadline at which it would change.
-    """
+    """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
     one, later = q[i], np.inf
     if r.method == CAPACITY and not r.frozen:
         head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
@@ -77,36 +56,24 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):  # type: ignore[no-un
 
 @kernel
 def next_rank(x, todo, q, r, s):  # type: ignore[no-untyped-def]
-    """Return the smallest later deadline of x at which its place among todo could change.
-
-    Returns
-    -------
-    float
-        inf unless the order is by deadline.
-    """
+    """Return the smallest later deadline of x at which its place among todo could change."""
     later = np.inf
     if r.edf:
         for k in range(todo):
             due = q[s.todo[k].task].due
-            if s.todo[k].task != x and not latest_finish(due) <= q[x].due:
-                later = min(later, due if due > q[x].due else latest_finish(due))
+            if s.todo[k].task != x and not latest_finish(due, s.head[0].span) <= q[x].due:
+                later = min(later, due if due > q[x].due else latest_finish(due, s.head[0].span))
     return later
 
 
 @kernel
 def absorb_groups(t, floor, groups, idle, block, size, s):  # type: ignore[no-untyped-def]
-    """Move to `State.free` what is released by t.
-
-    Returns
-    -------
-    groups, idle, block, size : int
-        The same, at t.
-    """
+    """Move to `State.free` what is released by t."""
     while True:
         running = s.blocks[block].time if block < s.head[0].stop else np.inf
         planned = s.heap[0].time if size > 0 else np.inf
         time = min(running, planned)
-        if time == np.inf or not (time <= t or same_instant(time, t)):
+        if time == np.inf or not (time <= t or same_instant(time, t, s.head[0].span)):
             return groups, idle, block, size
         if planned < running:
             nodes = s.heap[0].nodes
@@ -134,7 +101,7 @@ def take(n, groups, s):  # type: ignore[no-untyped-def]
     filled, used = 0, 0
     while n > 0:
         nodes, time = min(n, s.free[used].nodes), s.free[used].time
-        if filled > 0 and same_instant(time, s.pool[filled - 1].time):
+        if filled > 0 and same_instant(time, s.pool[filled - 1].time, s.head[0].span):
             s.pool[filled - 1].nodes += nodes
         else:
             s.pool[filled].time, s.pool[filled].nodes = time, nodes
@@ -149,15 +116,7 @@ def take(n, groups, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Test newcomer x where whoever fits may pass; all is planned anew.
-
-    Returns
-    -------
-    ok : bool
-        Whether x is admitted.
-    later : float
-        Smallest later deadline of x at which the answer could differ.
-    """
+    """Test newcomer x where whoever fits may pass; all is planned anew."""
     first, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
@@ -170,7 +129,7 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         s.free[0].time, s.free[0].nodes = now, idle
         groups = 1
     t = now
-    if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
@@ -196,7 +155,7 @@ def admit_with_backfill(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1
-            blocked = r.shared and link > t and not same_instant(link, t)
+            blocked = r.shared and link > t and not same_instant(link, t, s.head[0].span)
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:

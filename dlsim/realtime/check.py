@@ -14,11 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.kernel import TOL
+from dlsim.given import label
+from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.check_releases import release_rules
-from dlsim.realtime.chunks import has_positive_shares, plain, told
+from dlsim.realtime.chunks import has_positive_shares, span_of, told
 from dlsim.realtime.model import IN_ROUNDS
-from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant, not_after
+from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 from dlsim.realtime.splits import table_for
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
+
+
+def scale_of(s: "Schedule") -> float:
+    """Return the duration that tells two instants of a schedule apart."""
+    return span_of(s.tasks["sigma"].to_numpy(), table_for(s.cluster, s.policy.partition))
 
 
 def _given_rules(s: "Schedule") -> Iterator[Rule]:
@@ -39,8 +45,9 @@ def _given_rules(s: "Schedule") -> Iterator[Rule]:
     arrival, agreed = tasks["arrival"].to_numpy(), tasks["deadline"].to_numpy()
     yield "a task keeps its arrival", tasks.index, arrival == given.arrival
     yield "a task keeps its size", tasks.index, tasks["sigma"].to_numpy() == given.sigma
-    most = arrival + s.negotiate * given.deadline
-    offered = tasks["admitted"].to_numpy() & (agreed > 0) & not_after(arrival + agreed, most)
+    most = s.negotiate * given.deadline
+    offered = tasks["admitted"].to_numpy() & (agreed > 0)
+    offered &= agreed <= most + instant(most, arrival + most)
     yield (
         "a deadline is the one asked for or an offer within the factor",
         tasks.index,
@@ -52,7 +59,7 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     tasks, refused = s.tasks, ~s.tasks["admitted"].to_numpy()
     ran = tasks["start"].notna().to_numpy()
     index, n = tasks.index, tasks["nodes"].to_numpy()
-    due = (tasks["arrival"] + tasks["deadline"]).to_numpy()
+    arrival, deadline, scale = tasks["arrival"], tasks["deadline"], scale_of(s)
     blank = ~ran & (n == 0) & tasks[["estimate", "completion"]].isna().all(axis=1).to_numpy()
     yield (
         "a task that does not run has no start, nodes, estimate or completion",
@@ -68,35 +75,40 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     yield (
         "no task starts before it arrives",
         index,
-        ~ran | not_after(tasks["arrival"], tasks["start"]),
+        ~ran | not_after(arrival, tasks["start"], scale),
     )
-    met = np.asarray(tasks["completion"] <= due + TOL * np.maximum(1, np.abs(due)))
-    yield "missed means completion after the deadline", index, refused | (tasks["missed"] == ~met)
+    late, doubt = (
+        overrun(tasks["completion"], arrival, deadline),
+        instant(deadline, tasks["completion"]),
+    )
+    told_so = (tasks["missed"] == (late > 0)) | (np.abs(late) <= doubt)
+    told_so |= np.isnan(late) & tasks["missed"]
+    met = np.asarray(late <= doubt)
+    yield "missed means completion after the deadline", index, refused | told_so
     guarded = ran & (s.policy.admission or may_drop)
     yield "a guaranteed task meets its deadline", index, ~guarded | met
     if s.policy.partition in ("opr", "equal"):
         table = table_for(s.cluster, s.policy.partition)
         span = table.fixed[n] + tasks["sigma"].to_numpy() * table.unit[n]
         even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
-        loose = ULPS + even * s.cluster.nodes, even * instant(tasks["estimate"])
+        loose = ULPS + even * s.cluster.nodes, even * instant(scale, tasks["estimate"])
         ends_then = equal(tasks["start"] + span, tasks["completion"], span, *loose)
         yield "completion is start + E(sigma, n)", index, ~ran | ends_then
         same = equal(tasks["estimate"], tasks["completion"], span, *loose)
         yield "estimate is the completion", index, ~ran | same
     else:
         span = ROUNDING * (tasks["estimate"] - tasks["start"])
-        safe = not_after(tasks["completion"] - span, tasks["estimate"])
+        safe = not_after(tasks["completion"] - span, tasks["estimate"], scale)
         yield "no task is complete after its estimate", index, ~ran | safe
-        promised = np.asarray(tasks["estimate"] <= due + 2 * TOL * np.maximum(1, np.abs(due)))
+        later = overrun(tasks["estimate"], arrival, deadline)
+        promised = np.asarray(later <= instant(deadline, tasks["estimate"]))
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
-    yield from _count_rules(s, ran, n, due)
-    yield from _service_rules(s, ran, due)
+    yield from _count_rules(s, ran, n)
+    yield from _service_rules(s, ran)
     yield from _order_rules(s, s.tasks[ran].sort_values("start", kind="stable"))
 
 
-def _count_rules(
-    s: "Schedule", ran: NDArray[np.bool_], n: NDArray[np.int64], due: Floats
-) -> Iterator[Rule]:
+def _count_rules(s: "Schedule", ran: NDArray[np.bool_], n: NDArray[np.int64]) -> Iterator[Rule]:
     index, table = s.tasks.index, table_for(s.cluster, s.policy.partition)
     if s.policy.partition == "opr":
         positive = has_positive_shares(s.tasks, s.cluster)
@@ -113,9 +125,17 @@ def _count_rules(
     elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
         since = s.tasks["start" if s.reading.mn_count == "at_start" else "arrival"]
-        ends = since + (table.fixed[fewer] + s.tasks["sigma"].to_numpy() * table.unit[fewer])
-        enough = (n > 1) & np.asarray(ends <= due + TOL * np.maximum(1, np.abs(due)))
+        time = table.fixed[fewer] + s.tasks["sigma"].to_numpy() * table.unit[fewer]
+        late = overrun(since, s.tasks["arrival"], s.tasks["deadline"]) + time
+        # half of what the engine allows, so that neither's rounding matters
+        enough = (n > 1) & (late <= TOL / 2 * s.tasks["deadline"] - _grain(s, since))
         yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
+
+
+def _grain(s: "Schedule", at: Any) -> Floats:
+    """Return what the table rounds off an instant that the engine has on its own clock."""
+    origin = clock_origin(s.tasks["arrival"].to_numpy())
+    return np.spacing(np.abs(np.asarray(at, dtype=float))) * (origin > 0)
 
 
 def _link_free(s: "Schedule", tasks: pd.DataFrame) -> Floats:
@@ -129,7 +149,7 @@ def _link_free(s: "Schedule", tasks: pd.DataFrame) -> Floats:
     return np.asarray(tasks["start"] + sends)
 
 
-def _service_rules(s: "Schedule", ran: NDArray[np.bool_], due: Floats) -> Iterator[Rule]:
+def _service_rules(s: "Schedule", ran: NDArray[np.bool_]) -> Iterator[Rule]:
     """Nobody is sent away from an idle cluster that could serve him."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
     if s.policy.partition in IN_ROUNDS or serial:  # no formula that is not the engine's
@@ -144,28 +164,28 @@ def _service_rules(s: "Schedule", ran: NDArray[np.bool_], due: Floats) -> Iterat
     else:
         n = np.full(len(tasks), top)
     budget = max(1.0, s.negotiate) * tasks["deadline"].to_numpy()
-    possible = arrival + (table.fixed[n] + sigma * table.unit[n]) <= arrival + budget
+    possible = table.fixed[n] + sigma * table.unit[n] <= budget
     ends = np.where(ran, np.fmax(tasks["estimate"], _link_free(s, tasks)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before = np.arange(len(tasks))
     if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
-        before = np.searchsorted(arrival, arrival + 2 * TOL * np.maximum(1, arrival), side="right")
+        before = np.searchsorted(arrival, arrival + instant(scale_of(s), arrival), side="right")
     yield (
         "a task that finds the cluster idle and can meet its deadline is served",
         tasks.index,
-        ran | ~possible | (busy[before] > arrival),
+        ran | ~possible | (busy[before] > arrival - _grain(s, arrival)),
     )
 
 
 def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
     """Who starts when; `line` holds the tasks that ran, by start."""
-    start, arrival = line["start"].to_numpy(), line["arrival"].to_numpy()
+    start, arrival, scale = line["start"].to_numpy(), line["arrival"].to_numpy(), scale_of(s)
     ends = np.fmax(line["estimate"].to_numpy(), _link_free(s, line))
     early = s.policy.partition not in ("opr", "equal", "umr")
     if s.policy.nodes == "all":
         before = np.concatenate([[-np.inf], ends[:-1]])[: len(line)]
-        yield "all-nodes tasks run one after another", line.index, not_after(before, start)
-        prompt = not_after(start, np.maximum(before, arrival))
+        yield "all-nodes tasks run one after another", line.index, not_after(before, start, scale)
+        prompt = not_after(start, np.maximum(before, arrival), scale)
         yield "the cluster does not idle while a task waits", line.index, prompt
     else:
         instants = np.sort(np.concatenate([line["estimate"], _link_free(s, line)]))
@@ -174,9 +194,9 @@ def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
         if s.policy.order == "dc" or s.reading.commit == "last":  # a newcomer may move starts
             instants = np.sort(np.concatenate([instants, s.tasks["arrival"]]))
         last = np.concatenate([[-np.inf], instants])[
-            np.searchsorted(instants, start + TOL * np.maximum(1, start), side="right")
+            np.searchsorted(instants, start + instant(scale, start), side="right")
         ]
-        prompt = not_after(start, np.maximum(last, arrival))
+        prompt = not_after(start, np.maximum(last, arrival), scale)
         yield "a task starts on arrival or when nodes or the link get free", line.index, prompt
     passes = s.policy.overtake or s.reading.backfill == "on"
     in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
@@ -187,7 +207,7 @@ def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
         yield (
             "tasks start in the order of arrival",
             starts.index,
-            not_after(starts.cummax(), starts),
+            not_after(starts.cummax(), starts, scale),
         )
     elif s.policy.order == "edf" or s.given is not None:
         yield "nobody passes a waiting task of smaller rank", line.index, _in_turn(s, line)
@@ -198,17 +218,19 @@ def _in_turn(s: "Schedule", line: pd.DataFrame) -> NDArray[np.bool_]:
     rows = s.tasks.index.get_indexer(line.index)
     if s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
         rank = (line["arrival"] + line["deadline"]).to_numpy()
-        slack = ROUNDING * np.maximum(1, rank)
+        slack = ROUNDING * line["deadline"].to_numpy() + instant(scale_of(s), rank)
     else:
         rank, slack = s.given.key[rows], np.zeros(len(rows))  # type: ignore[union-attr]
-    known = line["arrival"].to_numpy() + 2 * TOL * np.maximum(1, line["arrival"].to_numpy())
+    scale, known = scale_of(s), line["arrival"].to_numpy()
+    known = known + instant(scale, known)
     coming, waiting = list(np.argsort(known, kind="stable")[::-1]), list[Any]()
     start, good = line["start"].to_numpy(), np.ones(len(line), dtype=bool)
+    until = start + instant(scale, start)
     for k, now in enumerate(start):
         while coming and known[coming[-1]] < now:
             i = coming.pop()
             heapq.heappush(waiting, (rank[i], rows[i], start[i]))
-        while waiting and waiting[0][2] <= now + 2 * TOL * max(1, now):  # starts too
+        while waiting and waiting[0][2] <= until[k]:  # starts too
             heapq.heappop(waiting)
         if waiting:
             good[k] = waiting[0][:2] >= (rank[k] - slack[k], rows[k] if slack[k] == 0 else -1)
@@ -256,45 +278,33 @@ def _exclusion_rules(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     # a node's last instant is a sum over the chunks sent before
     clock = (ULPS + s.cluster.nodes) * np.finfo(float).eps * k["compute_end"].abs()
     first = k.groupby("task")["send_start"].transform("min")
+    scale = scale_of(s)
     k = k.assign(slack=ROUNDING * spans + clock, first=first, place=pd.factorize(k["task"])[0])
     by_node = k.sort_values(["node", "send_start"], kind="stable")
     same = by_node["node"].eq(by_node["node"].shift(-1)).to_numpy()
     if s.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
         same = same & by_node["task"].ne(by_node["task"].shift(-1)).to_numpy()
     after = by_node["send_start"].shift(-1).to_numpy()
-    free = ~same | not_after(by_node["compute_end"] - by_node["slack"], after)
+    free = ~same | not_after(by_node["compute_end"] - by_node["slack"], after, scale)
     yield "no node serves two chunks at once", pd.Index(by_node["task"]), free
     shared = s.reading.link == "shared"
     by_link = k.sort_values(["first", "place", "send_start"], kind="stable")
     one = by_link["task"].eq(by_link["task"].shift(-1)).to_numpy()
     together = np.full(len(by_link), shared) | (one & (s.policy.partition != "pieces"))
     after = by_link["send_start"].shift(-1, fill_value=np.inf).to_numpy()
-    free = ~together | not_after(by_link["send_end"] - by_link["slack"], after)
+    free = ~together | not_after(by_link["send_end"] - by_link["slack"], after, scale)
     yield "the head node sends one chunk at a time", pd.Index(by_link["task"]), free
 
 
 def check_schedule(s: "Schedule", strict: bool = False) -> None:
-    """Raise at the first rule that a schedule breaks.
-
-    Parameters
-    ----------
-    s : Schedule
-        The schedule with its policy and reading.
-    strict : bool
-        Also refuse non-positive shares under ``an_nodes="all"``.
-
-    Raises
-    ------
-    ScheduleError
-        Naming the rule, the reading and the first task that breaks it.
-    """
+    """Raise at the first rule that a schedule breaks."""
     if s.parts is not None:
         _check_parts(s)
         return
     if strict and not s.is_physical:
         bad = s.tasks.index[~has_positive_shares(s.tasks, s.cluster)][0]
         raise ScheduleError(
-            f"every share is positive: broken by task {plain(bad)!r} "
+            f"every share is positive: broken by task {label(bad)!r} "
             f"({told(s.name, s.reading)}), whose n exceeds N*; E(N) is then a formula, "
             "not a schedule (reading an_nodes='best' avoids it)"
         )
@@ -313,7 +323,7 @@ def _check_parts(s: "Schedule") -> None:
     asked = pd.Series(s.given.wanted, s.given.labels).reindex(s.tasks.index)
     served = equal(alpha, s.tasks["nodes"] / asked, 1.0)
     ends = s.chunks.groupby("task")["compute_end"].max().reindex(s.tasks.index)
-    done = equal(ends, s.tasks["completion"], 1.0) | ~s.tasks["admitted"].to_numpy()
+    done = equal(ends, s.tasks["completion"], 0.0) | ~s.tasks["admitted"].to_numpy()
     _raise_first(
         iter(
             [
@@ -329,5 +339,5 @@ def _raise_first(rules: Iterator[Rule], s: "Schedule") -> None:
     for rule, index, holds in rules:
         good = np.asarray(holds, dtype=bool)
         if not good.all():
-            task = plain(index[int(np.argmin(good))])
+            task = label(index[int(np.argmin(good))])
             raise ScheduleError(f"{rule}: broken by task {task!r} ({told(s.name, s.reading)})")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.realtime.chunks import span_of
 from dlsim.realtime.model import IN_ROUNDS
 from dlsim.realtime.releases import EQUAL, EVEN, KINDS, OPTIMUM, PIECES, REMODEL, ROUNDS
 from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant
@@ -32,22 +33,7 @@ ENDS_IN = {
 
 
 def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
-    """Add to every chunk what its task and its node say about it.
-
-    Parameters
-    ----------
-    s : Schedule
-        Where they come from.
-    chunks : DataFrame
-        `Schedule.chunks`, in order of dispatch and transmission.
-
-    Returns
-    -------
-    DataFrame
-        With kind, n, sigma, start, estimate, due and span of the task; release of the node,
-        place of the row in its task (0, 1, ...) and round; before, the end of the previous
-        send of the task (its start for the first); slack, how far apart its instants may be.
-    """
+    """Add to every chunk what its task and its node say about it."""
     assert s.runs is not None
     tasks = s.tasks.join(s.runs[["kind"]])
     facts = tasks[["kind", "nodes", "sigma", "start", "estimate"]].rename(columns={"nodes": "n"})
@@ -64,7 +50,8 @@ def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
     held = ends.groupby("node").shift().fillna(-np.inf)
     keys = pd.MultiIndex.from_frame(k[["task", "node"]])
     release = np.maximum(held.reindex(keys).to_numpy(), k["start"])
-    slack = ROUNDING * k["span"] + instant(k["estimate"])
+    scale = span_of(tasks["sigma"].to_numpy(), table_for(s.cluster, s.policy.partition))
+    slack = ROUNDING * k["span"] + instant(scale, k["estimate"])
     return k.assign(release=release, slack=slack)
 
 
@@ -151,7 +138,7 @@ def _enough(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     if s.policy.partition == "exact-n":
         few = [
             _carried(rows["release"].to_numpy()[:-1], rows["due"].iloc[0], c.cms, c.cps)
-            < rows["sigma"].iloc[0] * (1 + ROUNDING)
+            < rows["sigma"].iloc[0] * (1 + ROUNDING) + rows["slack"].sum() / (c.cms + c.cps)
             for _, rows in k.groupby("task", sort=False)
         ]
         yield "no fewer nodes could have met the deadline", pd.Index(k["task"].unique()), few
@@ -174,20 +161,7 @@ def _carried(release: Floats, end: float, cms: float, cps: float) -> float:
 
 
 def release_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
-    """Yield the rules of nodes released one by one, and of several rounds.
-
-    Parameters
-    ----------
-    s : Schedule
-        With a partition other than ``opr``.
-    chunks : DataFrame
-        Its chunks.
-
-    Yields
-    ------
-    rule, index, holds
-        A sentence, the tasks it speaks of, and whether it holds for each.
-    """
+    """Yield the rules of nodes released one by one, and of several rounds."""
     k = with_releases(s, chunks)
     index = pd.Index(k["task"])
     yield from _sends(s, k, index)

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import ScheduleError
-from dlsim.kernel import kernel, same_instant
+from dlsim.given import label
+from dlsim.kernel import CLOCK, clock_origin, kernel, same_instant
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import table_of
+from dlsim.realtime.partition import Table, table_of
 from dlsim.realtime.releases import EQUAL, OPR, PIECES, ROUNDS, spread
 from dlsim.realtime.splits import table_for
 
@@ -17,30 +18,11 @@ if TYPE_CHECKING:
 
 
 @kernel
-def choose_nodes(start, n, early, free, chosen, release):  # type: ignore[no-untyped-def]
-    """Find n nodes for a task: the lowest idle ones, then those that are released first.
-
-    Parameters
-    ----------
-    start : float
-        When the task starts.
-    n : int
-        Nodes.
-    early : bool
-        Whether it may take nodes that are released later.
-    free : ndarray of float, shape (N,)
-        When each node becomes idle.
-    chosen, release : ndarray, shape (N,)
-        Output: nodes and their releases, in order of release.
-
-    Returns
-    -------
-    bool
-        Whether there are enough.
-    """
+def choose_nodes(start, n, early, span, free, chosen, release):  # type: ignore[no-untyped-def]
+    """Find n nodes for a task: the lowest idle ones, then those that are released first."""
     found = 0
     for node in range(len(free)):
-        if found < n and (free[node] <= start or same_instant(free[node], start)):
+        if found < n and (free[node] <= start or same_instant(free[node], start, span)):
             chosen[found], release[found] = node, start
             found += 1
     if found < n and not early:
@@ -50,7 +32,7 @@ def choose_nodes(start, n, early, free, chosen, release):  # type: ignore[no-unt
         best = -1
         for node in range(len(free)):
             time = free[node]
-            if time <= start or same_instant(time, start):
+            if time <= start or same_instant(time, start, span):
                 continue
             passed = time < after or (time == after and node <= last)
             if not passed and (best < 0 or time < free[best]):
@@ -64,43 +46,14 @@ def choose_nodes(start, n, early, free, chosen, release):  # type: ignore[no-unt
 
 
 @kernel
-def fill_chunks(runs, first, times, costs, unit, lead, own, free, chosen, release, ints, out):  # type: ignore[no-untyped-def]
-    r"""Fill one row per chunk, task by task in order of dispatch.
-
-    Parameters
-    ----------
-    runs : ndarray of int, shape (m, 3)
-        Nodes, kind and rounds of every task that ran, in order of dispatch.
-    first : ndarray of int, shape (m,)
-        First row of each.
-    times : ndarray of float, shape (m, 3)
-        Size, start and estimate of each.
-    costs : tuple of float
-        Cms, Cps, ST, SC.
-    unit, lead : ndarray
-        Coefficients of a `Table`.
-    own : tuple of bool
-        Readings link="shared" and release="finish".
-    free : ndarray of float, shape (N,)
-        When each node becomes idle; updated.
-    chosen, release : ndarray, shape (N,)
-        Work space.
-    ints : ndarray of int, shape (rows, 2)
-        Output: task position and node.
-    out : ndarray of float, shape (rows, 4)
-        Output: alpha, send_start, send_end, compute_end.
-
-    Returns
-    -------
-    int
-        -1, or the first task that found too few idle nodes.
-    """
+def fill_chunks(runs, first, times, costs, unit, lead, own, span, free, chosen, release, ints, out):  # type: ignore[no-untyped-def]
+    r"""Fill one row per chunk, task by task in order of dispatch."""
     shared, finish = own
     for task in range(len(runs)):
         n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
         size, start, end = times[task, 0], times[task, 1], times[task, 2]
         early = kind != OPR and kind != EQUAL and kind != ROUNDS
-        if not choose_nodes(start, n, early, free, chosen, release):
+        if not choose_nodes(start, n, early, span, free, chosen, release):
             return task
         base = first[task]
         spread(kind, release, n, size, rounds, end, costs, unit, lead, shared, out, base)
@@ -112,37 +65,8 @@ def fill_chunks(runs, first, times, costs, unit, lead, own, free, chosen, releas
     return -1
 
 
-def plain(label: object) -> object:
-    """Return an index label as it prints best: numpy's 48 as 48.
-
-    Parameters
-    ----------
-    label : object
-        Any label.
-
-    Returns
-    -------
-    object
-        The same value.
-    """
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def told(name: str, reading: Reading) -> str:
-    """Say under what a rule was broken, for the message.
-
-    Parameters
-    ----------
-    name : str
-        Legend name of the policy.
-    reading : Reading
-        How the paper was understood.
-
-    Returns
-    -------
-    str
-        Policy and the switches that differ from the default.
-    """
+    """Say under what a rule was broken, for the message."""
     return f"{name}, reading {reading.changes()}"
 
 
@@ -150,34 +74,7 @@ def lay_out(
     tasks: pd.DataFrame, runs: pd.DataFrame, cluster: Cluster, policy: Policy, reading: Reading,
     under: str,
 ) -> pd.DataFrame:  # fmt: skip
-    """Return the chunks of every task that ran.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        `Schedule.tasks`.
-    runs : DataFrame
-        `Schedule.runs`: turn, kind and rounds of every task.
-    cluster : Cluster
-        Nodes and costs.
-    policy : Policy
-        Its partition.
-    reading : Reading
-        Of the link and of the release of nodes.
-    under : str
-        Policy and reading for the message, as of `told`.
-
-    Returns
-    -------
-    DataFrame
-        task node alpha send_start send_end compute_end, in order of dispatch and
-        transmission; nodes numbered from 0, the lowest idle ones serve.
-
-    Raises
-    ------
-    ScheduleError
-        If a task starts when too few nodes are idle.
-    """
+    """Return the chunks of every task that ran."""
     ran = tasks[tasks["start"].notna()].join(runs)
     by = ["turn"] if policy.partition != "opr" else ["start"]
     ran = ran.sort_values(by, kind="stable")
@@ -186,37 +83,36 @@ def lay_out(
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]) if len(ran) else counts
     ints: NDArray[np.int64] = np.empty((int(counts.sum()), 2), dtype=np.int64)
     out, free = np.empty((len(ints), 4)), np.full(cluster.nodes, -np.inf)
-    times = ran[["sigma", "start", "estimate"]].to_numpy(dtype=float)
+    times = ran[["sigma", "start", "estimate"]].to_numpy(dtype=float, copy=True)
+    origin = clock_origin(tasks["arrival"].to_numpy(dtype=float))
+    finer = ran[["began", "until"]].to_numpy(dtype=float)  # unless the table says otherwise
+    times[:, 1:] = np.where(origin + finer == times[:, 1:], finer, times[:, 1:] - origin)
     costs = (float(cluster.cms), float(cluster.cps), float(cluster.st), float(cluster.sc))
     table = table_for(cluster, policy.partition)
     own = reading.link == "shared", reading.release == "finish"
+    # a table holds no instant more exactly than its clock
+    span = span_of(tasks["sigma"].to_numpy(dtype=float), table) + origin / CLOCK
     work = np.empty(cluster.nodes, dtype=np.int64), np.empty(cluster.nodes)
-    bad = fill_chunks(how, first, times, costs, table.unit, table.lead, own, free, *work, ints, out)
+    given = (times, costs, table.unit, table.lead, own, span, free)
+    bad = fill_chunks(how, first, *given, *work, ints, out)
     if bad >= 0:
         raise ScheduleError(
-            f"a task starts on idle nodes: broken by task {plain(ran.index[bad])!r} ({under}), "
-            f"which starts on {how[bad, 0]} nodes at {times[bad, 1]} when fewer are idle"
+            f"a task starts on idle nodes: broken by task {label(ran.index[bad])!r} ({under}), "
+            f"which starts on {how[bad, 0]} nodes at {origin + times[bad, 1]} when fewer are idle"
         )
+    out[:, 1:] += origin
     chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
     chunks.insert(0, "node", ints[:, 1])
     chunks.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
     return chunks
 
 
+def span_of(sigma: "NDArray[np.float64]", table: Table) -> float:
+    """Return the scale at which two instants are one: the time of the least load on one node."""
+    return float(table.fixed[1] + sigma.min() * table.unit[1]) if len(sigma) else 0.0
+
+
 def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> "NDArray[np.bool_]":
-    """Tell per task that ran whether the optimal partitioning rule gives it positive shares.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        `Schedule.tasks` of a policy with partition ``opr``.
-    cluster : Cluster
-        Nodes and costs.
-
-    Returns
-    -------
-    ndarray of bool
-        n <= N*; True for tasks that did not run.
-    """
+    """Tell per task that ran whether the optimal partitioning rule gives it positive shares."""
     least = table_of(cluster).least[tasks["nodes"].to_numpy()]
     return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))

@@ -14,13 +14,7 @@ from dlsim.realtime.state import SCAN
 
 @kernel
 def rank_of(i, n, q, r, c):  # type: ignore[no-untyped-def]
-    """Return the rank of a task that would run on n nodes, smallest first.
-
-    Returns
-    -------
-    float
-        Minus DC, absolute deadline, or the static key.
-    """
+    """Return the rank of a task that would run on n nodes, smallest first."""
     if r.dc:
         return -cost_derivative(q[i].sigma, n, r.nodes, r.infinite_top, c.slope, c.rise)
     return q[i].due if r.edf else q[i].key
@@ -28,39 +22,19 @@ def rank_of(i, n, q, r, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def runs_on(i, n, q, r):  # type: ignore[no-untyped-def]
-    """Return how many nodes receive a chunk of a task that reserves n.
-
-    Returns
-    -------
-    int
-        n; min(N, N*) for all-nodes policies under ``an_nodes="best"``.
-    """
+    """Return how many nodes receive a chunk of a task that reserves n."""
     return q[i].top if r.all_nodes and r.best else n
 
 
 @kernel
 def sent_by(i, n, t, q, r):  # type: ignore[no-untyped-def]
-    """Return when the last send of a task ends, had it nothing to wait for.
-
-    Returns
-    -------
-    float
-        start + sigma Cms + n ST.
-    """
+    """Return when the last send of a task ends, had it nothing to wait for."""
     return t + q[i].sigma * r.cms + runs_on(i, n, q, r) * r.st
 
 
 @kernel
 def update_count(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
-    """Return a task's count and duration if it started at t; count 0 if none (l.8-10).
-
-    Returns
-    -------
-    n : int
-        n_min(t), or 0 where no count meets the deadline.
-    time : float
-        E(n).
-    """
+    """Return a task's count and duration if it started at t; count 0 if none (l.8-10)."""
     if t + time <= q[i].limit:
         return n, time
     if r.all_nodes or r.frozen:
@@ -71,13 +45,7 @@ def update_count(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def next_due(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
-    """Return the smallest later deadline at which the count at t would change.
-
-    Returns
-    -------
-    float
-        An absolute deadline, or inf.
-    """
+    """Return the smallest later deadline at which the count at t would change."""
     if n == 0:
         if r.all_nodes or r.frozen:
             return t + time
@@ -89,25 +57,13 @@ def next_due(i, t, n, time, q, r, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def has_fixed_count(i, q, r):  # type: ignore[no-untyped-def]
-    """Tell whether a task's nodes are not searched at its start.
-
-    Returns
-    -------
-    bool
-        For all-nodes policies, mn_count="frozen" and what a user asks for.
-    """
+    """Tell whether a task's nodes are not searched at its start."""
     return r.all_nodes or r.frozen or q[i].wanted > 0
 
 
 @kernel
 def longest(i, n, q, r, c):  # type: ignore[no-untyped-def]
-    """Return how long a task occupies n nodes that start together.
-
-    Returns
-    -------
-    float
-        E(sigma, n) of the policy's partition; of min(N, N*) under ``an_nodes="best"``.
-    """
+    """Return how long a task occupies n nodes that start together."""
     if r.method == SCAN:
         return rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
@@ -115,15 +71,9 @@ def longest(i, n, q, r, c):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def prepare(x, now, due, q, r, c):  # type: ignore[no-untyped-def]
-    """Set a newcomer's deadline and its count at the instant of its test.
-
-    Returns
-    -------
-    bool
-        Whether some count meets the deadline if started at once.
-    """
+    """Set a newcomer's deadline and its count at the instant of its test."""
     one = q[x]
-    one.due, one.limit = due, latest_finish(due)
+    one.due, one.limit = due, latest_finish(due, due - now)
     one.top = fastest(one.sigma, c.least, r.nodes)
     if r.all_nodes or one.wanted > 0:
         one.low = r.nodes if r.all_nodes else one.wanted
@@ -141,13 +91,7 @@ def prepare(x, now, due, q, r, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def earliest(x, now, q, r, c):  # type: ignore[no-untyped-def]
-    """Return the smallest absolute deadline that a task could meet if started at once.
-
-    Returns
-    -------
-    float
-        ``now + E`` on the nodes the policy would use at most.
-    """
+    """Return the smallest absolute deadline that a task could meet if started at once."""
     if r.method == SCAN:
         _, least = fewest_in_rounds(
             now, -np.inf, q[x].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc

@@ -5,29 +5,25 @@ workloads which differ in one respect share the draws of the others.
 """
 
 import math
-import operator
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator, SeedSequence
+from numpy.random import PCG64, Generator
 from scipy.special import ndtr
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.realtime.model import Cluster, choose
+from dlsim.given import Seed, child, option, positive
+from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
-
-Seed = int | SeedSequence
 
 #: Smallest size under ``size="clip"``, as a share of the mean.
 FLOOR = 0.01
 #: Most tasks of one workload, so that a slip in load or horizon does not fill the memory.
 MOST_TASKS = 50_000_000
-#: Largest parameter, and number in a task from a job log, so that sums stay finite.
-MOST_VALUE = 1e100
 
 #: In the order of their seeds: a new purpose goes to the end.
 PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes")
@@ -43,69 +39,9 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
 SIZES = (*_POSITIVE, "uniform")
 
 
-def check_positive(**values: float) -> None:
-    """Refuse parameters that are not numbers in (0, 1e100).
-
-    Parameters
-    ----------
-    **values : float
-        By the names that the message shall show.
-
-    Raises
-    ------
-    InputError
-        For the first value out of range.
-    """
-    for name, value in values.items():
-        if not (isinstance(value, int | float | np.number) and 0 < value < MOST_VALUE):
-            raise InputError(f"{name} must be a number above 0 and below 1e100, got {value!r}")
-
-
 def streams(seed: Seed) -> dict[str, Generator]:
-    """Return one generator per purpose, the same for the same seed.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Root; a SeedSequence is not changed.
-
-    Returns
-    -------
-    dict of str to Generator
-        By the names of `PURPOSES`.
-
-    Raises
-    ------
-    InputError
-        For what is neither a sequence nor a whole number of at least 0.
-    """
-    if not isinstance(seed, SeedSequence):
-        try:
-            seed = SeedSequence(operator.index(seed))
-        except (TypeError, ValueError):
-            raise InputError(f"seed must be a whole number of at least 0, got {seed!r}") from None
-    # not seed.spawn: it counts its calls, and the second would differ from the first
-    keys = [(*seed.spawn_key, number) for number in range(len(PURPOSES))]
-    children = [SeedSequence(seed.entropy, spawn_key=k, pool_size=seed.pool_size) for k in keys]
-    return dict(zip(PURPOSES, map(Generator, map(PCG64, children)), strict=True))
-
-
-def plain_seed(seed: Seed) -> int | dict[str, Any]:
-    """Return a seed as attrs and JSON can hold it.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        A seed that `streams` takes.
-
-    Returns
-    -------
-    int or dict
-        The number, or the sequence's entropy and spawn_key.
-    """
-    if isinstance(seed, SeedSequence):
-        return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
-    return operator.index(seed)
+    """Return one generator per purpose, the same for the same seed."""
+    return {name: Generator(PCG64(child(seed, k))) for k, name in enumerate(PURPOSES)}
 
 
 def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
@@ -131,25 +67,6 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     E is affine in the size between the thresholds of N*, so that the mass and the
     first moment of the law on each piece give the expectation exactly.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes and costs.
-    mean : float
-        Mean, and standard deviation of the normal law before it is made positive.
-    size : {"resample", "abs", "clip", "uniform"}
-        How it is made positive, as in `mcdf`; or U(0, 2 mean), as in `dcratio`.
-
-    Returns
-    -------
-    float
-        Time.
-
-    Raises
-    ------
-    InputError
-        For a mean that is not positive, or an unknown `size`.
-
     References
     ----------
     Paper M, section 6.1 and footnote 1.
@@ -161,8 +78,8 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     >>> round(mean_least_time(Cluster(nodes=1, cms=0.5, cps=0.5)), 2)
     128.76
     """
-    check_positive(mean=mean)
-    choose("size", size, SIZES)
+    (mean,) = positive(mean=mean)
+    option("size", size, SIZES)
     table, top = table_of(cluster), cluster.nodes + 1
     floor = FLOOR * mean if size == "clip" else 0.0
     edges = np.maximum(np.append(table.least[1:top], np.inf), floor)
@@ -239,27 +156,7 @@ def sizes(stream: Generator, count: int, mean: float, size: str) -> Floats:
 
 
 def check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> float:
-    """Refuse a mean interval that makes too many tasks, or none that a float can tell.
-
-    Parameters
-    ----------
-    interval : float
-        Mean time between two arrival points.
-    load, horizon : float
-        Where it comes from, for the message, and the time to fill.
-    per_point : float
-        Mean number of tasks at one point.
-
-    Returns
-    -------
-    float
-        The interval.
-
-    Raises
-    ------
-    InputError
-        For more than `MOST_TASKS` tasks in the mean, or an interval from 1e18 on.
-    """
+    """Refuse a mean interval that makes too many tasks, or none that a float can tell."""
     if not horizon * per_point < MOST_TASKS * interval or not interval < 1e18:
         what = f"load {load!r} gives a mean interval of {interval:.3g} in a horizon of {horizon!r}"
         raise InputError(f"{what}; choose values that make at most {MOST_TASKS} tasks")
@@ -267,40 +164,13 @@ def check_interval(interval: float, load: float, horizon: float, per_point: floa
 
 
 def frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
-    """Return a task table, counted from 0.
-
-    Parameters
-    ----------
-    arrival, sigma, deadline : array_like of float
-        The columns.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by ``task``.
-    """
+    """Return a task table, counted from 0."""
     columns = {"arrival": arrival, "sigma": sigma, "deadline": deadline}
     return pd.DataFrame(columns, index=pd.RangeIndex(len(arrival), name="task"))
 
 
 def signed(tasks: pd.DataFrame, source: files.StrPath, **known: Any) -> pd.DataFrame:
-    """Say in the attrs where tasks come from.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        Changed in place.
-    source : path
-        File, or section of a paper.
-    **known : Any
-        Further facts in plain values; load, realised_load, horizon and seed are None
-        where they are not given.
-
-    Returns
-    -------
-    DataFrame
-        The same table.
-    """
+    """Say in the attrs where tasks come from."""
     tasks.attrs.update(dict.fromkeys(("load", "realised_load", "horizon", "seed")))
     tasks.attrs.update({"source": os.fspath(source), "reading": {}, **known})
     return tasks
@@ -309,28 +179,9 @@ def signed(tasks: pd.DataFrame, source: files.StrPath, **known: Any) -> pd.DataF
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
     """Load that a set of tasks really is, by paper M's own definition.
 
-    Parameters
-    ----------
-    tasks : DataFrame
-        With a column sigma.
-    cluster : Cluster
-        Nodes and costs.
-    horizon : float
-        Length of the time in which the tasks arrive.
-
-    Returns
-    -------
-    float
-        Sum of the minimum execution times E(min(N, N*)) over the horizon.
-
-    Raises
-    ------
-    InputError
-        For a horizon that is not positive.
-
     References
     ----------
     Paper M, section 6.1, first sentence.
     """
-    check_positive(horizon=horizon)
-    return float(least_times(tasks["sigma"], cluster).sum()) / float(horizon)
+    (horizon,) = positive(horizon=horizon)
+    return float(least_times(tasks["sigma"], cluster).sum()) / horizon

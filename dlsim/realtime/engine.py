@@ -9,11 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.kernel import TOL
+from dlsim.given import column, instance, label, number, table
+from dlsim.kernel import clock_origin, latest_finish
 from dlsim.realtime import events, pieces
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.chunks import has_positive_shares, lay_out, plain, told
-from dlsim.realtime.model import Cluster, Policy, Reading, is_finite, is_whole, policy_named
+from dlsim.realtime.chunks import has_positive_shares, lay_out, span_of, told
+from dlsim.realtime.model import Cluster, Policy, Reading, policy_named
 from dlsim.realtime.releases import KINDS
 from dlsim.realtime.splits import check_partition, rules_of, table_for
 from dlsim.realtime.state import (
@@ -78,7 +79,8 @@ class Schedule:
         0), and labels.
     runs : DataFrame, optional
         How every task ran: turn (order of dispatch, -1 for none), kind (place in
-        `dlsim.realtime.releases.KINDS`) and rounds.
+        `dlsim.realtime.releases.KINDS`) and rounds; began and until, its start and estimate
+        on a clock that begins by the first arrival, where a float holds them finer.
     counted : ndarray of int, shape (5, 4), optional
         Behind `counts`.
     parts : Schedule, optional
@@ -240,7 +242,8 @@ class Schedule:
             return None
         one = run.done[row]
         cost = one.nodes * (one.estimate - one.start)
-        return Offer(run.offer, int(one.nodes), float(cost), float(one.start), float(one.end))
+        start, end = float(run.origin + one.start), float(run.origin + one.end)
+        return Offer(run.offer, int(one.nodes), float(cost), start, end)
 
 
 def _ratio(part: Floats, weight: Floats) -> float:
@@ -248,7 +251,8 @@ def _ratio(part: Floats, weight: Floats) -> float:
 
 
 def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({"turn": -1, "kind": 0, "rounds": 1}, index=tasks.index)
+    plain_run = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
+    return pd.DataFrame(plain_run, index=tasks.index)
 
 
 class _Given(NamedTuple):
@@ -261,31 +265,13 @@ class _Given(NamedTuple):
 
 
 class _Run(NamedTuple):
+    origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
+    missed: NDArray[np.bool_]
     done: np.recarray
     offer: float
     counts: NDArray[np.int64] | None
-
-
-def _column(tasks: pd.DataFrame, name: str) -> Floats:
-    """Return a column as finite floats in range, or name the first offender."""
-    column = tasks[name]
-    if column.dtype.kind in "cmM":
-        raise InputError(f"column {name} must hold real numbers, got {column.dtype}")
-    try:
-        values = column.to_numpy(dtype=np.float64, copy=True)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"column {name} must hold numbers: {error}") from None
-    good = np.isfinite(values) & ((values >= 0) if name == "arrival" else (values > 0))
-    if not good.all():
-        row = int(np.argmin(good))
-        least = "at least 0" if name == "arrival" else "above 0"
-        raise InputError(
-            f"{name} of task {plain(tasks.index[row])!r} must be finite and {least}, "
-            f"got {values[row]}"
-        )
-    return values
 
 
 def _wanted(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> NDArray[np.int64]:
@@ -297,37 +283,25 @@ def _wanted(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> NDArray[np
             "nodes='user' (User Split) needs a column user_nodes; "
             "workload.user_split(tasks, cluster) draws one"
         )
-    for task, n in zip(tasks.index, tasks["user_nodes"], strict=True):
-        if not is_whole(n) or not 1 <= n <= cluster.nodes:
-            raise InputError(
-                f"user_nodes of task {plain(task)!r} must be a whole number in "
-                f"1..{cluster.nodes}, got {plain(n)!r}"
-            )
-    return tasks["user_nodes"].to_numpy(dtype=np.int64)
+    wanted = tasks["user_nodes"]
+    return column(
+        "user_nodes", wanted, 1, cluster.nodes, is_whole=True, row="task", labels=tasks.index
+    )
 
 
 def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> _Given:
     """Return the columns that are simulated, or refuse the table."""
-    if not isinstance(tasks, pd.DataFrame):
-        raise InputError(
-            f"tasks must be a pandas DataFrame with the columns {', '.join(REQUIRED)}; "
-            f"got {type(tasks).__name__}"
-        )
-    missing = [name for name in REQUIRED if name not in tasks.columns]
-    if missing:
-        raise InputError(
-            f"tasks need the columns {', '.join(REQUIRED)}; {', '.join(missing)} not found"
-        )
-    if not tasks.columns.is_unique:
-        for name in set(REQUIRED) & set(tasks.columns[tasks.columns.duplicated()]):
-            raise InputError(f"column {name} appears twice; give every column its own name")
-    if not tasks.index.is_unique:
-        twice = plain(tasks.index[tasks.index.duplicated()][0])
-        raise InputError(f"task id {twice!r} appears twice; give every task its own index label")
-    arrival, sigma, deadline = (_column(tasks, name) for name in REQUIRED)
+    labels = table("tasks", tasks, REQUIRED).index
+    arrival = column(
+        "arrival", tasks["arrival"], rule="finite and at least 0", row="task", labels=labels
+    )
+    sigma, deadline = (
+        column(name, tasks[name], above=True, rule="finite and above 0", row="task", labels=labels)
+        for name in REQUIRED[1:]
+    )
     back = np.diff(arrival) < 0
     if back.any():
-        task = plain(tasks.index[int(np.argmax(back)) + 1])
+        task = label(tasks.index[int(np.argmax(back)) + 1])
         raise InputError(
             f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
             "use tasks.sort_values('arrival', kind='stable')"
@@ -354,12 +328,11 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
 
-def _places(due: Floats) -> Floats:
+def _places(due: Floats, span: float) -> Floats:
     """Number deadlines from the smallest up; those that are one instant share a number."""
     order = np.argsort(due, kind="stable")
     inner = due[order]
-    scale = np.maximum(1.0, np.maximum(np.abs(inner[1:]), np.abs(inner[:-1])))
-    apart = inner[1:] - inner[:-1] > TOL * scale
+    apart = inner[1:] > latest_finish(inner[:-1], span)
     places = np.empty(len(due))
     places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
     return places
@@ -400,12 +373,14 @@ def _run(
     table = table_for(cluster, policy.partition)
     rules = _rules(cluster, policy, reading, negotiate)
     rules = rules._replace(offers=negotiate > 0 or probe >= 0)
+    origin = clock_origin(given.arrival)
+    arrival, span = given.arrival - origin, span_of(given.sigma, table)
     q = np.empty(m, TASK).view(np.recarray)
-    q.arrival, q.sigma, q.due, q.key = *given[:2], given.arrival + deadline, given.key
+    q.arrival, q.sigma, q.due, q.key = arrival, given.sigma, arrival + deadline, given.key
     q.wanted = given.wanted
     admitted, done, offer, counts = np.ones(m, dtype=bool), fresh_results(m), np.nan, None
     if policy.admission:
-        state, members = fresh_state(m, rules), np.empty(m, dtype=np.int64)
+        state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
         waits = rules.in_line and rules.strict
         run = functools.partial(events.run, None if waits else True, q, rules, state)
         offer = run(members, probe, deadline, admitted, done, table)
@@ -413,9 +388,11 @@ def _run(
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
         if rules.edf:
-            q.key = _places(given.arrival + deadline)
-        events.run_all_admitted(q, rules, waiting, reading.late == "drop", done, table)
-    return _Run(deadline, admitted, done, offer, counts)
+            q.key = _places(arrival + deadline, span)
+        events.run_all_admitted(q, rules, waiting, reading.late == "drop", span, done, table)
+    missed = np.zeros(m, dtype=bool)
+    events.mark_missed(arrival, deadline, done["end"], admitted, missed)
+    return _Run(origin, deadline, admitted, missed, done, offer, counts)
 
 
 def simulate(
@@ -467,13 +444,12 @@ def simulate(
     >>> s.offer(2).deadline
     20.0
     """
-    if not isinstance(cluster, Cluster):
-        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
+    instance("cluster", cluster, Cluster)
     reading = Reading() if reading is None else reading
-    if not isinstance(reading, Reading):
-        raise InputError(f"reading must be a Reading, got {reading!r}; see Reading.of(mapping)")
-    if not (is_finite(negotiate) and (negotiate == 0 or negotiate >= 1)):
-        raise InputError(f"negotiate must be 0 (off) or a factor of at least 1, got {negotiate!r}")
+    instance("reading", reading, Reading, "; see Reading.of(mapping)")
+    rule = "0 (off) or a factor of at least 1"
+    if number("negotiate", negotiate, rule=rule):
+        number("negotiate", negotiate, 1, rule=rule)
     name, policy = policy_named(policy)
     check_partition(policy.partition, policy.rounds, cluster)
     given = _checked(tasks, policy, cluster)
@@ -484,14 +460,15 @@ def simulate(
         table = pieces.join(inner, given, pieces.owners(given.wanted))
         return Schedule(table, cluster, policy, name, reading, 0.0, given, parts=inner)
     run = _run(given, cluster, policy, reading, negotiate)
-    missed, done = np.zeros(len(tasks), dtype=bool), run.done
-    events.mark_missed(given.arrival + run.deadline, done["end"], run.admitted, missed)
+    done, start = run.done, run.origin + run.done["start"]
     columns = {
         "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
-        "admitted": run.admitted, "start": done["start"], "nodes": done["nodes"],
-        "estimate": done["estimate"], "completion": done["end"], "missed": missed,
+        "admitted": run.admitted, "start": start, "nodes": done["nodes"],
+        "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
+        "missed": run.missed,
     }  # fmt: skip
     table = pd.DataFrame(columns, index=tasks.index)
     runs = pd.DataFrame({k: done[k] for k in ("turn", "kind", "rounds")}, index=tasks.index)
+    runs = runs.assign(began=done["start"], until=done["estimate"])
     schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
     return Schedule(*schedule, run.counts)

@@ -64,7 +64,7 @@ def dispatch(now, inclusive, passing, d, q, r, s, c):  # type: ignore[no-untyped
             s.plan[0, k].nodes,
             s.plan[0, k].end,
         )
-        tie = same_instant(t, now)
+        tie = same_instant(t, now, s.head[0].span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
         s.head[0].idle, s.head[0].block, _ = absorb(t, s.head[0].idle, s.head[0].block, 0, s)
@@ -126,7 +126,7 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):  # type: ig
                     due, bargains = earliest(x, now, q, r, c), True
                 elif not due > now + given:
                     due = np.nextafter(now + given, np.inf)
-                if not bargains or due == np.inf or not meets(due, ceiling):
+                if not bargains or due == np.inf or not meets(due, ceiling, ceiling - now):
                     break
                 given = due - now
                 while now + given < due:  # so that arrival + deadline reproduces it
@@ -142,7 +142,7 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):  # type: ig
 
 
 @kernel
-def run_all_admitted(q, r, waiting, drop, d, c):  # type: ignore[no-untyped-def]
+def run_all_admitted(q, r, waiting, drop, span, d, c):  # type: ignore[no-untyped-def]
     """Simulate all-nodes policies without admission control (FIFOANNA, EDFANNA).
 
     The cluster is a single server: whenever it is free, the first in rank among those
@@ -154,7 +154,7 @@ def run_all_admitted(q, r, waiting, drop, d, c):  # type: ignore[no-untyped-def]
         if length == 0:
             now = max(now, q[i].arrival)
         while i < size:
-            tie = same_instant(q[i].arrival, now)
+            tie = same_instant(q[i].arrival, now, span)
             if not (tie and (length == 0 or r.test_first)) and not (q[i].arrival < now and not tie):
                 break
             stop = i + 1
@@ -167,7 +167,7 @@ def run_all_admitted(q, r, waiting, drop, d, c):  # type: ignore[no-untyped-def]
         length = pop(waiting, length)
         n = fastest(q[x].sigma, c.least, r.nodes) if r.best else r.nodes
         finish = now + duration(q[x].sigma, n, c.unit, c.fixed)
-        if drop and not meets(finish, q[x].due):
+        if drop and not meets(finish, q[x].due, q[x].due - q[x].arrival):
             continue
         d[x].nodes, d[x].start, d[x].estimate, d[x].end, d[x].turn = n, now, finish, finish, turn
         turn += 1
@@ -176,7 +176,8 @@ def run_all_admitted(q, r, waiting, drop, d, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mark_missed(due, end, admitted, missed):  # type: ignore[no-untyped-def]
+def mark_missed(arrival, deadline, end, admitted, missed):  # type: ignore[no-untyped-def]
     """Mark the admitted tasks that did not finish by their deadline."""
-    for i in range(len(due)):
-        missed[i] = admitted[i] and not meets(end[i], due[i])
+    for i in range(len(end)):
+        due = arrival[i] + deadline[i]
+        missed[i] = admitted[i] and not meets(end[i], due, due - arrival[i])

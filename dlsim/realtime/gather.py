@@ -28,17 +28,7 @@ from dlsim.realtime.state import (
 
 @kernel(inline=True)
 def next_release(floor, idle, block, size, s):  # type: ignore[no-untyped-def]
-    """Take the group of nodes that is released next off idle nodes, blocks or heap.
-
-    Returns
-    -------
-    time : float
-        Its release, at least `floor`; inf where no node is left.
-    nodes : int
-        How many.
-    idle, block, size : int
-        What remains.
-    """
+    """Take the group of nodes that is released next off idle nodes, blocks or heap."""
     if idle > 0:
         return floor, idle, 0, block, size
     running = s.blocks[block].time if block < s.head[0].stop else np.inf
@@ -52,15 +42,7 @@ def next_release(floor, idle, block, size, s):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def search(i, time, before, total, q, r, c):  # type: ignore[no-untyped-def]
-    """Look for the fewest nodes in before+1..total, all released by `time`, that are in time.
-
-    Returns
-    -------
-    n : int
-        0 if none of these counts meets the deadline.
-    later : float
-        Smallest deadline at which a smaller count of these would meet it.
-    """
+    """Look for the fewest nodes in before+1..total, all released by `time`, that are in time."""
     one, later = q[i], np.inf
     if has_fixed_count(i, q, r):
         n = one.low if before < one.low <= total else 0
@@ -131,22 +113,7 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):  # 
 
 @kernel
 def next_optimum(pool, groups, total, n, i, q, r, c):  # type: ignore[no-untyped-def]
-    """Return the deadline at which one node less than n would do, or all of them where n = 0.
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times of `total` nodes in `groups` entries, the first n among them.
-    groups, total, n : int
-        As above; the n-th node is in the last group.
-    i, q, r, c
-        As everywhere.
-
-    Returns
-    -------
-    float
-        inf where n = 1.
-    """
+    """Return the deadline at which one node less than n would do, or all of them where n = 0."""
     if n == 1:
         return np.inf
     last = pool[groups - 1].nodes
@@ -160,17 +127,7 @@ def next_optimum(pool, groups, total, n, i, q, r, c):  # type: ignore[no-untyped
 
 @kernel(inline=True)
 def gather(i, known, floor, idle, block, size, asked, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Take the nodes of a task off those released first; find their number unless known.
-
-    Returns
-    -------
-    n, groups : int
-        Nodes, 0 where no number meets the deadline; entries of the pool.
-    idle, block, size : int
-        What remains.
-    later : float
-        Smallest later deadline at which the number would change, if `asked`.
-    """
+    """Take the nodes of a task off those released first; find their number unless known."""
     n, groups, total, later, whole = known, 0, 0, np.inf, idle > 0
     head, run, closed, part = 0.0, 0, 0.0, r.cms / (r.cms + r.cps)
     one, found = q[i], False
@@ -178,7 +135,7 @@ def gather(i, known, floor, idle, block, size, asked, q, r, s, c):  # type: igno
         time, nodes, idle, block, size = next_release(floor, idle, block, size, s)
         if nodes == 0:
             break
-        if groups > 0 and same_instant(time, s.pool[groups - 1].time):
+        if groups > 0 and same_instant(time, s.pool[groups - 1].time, s.head[0].span):
             time = s.pool[groups - 1].time
             s.pool[groups - 1].nodes += nodes
             whole = False
@@ -213,7 +170,7 @@ def gather(i, known, floor, idle, block, size, asked, q, r, s, c):  # type: igno
         time = s.pool[groups - 1].time
         while True:
             another, nodes, idle, block, size = next_release(floor, idle, block, size, s)
-            if nodes > 0 and same_instant(another, time):
+            if nodes > 0 and same_instant(another, time, s.head[0].span):
                 s.pool[groups - 1].nodes += nodes
                 total, whole = total + nodes, False
                 continue

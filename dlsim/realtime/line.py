@@ -43,32 +43,20 @@ from dlsim.realtime.state import (
 
 @kernel
 def has_later_release(time, idle, block, size, s):  # type: ignore[no-untyped-def]
-    """Tell whether a node that is not taken is released after `time`.
-
-    Returns
-    -------
-    bool
-        False where all are idle by then.
-    """
+    """Tell whether a node that is not taken is released after `time`."""
     if block < s.head[0].stop:
         latest = s.blocks[s.head[0].stop - 1].time
-        if latest > time and not same_instant(latest, time):
+        if latest > time and not same_instant(latest, time, s.head[0].span):
             return True
     for k in range(size):
-        if s.heap[k].time > time and not same_instant(s.heap[k].time, time):
+        if s.heap[k].time > time and not same_instant(s.heap[k].time, time, s.head[0].span):
             return True
     return False
 
 
 @kernel
 def marks_of(i, n, groups, block, size, q, r, s):  # type: ignore[no-untyped-def]
-    """Note what the counters of paper I see in a pool (Table 1).
-
-    Returns
-    -------
-    int
-        Bits IDLE, FIRST, SECOND, NEGATIVE, SINGLE.
-    """
+    """Note what the counters of paper I see in a pool (Table 1)."""
     if n == 1 and not r.single:
         return 0
     if groups == 1 and not (r.every and has_later_release(s.pool[0].time, 0, block, size, s)):
@@ -76,7 +64,7 @@ def marks_of(i, n, groups, block, size, q, r, s):  # type: ignore[no-untyped-def
     w = q[i].sigma * (r.cms + r.cps)
     last = s.pool[groups - 1].time
     end = last + (w - idle_sum(s.pool, groups)) / n
-    positive = end > last and not same_instant(end, last)
+    positive = end > last and not same_instant(end, last, w / n)
     first = constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
     second = constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
     marks = IDLE
@@ -87,13 +75,7 @@ def marks_of(i, n, groups, block, size, q, r, s):  # type: ignore[no-untyped-def
 
 @kernel
 def single_before(groups, s):  # type: ignore[no-untyped-def]
-    """Return SINGLE if exactly one node of the pool is released before the last.
-
-    Returns
-    -------
-    int
-        SINGLE or 0.
-    """
+    """Return SINGLE if exactly one node of the pool is released before the last."""
     return SINGLE if groups == 2 and s.pool[0].nodes == 1 else 0
 
 
@@ -109,15 +91,7 @@ def tally(rule, marks, s):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
-
-    Returns
-    -------
-    ok : bool
-        Whether x is admitted.
-    later : float
-        Smallest later deadline of x at which the answer could differ.
-    """
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
     pos, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     idle, block, size, slot = s.head[0].idle, s.head[0].block, 0, 0
     base, rank, waits, seen, later = pos, rank_of(x, 0, q, r, c), True, 0, np.inf
@@ -125,7 +99,10 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         i, key, known, marks = x, rank, 0, 0
         if not (
             waits
-            and (pos == stop or goes_before(rank, x, s.plan[0, pos].rank, s.plan[0, pos].task))
+            and (
+                pos == stop
+                or goes_before(rank, x, s.plan[0, pos].rank, s.plan[0, pos].task, s.head[0].span)
+            )
         ):
             entry = s.plan[0, pos]
             i, key = entry.task, entry.rank
@@ -134,7 +111,7 @@ def admit_in_line(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             pos += 1
         elif pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
             due = s.plan[0, pos].rank
-            later = min(later, due if due > rank else latest_finish(due))
+            later = min(later, due if due > rank else latest_finish(due, s.head[0].span))
         if i == x:
             waits = False
             base = s.head[0].first if r.last else pos
@@ -236,7 +213,7 @@ def dispatch_in_line(now, inclusive, d, q, r, s, c):  # type: ignore[no-untyped-
     while s.head[0].first < s.head[0].last:
         entry = s.plan[0, s.head[0].first]
         t = entry.ready if r.last else entry.start
-        tie = same_instant(t, now)
+        tie = same_instant(t, now, s.head[0].span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
         hold(now, d, q, r, s, c)

@@ -6,15 +6,15 @@ times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from numbers import Real
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.given import flag, number, option, whole
+from dlsim.reading import BaseReading
 
 #: A user's own order: one static key per task, smallest first, ties by table order.
 Order = str | Callable[[pd.DataFrame], Any]
@@ -36,78 +36,12 @@ MOST_NODES = 10_000_000
 MOST_ROUNDS = 64
 
 
-def choose(what: str, value: object, options: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known options.
-
-    Parameters
-    ----------
-    what : str
-        Name of the field, for the message.
-    value : object
-        What was asked for.
-    options : tuple of str
-        What is known.
-
-    Raises
-    ------
-    InputError
-        If `value` is not among `options`.
-    """
-    if not isinstance(value, str) or value not in options:
-        raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
-
-
-def is_whole(value: object) -> bool:
-    """Tell whether a value is a whole number: 3, numpy's 3 or 3.0, but not True.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for what is no number at all.
-    """
-    return is_finite(value) and float(value).is_integer()  # type: ignore[arg-type]
-
-
-def is_rounds(value: object) -> bool:
-    """Tell whether a value is a number of rounds: "best" or 1..MOST_ROUNDS.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for anything else.
-    """
-    return value == "best" or (is_whole(value) and 1 <= value <= MOST_ROUNDS)  # type: ignore[operator]
-
-
-def is_finite(value: object) -> bool:
-    """Tell whether a value is a finite real number: 3, numpy's 3 or 3.5, but not True.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for what is no number at all, or too big for a float.
-    """
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+def check_rounds(partition: str, rounds: int | str) -> None:
+    """Refuse what is no number of rounds of a partition: "best" or 1..MOST_ROUNDS, else 1."""
+    if partition not in IN_ROUNDS:
+        whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
+    elif not (isinstance(rounds, str) and rounds == "best"):
+        whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
 
 
 @dataclass(frozen=True)
@@ -138,17 +72,11 @@ class Cluster:
 
     def __post_init__(self) -> None:
         """Refuse what is not a cluster."""
-        if not is_whole(self.nodes) or self.nodes < 1:
-            raise InputError(f"nodes must be a whole number of at least 1, got {self.nodes!r}")
-        if self.nodes > MOST_NODES:
-            raise InputError(
-                f"nodes must be at most {MOST_NODES}, got {self.nodes!r}; memory grows with N"
-            )
-        object.__setattr__(self, "nodes", int(self.nodes))
+        rule = f"a whole number of at least 1 and at most {MOST_NODES}: memory grows with N"
+        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, MOST_NODES, rule))
         for name in ("cms", "cps", "st", "sc"):
-            value = getattr(self, name)
-            if not is_finite(value) or value < 0:
-                raise InputError(f"{name} must be a finite time of at least 0, got {value!r}")
+            cost = number(name, getattr(self, name), rule="a finite time of at least 0")
+            object.__setattr__(self, name, cost)
         if self.cms + self.cps <= 0:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
 
@@ -197,27 +125,15 @@ class Policy:
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
         if not callable(self.order):
-            choose("order", self.order, ORDERS)
-        choose("nodes", self.nodes, NODES)
-        choose("partition", self.partition, PARTITIONS)
+            option("order", self.order, ORDERS)
+        option("nodes", self.nodes, NODES)
+        option("partition", self.partition, PARTITIONS)
         for name in ("admission", "overtake"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        self._check_rounds()
+            flag(name, getattr(self, name))
+        check_rounds(self.partition, self.rounds)
         for wrong, remedy in self._misfits():
             if wrong:
                 raise InputError(remedy)
-
-    def _check_rounds(self) -> None:
-        if self.partition not in IN_ROUNDS:
-            if self.rounds != 1:
-                raise InputError(
-                    f"rounds must be 1 for partition {self.partition!r}, got {self.rounds!r}"
-                )
-        elif not is_rounds(self.rounds):
-            raise InputError(
-                f"rounds must be 'best' or a whole number in 1..{MOST_ROUNDS}, got {self.rounds!r}"
-            )
 
     def _misfits(self) -> tuple[tuple[bool, str], ...]:
         """Combinations without a meaning, each with what to use instead."""
@@ -327,7 +243,7 @@ SWITCHES = SWITCHES_M | SWITCHES_I
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(BaseReading):
     """How the ambiguous sentences of papers M and I are understood; every default is named.
 
     Parameters
@@ -394,70 +310,13 @@ class Reading:
     ties: str = "fail"
     count_single: str = "no"
 
-    def __post_init__(self) -> None:
-        """Refuse a value that no switch knows."""
-        for field in fields(self):
-            choose(field.name, getattr(self, field.name), SWITCHES[field.name])
-
-    @classmethod
-    def of(cls, switches: Mapping[str, str]) -> Self:
-        """Build a reading from a mapping, refusing unknown switches by name.
-
-        Parameters
-        ----------
-        switches : mapping of str to str
-            The fields that differ from the default.
-
-        Returns
-        -------
-        Reading
-            The reading.
-
-        Raises
-        ------
-        InputError
-            For a switch or a value that is not known, or what is no mapping.
-        """
-        if not isinstance(switches, Mapping):
-            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
-        for name in switches:
-            choose("reading switch", name, tuple(SWITCHES))
-        return cls(**switches)
-
-    def changes(self) -> dict[str, str]:
-        """Return the switches that differ from the default.
-
-        Returns
-        -------
-        dict of str to str
-            Empty for the default reading.
-        """
-        return {k: v for k, v in asdict(self).items() if v != SWITCHES[k][0]}
+    OPTIONS = SWITCHES
 
 
 def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
-    """Look a policy up by its legend name, or take one as given.
-
-    Parameters
-    ----------
-    policy : str or Policy
-        A key of `POLICIES`, or a policy of one's own.
-
-    Returns
-    -------
-    name : str
-        The legend name, or a short description of an unnamed policy.
-    policy : Policy
-        The row of the table.
-
-    Raises
-    ------
-    InputError
-        For an unknown name; the message lists the known ones.
-    """
+    """Look a policy up by its legend name, or take one as given."""
     if isinstance(policy, Policy):
         known = [name for name, row in POLICIES.items() if row == policy]
         order = getattr(policy.order, "__name__", policy.order)
         return (known[0] if known else f"{order}-{policy.nodes}-{policy.partition}"), policy
-    choose("policy", policy, tuple(POLICIES))
-    return policy, POLICIES[policy]
+    return option("policy", policy, POLICIES), POLICIES[policy]

@@ -18,30 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.errors import InputError
+from dlsim.given import MOST, instance, number, whole
 from dlsim.kernel import kernel, latest_finish
-from dlsim.realtime.model import Cluster, is_finite, is_whole
+from dlsim.realtime.model import Cluster
 
 Floats = NDArray[np.float64]
 
 
 class Table(NamedTuple):
-    """Coefficients of the execution time, one entry per number of nodes 0..N+1.
-
-    Attributes
-    ----------
-    unit : ndarray of float, shape (N + 2,)
-        Time per unit of data, u_n (entry 0 is unused).
-    fixed : ndarray of float, shape (N + 2,)
-        Time that does not depend on the data, f_n.
-    least : ndarray of float, shape (N + 2,)
-        Data size above which all n shares are positive; non-decreasing.
-    slope, rise : ndarray of float, shape (N + 2,)
-        The cost derivative is rise + slope * sigma (entries 1..N).
-    lead : ndarray of float, shape (N + 2,)
-        The first share is (lead + unit * sigma) / (sigma (Cms + Cps)), free of
-        cancellation against ST + SC.
-    """
+    """Coefficients of the execution time, one entry per number of nodes 0..N+1."""
 
     unit: Floats
     fixed: Floats
@@ -57,13 +42,6 @@ def growth_sums(cms, cps, growth):  # type: ignore[no-untyped-def]
 
     Valid at cms = 0 and cps = 0, on floats, Fractions and symbols; written with
     x = 1 - beta, which does not round beta near 1 (paper M, between 4.4 and 4.5).
-
-    Parameters
-    ----------
-    cms, cps : float
-        Time to transmit and to compute one unit.
-    growth : ndarray, shape (n + 1,)
-        Output; entry 0 becomes 0.
     """
     x = cms / (cms + cps)
     growth[0] = 0 * x
@@ -72,22 +50,7 @@ def growth_sums(cms, cps, growth):  # type: ignore[no-untyped-def]
 
 
 def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
-    r"""Return :math:`G_n = (1 - \beta^n)/(1 - \beta)`: 1 ulp where the recursion loses n/4.
-
-    Parameters
-    ----------
-    n : int, array or symbol
-        Number of nodes.
-    cms, cps : float
-        Time to transmit and to compute one unit, both positive.
-    m : namespace
-        Has expm1 and log1p: numpy, or a symbolic stand-in.
-
-    Returns
-    -------
-    as `n`
-        G_n (paper M, alpha_1 = 1/G_n without set-up).
-    """
+    r"""Return :math:`G_n = (1 - \beta^n)/(1 - \beta)`: 1 ulp where the recursion loses n/4."""
     return -m.expm1(-n * m.log1p(cms / cps)) * ((cms + cps) / cms)
 
 
@@ -97,15 +60,6 @@ def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):  # type: ig
 
     :math:`\ell_n = \frac{ST}{C_{ms}+C_{ps}} \sum_{i<n} \sum_{j \le i} \beta^{-j}` is
     the size at which the n-th share is 0.
-
-    Parameters
-    ----------
-    growth : ndarray, shape (n + 1,)
-        G_0..G_n.
-    cms, cps, st, sc : float
-        Costs of the cluster.
-    unit, fixed, least : ndarray, shape (n + 1,)
-        Output.
     """
     w = cms + cps
     total, power, inner, bracket = 0 * w, 1 + 0 * w, 0 * w, 0 * w
@@ -128,15 +82,6 @@ def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):  # type: ign
               = \frac{C_{ms}}{C_{ms}+C_{ps}} \frac{1 + 2\beta + \dots + n\beta^{n-1}}{G_n G_{n+1}}
 
     so that nothing cancels, and equal derivatives are equal numbers.
-
-    Parameters
-    ----------
-    growth : ndarray, shape (n + 2,)
-        G_0..G_{n+1}.
-    cms, cps, st, sc : float
-        Costs of the cluster.
-    slope, rise : ndarray, shape (n + 2,)
-        Output; entries 1..n.
     """
     w = cms + cps
     total, power, weighted = 0 * w, 1 + 0 * w, 0 * w
@@ -151,18 +96,7 @@ def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):  # type: ign
 
 @functools.lru_cache(maxsize=256)
 def table_of(cluster: Cluster) -> Table:
-    """Tabulate the execution time of a cluster for every number of nodes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes and costs.
-
-    Returns
-    -------
-    Table
-        Read-only arrays for n = 0..N+1 (the cost derivative at N needs N + 1).
-    """
+    """Tabulate the execution time of a cluster for every number of nodes."""
     size = cluster.nodes + 2
     cms, cps, n = float(cluster.cms), float(cluster.cps), np.arange(size)
     unit, fixed, least = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -192,22 +126,7 @@ def table_of(cluster: Cluster) -> Table:
 
 @kernel
 def duration(sigma, n, unit, fixed):  # type: ignore[no-untyped-def]
-    """Return E(sigma, n), the execution time on n nodes (paper M, 4.13).
-
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n : int
-        Number of nodes.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
-
-    Returns
-    -------
-    float
-        Execution time.
-    """
+    """Return E(sigma, n), the execution time on n nodes (paper M, 4.13)."""
     return fixed[n] + sigma * unit[n]
 
 
@@ -251,7 +170,7 @@ def fewest(start, limit, sigma, low, top, unit, fixed):  # type: ignore[no-untyp
     Parameters
     ----------
     start, limit : float
-        Start time and latest admissible finish, ``latest_finish(due)``.
+        Start time and latest admissible finish, ``latest_finish(due, budget)``.
     sigma : float
         Data size.
     low, top : int
@@ -284,24 +203,7 @@ def fewest(start, limit, sigma, low, top, unit, fixed):  # type: ignore[no-untyp
 
 @kernel
 def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ignore[no-untyped-def]
-    """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5).
-
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n, nodes : int
-        The task's n_min and the size N of the cluster.
-    infinite_at_top : bool
-        Whether DC is infinite at n = N (switch ``dc_at_N``).
-    slope, rise : ndarray
-        Coefficients of a `Table`.
-
-    Returns
-    -------
-    float
-        The forward difference of the cost.
-    """
+    """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5)."""
     if infinite_at_top and n == nodes:
         return np.inf
     return rise[n] + sigma * slope[n]
@@ -309,13 +211,9 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ign
 
 def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     """Return size and count as plain numbers, or refuse them."""
-    if not isinstance(cluster, Cluster):
-        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
-    if not is_finite(sigma) or sigma <= 0:
-        raise InputError(f"sigma must be a finite size above 0, got {sigma!r}")
-    if not is_whole(n) or not 1 <= n <= cluster.nodes:
-        raise InputError(f"n must be a whole number in 1..{cluster.nodes}, got {n!r}")
-    return float(sigma), int(n)
+    instance("cluster", cluster, Cluster)
+    size = float(number("sigma", sigma, above=True, rule="a finite size above 0"))
+    return size, whole("n", n, 1, cluster.nodes)
 
 
 def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
@@ -450,14 +348,11 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    if not is_finite(start):
-        raise InputError(f"start must be a finite time, got {start!r}")
-    endless = isinstance(budget, float | np.floating) and np.isinf(budget)
-    if not (is_finite(budget) or endless):
-        raise InputError(f"budget must be a time, or inf for no deadline; got {budget!r}")
+    start = number("start", start, -MOST, rule="a finite time")
+    budget = number("budget", budget, -np.inf, np.inf, rule="a time, or inf for no deadline")
     table = table_of(cluster)
     top = fastest(sigma, table.least, cluster.nodes)
-    limit = latest_finish(float(start + budget))
+    limit = latest_finish(float(start + budget), float(budget))
     return int(fewest(float(start), limit, sigma, 1, top, table.unit, table.fixed))
 
 
@@ -487,20 +382,7 @@ def total_cost(sigma: float, n: int, cluster: Cluster) -> float:
 
 
 def least_times(sigma: Any, cluster: Cluster) -> Floats:
-    """Minimum execution times E(min(N, N*)) of many loads at once.
-
-    Parameters
-    ----------
-    sigma : array_like of float
-        Data sizes, positive.
-    cluster : Cluster
-        Nodes and costs.
-
-    Returns
-    -------
-    ndarray of float
-        One time per size (paper M, footnote 1).
-    """
+    """Minimum execution times E(min(N, N*)) of many loads at once."""
     table, sizes = table_of(cluster), np.asarray(sigma, dtype=float)
     top = np.searchsorted(table.least[2 : cluster.nodes + 1], sizes, side="left") + 1
     return np.asarray(table.fixed[top] + sizes * table.unit[top])

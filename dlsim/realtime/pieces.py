@@ -49,23 +49,7 @@ def cut(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def join(inner: "Schedule", given: "_Given", owner: NDArray[np.int64]) -> pd.DataFrame:
-    """Gather the schedule of the pieces by task.
-
-    Parameters
-    ----------
-    inner : Schedule
-        Of the pieces.
-    given : NamedTuple
-        The tasks as they came.
-    owner : ndarray of int
-        As of `owners`.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `Schedule.tasks`: nodes is the number of pieces admitted, a task is
-        admitted if any is; start is the first of them, completion the last.
-    """
+    """Gather the schedule of the pieces by task."""
     by = inner.tasks.groupby(owner)
     nodes = by["nodes"].sum().to_numpy()
     return pd.DataFrame(
@@ -85,18 +69,7 @@ def join(inner: "Schedule", given: "_Given", owner: NDArray[np.int64]) -> pd.Dat
 
 
 def chunks_of(s: "Schedule") -> pd.DataFrame:
-    """Return the chunks of the pieces under the names of their tasks.
-
-    Parameters
-    ----------
-    s : Schedule
-        With `parts`.
-
-    Returns
-    -------
-    DataFrame
-        As `Schedule.chunks`; alpha is the part of the whole task.
-    """
+    """Return the chunks of the pieces under the names of their tasks."""
     assert s.parts is not None
     assert s.given is not None
     chunks, owner = s.parts.chunks.copy(), owners(s.given.wanted)
@@ -107,17 +80,6 @@ def chunks_of(s: "Schedule") -> pd.DataFrame:
 
 
 def refused_part(s: "Schedule") -> NDArray[np.float64]:
-    """Return the refused part of every task, in pieces.
-
-    Parameters
-    ----------
-    s : Schedule
-        With `parts`.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-        Between 0 and 1.
-    """
+    """Return the refused part of every task, in pieces."""
     assert s.given is not None
     return np.asarray(1 - s.tasks["nodes"].to_numpy() / s.given.wanted)

@@ -41,25 +41,11 @@ def place(i, n, t, length, rank, slot, q, r, s):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Walk the plan in force to the first instant at which newcomer x enters it.
-
-    Returns
-    -------
-    ok : bool
-        False if x can no longer meet its deadline.
-    t, link : float
-        Where planning goes on.
-    idle, block, size : int
-        Nodes idle there, next running block, size of the heap.
-    cursor : int
-        First entry of the plan in force that is planned anew.
-    later : float
-        Smallest later deadline of x that would change an answer on the way.
-    """
+    """Walk the plan in force to the first instant at which newcomer x enters it."""
     idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
     link, size, t, later = s.head[0].link, 0, now, np.inf
     n, time = q[x].low, q[x].length
-    if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
@@ -70,16 +56,17 @@ def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
         rank, turn, blocked = rank_of(x, n, q, r, c), True, False
         while True:
             here = cursor < stop and (
-                s.plan[0, cursor].start <= t or same_instant(s.plan[0, cursor].start, t)
+                s.plan[0, cursor].start <= t
+                or same_instant(s.plan[0, cursor].start, t, s.head[0].span)
             )
             ahead = cursor < stop and goes_before(
-                rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task
+                rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
             )
             if turn and (ahead or not here):
                 turn = False
                 if ahead and r.edf:  # a tie that x wins by its index ends beyond the tolerance
                     due = s.plan[0, cursor].rank
-                    later = min(later, due if due > rank else latest_finish(due))
+                    later = min(later, due if due > rank else latest_finish(due, s.head[0].span))
                 if not blocked and n <= idle:
                     return True, t, link, idle, block, size, cursor, later
             if not here:
@@ -90,22 +77,14 @@ def follow(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             if r.shared:
                 entry = s.plan[0, cursor]
                 link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
-                blocked = link > t and not same_instant(link, t)
+                blocked = link > t and not same_instant(link, t, s.head[0].span)
             cursor += 1
         t = next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Place all of todo from instant t on, or find that a deadline breaks (l.6-26).
-
-    Returns
-    -------
-    ok : bool
-        Whether every deadline holds; if so row 1 of the plan is complete.
-    later : float
-        As above, for every instant visited while x was waiting.
-    """
+    """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
     waiting, unsorted, smallest, calm = True, True, 0, -np.inf
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
@@ -135,7 +114,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):  # typ
                     waiting = waiting and i != x
                     if r.shared:
                         link = max(link, ends)
-                        blocked = link > t and not same_instant(link, t)
+                        blocked = link > t and not same_instant(link, t, s.head[0].span)
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
@@ -150,15 +129,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):  # typ
 
 @kernel(inline=True)
 def admit(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
-
-    Returns
-    -------
-    ok : bool
-        Whether x is admitted.
-    later : float
-        Smallest later deadline of x at which the answer could differ.
-    """
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
     first, stop = s.head[0].first, s.head[0].last
     if r.dc and (r.strict or r.once):  # planning again may change the plan in force
         t, link, idle, block, size, cursor, later = (
@@ -170,7 +141,7 @@ def admit(x, now, q, r, s, c):  # type: ignore[no-untyped-def]
             first,
             np.inf,
         )
-        if idle == 0 or (r.shared and link > t and not same_instant(link, t)):
+        if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
             t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     else:
         ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)

@@ -8,12 +8,9 @@ import pandas as pd
 
 from dlsim import files, joblog
 from dlsim.errors import InputError
+from dlsim.given import LEAST, Seed, in_range, positive, seed_record, whole
 from dlsim.realtime.draws import (
-    MOST_VALUE,
-    Seed,
-    check_positive,
     frame,
-    plain_seed,
     realised_load,
     signed,
     streams,
@@ -23,27 +20,7 @@ from dlsim.realtime.partition import least_times
 
 
 def from_csv(path: files.StrPath) -> pd.DataFrame:
-    """Read tasks from a CSV file with the columns arrival, sigma and deadline.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip; sorted by arrival. A column ``task`` gives the ids (whole
-        numbers where all of them are, else text), otherwise tasks count from 0. Further
-        columns are kept, for an order of one's own.
-
-    Returns
-    -------
-    DataFrame
-        The tasks (`dlsim.realtime.workload`). ``attrs``: load, realised load and seed are None,
-        because a table names neither cluster nor law; horizon is the last arrival.
-
-    Raises
-    ------
-    InputError
-        For a size or deadline that is not positive, a negative or falling arrival, an
-        id used twice, no task at all, or a broken file; names file, line and field.
-    """
+    """Read tasks from a CSV file with the columns arrival, sigma and deadline."""
     wanted = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
     tasks = files.read_csv(path, wanted, {"task": "text"}, ascending="arrival", unique="task")
     if tasks.empty:
@@ -63,7 +40,7 @@ def _why_skipped(jobs: pd.DataFrame, processors: pd.Series, tasks: pd.DataFrame)
         ("no submit time", jobs["submit"] < 0),
         ("run time not above 0", jobs["run_time"] <= 0),
         ("no processors", processors <= 0),
-        ("value out of range", (tasks > MOST_VALUE).any(axis=1) | (tasks["sigma"] == 0)),
+        ("value out of range", ~in_range(tasks).all(axis=1) | (tasks["sigma"] == 0)),
     ):
         why[bad & (why == "")] = reason
     return why
@@ -85,7 +62,7 @@ def from_swf(
     time_scale: float = 1.0,
     max_jobs: int | None = None,
     seed: Seed = 0,
-    limit: int = files.LIMIT,
+    limit: int = files.LOG,
 ) -> pd.DataFrame:
     r"""Make divisible tasks of the jobs of a log in the Standard Workload Format.
 
@@ -98,44 +75,8 @@ def from_swf(
       time E(sigma, min(N, N*)) on `cluster`.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status
-    2, 3, 4) and numbers beyond `MOST_VALUE` are skipped and counted. Log and cluster are
-    not matched otherwise: the realised load is what follows.
-
-    Parameters
-    ----------
-    path : path
-        Plain or gzip.
-    cluster : Cluster
-        Where the tasks are to run.
-    work_per_unit : float, optional
-        Processor-seconds of the log that are one unit of data. Default ``cluster.cps``:
-        a task then costs the nodes as much computation as the job took, and its
-        transmission comes on top. Must be given where cps = 0.
-    dc_ratio : float
-        Mean deadline over minimum execution time (the authors' later DCRatio).
-    time_scale : float
-        Factor on the times between arrivals; 0.5 doubles the load.
-    max_jobs : int, optional
-        Only the first so many usable jobs; the others count as skipped.
-    seed : int or numpy.random.SeedSequence
-        For the deadlines; every line of the log has its own draw, whatever is skipped.
-    limit : int
-        Most bytes read, after decompression.
-
-    Returns
-    -------
-    DataFrame
-        The tasks (`dlsim.realtime.workload`), by job number; counted from 0 where job numbers
-        are not different whole numbers, which ``attrs["notes"]`` then says.
-        ``attrs["skipped"]`` maps reasons to numbers of jobs, ``attrs["notes"]`` lists
-        oddities of the log. The horizon is the last arrival; the nominal load is None,
-        and so is the realised one where all tasks arrive at once.
-
-    Raises
-    ------
-    InputError
-        For a parameter out of range, a broken file (names file, line and field) or a
-        log without one usable job.
+    2, 3, 4) and numbers outside the range of `dlsim.given` are skipped and counted. Log and
+    cluster are not matched otherwise: the realised load is what follows.
 
     References
     ----------
@@ -144,9 +85,8 @@ def from_swf(
     """
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
-    check_positive(**rule)
-    if max_jobs is not None and not (isinstance(max_jobs, int) and max_jobs >= 1):
-        raise InputError(f"max_jobs must be a whole number of at least 1, got {max_jobs!r}")
+    unit, dc_ratio, time_scale = positive(**rule)
+    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
     jobs, _, notes = joblog.read_swf(path, limit)
     draws = 0.5 + streams(seed)["deadlines"].random(len(jobs))
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
@@ -165,13 +105,13 @@ def from_swf(
     tasks["arrival"] -= tasks["arrival"].iloc[0]
     tasks.index = _job_index(jobs["job"][tasks.index], notes)
     horizon = float(tasks["arrival"].iloc[-1])
-    lasts = horizon > 1 / MOST_VALUE
+    lasts = horizon >= LEAST
     return signed(
         tasks,
         path,
         realised_load=realised_load(tasks, cluster, horizon) if lasts else None,
         horizon=horizon,
-        seed=plain_seed(seed),
+        seed=seed_record(seed),
         reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
         skipped={str(k): int(n) for k, n in why[why != ""].value_counts().items()},
         notes=notes,

@@ -33,24 +33,7 @@ ROUND_GAIN = 1e-9
 
 @kernel
 def remodelled_time(pool, groups, sigma, cms, cps, time):  # type: ignore[no-untyped-def]
-    r"""Return the estimated execution time of [6], counted from r_n.
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times.
-    groups : int
-        Entries of the pool that count.
-    sigma, cms, cps : float
-        Data size and unit costs.
-    time : float
-        E(sigma, n), the execution time on nodes released together.
-
-    Returns
-    -------
-    float
-        :math:`\hat E \le E`.
-    """
+    r"""Return the estimated execution time of [6], counted from r_n."""
     last = pool[groups - 1].time
     total, passed = 0 * time, 1 + 0 * time
     for k in range(groups):
@@ -69,13 +52,7 @@ def remodelled_time(pool, groups, sigma, cms, cps, time):  # type: ignore[no-unt
 
 @kernel
 def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
-    """Return the sum of p_i = r_n - r_i over the nodes of a pool (paper I, section 4.2).
-
-    Returns
-    -------
-    float
-        Node time.
-    """
+    """Return the sum of p_i = r_n - r_i over the nodes of a pool (paper I, section 4.2)."""
     last = pool[groups - 1].time
     total = 0 * last
     for k in range(groups):
@@ -85,60 +62,24 @@ def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
 
 @kernel
 def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-def]
-    """Tell whether successive releases lie at least sigma Cms apart (Constraint 1).
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times.
-    groups : int
-        Entries of the pool that count.
-    send : float
-        sigma Cms.
-    skip_ties : bool
-        Do not ask pairs of equal release times.
-
-    Returns
-    -------
-    bool
-        True for a single node.
-    """
+    """Tell whether successive releases lie at least sigma Cms apart (Constraint 1)."""
     for k in range(groups):
         time = pool[k].time
         if pool[k].nodes > 1 and not skip_ties and send > 0:  # however short the send
             return False
-        if k > 0 and not meets(pool[k - 1].time + send, time):
+        if k > 0 and not meets(pool[k - 1].time + send, time, send):
             return False
     return True
 
 
 @kernel
 def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyped-def]
-    """Tell whether no send of shares (3)-(4) lasts beyond the next release (Constraint 2).
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times.
-    groups : int
-        Entries of the pool that count.
-    end : float
-        Common finish e of eq. (2).
-    part : float
-        Cms / (Cms + Cps): the part of a node's time that its send takes.
-    skip_ties : bool
-        Do not ask pairs of equal release times.
-
-    Returns
-    -------
-    bool
-        True for a single node.
-    """
+    """Tell whether no send of shares (3)-(4) lasts beyond the next release (Constraint 2)."""
     for k in range(groups):
         sent = pool[k].time + (end - pool[k].time) * part
         if pool[k].nodes > 1 and not skip_ties and (end - pool[k].time) * part > 0:
             return False
-        if k + 1 < groups and not meets(sent, pool[k + 1].time):
+        if k + 1 < groups and not meets(sent, pool[k + 1].time, sent - pool[k].time):
             return False
     return True
 
@@ -149,24 +90,6 @@ def carried(pool, groups, end, part, unit):  # type: ignore[no-untyped-def]
 
     Every node takes all it can, in order of release: what is moved to a later node gains
     less than it loses (Chuprat and Baruah, RTCSA 2008, with another proof).
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times.
-    groups : int
-        Entries of the pool that count.
-    end : float
-        Finish of all nodes.
-    part : float
-        Cms / (Cms + Cps).
-    unit : ndarray
-        Time per unit of data by number of nodes, of a `Table`.
-
-    Returns
-    -------
-    float
-        Data.
     """
     total, head, run = 0 * end, pool[0].time, 0
     for k in range(groups):
@@ -184,22 +107,7 @@ def carried(pool, groups, end, part, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def reach_of(run, part, unit):  # type: ignore[no-untyped-def]
-    """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m.
-
-    Parameters
-    ----------
-    run : int
-        Nodes m that follow one another without a pause of the link.
-    part : float
-        Cms / (Cms + Cps) = Cms / u_1.
-    unit : ndarray
-        Time per unit of data by number of nodes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m."""
     return part * unit[1] / unit[run]
 
 
@@ -241,7 +149,7 @@ def optimum(pool, groups, sigma, part, unit):  # type: ignore[no-untyped-def]
     if low > 1:  # nothing but a rounding would be left for the last group
         before = carried(pool, low - 1, pool[low - 1].time, part, unit)
         alone = pool[low - 1].time + (sigma - before) * unit[1]
-        if same_instant(alone, pool[low - 1].time):
+        if same_instant(alone, pool[low - 1].time, sigma * unit[1]):
             low -= 1
     origin, nodes, waits = pool[0].time, 0, 0 * sigma
     for k in range(low):
@@ -274,22 +182,6 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untype
 
     Solved from the end where the recurrence shrinks errors: c_0 for theta <= 1, else
     c_{M-1} by the inverse recurrence.
-
-    Parameters
-    ----------
-    j : int
-        Round.
-    sigma : float
-        Data size.
-    n, rounds : int
-        Nodes and rounds M.
-    cms, cps, st, sc : float
-        Costs of the cluster, cms > 0.
-
-    Returns
-    -------
-    float
-        Data per node; not positive where M rounds are too many.
     """
     ratio, step, place = cps / (n * cms), (sc / n - st) / cms, j
     if ratio > 1:
@@ -307,22 +199,7 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untype
 
 @kernel
 def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
-    """Return the chunk c_0 of the first round, 0 if some chunk would not be positive.
-
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n, rounds : int
-        Nodes and rounds M.
-    cms, cps, st, sc : float
-        Costs of the cluster, cms > 0.
-
-    Returns
-    -------
-    float
-        Data per node.
-    """
+    """Return the chunk c_0 of the first round, 0 if some chunk would not be positive."""
     first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
     last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
     least = TOL * sigma / n  # chunks grow or shrink throughout; a rounding is no chunk
@@ -334,23 +211,6 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-
     r"""Return the makespan of UMR on n nodes released together, and its rounds.
 
     .. math:: n (ST + \tau c_0) + M\,SC + \chi\sigma/n
-
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n, rounds : int
-        Nodes, and rounds M; lowered to the most with positive chunks. 0: the fewest
-        that reach the least makespan of 1..64.
-    cms, cps, st, sc : float
-        Costs of the cluster, cms > 0.
-
-    Returns
-    -------
-    time : float
-        Makespan.
-    rounds : int
-        M.
     """
     low, high = (1, MOST_ROUNDS) if rounds == 0 else (rounds, rounds)
     best = np.inf
@@ -373,24 +233,6 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc): 
     """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
 
     The makespan is not monotone in n: every n is tried.
-
-    Parameters
-    ----------
-    start, limit : float
-        Start and latest admissible finish.
-    sigma : float
-        Data size.
-    low, high, rounds : int
-        Range of n; rounds as in `rounds_time`.
-    cms, cps, st, sc : float
-        Costs of the cluster, cms > 0.
-
-    Returns
-    -------
-    n : int
-        0 where no n meets the deadline.
-    least : float
-        Smallest makespan of the n that were tried and do not.
     """
     least = np.inf
     for n in range(low, high + 1):
@@ -403,40 +245,7 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc): 
 
 @kernel
 def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):  # type: ignore[no-untyped-def]
-    """Lay one task out: every send and computation, in order of transmission.
-
-    Parameters
-    ----------
-    kind : int
-        One of `KINDS`.
-    release : ndarray of float, shape (n,) or more
-        When each node is released, ascending; at least the task's start.
-    n : int
-        Nodes that receive data.
-    sigma : float
-        Data size.
-    rounds : int
-        Rounds of the multi-round kinds, as planned; 1 otherwise.
-    end : float
-        Planned completion, which the true optimum is laid out by.
-    costs : tuple of float
-        Cms, Cps, ST, SC.
-    unit, lead : ndarray
-        Coefficients of the `Table` of E(n).
-    shared : bool
-        Whether pieces queue for the link as well.
-    out : ndarray of float, shape (base + n * rounds, 4) or more
-        Output, round after round: share alpha, send_start, send_end, compute_end.
-    base : int
-        Its first row.
-
-    Returns
-    -------
-    completion : float
-        Finish of the last node.
-    link : float
-        End of the last send.
-    """
+    """Lay one task out: every send and computation, in order of transmission."""
     cms, cps, st, sc = costs
     w, last = cms + cps, release[n - 1]
     together = kind == OPR or kind == EQUAL or kind == ROUNDS

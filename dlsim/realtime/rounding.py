@@ -1,8 +1,10 @@
-"""How close two numbers must be that were computed by different routes.
+"""How close two numbers must be that were computed by different routes: the check's own rule.
 
-Two instants within TOL are one, for the engine and for `Schedule.check`. What is recomputed
-by another route may differ by `ROUNDING` of the duration involved, and by `ULPS` roundings
-of the clock.
+Instants come from a table, that is rounded to the clock of its reader, so they are compared
+after a subtraction that loses nothing. What is left may differ by TOL of the duration at hand
+and `PLACES` units in the last place (4 that an engine may take for one instant, the rest for
+the table); what is recomputed by another route, by `ROUNDING` of the duration involved and by
+`ULPS` roundings of the clock.
 """
 
 from typing import Any
@@ -14,63 +16,39 @@ from dlsim.kernel import TOL
 
 ROUNDING = 1e-9
 ULPS = 64
+PLACES = 8
+_EPS = np.finfo(float).eps
 
 
 def equal(a: Any, b: Any, span: Any, ulps: int = ULPS, slack: Any = 0.0) -> NDArray[np.bool_]:
     """Tell whether two instants (or durations) are equal but for rounding.
 
-    Parameters
-    ----------
-    a, b : array_like of float
-        Instants.
-    span : array_like of float
-        Duration behind them.
-    ulps : int
-        Roundings of the clock allowed.
-    slack : array_like of float
-        What else is allowed: `instant` where releases that count as one come in.
-
-    Returns
-    -------
-    ndarray of bool
-        Per pair.
+    `span` is the duration behind them, `ulps` the roundings of the clock allowed, `slack` what
+    else is: `instant` where releases that count as one come in.
     """
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    clock = ulps * np.finfo(float).eps * np.maximum(np.abs(a), np.abs(b))
+    clock = ulps * _EPS * np.maximum(np.abs(a), np.abs(b))
     return np.asarray(
         np.abs(a - b) <= clock + slack + ROUNDING * np.abs(np.asarray(span, dtype=float))
     )
 
 
-def not_after(a: Any, b: Any) -> NDArray[np.bool_]:
-    """Tell whether instant a comes before b or is the same, by the engine's tolerance.
-
-    Parameters
-    ----------
-    a, b : array_like of float
-        Instants.
-
-    Returns
-    -------
-    ndarray of bool
-        Per pair.
-    """
+def not_after(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
+    """Tell whether instant a comes before b or is the same, for a duration at hand."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return np.asarray(a <= b + instant(a, b))
+    return np.asarray(a <= b + instant(span, a, b))
 
 
-def instant(*at: Any) -> NDArray[np.float64]:
-    """Return how far apart two instants may be and still be one: twice the tolerance.
+def instant(span: Any, *at: Any) -> NDArray[np.float64]:
+    """Return how far apart two instants may be and still be one, for a duration at hand."""
+    furthest = np.max(np.abs(np.broadcast_arrays(*at)), axis=0)
+    return np.asarray(TOL * np.asarray(span) + PLACES * _EPS * furthest)
 
-    Parameters
-    ----------
-    *at : array_like of float
-        Instants.
 
-    Returns
-    -------
-    ndarray of float
-        2 TOL max(1, abs(t)), t the one that is furthest from 0.
-    """
-    furthest = np.max(np.abs(np.broadcast_arrays(1.0, *at)), axis=0)
-    return np.asarray(2 * TOL * furthest)
+def overrun(end: Any, begin: Any, allowed: Any) -> NDArray[np.float64]:
+    """Return ``end - (begin + allowed)`` without the rounding of the sum (Knuth's TwoSum)."""
+    end, begin, allowed = (np.asarray(x, dtype=float) for x in (end, begin, allowed))
+    due = begin + allowed
+    back = due - begin
+    lost = (begin - (due - back)) + (allowed - back)
+    return np.asarray((end - due) - lost)

@@ -45,17 +45,7 @@ def fill_releases(groups, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def divide(i, n, groups, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Choose how a task is split over the nodes of the pool, and until when it lasts.
-
-    Returns
-    -------
-    kind, rounds : int
-        Index into `KINDS`; rounds.
-    start, end : float
-        s_1 and the estimated completion.
-    n, groups : int
-        Nodes that receive data, and entries of the pool that they fill.
-    """
+    """Choose how a task is split over the nodes of the pool, and until when it lasts."""
     sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
     if r.part == 0:
         return OPR, 1, last, last + longest(i, n, q, r, c), n, groups
@@ -73,8 +63,9 @@ def divide(i, n, groups, q, r, s, c):  # type: ignore[no-untyped-def]
         return OPTIMUM, 1, first, end, n, groups
     time = duration(sigma, n, c.unit, c.fixed)
     if groups > 1 and r.part != _DLT:
+        each = sigma * (r.cms + r.cps) / n
         end = last + (sigma * (r.cms + r.cps) - idle_sum(s.pool, groups)) / n
-        if end > last and not same_instant(end, last):
+        if end > last and not same_instant(end, last, each):
             if r.part == _I:
                 holds = constraint_one(s.pool, groups, sigma * r.cms, False)
             else:
@@ -88,13 +79,7 @@ def divide(i, n, groups, q, r, s, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def lay(i, kind, rounds, n, end, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Lay a task out on the nodes of `State.release` into `State.rows`.
-
-    Returns
-    -------
-    completion, link : float
-        Finish of the last node and end of the last send.
-    """
+    """Lay a task out on the nodes of `State.release` into `State.rows`."""
     costs = (r.cms, r.cps, r.st, r.sc)
     return spread(
         kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
@@ -103,34 +88,13 @@ def lay(i, kind, rounds, n, end, q, r, s, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def ends_together(kind, groups):  # type: ignore[no-untyped-def]
-    """Tell whether a task is laid out as by the optimal partitioning rule.
-
-    Parameters
-    ----------
-    kind : int
-        What it is split by.
-    groups : int
-        Different release times of its nodes.
-
-    Returns
-    -------
-    bool
-        Its nodes then all finish at the planned completion.
-    """
+    """Tell whether a task is laid out as by the optimal partitioning rule."""
     return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
 
 
 @kernel(inline=True)
 def settle(i, n, groups, slot, size, link, rank, marks, q, r, s, c):  # type: ignore[no-untyped-def]
-    """Split a task over the pool, write its placement, release its nodes on the heap.
-
-    Returns
-    -------
-    size : int
-        Entries of the heap.
-    link : float
-        When the link is free of this task.
-    """
+    """Split a task over the pool, write its placement, release its nodes on the heap."""
     if r.part == 0:  # not left to `divide`: a call with all that state costs 0.1 us
         start = s.pool[groups - 1].time
         kind, rounds, used, filled = OPR, 1, n, groups

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.errors import InputError
+from dlsim.given import MOST, column, floats, instance, number, option
+from dlsim.kernel import clock_origin
 from dlsim.realtime.model import (
     IN_ROUNDS,
     MOST_ROUNDS,
     PARTITIONS,
     WITHOUT_SETUP,
     Cluster,
-    choose,
-    is_finite,
-    is_rounds,
+    check_rounds,
 )
 from dlsim.realtime.partition import Floats, Table, table_of
 from dlsim.realtime.releases import KINDS
@@ -66,18 +66,6 @@ def table_for(cluster: Cluster, partition: str) -> Table:
 
     .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
               \mathcal{E}_{piece} = ST + SC + \sigma (C_{ms} + C_{ps})/n
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes and costs.
-    partition : str
-        One of `PARTITIONS`; all but ``equal`` and ``pieces`` rest on paper M's E(n).
-
-    Returns
-    -------
-    Table
-        Read-only; `least` is the size above which n nodes are faster than n - 1.
     """
     table = table_of(cluster)
     if partition not in ("equal", "pieces"):
@@ -98,22 +86,7 @@ def table_for(cluster: Cluster, partition: str) -> Table:
 
 
 def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
-    """Refuse a partition on a cluster for which it is not defined.
-
-    Parameters
-    ----------
-    partition : str
-        One of `PARTITIONS`.
-    rounds : int or "best"
-        Of the multi-round partitions.
-    cluster : Cluster
-        Nodes and costs.
-
-    Raises
-    ------
-    InputError
-        For set-up times where paper I has none, or rounds that cannot be told.
-    """
+    """Refuse a partition on a cluster for which it is not defined."""
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         raise InputError(
             f"partition {partition!r} knows no set-up times (paper I, section 3); got "
@@ -131,22 +104,7 @@ def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None
 
 
 def rules_of(cluster: Cluster, partition: str, rounds: int | str = 1, nodes: str = "min") -> Rules:
-    """Return the planner's switches for a partition under the default reading, FIFO.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes and costs.
-    partition, nodes : str
-        As in `Policy`.
-    rounds : int or "best"
-        As in `Policy`.
-
-    Returns
-    -------
-    Rules
-        To be changed by ``_replace``.
-    """
+    """Return the planner's switches for a partition under the default reading, FIFO."""
     method = {"umr": SCAN, "umr-iit": SCAN, "exact-n": CAPACITY}.get(partition, FEWEST)
     flags: dict[str, Any] = dict.fromkeys(Rules._fields, False)
     flags |= {
@@ -160,16 +118,12 @@ def rules_of(cluster: Cluster, partition: str, rounds: int | str = 1, nodes: str
 
 
 def _release_times(release: Sequence[float], cluster: Cluster) -> Floats:
-    try:
-        times = np.sort(np.atleast_1d(np.asarray(release, dtype=float)))
-        good = np.ndim(release) == 1 and np.isfinite(times).all()
-    except (TypeError, ValueError):
-        good = False
-    if not good or not 1 <= len(times) <= cluster.nodes:
+    times = floats(release)
+    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
         raise InputError(
             f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
         )
-    return times
+    return np.sort(column("release", times, -MOST))
 
 
 def split_load(
@@ -218,24 +172,20 @@ def split_load(
     >>> s.alpha.round(9).tolist(), round(s.completion, 9)
     ([0.6875, 0.3125], 38.5)
     """
-    if not isinstance(cluster, Cluster):
-        raise InputError(f"cluster must be a Cluster, got {cluster!r}")
-    choose("partition", partition, PARTITIONS)
-    if not is_finite(sigma) or sigma <= 0:
-        raise InputError(f"sigma must be a finite size above 0, got {sigma!r}")
-    if not is_rounds(rounds):
-        raise InputError(f"rounds must be 'best' or 1..{MOST_ROUNDS}, got {rounds!r}")
+    instance("cluster", cluster, Cluster)
+    option("partition", partition, PARTITIONS)
+    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
+    check_rounds(partition, rounds)
     check_partition(partition, rounds, cluster)
     times = _release_times(release, cluster)
-    if partition not in IN_ROUNDS and rounds != 1:
-        raise InputError(f"rounds must be 1 for partition {partition!r}, got {rounds!r}")
     rules = rules_of(cluster, partition, rounds)
-    q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules)
+    q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules, 0.0)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
     q["sigma"], q["top"] = float(sigma), len(times)
     if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
         times = times[:1]
-    groups, sizes = np.unique(times, return_counts=True)
+    origin = clock_origin(times)
+    groups, sizes = np.unique(times - origin, return_counts=True)
     s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
     table = table_for(cluster, partition)
     kind, m, _, end, n, filled = divide(0, len(times), len(groups), q, rules, s, table)
@@ -243,13 +193,14 @@ def split_load(
     completion, _ = lay(0, kind, m, n, end, q, rules, s, table)
     rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     estimate = completion if KINDS[kind] == "rounds from releases" else end
-    share, sent, received, done = (rows[..., k].copy() for k in range(4))
+    share = rows[..., 0].copy()
+    sent, received, done = (origin + rows[..., k] for k in (1, 2, 3))
     if share.min() <= 0:
         raise InputError(
             f"partition {partition!r} gives a node the share {share.min():.3g}, and shares must be "
             "positive: give fewer release times, or use partition 'exact', which leaves nodes out"
         )
     return Split(
-        KINDS[kind], s.release[:n].copy(), share, sent, received, done,
-        float(estimate), float(completion),
+        KINDS[kind], origin + s.release[:n], share, sent, received, done,
+        float(origin + estimate), float(origin + completion),
     )  # fmt: skip

@@ -29,37 +29,7 @@ COUNTED = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 
 
 class Rules(NamedTuple):
-    """A policy under a reading, as the planner's switches.
-
-    Attributes
-    ----------
-    nodes : int
-        N.
-    cms, cps, st, sc : float
-        Costs of the cluster.
-    edf, dc : bool
-        Rank by absolute deadline, by cost derivative; neither: by static keys.
-    strict, once, infinite_top : bool
-        No overtaking; sort once per test; DC infinite at n = N.
-    all_nodes, best, frozen : bool
-        Reserve all nodes; run on min(N, N*) of them; n_min at arrival for good.
-    shared : bool
-        One link across tasks.
-    by_policy, commit, test_first : bool
-        Readings of a batch and of coinciding instants.
-    negotiate : float
-        Accept offers up to this multiple of the deadline; 0 = no negotiation.
-    in_line : bool
-        Served by a static rank and, unless backfill is on, one after another.
-    part, method, rounds : int
-        Index into `PARTITIONS`; FEWEST, FRAGMENT, ...; rounds, 0 for the best number.
-    last, finish : bool
-        Readings ``commit="last"`` and ``release="finish"``.
-    offers : bool
-        Whether the next deadline that matters has to be known.
-    every, skip_ties, single : bool
-        Readings scope, ties and count_single of the counters.
-    """
+    """A policy under a reading, as the planner's switches."""
 
     nodes: int
     cms: float
@@ -111,9 +81,10 @@ ENTRY = np.dtype(
 #: A task still to be placed, with its count and duration at the latest instant looked at.
 PENDING = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
 #: Idle nodes; first and end of the running blocks; first and end of the plan in force;
-#: tasks dispatched; when the link becomes free.
+#: tasks dispatched; when the link becomes free; the scale of the tolerance between instants.
 HEAD = np.dtype(
-    [(k, "i8") for k in ("idle", "block", "stop", "first", "last", "done")] + [("link", "f8")]
+    [(k, "i8") for k in ("idle", "block", "stop", "first", "last", "done")]
+    + [("link", "f8"), ("span", "f8")]
 )
 #: What became of a task; `turn` is its place in the order of dispatch.
 RESULT = np.dtype(
@@ -163,27 +134,14 @@ def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
     return np.empty(shape, dtype).view(np.recarray)
 
 
-def fresh_state(tasks: int, rules: Rules) -> State:
-    """Return the state of an idle cluster with room for all tasks at once.
-
-    Parameters
-    ----------
-    tasks : int
-        Length of the task table.
-    rules : Rules
-        What is to be planned: node by node where each node is released on its own.
-
-    Returns
-    -------
-    State
-        All nodes idle, nothing planned.
-    """
+def fresh_state(tasks: int, rules: Rules, span: float) -> State:
+    """Return the state of an idle cluster with room for all tasks at once."""
     room, n = tasks + 2, rules.nodes
     single = rules.finish or PARTITIONS[rules.part] == "pieces"  # node by node
     groups = 2 * n + 2 if single else room
     pool = min(n, 4 * groups) + 2
     head = np.zeros(1, HEAD).view(np.recarray)
-    head["idle"] = n
+    head["idle"], head["span"] = n, span
     return State(
         head,
         _empty(groups, BLOCK),
@@ -199,18 +157,7 @@ def fresh_state(tasks: int, rules: Rules) -> State:
 
 
 def fresh_results(tasks: int) -> np.recarray:
-    """Return the results of tasks none of which has run.
-
-    Parameters
-    ----------
-    tasks : int
-        Length of the task table.
-
-    Returns
-    -------
-    recarray of RESULT, shape (m,)
-        No times, no nodes, turn -1.
-    """
+    """Return the results of tasks none of which has run."""
     results = np.zeros(tasks, RESULT).view(np.recarray)
     results["start"] = results["estimate"] = results["end"] = np.nan
     results["turn"] = -1
@@ -227,13 +174,7 @@ def fill_todo(k, task, nodes, time, rank, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
-    """Add (time, nodes) to a binary heap of `size` entries; return the new size.
-
-    Returns
-    -------
-    int
-        ``size + 1``.
-    """
+    """Add (time, nodes) to a binary heap of `size` entries; return the new size."""
     i = size
     while i > 0:
         above = heap[(i - 1) // 2]
@@ -247,13 +188,7 @@ def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
 
 @kernel
 def pop(heap, size):  # type: ignore[no-untyped-def]
-    """Remove the top of a binary heap; return the new size.
-
-    Returns
-    -------
-    int
-        ``size - 1``.
-    """
+    """Remove the top of a binary heap; return the new size."""
     size -= 1
     time, nodes, i = heap[size].time, heap[size].nodes, 0
     while 2 * i + 1 < size:
@@ -273,18 +208,14 @@ def pop(heap, size):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
-    """Count as idle what is free by t, of running blocks and planned completions.
-
-    Returns
-    -------
-    idle, block, size : int
-        The same, at t.
-    """
-    stop = s.head[0].stop
-    while block < stop and (s.blocks[block].time <= t or same_instant(s.blocks[block].time, t)):
+    """Count as idle what is free by t, of running blocks and planned completions."""
+    stop, span = s.head[0].stop, s.head[0].span
+    while block < stop and (
+        s.blocks[block].time <= t or same_instant(s.blocks[block].time, t, span)
+    ):
         idle += s.blocks[block].nodes
         block += 1
-    while size > 0 and (s.heap[0].time <= t or same_instant(s.heap[0].time, t)):
+    while size > 0 and (s.heap[0].time <= t or same_instant(s.heap[0].time, t, span)):
         idle += s.heap[0].nodes
         size = pop(s.heap, size)
     return idle, block, size
@@ -292,14 +223,8 @@ def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
 
 @kernel
 def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-untyped-def]
-    """Return the next decision instant t_k after t, or inf (l.25 k++).
-
-    Returns
-    -------
-    float
-        A strictly later instant.
-    """
-    if shared and idle > 0 and link > t and not same_instant(link, t):
+    """Return the next decision instant t_k after t, or inf (l.25 k++)."""
+    if shared and idle > 0 and link > t and not same_instant(link, t, s.head[0].span):
         return link
     free = s.blocks[block].time if block < s.head[0].stop else np.inf
     if size > 0 and s.heap[0].time < free:
@@ -308,18 +233,13 @@ def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-unty
 
 
 @kernel
-def goes_before(rank, i, other, j):  # type: ignore[no-untyped-def]
+def goes_before(rank, i, other, j, span):  # type: ignore[no-untyped-def]
     """Tell whether task i of a rank is served before task j of another, ties by table order.
 
     Ranks that are one up to the one tolerance are a tie: equal deadlines and equal cost
     derivatives are often reached by different roundings.
-
-    Returns
-    -------
-    bool
-        Whether i is first.
     """
-    if rank == other or (abs(rank - other) < np.inf and same_instant(rank, other)):
+    if rank == other or (abs(rank - other) < np.inf and same_instant(rank, other, span)):
         return i < j
     return rank < other
 
@@ -327,12 +247,16 @@ def goes_before(rank, i, other, j):  # type: ignore[no-untyped-def]
 @kernel
 def sort_todo(size, s):  # type: ignore[no-untyped-def]
     """Order the tasks still to be placed by rank, ties by table order (l.12)."""
+    span = s.head[0].span
     for gap in _GAPS:
         for i in range(gap, size):
             one = s.todo[i]
             task, nodes, time, rank = one.task, one.nodes, one.time, one.rank
             j = i
-            while j >= gap and goes_before(rank, task, s.todo[j - gap].rank, s.todo[j - gap].task):
+            while j >= gap:
+                other = s.todo[j - gap]
+                if not goes_before(rank, task, other.rank, other.task, span):
+                    break
                 s.todo[j] = s.todo[j - gap]
                 j -= gap
             fill_todo(j, task, nodes, time, rank, s)

@@ -18,23 +18,21 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim.errors import InputError
+from dlsim.given import Seed, column, option, positive, seed_record, table
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.draws import (
     MOST_TASKS,
-    Seed,
     check_interval,
-    check_positive,
     frame,
     mean_least_time,
-    plain_seed,
     points,
     realised_load,
     signed,
     sizes,
     streams,
 )
-from dlsim.realtime.model import Cluster, choose
+from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 from dlsim.realtime.readers import from_csv, from_swf
 
@@ -100,13 +98,13 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
     ({'link': 'shared'}, {'size': 'uniform'}, {})
     """
     for generator in generators:
-        choose("generator", generator, tuple(SWITCHES))
+        option("generator", generator, SWITCHES)
     tables = [model.SWITCHES, *(SWITCHES[generator] for generator in generators)]
     known = dict.fromkeys(name for table in tables for name in table)
     for name, value in switches.items():
-        choose("switch", name, tuple(known))
+        option("switch", name, known)
         options = dict.fromkeys(option for table in tables for option in table.get(name, ()))
-        choose(name, value, tuple(options))
+        option(name, value, options)
     return tuple({k: v for k, v in switches.items() if v in table.get(k, ())} for table in tables)
 
 
@@ -201,8 +199,7 @@ def mcdf(
     ----------
     Paper M, section 6.1 and footnote 1.
     """
-    check_positive(load=load, horizon=horizon, mean=mean)
-    load, horizon, mean = float(load), float(horizon), float(mean)
+    load, horizon, mean = positive(load=load, horizon=horizon, mean=mean)
     switches = {"batch": batch, "interval": interval, "size": size}
     switches |= {"base": base, "deadline": deadline, "setup": setup}
     split_reading(switches, "mcdf")
@@ -215,7 +212,7 @@ def mcdf(
     sigma = sizes(draws["sizes"], len(arrival), mean, size)
     tasks = frame(arrival, sigma, _deadlines(draws["deadlines"], sigma, drawn, deadline))
     real = realised_load(tasks, cluster, horizon)
-    known = {"load": load, "realised_load": real, "horizon": horizon, "seed": plain_seed(seed)}
+    known = {"load": load, "realised_load": real, "horizon": horizon, "seed": seed_record(seed)}
     return signed(tasks, "paper M, section 6.1", reading=switches, **known)
 
 
@@ -303,8 +300,8 @@ def dcratio(
     ----------
     Paper I, section 5.1; the formulas for SystemLoad and 1/lambda are misprinted there.
     """
-    check_positive(load=load, horizon=horizon, mean=mean, dc_ratio=dc_ratio)
-    load, horizon, mean, dc_ratio = (float(x) for x in (load, horizon, mean, dc_ratio))
+    given = positive(load=load, horizon=horizon, mean=mean, dc_ratio=dc_ratio)
+    load, horizon, mean, dc_ratio = given
     switches = {"size": size, "deadline": deadline}
     split_reading(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), streams(seed)
@@ -319,26 +316,9 @@ def dcratio(
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))
     tasks = frame(arrival, sigma, due)
-    known = {"load": load, "horizon": horizon, "seed": plain_seed(seed), "mean": mean}
+    known = {"load": load, "horizon": horizon, "seed": seed_record(seed), "mean": mean}
     known |= {"realised_load": realised_load(tasks, cluster, horizon), "dc_ratio": dc_ratio}
     return signed(tasks, "paper I, section 5.1", reading=switches, **known)
-
-
-def _times(tasks: pd.DataFrame, name: str) -> Floats:
-    """Return a column of finite numbers above 0, or say what it holds instead."""
-    rule = f"tasks must be a DataFrame with one column {name} of finite numbers above 0"
-    if not isinstance(tasks, pd.DataFrame) or list(tasks.columns).count(name) != 1:
-        raise InputError(f"{rule}; got {list(getattr(tasks, 'columns', [type(tasks).__name__]))}")
-    if tasks[name].dtype.kind in "cmM":
-        raise InputError(f"{rule}; got {tasks[name].dtype}")
-    try:
-        values = tasks[name].to_numpy(dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{rule}: {error}") from None
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        raise InputError(f"{rule}; task {tasks.index[bad][0]!r} has {values[bad][0]}")
-    return values
 
 
 def user_split(
@@ -387,9 +367,13 @@ def user_split(
     >>> user_split(tasks, Cluster(nodes=3, cms=1.0, cps=1.0))["user_nodes"].tolist()
     [2, 3]
     """
-    choose("n_min", n_min, SWITCHES["user_split"]["n_min"])
-    sigma, deadline, nodes = _times(tasks, "sigma"), _times(tasks, "deadline"), cluster.nodes
-    slack = TOL * np.maximum(1.0, deadline)
+    option("n_min", n_min, SWITCHES["user_split"]["n_min"])
+    names, nodes = ("sigma", "deadline"), cluster.nodes
+    labels = table("tasks", tasks, names, unique=False).index
+    sigma, deadline = (
+        column(name, tasks[name], above=True, row="task", labels=labels) for name in names
+    )
+    slack = TOL * deadline
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spare = deadline - sigma * cluster.cms - (cluster.cps if n_min == "code" else 0.0)
         fewest = np.clip(np.ceil(sigma * cluster.cps / (spare + slack)), 1, nodes)
@@ -398,5 +382,5 @@ def user_split(
     count = low + np.floor(place * (nodes - low))
     split = tasks.assign(user_nodes=count.astype(np.int64))
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}
-    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": plain_seed(seed)}
+    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": seed_record(seed)}
     return split

@@ -117,22 +117,7 @@ class Allocation:
 
 
 def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
-    """Shrink work that exceeds (6) by rounding error, row by row.
-
-    Parameters
-    ----------
-    platform : Platform
-        Of the work.
-    work : ndarray of float, shape (A, K)
-        Within a solver's tolerance of (6), and only where there is a way.
-    connections : ndarray, shape (K, K), optional
-        Whole connections to stay within; by default the links limit the work directly.
-
-    Returns
-    -------
-    ndarray of float, shape (A, K)
-        At most the work given, each row of (6) met up to one rounding.
-    """
+    """Shrink work that exceeds (6) by rounding error, row by row."""
     p, t = platform, platform.tables
     work = np.maximum(work, 0.0)
     factor = np.ones_like(work)

@@ -8,18 +8,17 @@ ends. What it knows of a site is the speed declared, corrected by the speeds obs
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.given import Seed, instance, number, option, sequence
 from dlsim.steady.allocation import Allocation
 from dlsim.steady.methods import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.rows import most_work
-from dlsim.steady.seeds import Seed, root_of
-from dlsim.steady.sites import Network, above_zero, at_least_zero
+from dlsim.steady.sites import Network
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
@@ -122,14 +121,12 @@ class Broker:
     ) -> None:
         self.network, self.method, self.seed = network, method, seed
         self.reading = Reading() if reading is None else reading
-        for value, kind in ((network, Network), (self.reading, Reading)):
-            if not isinstance(value, kind):
-                raise InputError(f"a broker needs a {kind.__name__}, got {value!r}")
-        self.period, self.trust = above_zero("period", period), at_least_zero("trust", trust)
-        if self.trust > 1:
-            raise InputError(f"trust must be a number from 0 to 1, got {trust!r}")
+        instance("network", network, Network)
+        instance("reading", self.reading, Reading)
+        self.period = number("period", period, above=True)
+        self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
         split_method(method)
-        root_of(seed)
+        sequence(seed)
         if method.partition("+")[0] == "LP":
             raise InputError("a broker needs whole connections; use another method than LP")
         self.now = 0.0
@@ -159,7 +156,7 @@ class Broker:
             For an unknown site or a speed that is not above 0.
         """
         self._site(site)
-        speed = above_zero("speed", speed)
+        speed = number("speed", speed, above=True)
         self._sites[site] = _Site(speed, speed, speed)
         self._note("register", site)
 
@@ -200,7 +197,7 @@ class Broker:
         here = self._site(site)
         if not here.declared:
             raise InputError(f"site {site!r} delivers nothing: it is not registered")
-        here.real = at_least_zero("speed", speed)
+        here.real = number("speed", speed)
         self._record_site(site)
 
     def submit(
@@ -242,8 +239,8 @@ class Broker:
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
         pi = self._priority(priority)
-        values = {what: above_zero(what, v) for what, v in (("load", load), ("work", work))}
-        home, size = list(self.network.sites).index(origin), at_least_zero("data", data)
+        values = {what: number(what, v, above=True) for what, v in (("load", load), ("work", work))}
+        home, size = list(self.network.sites).index(origin), number("data", data)
         app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
         self._all[name] = app
         self._reasons.append("arrival")
@@ -251,18 +248,16 @@ class Broker:
     def _priority(self, given: float | Mapping[str, float]) -> float | Floats:
         """Return one priority, or one for each site in order."""
         if not isinstance(given, Mapping):
-            return above_zero("priority", given)
+            return number("priority", given, above=True)
         for site in given:
             self._site(site)
-        each = [at_least_zero("priority", given.get(site, 0.0)) for site in self._sites]
+        each = [number("priority", given.get(site, 0.0)) for site in self._sites]
         if not any(each):
             raise InputError(f"priority must be above 0 at a site at least, got {given!r}")
         return np.array(each)
 
     def _site(self, name: str) -> _Site:
-        if not isinstance(name, str) or name not in self._sites:
-            raise InputError(f"site must be one of {', '.join(self._sites)}; got {name!r}")
-        return self._sites[name]
+        return self._sites[option("site", name, self._sites)]
 
     def _note(self, reason: str, site: str) -> None:
         self._reasons.append(reason)
@@ -288,8 +283,8 @@ class Broker:
         InputError
             For a time before `now`.
         """
-        if not isinstance(until, Real) or not until >= self.now:
-            raise InputError(f"until must be at least the present time {self.now:g}, got {until!r}")
+        rule = f"at least the present time {self.now:g}"
+        until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
             self._settle()
             rates = self._rates()
@@ -320,7 +315,7 @@ class Broker:
         self._reasons = []
 
     def _next_seed(self) -> np.random.SeedSequence:
-        root = root_of(self.seed)
+        root = sequence(self.seed)
         key = (*root.spawn_key, len(self._log["schedules"]))
         return np.random.SeedSequence(root.entropy, spawn_key=key)
 

@@ -98,24 +98,7 @@ def _network(p: Platform, work: Any, opened: Any, number: Number) -> Iterator[Ro
 
 
 def rows_of(p: Platform, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:
-    """Yield every constraint that an allocation must meet.
-
-    Parameters
-    ----------
-    p : Platform
-        Of the allocation.
-    work : ndarray, shape (A, K)
-        Load units per time.
-    connections : ndarray, shape (K, K)
-        Opened from k to l.
-    is_exact : bool
-        Whether to compute in Fractions, reading each number as its shortest decimal.
-
-    Yields
-    ------
-    Row
-        Of (6b) to (6e), the limits, and what has no route.
-    """
+    """Yield every constraint that an allocation must meet."""
     number: Number = exact if is_exact else float
     done, opened = (
         [[number(x) for x in row] for row in np.asarray(table).tolist()]

@@ -8,27 +8,18 @@ whatever their speeds (bandwidth-centric).
 
 import math
 from collections.abc import Hashable
-from numbers import Real
 from typing import Any
 
 import networkx as nx
 
 from dlsim.errors import InputError
-from dlsim.steady.model import choose
+from dlsim.given import number, option
 
 PORTS = ("one", "many")
 
 
 def _number(where: str, name: str, attributes: dict[str, Any]) -> float:
-    try:
-        value = float(attributes[name])
-        if value >= 0 and math.isfinite(value):
-            return value
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise InputError(
-        f"{where} must carry {name}, a finite number of at least 0; got {attributes.get(name)!r}"
-    )
+    return float(number(f"{name} of {where}", attributes.get(name)))
 
 
 def equivalent_speed(
@@ -78,7 +69,7 @@ def equivalent_speed(
     >>> equivalent_speed(star, "m")
     3.5
     """
-    choose("ports", ports, PORTS)
+    option("ports", ports, PORTS)
     if (
         not isinstance(tree, nx.Graph)
         or tree.is_directed()
@@ -88,10 +79,8 @@ def equivalent_speed(
         raise InputError(f"the site must be a tree, got {tree}")
     if master not in tree:
         raise InputError(f"master {master!r} is no node of the tree")
-    for name, value in (("data", data), ("work", work)):
-        is_number = isinstance(value, Real) and math.isfinite(value)
-        if not (is_number and value >= 0 and (value or name == "data")):
-            raise InputError(f"{name} must be a finite positive number, got {value!r}")
+    data = float(number("data", data))
+    work = float(number("work", work, above=True))
     speed = {v: _number(f"node {v!r}", "speed", tree.nodes[v]) for v in tree}
     children = nx.dfs_successors(tree, master)
     for node in nx.dfs_postorder_nodes(tree, master):

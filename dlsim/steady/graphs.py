@@ -49,24 +49,6 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Pair, 
     Among the paths of fewest hops the first in the graph's order of nodes is taken, read
     from the cluster of the smaller number; the way back is the same path reversed.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Of routers.
-    routers : sequence of nodes
-        Of each cluster; two clusters may share one.
-
-    Returns
-    -------
-    dict of (int, int) to list of nodes
-        From router to router, one node where they are the same; no entry for a pair that
-        is not connected.
-
-    Raises
-    ------
-    InputError
-        For a directed graph, a multigraph, or a router that is no node.
-
     Examples
     --------
     >>> shortest_routes(nx.cycle_graph(4), [0, 2])
@@ -83,26 +65,7 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Pair, 
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
-    """Delete the nodes that lie on no shortest path between two clusters (6.1).
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Of routers.
-    routers : sequence of nodes
-        Of each cluster.
-
-    Returns
-    -------
-    networkx.Graph
-        The subgraph of the others, in the same order, so that `shortest_routes` are the
-        same.
-
-    Raises
-    ------
-    InputError
-        As `shortest_routes`.
-    """
+    """Delete the nodes that lie on no shortest path between two clusters (6.1)."""
     _check_graph(graph, routers)
     number = {node: i for i, node in enumerate(graph)}
     hops = np.full((len(routers), len(graph)), np.inf)

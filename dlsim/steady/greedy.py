@@ -284,30 +284,13 @@ def _leap(net, left, prose, rest):  # type: ignore[no-untyped-def]
             step = left.amount[a] / net.priority[a, k]
             times = np.ceil((until - left.share[a]) / step - DUST)
             _spend(net, left, a, k, times * left.amount[a])
-            taken += int(times)
+            taken += int(min(times, 2.0**52))
     return taken
 
 
 @kernel
 def serve(net, left, trace, prose, rest):  # type: ignore[no-untyped-def]
-    """Run steps 2 to 7 until the list is empty.
-
-    Parameters
-    ----------
-    net : Network
-        What does not change.
-    left : Left
-        Changed in place; holds the allocation at the end.
-    trace : Trace
-        Gets the first steps. Equal local steps are taken at once where it has no room.
-    prose, rest : bool
-        Switches local_amount and stuck.
-
-    Returns
-    -------
-    int
-        Number of steps.
-    """
+    """Run steps 2 to 7 until the list is empty."""
     steps, streak, patience = 0, 0, 8 * len(left.active)
     while True:
         a = _select(net, left)
@@ -331,7 +314,8 @@ def serve(net, left, trace, prose, rest):  # type: ignore[no-untyped-def]
         steps += 1
         if streak > patience and len(trace.amount) == 0:
             more = _leap(net, left, prose, rest)
-            steps, streak = steps + more, 0
+            # no more than a whole number holds: an overflow would write before `trace`
+            steps, streak = min(steps + more, 2**60), 0
             patience = 8 * len(left.active) if more > patience else 2 * patience
 
 
@@ -412,24 +396,7 @@ def run_greedy(
     start: "tuple[Floats, Ints] | None" = None,
     traced: int = 0,
 ) -> Served:
-    """Allocate step by step (section 5.1), from nothing or from an allocation.
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    reading : Reading
-        local_amount, stuck; lprg_start where `start` is given.
-    start : (ndarray (A, K), ndarray (K, K)), optional
-        Work and connections that stay; valid.
-    traced : int
-        Number of steps to keep.
-
-    Returns
-    -------
-    Served
-        work, connections, steps taken, trace (application, cluster, amount).
-    """
+    """Allocate step by step (section 5.1), from nothing or from an allocation."""
     net, clusters = network(p), p.clusters
     work, connections = start or (
         np.zeros((p.applications, clusters)),

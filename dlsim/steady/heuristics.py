@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from dlsim.errors import InputError
 from dlsim.steady.allocation import trim
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
@@ -27,18 +26,7 @@ WITHIN = 1e-9
 
 
 def split_connections(usage: Floats) -> tuple[Floats, Floats]:
-    """Split relaxed connections into whole numbers and the fractions that are left.
-
-    Parameters
-    ----------
-    usage : ndarray of float
-        At least 0.
-
-    Returns
-    -------
-    whole, fraction : ndarray of float
-        The fraction is 0 within `SNAP` of a whole number.
-    """
+    """Split relaxed connections into whole numbers and the fractions that are left."""
     near = np.rint(usage)
     snapped = np.where(np.abs(usage - near) <= SNAP, near, usage)
     whole = np.floor(snapped)
@@ -57,23 +45,6 @@ def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
 
     .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
         \hat\alpha = \min\{\tilde\alpha, \hat\beta g / \delta\}
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    work : ndarray of float, shape (A, K)
-        Of the relaxed program.
-    usage : ndarray of float, shape (R,)
-        Connections that it fills; applications of one cluster share them, and are cut in
-        proportion.
-
-    Returns
-    -------
-    work : ndarray of float, shape (A, K)
-        What the connections left can carry.
-    connections : ndarray of int, shape (K, K)
-        Whole.
     """
     whole, _ = split_connections(usage)
     kept = np.ones((p.clusters, p.clusters))
@@ -86,19 +57,7 @@ def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """What LPRR did.
-
-    Parameters
-    ----------
-    work : ndarray of float, shape (A, K)
-        Within the solver's tolerance of (6).
-    connections : ndarray of int, shape (K, K)
-        Whole.
-    order : list of (int, float, int)
-        Route, its relaxed connections and the value it was fixed to, in order.
-    programs : int
-        Linear programs solved.
-    """
+    """What LPRR did."""
 
     work: Floats
     connections: Ints
@@ -154,23 +113,6 @@ def randomised_rounding(
 ) -> Rounding:
     """Round the relaxed program route by route, at random (LPRR, section 5.2.3).
 
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    rng : numpy.random.Generator
-        Draws a route (``integers``), then whether it is rounded up (``random``).
-    batch : int
-        Routes rounded between two solutions; 1 in the paper.
-    least : bool
-        Whether each solution is one with the fewest connections.
-
-    Returns
-    -------
-    Rounding
-        Feasible: links hold whole numbers of connections, so that a value rounded up
-        fits, and all other routes can close.
-
     Notes
     -----
     It ends when no route that is not fixed uses any connection; those get none, and the
@@ -198,77 +140,18 @@ def randomised_rounding(
     return Rounding(rounds.program.work, connections, rounds.order, rounds.solves)
 
 
-def count(name: str, value: object, least: int = 1) -> int:
-    """Return a whole number of at least 1, or another.
-
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        What was given.
-    least : int
-        The smallest allowed.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    InputError
-        For anything else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
 def _is_least(reading: Reading) -> bool:
     return reading.vertex == "least_connections"
 
 
 def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Allocate step by step (G, section 5.1).
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    seed : int or SeedSequence
-        Not used: nothing is drawn.
-    reading : Reading
-        local_amount, stuck.
-
-    Returns
-    -------
-    work : ndarray of float, shape (A, K)
-        Within (6).
-    connections : ndarray of int, shape (K, K)
-        Whole.
-    """
+    """Allocate step by step (G, section 5.1)."""
     served = run_greedy(p, reading)
     return trim(p, served.work, served.connections), served.connections
 
 
 def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Round the relaxed program down (LPR, section 5.2.1).
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    seed : int or SeedSequence
-        Not used: nothing is drawn.
-    reading : Reading
-        vertex.
-
-    Returns
-    -------
-    work, connections : ndarray
-        As `greedy`.
-    """
+    """Round the relaxed program down (LPR, section 5.2.1)."""
     program = ReducedProgram(p)
     program.solve(_is_least(reading))
     work, connections = round_off(p, program.work, program.usage)
@@ -276,22 +159,7 @@ def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
 
 
 def reclaim(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Round down, then allocate what is left step by step (LPRG, section 5.2.2).
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    seed : int or SeedSequence
-        Not used: nothing is drawn.
-    reading : Reading
-        All switches.
-
-    Returns
-    -------
-    work, connections : ndarray
-        As `greedy`.
-    """
+    """Round down, then allocate what is left step by step (LPRG, section 5.2.2)."""
     served = run_greedy(p, reading, round_down(p, seed, reading))
     return trim(p, served.work, served.connections), served.connections
 
@@ -299,31 +167,7 @@ def reclaim(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
 def round_randomly(
     p: Platform, seed: Seed, reading: Reading, batch: int = 1, runs: int = 1
 ) -> Found:
-    """Round route by route at random, and keep the best run (LPRR, section 5.2.3).
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    seed : int or SeedSequence
-        Of the draws.
-    reading : Reading
-        vertex.
-    batch : int
-        Routes rounded between two solutions; 1 in the paper.
-    runs : int
-        Of which the best is kept; 1 in the paper.
-
-    Returns
-    -------
-    work, connections : ndarray
-        As `greedy`.
-
-    Raises
-    ------
-    InputError
-        For a seed, batch or number of runs that is not a whole number.
-    """
+    """Round route by route at random, and keep the best run (LPRR, section 5.2.3)."""
     best, value = None, -np.inf
     for run in range(runs):
         done = randomised_rounding(p, generator(seed, run), batch, _is_least(reading))

@@ -4,35 +4,21 @@ Source: paper S, section 7.
 """
 
 import math
-import operator
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.given import instance, number, whole
 
 
 def floored(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round counts down to whole numbers, with a warning where that changes one.
-
-    Parameters
-    ----------
-    name : str
-        Of the field, for the warning.
-    values : ndarray of float
-        At least 0; may be infinite.
-
-    Returns
-    -------
-    ndarray of float
-        Whole numbers.
-    """
+    """Round counts down to whole numbers, with a warning where that changes one."""
     down = np.floor(values)
     if (down != values).any():
         some = values[down != values][0]
@@ -56,13 +42,9 @@ def _pair(pair: Any) -> tuple[int, int]:
 
 
 def _most(most: Any) -> float:
-    try:
-        number = float(most) if isinstance(most, Real) and not isinstance(most, bool) else math.nan
-    except OverflowError:
-        number = math.nan
-    if not number >= 0:
-        raise InputError(f"limits.pairs must be numbers of at least 0, got {most!r}")
-    down = floored("limits.pairs", np.array([number]))[0]
+    rule = "a number of at least 0"
+    most = float(number("limits.pairs", most, high=math.inf, rule=rule))
+    down = floored("limits.pairs", np.array([most]))[0]
     return int(down) if math.isfinite(down) else math.inf
 
 
@@ -91,18 +73,15 @@ class Share:
 
     def __post_init__(self) -> None:
         """Refuse what is no cap."""
-        try:
-            origins = tuple(map(operator.index, self.origins))
-            cluster = operator.index(self.cluster)
-        except TypeError:
-            raise InputError(
-                "a share cap must name a cluster and a list of origins by whole numbers, "
-                f"got {self.cluster!r} and {self.origins!r}"
-            ) from None
+        rule = "a whole number, as it names a cluster"
+        if isinstance(self.origins, str) or not isinstance(self.origins, Iterable):
+            raise InputError(f"origins of a share cap must be a list, got {self.origins!r}")
+        origins = tuple(whole("origins of a share cap", k, 0, rule=rule) for k in self.origins)
+        cluster = whole("cluster of a share cap", self.cluster, 0, rule=rule)
         object.__setattr__(self, "origins", origins)
         object.__setattr__(self, "cluster", cluster)
-        if not isinstance(self.share, Real) or not 0 <= self.share <= 1:
-            raise InputError(f"share must be a number from 0 to 1, got {self.share!r}")
+        share = number("share", self.share, high=1, rule="a number from 0 to 1")
+        object.__setattr__(self, "share", share)
         if not self.origins:
             raise InputError("a share cap must name at least one origin, got none")
 
@@ -141,8 +120,7 @@ class Limits:
         """Refuse what is no limit; keep the caps as a tuple and whole numbers."""
         shares = self.shares if isinstance(self.shares, Iterable) else [self.shares]
         for cap in (shares := tuple(shares)):
-            if not isinstance(cap, Share):
-                raise InputError(f"limits.shares must list caps of type Share, got {cap!r}")
+            instance("limits.shares", cap, Share)
         object.__setattr__(self, "shares", shares)
         if isinstance(self.pairs, Mapping):
             named = map(_pair, self.pairs), map(_most, self.pairs.values())

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlsim.errors import InputError
+from dlsim.given import Seed, instance, option, whole
 from dlsim.steady.allocation import Allocation, trim
-from dlsim.steady.heuristics import HEURISTICS, count
-from dlsim.steady.model import Platform, Reading, choose
+from dlsim.steady.heuristics import HEURISTICS
+from dlsim.steady.model import Platform, Reading
 from dlsim.steady.program import MOST_NODES, fair, least_connections, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
-from dlsim.steady.seeds import Seed, root_of
 
 #: The methods by name.
 METHODS: tuple[str, ...] = ("LP", "MILP", *HEURISTICS)
@@ -26,32 +26,14 @@ _WITHOUT = {"LP": {"polish"}, "MILP": {"least"}, "G": {"least"}}
 
 
 def split_method(method: str) -> tuple[str, set[str]]:
-    """Return a method's name and suffixes.
-
-    Parameters
-    ----------
-    method : str
-        Such as "LPRG+polish".
-
-    Returns
-    -------
-    name : str
-        Of `METHODS`.
-    suffixes : set of str
-        Of `SUFFIXES`.
-
-    Raises
-    ------
-    InputError
-        For a name or suffix that is not known, or a suffix that the method does not take.
-    """
+    """Return a method's name and suffixes."""
     if not isinstance(method, str):
         raise InputError(f"method must be a name such as 'LPRG+polish', got {method!r}")
     name, *suffixes = method.split("+")
-    choose("method", name, METHODS)
+    option("method", name, METHODS)
     taken = tuple(s for s in SUFFIXES if s not in _WITHOUT.get(name, ()))
     for suffix in suffixes:
-        choose(f"suffix of {name}", suffix, taken)
+        option(f"suffix of {name}", suffix, taken)
     return name, set(suffixes)
 
 
@@ -152,12 +134,12 @@ def solve(
     """
     name, suffixes = split_method(method)
     reading = Reading() if reading is None else reading
-    for value, kind in ((platform, Platform), (reading, Reading)):
-        if not isinstance(value, kind):
-            raise InputError(f"{kind.__name__} expected, got {value!r}")
-    root_of(seed)
-    batch, runs = count("batch", batch), count("runs", runs)
-    most_nodes = count("most_nodes", most_nodes, least=0)
+    instance("platform", platform, Platform)
+    instance("reading", reading, Reading)
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = whole("seed", seed, 0, np.inf)
+    batch, runs = whole("batch", batch), whole("runs", runs)
+    most_nodes = whole("most_nodes", most_nodes, 0)
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     found = _find(name, platform, seed, reading, _Options(batch, runs, most_nodes))
@@ -165,7 +147,6 @@ def solve(
         found = _improved(found, fair)
     elif "polish" in suffixes:
         found = _improved(found, polish)
-    given = int(seed) if isinstance(seed, int | np.integer) else seed
-    answer = replace(found, method=method, seed=given, reading=reading)
+    answer = replace(found, method=method, seed=seed, reading=reading)
     answer.check()
     return answer

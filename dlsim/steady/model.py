@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,6 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.given import column, table
+from dlsim.reading import BaseReading
 from dlsim.steady.limits import Limits, floored
 
 Floats = NDArray[np.float64]
@@ -35,29 +37,8 @@ SWITCHES: dict[str, tuple[str, ...]] = {
 }
 
 
-def choose(what: str, value: object, options: Sequence[str]) -> None:
-    """Refuse a value that is not one of the known options.
-
-    Parameters
-    ----------
-    what : str
-        Name of the field, for the message.
-    value : object
-        What was asked for.
-    options : sequence of str
-        What is known.
-
-    Raises
-    ------
-    InputError
-        If `value` is not among `options`.
-    """
-    if not isinstance(value, str) or value not in options:
-        raise InputError(f"{what} must be one of {', '.join(options)}; got {value!r}")
-
-
 @dataclass(frozen=True)
-class Reading:
+class Reading(BaseReading):
     """How the ambiguous sentences of paper S are understood; every default is named.
 
     Parameters
@@ -87,45 +68,7 @@ class Reading:
     vertex: str = "solver"
     lprg_start: str = "lpr"
 
-    def __post_init__(self) -> None:
-        """Refuse a value that no switch knows."""
-        for switch in fields(self):
-            choose(switch.name, getattr(self, switch.name), SWITCHES[switch.name])
-
-    @classmethod
-    def of(cls, switches: Mapping[str, str]) -> Self:
-        """Build a reading from a mapping, refusing unknown switches by name.
-
-        Parameters
-        ----------
-        switches : mapping of str to str
-            The fields that differ from the default.
-
-        Returns
-        -------
-        Reading
-            The reading.
-
-        Raises
-        ------
-        InputError
-            For a switch or a value that is not known, or what is no mapping.
-        """
-        if not isinstance(switches, Mapping):
-            raise InputError(f"switches must be a mapping such as a dict, got {switches!r}")
-        for name in switches:
-            choose("reading switch", name, tuple(SWITCHES))
-        return cls(**switches)
-
-    def changes(self) -> dict[str, str]:
-        """Return the switches that differ from the default.
-
-        Returns
-        -------
-        dict of str to str
-            Empty for the default reading.
-        """
-        return {k: v for k, v in asdict(self).items() if v != SWITCHES[k][0]}
+    OPTIONS = SWITCHES
 
 
 def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
@@ -150,18 +93,15 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     InputError
         For anything else.
     """
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be a list of numbers, got {values!r}") from None
+    array = column(name, values, rule="a finite number of at least 0")
     if shapes and array.shape not in shapes:
         wanted, got = (
             " or ".join(" x ".join(map(str, shape)) for shape in some)
             for some in (shapes, [array.shape])
         )
         raise InputError(f"{name} must have {wanted} entries, got {got or 1}")
-    if array.ndim == 0 or not np.isfinite(array).all() or (array < 0).any():
-        raise InputError(f"{name} must be finite numbers of at least 0, got {values!r}")
+    if array.ndim == 0:
+        raise InputError(f"{name} must be a list of numbers, got {values!r}")
     array.flags.writeable = False
     return array
 
@@ -256,12 +196,13 @@ class Platform:
     def _homes(self, apps: int) -> Ints:
         given = _items("origin", range(apps) if self.origin is None else self.origin)
         clusters = range(len(np.atleast_1d(self.speed)))
-        if len(given) != apps or not all(k in clusters for k in given):
-            raise InputError(
-                f"origin must name one of {len(clusters)} clusters for each of {apps} "
-                f"applications, got {given}"
-            )
-        return np.array(given, dtype=np.int64)
+        if len(given) == apps:
+            with suppress(InputError):
+                return column("origin", given, 0, len(clusters) - 1, is_whole=True)
+        raise InputError(
+            f"origin must name one of {len(clusters)} clusters for each of {apps} "
+            f"applications, got {given}"
+        )
 
     def _ways(self) -> dict[Pair, tuple[Any, ...]]:
         if not isinstance(self.routes, Mapping):
@@ -271,26 +212,13 @@ class Platform:
         }
 
     def _backbone(self) -> pd.DataFrame:
-        if not isinstance(self.links, pd.DataFrame):
-            raise InputError(f"links must be a DataFrame, got {self.links!r}")
-        missing = {"bandwidth", "max_connect"} - set(self.links.columns)
-        if missing:
-            raise InputError(
-                "links needs the columns bandwidth and max_connect; it has "
-                + ", ".join(map(str, self.links.columns))
-            )
-        if not self.links.index.is_unique:
-            raise InputError("links must have different labels; rename the repeated ones")
-        try:
-            most = pd.to_numeric(self.links["max_connect"], errors="coerce").to_numpy(float)
-        except OverflowError:  # a whole number beyond floats
-            most = np.array([np.nan])
-        if not (most >= 0).all():
-            raise InputError(
-                "max_connect must be numbers of at least 0 (inf for no limit), got "
-                f"{self.links['max_connect'].tolist()}"
-            )
-        bandwidth = numbers("bandwidth", self.links["bandwidth"].tolist())
+        labels = table("links", self.links, ("bandwidth", "max_connect")).index
+        rule = "a number of at least 0 (inf for no limit)"
+        most = column(
+            "max_connect", self.links["max_connect"], high=math.inf, rule=rule,
+            row="link", labels=labels,
+        )  # fmt: skip
+        bandwidth = column("bandwidth", self.links["bandwidth"], row="link", labels=labels)
         return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
 
     def _check_applications(self) -> None:
@@ -379,23 +307,7 @@ class Platform:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Routes and links of a platform as arrays; a pair limit is one more link of its routes.
-
-    Parameters
-    ----------
-    capacity : ndarray of float, shape (L',)
-        Most connections of each link, then of each limited pair of clusters; whole.
-    bandwidth : ndarray of float, shape (K, K)
-        Of one connection: infinite on the diagonal and on empty routes, 0 without a route.
-    route : ndarray of int, shape (K, K)
-        Number of the route from k to l; -1 where there is none, it is empty or k = l.
-    pairs : ndarray of int, shape (R, 2)
-        (k, l) of each numbered route, in ascending order.
-    start : ndarray of int, shape (R + 1,)
-        Where each route begins in `link`.
-    link : ndarray of int
-        Numbers of the links of all routes, one after another.
-    """
+    """Routes and links of a platform as arrays; a pair limit is one more link of its routes."""
 
     capacity: Floats
     bandwidth: Floats
@@ -406,18 +318,7 @@ class Tables:
 
     @classmethod
     def of(cls, p: Platform) -> Self:
-        """Lay a platform out as arrays.
-
-        Parameters
-        ----------
-        p : Platform
-            Any.
-
-        Returns
-        -------
-        Tables
-            Built once; use ``platform.tables``.
-        """
+        """Lay a platform out as arrays."""
         number = {label: i for i, label in enumerate(p.links.index)}
         speeds = p.links["bandwidth"].to_numpy()
         capacity = p.links["max_connect"].tolist()
@@ -447,16 +348,5 @@ class Tables:
         return cls(np.array(capacity, dtype=float), bandwidth, route, shaped, start, link)
 
     def links_of(self, r: int) -> Ints:
-        """Return the numbers of the links of one route.
-
-        Parameters
-        ----------
-        r : int
-            Number of the route.
-
-        Returns
-        -------
-        ndarray of int
-            In order, then the link that stands for a pair limit.
-        """
+        """Return the numbers of the links of one route."""
         return self.link[self.start[r] : self.start[r + 1]]

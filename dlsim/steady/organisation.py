@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dlsim.given import Seed, positive, whole
 from dlsim.steady.broker import Broker
-from dlsim.steady.heuristics import count
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.seeds import Seed, generator
-from dlsim.steady.sites import Network, above_zero
+from dlsim.steady.seeds import generator
+from dlsim.steady.sites import Network
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Priorities that users may have, equally likely.
@@ -74,9 +74,8 @@ def day(
     InputError
         For a number out of range.
     """
-    count("applications", applications)
-    above_zero("hours", hours)
-    above_zero("load", load)
+    applications = whole("applications", applications)
+    hours, load = positive(hours=hours, load=load)
     rng = _generators(seed)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events = _arrivals(p, broker, rng, hours, applications, load)

@@ -6,7 +6,6 @@ Numbers of the platform are read as their shortest decimal text: 0.1 is 1/10.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
+from dlsim.given import whole
 from dlsim.steady.check import exact, rows_of, verify
 from dlsim.steady.model import Platform
 
@@ -83,7 +83,7 @@ class Period:
         ndarray of int
             (n - 1) T_p alpha_k.
         """
-        return self.units.sum(axis=1) * (_count("periods", periods) - 1)
+        return self.units.sum(axis=1) * (whole("periods", periods, 1, math.inf) - 1)
 
     def simulate(self, periods: int) -> pd.DataFrame:
         """Run the schedule and check every link and cluster in every period, exactly.
@@ -104,7 +104,7 @@ class Period:
         ScheduleError
             Naming the period and what it lacks or overloads.
         """
-        n, nothing = _count("periods", periods), np.zeros_like(self.units)
+        n, nothing = whole("periods", periods, 1, math.inf), np.zeros_like(self.units)
         away = np.arange(self.platform.clusters) != self.platform.origin[:, None]
         stock, table = nothing.copy(), []
         for period in range(1, n + 1):
@@ -115,13 +115,6 @@ class Period:
                 table.append((period, a, to, sent[a, to], computed[a, to]))
             stock = stock + sent - np.where(away, computed, 0)
         return pd.DataFrame(table, columns=["period", "application", "cluster", "sent", "computed"])
-
-
-def _count(name: str, value: int) -> int:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not value >= 1 or value != math.floor(value):
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return int(value)
 
 
 def _within(schedule: Period, period: int, sent: Any, computed: Any, there: Any) -> None:
@@ -157,32 +150,9 @@ def _units(work: float | Fraction, period: int) -> int:
 
 
 def reconstruct(allocation: Any, period: int | None = None, denominator: int = 1000) -> Period:
-    """Reconstruct a periodic schedule; see `Allocation.periodic`.
-
-    Parameters
-    ----------
-    allocation : Allocation
-        With whole connections.
-    period : int, optional
-        Time T_p; by default the least common multiple of the denominators.
-    denominator : int
-        Largest denominator without `period`.
-
-    Returns
-    -------
-    Period
-        Checked exactly. Works that rounding error put above a limit are shrunk to it and rounded
-        down to whole units.
-
-    Raises
-    ------
-    InputError
-        For a period or denominator below 1, or broken connections.
-    ScheduleError
-        If the allocation breaks (6) by more than rounding.
-    """
+    """Reconstruct a periodic schedule; see `Allocation.periodic`."""
     if period is not None:
-        period = _count("period", period)
+        period = whole("period", period, 1, math.inf)
     p, work = allocation.platform, allocation.work
     connections = np.asarray(allocation.connections)
     if (connections != np.floor(connections)).any():
@@ -190,7 +160,7 @@ def reconstruct(allocation: Any, period: int | None = None, denominator: int = 1
     allocation.check()
     flat = [x if isinstance(x, Fraction) else float(x) for x in work.ravel()]
     if period is None:
-        shares = _fractions(flat, _count("denominator", denominator))
+        shares = _fractions(flat, whole("denominator", denominator))
         period = math.lcm(*(f.denominator for f in shares))
         amounts = [int(f * period) for f in shares]
     else:

@@ -33,20 +33,7 @@ _MIXED: dict[str, Any] = {
 
 
 def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
-    """Return (6) in full: the columns t, the cells of `rows`, one per numbered route.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of a platform.
-
-    Returns
-    -------
-    matrix : csr_array, shape (m + R + L', 1 + n + R)
-        The rows given, then (6e) per route, then (6d) per link and limited pair.
-    limit : ndarray of float
-        Of each row.
-    """
+    """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
     t, n = rows.platform.tables, len(rows.app)
     routes = len(t.pairs)
     first = rows.matrix.copy()
@@ -122,20 +109,7 @@ def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any
 
 
 def least_connections(p: Platform, work: Floats) -> Floats:
-    """Return the least connections, as real numbers, that carry the work.
-
-    Parameters
-    ----------
-    p : Platform
-        Of the work.
-    work : ndarray of float, shape (A, K)
-        Only where there is a way.
-
-    Returns
-    -------
-    ndarray of float, shape (K, K)
-        Work times data over the bandwidth of one connection.
-    """
+    """Return the least connections, as real numbers, that carry the work."""
     sent = np.zeros((p.clusters, p.clusters))
     np.add.at(sent, p.origin, work * p.data[:, None])
     routed = tuple(p.tables.pairs.T)

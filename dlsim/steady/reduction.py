@@ -20,23 +20,6 @@ from dlsim.steady.program import solve_program
 def instance(graph: nx.Graph) -> Platform:
     r"""Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Vertices become clusters 1..n in the graph's order; edges become the shared links
-        "common 1", "common 2", ... of bandwidth 1 and max-connect 1.
-
-    Returns
-    -------
-    Platform
-        ``links`` also names the ends of each link (columns start and end); the only
-        routes are those from cluster 0, :math:`L_{0,i}` of (7).
-
-    Raises
-    ------
-    InputError
-        For an empty graph, a directed one, or one with a loop.
-
     Examples
     --------
     >>> list(instance(nx.path_graph(2)).routes[0, 1])
@@ -74,23 +57,6 @@ def instance(graph: nx.Graph) -> Platform:
 
 def largest_independent_set(graph: nx.Graph) -> set[Hashable]:
     """Find a largest independent set by scheduling on the platform of the graph.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Simple and undirected.
-
-    Returns
-    -------
-    set
-        Vertices whose cluster got a connection; their number is the best throughput.
-
-    Raises
-    ------
-    InputError
-        As for `instance`.
-    StudyError
-        If the mixed program is not solved.
 
     Examples
     --------

@@ -52,22 +52,7 @@ NEAR = 1e-6
 
 
 def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = SIMPLEX) -> Any:
-    """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model.
-
-    Parameters
-    ----------
-    matrix : csr_array, shape (m, n)
-        Rows.
-    limit : ndarray of float, shape (m,)
-        Infinite where a row does not bind.
-    options : dict
-        Options of HiGHS.
-
-    Returns
-    -------
-    highspy.Highs
-        Ready to run.
-    """
+    """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model."""
     rows, columns = matrix.shape
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, rows
@@ -346,22 +331,6 @@ def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> flo
     until the first column holds, then for every other column that does not the row that
     binds it most is raised. Sums are taken with the rounding error against the claim, so
     that the bound holds whatever the solver did.
-
-    Parameters
-    ----------
-    matrix : csr_array, shape (m, n)
-        Rows of fairness first: the only ones with the first column or a negative number.
-    limit : ndarray of float, shape (m,)
-        Of the rows; at least 0.
-    duals : ndarray of float, shape (m,)
-        Proposed :math:`\lambda`, at least 0.
-    fair : int
-        How many rows of fairness there are.
-
-    Returns
-    -------
-    float
-        In the units of the first variable.
     """
     slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
     binding = np.isfinite(limit)

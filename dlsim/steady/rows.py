@@ -22,18 +22,7 @@ PLENTY = 1e3
 
 
 def route_capacity(p: Platform) -> Floats:
-    """Return the most connections each numbered route could open alone.
-
-    Parameters
-    ----------
-    p : Platform
-        Any.
-
-    Returns
-    -------
-    ndarray of float, shape (R,)
-        The least capacity of its links.
-    """
+    """Return the most connections each numbered route could open alone."""
     t = p.tables
     if not len(t.pairs):
         return np.zeros(0)
@@ -41,18 +30,7 @@ def route_capacity(p: Platform) -> Floats:
 
 
 def most_work(p: Platform) -> Floats:
-    """Return the most of each application that each cluster could do, were it alone.
-
-    Parameters
-    ----------
-    p : Platform
-        Any.
-
-    Returns
-    -------
-    ndarray of float, shape (A, K)
-        Load units per time; 0 where there is no way, 0 for what does not count.
-    """
+    """Return the most of each application that each cluster could do, were it alone."""
     t, home, data = p.tables, p.origin, p.data[:, None]
     flow, joined = t.bandwidth.copy(), np.zeros(t.bandwidth.shape, dtype=bool)
     routed, narrow = tuple(t.pairs.T), route_capacity(p)
@@ -73,28 +51,7 @@ def most_work(p: Platform) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Cells and rows of (6) without its connections.
-
-    Parameters
-    ----------
-    platform : Platform
-        Of which.
-    app, cluster, route : ndarray of int, shape (n,)
-        Of each cell; route -1 where it needs no connection.
-    unit : ndarray of float, shape (n,)
-        Load units per time of one unit of the cell: the most it could be, at most what
-        is worth `PLENTY` times the scale.
-    per_unit : ndarray of float, shape (n,)
-        Connections that one unit of the cell fills; 0 where it needs none.
-    top : ndarray of float, shape (n,)
-        The most the cell could be alone, in units: 1, or more where that is `PLENTY`.
-    scale : float
-        The objective of one unit of the first variable; above the optimum.
-    matrix : csr_array, shape (m, 1 + n)
-        Fairness (one row per counted application), speed, shares, gateways.
-    limit : ndarray of float, shape (m,)
-        0 for fairness, 1 for the others.
-    """
+    """Cells and rows of (6) without its connections."""
 
     platform: Platform
     app: Ints
@@ -109,18 +66,7 @@ class Rows:
 
     @classmethod
     def of(cls, p: Platform) -> Self:
-        """Lay out the rows of a platform.
-
-        Parameters
-        ----------
-        p : Platform
-            Any.
-
-        Returns
-        -------
-        Rows
-            With one cell for each pair of application and cluster that can be used.
-        """
+        """Lay out the rows of a platform."""
         most = most_work(p)
         app, cluster = np.nonzero(most)
         scale = _scale(p, (most * p.worth).sum(axis=1))
@@ -157,18 +103,7 @@ class Rows:
         return link, cell, self.per_unit[cell]
 
     def work(self, amounts: Floats) -> Floats:
-        """Return cells as work per application and cluster.
-
-        Parameters
-        ----------
-        amounts : ndarray of float, shape (n,)
-            In units of the cells.
-
-        Returns
-        -------
-        ndarray of float, shape (A, K)
-            Load units per time.
-        """
+        """Return cells as work per application and cluster."""
         work = np.zeros((self.platform.applications, self.platform.clusters))
         work[self.app, self.cluster] = np.maximum(amounts, 0.0) * self.unit
         return work

@@ -1,10 +1,7 @@
 """The sites of a virtual organisation and what joins them (paper S, section 7)."""
 
-import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,59 +10,6 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
-
-
-def at_least_zero(name: str, value: object) -> float:
-    """Return a finite number of at least 0.
-
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        What was given.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    InputError
-        For anything else.
-    """
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with suppress(OverflowError):
-            number = float(value)
-            if math.isfinite(number) and number >= 0:
-                return number
-    raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
-
-
-def above_zero(name: str, value: object) -> float:
-    """Return a finite number above 0.
-
-    Parameters
-    ----------
-    name : str
-        For the message.
-    value : object
-        What was given.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    InputError
-        For anything else.
-    """
-    if (number := at_least_zero(name, value)) > 0:
-        return number
-    raise InputError(f"{name} must be above 0, got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)

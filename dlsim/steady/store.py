@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_toml, write_text
+from dlsim.files import DOCUMENT, TOML, StrPath, read_json, read_toml, write_text
 from dlsim.steady.graphs import from_graph
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Platform
@@ -48,23 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def to_document(platform: Platform) -> dict[str, Any]:
-    """Return a platform as plain tables.
-
-    Parameters
-    ----------
-    platform : Platform
-        Whose links and routers are named by numbers or text.
-
-    Returns
-    -------
-    dict
-        What a file holds.
-
-    Raises
-    ------
-    InputError
-        For other names.
-    """
+    """Return a platform as plain tables."""
     p, links = platform, platform.links
     ends = {"start", "end"} <= set(links.columns)
     routers = {} if p.router is None else {"router": p.router}
@@ -131,23 +115,7 @@ def _known(where: str, document: Mapping[str, Any], names: tuple[str, ...]) -> N
 
 
 def from_document(document: Mapping[str, Any]) -> Platform:
-    """Build a platform from plain tables.
-
-    Parameters
-    ----------
-    document : mapping
-        As `to_document` writes it.
-
-    Returns
-    -------
-    Platform
-        With shortest routes where none are given.
-
-    Raises
-    ------
-    InputError
-        For a missing or unknown field, or what is no platform.
-    """
+    """Build a platform from plain tables."""
     if not isinstance(document, Mapping):
         raise InputError(f"a platform must be a table of lists, got {document!r}")
     _known("a platform", document, ("cluster", "application", "link", "route", "limits"))
@@ -207,13 +175,15 @@ def _read_limits(document: Any) -> Limits:
     return Limits(shares, named or document.get("pairs"))
 
 
-def read_platform(path: StrPath) -> Platform:
+def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     """Read a platform from a TOML or JSON file.
 
     Parameters
     ----------
     path : path
         JSON where the name ends in ``.json``, otherwise TOML.
+    limit : int, optional
+        Most bytes: of a JSON file 32 MiB, of a TOML file 8 MiB.
 
     Returns
     -------
@@ -227,17 +197,15 @@ def read_platform(path: StrPath) -> Platform:
     """
     try:
         if Path(path).suffix == ".json":
-            document = json.loads(Path(path).read_text("utf-8"))
+            document = read_json(path, limit or DOCUMENT)
         else:
-            document = read_toml(path)
+            document = read_toml(path, limit or TOML)
         if not isinstance(document, dict):
             raise InputError("a platform must be an object of lists")
         return from_document(document)
     except InputError as error:
         text = str(error)
         raise InputError(text if str(path) in text else f"{path}: {text}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error}); check the file") from error
 
 
 def write_platform(path: StrPath, platform: Platform) -> None:

@@ -11,7 +11,6 @@ redundancies are not in the paper.
 import math
 import warnings
 from collections.abc import Hashable, Sequence
-from numbers import Real
 from typing import Any
 
 import networkx as nx
@@ -19,9 +18,10 @@ import numpy as np
 from numpy.random import Generator
 
 from dlsim.errors import InputError
+from dlsim.given import number, option, whole
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.limits import Limits
-from dlsim.steady.model import Floats, Platform, choose
+from dlsim.steady.model import Floats, Platform
 from dlsim.steady.seeds import Seed, generator
 
 #: Every switch of this module with its options, the default first.
@@ -37,19 +37,6 @@ SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
 def _streams(seed: Seed) -> dict[str, Generator]:
     """Return one generator per purpose."""
     return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
-
-
-def _counts(**values: int) -> None:
-    for name, value in values.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-            raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
-
-
-def _number(name: str, value: object, most: float = math.inf) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and 0 <= value <= most):  # type: ignore[arg-type,operator]
-        upper = f" to {most:g}" if math.isfinite(most) else ""
-        raise InputError(f"{name} must be a finite number from 0{upper}, got {value!r}")
 
 
 def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
@@ -114,9 +101,8 @@ def tiers_graph(
     InputError
         For a number that is not whole, or no wide-area node.
     """
-    _counts(wan=wan, mans=mans, man=man, RW=RW, RM=RM, RMW=RMW)
-    if wan < 1:
-        raise InputError(f"wan must be at least 1, got {wan!r}")
+    wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
+    RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
     rng = _streams(seed)["graph"]
     core = rng.random((wan, 2))
     graph = nx.Graph()
@@ -139,9 +125,7 @@ def _draw_clusters(stream: Generator, graph: nx.Graph, clusters: int | None) -> 
     nodes = list(graph)
     if clusters is None:
         return nodes
-    _counts(clusters=clusters)
-    if not 1 <= clusters <= len(nodes):
-        raise InputError(f"clusters must be 1 to {len(nodes)}, got {clusters!r}")
+    clusters = whole("clusters", clusters, 1, len(nodes))
     return [nodes[i] for i in sorted(stream.permutation(len(nodes))[:clusters].tolist())]
 
 
@@ -228,7 +212,7 @@ def tiers(
     """
     known = ("wan", "mans", "man", "RW", "RM", "RMW")
     for name in network:
-        choose("parameter of tiers", name, known)
+        option("parameter of tiers", name, known)
     graph = tiers_graph(seed, **network)
     routers = _draw_clusters(_streams(seed)["clusters"], graph, clusters)
     return table1(prune(graph, routers), routers, seed, limits)
@@ -283,15 +267,16 @@ def random(
     >>> random(5, connectivity=1.0).links.shape[0]
     10
     """
-    choose("table2", table2, SWITCHES["table2"])
-    _counts(clusters=clusters)
-    if clusters < 1:
-        raise InputError(f"clusters must be at least 1, got {clusters!r}")
-    for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity)):
-        _number(name, value, 1.0)
+    option("table2", table2, SWITCHES["table2"])
+    clusters = whole("clusters", clusters)
+    connectivity, heterogeneity = (
+        float(number(name, value, high=1, rule="a finite number from 0 to 1"))
+        for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity))
+    )
     means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect}
-    for name, value in {**means, "speed": speed}.items():
-        _number(name, value)
+    gateway, bandwidth, max_connect, speed = (
+        float(number(name, value)) for name, value in {**means, "speed": speed}.items()
+    )
     streams = _streams(seed)
 
     def spread(purpose: str, mean: float, size: int) -> Floats:

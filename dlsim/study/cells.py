@@ -19,27 +19,14 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import write_bytes
+from dlsim.files import LIMIT, read_bytes, write_bytes
 
 Point = dict[str, Any]
 Table = dict[str, list[Any]]
 
 
 class Cell(NamedTuple):
-    """One unit of work.
-
-    Attributes
-    ----------
-    point : dict
-        Values of the grid's parameters.
-    replicate : int
-        Number of the repetition, from 0.
-    spawn_key : tuple of int
-        Which random numbers it receives.
-    identity : str
-        Everything that decides the result, as one line of JSON; empty where the
-        function or a parameter has no name outside this process.
-    """
+    """One unit of work."""
 
     point: Point
     replicate: int
@@ -103,24 +90,7 @@ def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]
 
 
 def qualified(thing: Any) -> str:
-    """Return the name by which another process imports a function or class.
-
-    Parameters
-    ----------
-    thing : function or class
-        What shall be found again.
-
-    Returns
-    -------
-    str
-        ``module:name``, and outside dlsim, whose sources have their own digest, ``@`` and
-        a digest of the module's file.
-
-    Raises
-    ------
-    LookupError
-        If it was defined in a notebook or a script, inside a function, or is a lambda.
-    """
+    """Return the name by which another process imports a function or class."""
     try:
         module, name = thing.__module__, thing.__qualname__
         found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
@@ -136,24 +106,7 @@ def qualified(thing: Any) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """Return a parameter as JSON that is equal where the parameter is.
-
-    Parameters
-    ----------
-    value : object
-        A number, text, list, mapping, array, table, dataclass (a policy, a reading), or an
-        importable function or class.
-
-    Returns
-    -------
-    object
-        What `json` can write.
-
-    Raises
-    ------
-    LookupError
-        For anything else.
-    """
+    """Return a parameter as JSON that is equal where the parameter is."""
     value = plain(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -237,25 +190,7 @@ def cells(
 
 
 def encode(result: Any, taken: set[str]) -> str:
-    """Return what a function returned as one line of JSON, column by column.
-
-    Parameters
-    ----------
-    result : dict, list of dict or DataFrame
-        One row, or several; numbers and text.
-    taken : set of str
-        Names that the columns must not have.
-
-    Returns
-    -------
-    str
-        ASCII without line breaks; every float reads back exactly, NaN and infinities too.
-
-    Raises
-    ------
-    StudyError
-        For any other result or value, or a taken name.
-    """
+    """Return what a function returned as one line of JSON, column by column."""
     if isinstance(result, pd.DataFrame):
         table = {str(name): column.tolist() for name, column in result.items()}
     else:
@@ -278,20 +213,7 @@ def encode(result: Any, taken: set[str]) -> str:
 
 
 def frame(done: Sequence[Cell], tables: Sequence[Table]) -> pd.DataFrame:
-    """Return the tidy frame of a sweep.
-
-    Parameters
-    ----------
-    done : list of Cell
-        The cells, in order.
-    tables : list of dict of str to list
-        The columns each of them returned.
-
-    Returns
-    -------
-    DataFrame
-        Grid columns, ``replicate``, result columns; empty where a cell lacks a column.
-    """
+    """Return the tidy frame of a sweep."""
     names = list(dict.fromkeys(name for table in tables for name in table))
     columns: Table = {name: [] for name in (*done[0].point, "replicate", *names)}
     for cell, table in zip(done, tables, strict=True):
@@ -357,11 +279,11 @@ def load(folder: Path, identity: str) -> Table | None:
         Its columns; None where the file is missing or damaged.
     """
     try:
-        content = _path(folder, identity).read_bytes().decode("ascii")
-    except (OSError, ValueError):
+        content = read_bytes(_path(folder, identity), LIMIT).decode("ascii")
+        lines = content.split("\n")
+        if len(lines) != 4 or content != _sealed(identity, lines[1]):
+            return None
+        table = json.loads(lines[1])
+    except (ValueError, RecursionError):  # an InputError is a ValueError
         return None
-    lines = content.split("\n")
-    if len(lines) != 4 or content != _sealed(identity, lines[1]):
-        return None
-    table: Table = json.loads(lines[1])
-    return table
+    return table if isinstance(table, dict) else None

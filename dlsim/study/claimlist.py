@@ -27,6 +27,7 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_toml, shared_file
+from dlsim.given import MOST, number
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -42,47 +43,7 @@ KINDS = ("measured", "theorem")
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of a paper, as data.
-
-    Parameters
-    ----------
-    id : str
-        ``"<paper>-<number>"``.
-    paper : str
-        Key of the paper, such as ``"mcdf"``.
-    where : str
-        Section and figure.
-    whose : str
-        One of `WHOSE`.
-    text : str
-        The sentence in our own words.
-    statistic, grid : str
-        What is measured, and at which points, in words.
-    direction : str
-        A key of `MARGINS`.
-    margin : float, optional
-        Threshold on the axis of the statistic; the direction's default otherwise.
-    printed : tuple of float
-        The numbers that the prose gives, if any; one for about, two for between.
-    unit : str
-        ``"%"`` or ``"points"`` for shares and their differences, which are kept as
-        fractions; otherwise the word behind the number.
-    measure : str
-        Name of the measuring function in the paper's module; "" where there is none.
-    reason : str
-        Why the claim cannot be checked; needed where nothing measures or proves it.
-    kind : str
-        One of `KINDS`.
-    statement : str
-        Key of the statement of `dlsim.theory` that a theorem takes its status from.
-    figure : str
-        Id of the figure that shows it, or "".
-
-    Raises
-    ------
-    InputError
-        For a field that breaks a rule; the message names the claim.
-    """
+    """One sentence of a paper, as data."""
 
     id: str
     paper: str
@@ -134,28 +95,18 @@ class Claim:
         return (self.margin, math.inf) if half_line else (-self.margin, self.margin)
 
 
-def _is_number(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    try:
-        return number and math.isfinite(value)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
-
-
 def _typed(row: Mapping[str, Any], name: str, path: StrPath) -> Any:
     """Return one field of a row of claims.toml, refused by name if ill-typed."""
-    value = row[name]
+    value, what = row[name], f"{path}, claim {row.get('id', '?')!r}: {name}"
     if name == "printed":
         numbers = value if isinstance(value, list) else [value]
-        good, wanted = all(map(_is_number, numbers)), "a number or a list of numbers"
-    elif name == "margin":
-        good, wanted = _is_number(value), "a number"
-    else:
-        good, wanted = isinstance(value, str), "a text"
-    if not good:
-        what = f"{name} must be {wanted}, got {value!r}"
-        raise InputError(f"{path}, claim {row.get('id', '?')!r}: {what}")
-    return tuple(map(float, numbers)) if name == "printed" else value
+        rule = "a number or a list of numbers"
+        return tuple(float(number(what, one, -MOST, rule=rule)) for one in numbers)
+    if name == "margin":
+        return number(what, value, -MOST, rule="a number")
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be a text, got {value!r}")
+    return value
 
 
 def _claim(row: Mapping[str, Any], path: StrPath) -> Claim:
@@ -176,25 +127,7 @@ def _claim(row: Mapping[str, Any], path: StrPath) -> Claim:
 
 
 def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
-    """Read the claims of one paper or of all.
-
-    Parameters
-    ----------
-    paper : str, optional
-        Key of the paper; all papers otherwise.
-    path : path, optional
-        Another file of claims than the suite's own data/claims.toml.
-
-    Returns
-    -------
-    list of Claim
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        For an unknown paper, or a row that is not a claim; names file, claim, field.
-    """
+    """Read the claims of one paper or of all."""
     path = shared_file("data/claims.toml") if path is None else path
     rows = read_toml(path).get("claim")
     if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):

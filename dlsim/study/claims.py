@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.files import StrPath, read_csv
 from dlsim.study.claimlist import MARGINS, PRINTED, Claim, load_claims
 
 __all__ = [
@@ -319,6 +320,16 @@ def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     ]
     columns = "id paper where whose claim printed measured verdict reason figure".split()
     return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def read_scorecard(path: StrPath) -> pd.DataFrame:
+    """Read the scorecard of a paper back, every field as text; refuse what is none."""
+    frame = read_csv(path, dict.fromkeys(scorecard([]).columns, "any"))
+    strange = [word for word in frame["verdict"] if word not in SYMBOLS]
+    if strange:
+        what = f"a verdict is one of {', '.join(SYMBOLS)}; got {strange[0]!r}"
+        raise InputError(f"{path}: {what}")
+    return frame
 
 
 def headline(verdicts: Iterable[object]) -> str:

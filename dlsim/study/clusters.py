@@ -15,6 +15,7 @@ from typing import Any
 
 import dlsim
 from dlsim.errors import InputError
+from dlsim.files import read_json
 from dlsim.kernel import source_digest
 
 #: Environment variable that names the scheduler.
@@ -23,6 +24,15 @@ VARIABLE = "DLSIM_DASK"
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
 #: How many of the workers that do not fit are named.
 _NAMED = 3
+
+
+def _address(path: str) -> str:
+    """Return the address in the file that a scheduler left."""
+    try:
+        return str(read_json(path)["address"])
+    except (InputError, KeyError, TypeError) as error:
+        what = f"{path}: not the file of a scheduler ({error})"
+        raise InputError(f"{what}; start the scheduler again") from error
 
 
 def connect(place: str) -> Any:
@@ -54,7 +64,7 @@ def connect(place: str) -> Any:
     if place.endswith(".json"):
         if not Path(place).is_file():
             raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
-        where = {"scheduler_file": place}
+        where["address"] = _address(place)
     try:
         return distributed.Client(**where, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -4,30 +4,44 @@ A notebook is arbitrary code: running one that somebody else wrote means running
 program with your rights. Nothing here is a sandbox. What is guarded is the way in (an
 unknown or ill-typed parameter is refused, since parameters reach the notebook as code)
 and the way out: a notebook appears under its name only after every cell ran without
-an error, one hidden in a widget included. Until then it is called
-``NAME.partial.ipynb``, and after a failure ``NAME.failed.ipynb``.
+an error, one hidden in a widget included; after a failure it is called
+``NAME.failed.ipynb``. What it replaces is what dlsim wrote, never anything else.
 """
 
 import contextlib
-import errno
+import itertools
+import math
 import os
 import re
+import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath, write_bytes, write_text
+from dlsim.files import (
+    FULL,
+    LIMIT,
+    StrPath,
+    read_bytes,
+    read_json,
+    read_text,
+    shared_folder,
+    unwritable,
+)
+from dlsim.owned import Owned
 from dlsim.study.parameters import check_parameters, plain_path
+
+#: Is told the number of the code cell that runs and its seconds.
+Tell = Callable[[int, float], object]
 
 #: Environment variable that names the file in which a notebook's sweeps report.
 PROGRESS_VARIABLE = "DLSIM_PROGRESS"
 #: How often a kernel is started that dies before the first cell (ports can race).
 STARTS = 3
 _START_SECONDS = 120
-#: What the system says where the disk is full or fails.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _errors(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -41,34 +55,41 @@ def _errors(node: Any) -> Iterator[Mapping[str, Any]]:
             yield from _errors(child)
 
 
+def _lacking(cell: Any) -> str:
+    """Name the field that a cell of a notebook lacks or that is of another type; "" for none."""
+    if not isinstance(cell, dict):
+        return "fields"
+    source = cell.get("source")
+    lines = source if isinstance(source, list) else [source]
+    types = {"cell_type": str, "metadata": dict}
+    if cell.get("cell_type") == "code":
+        types |= {"outputs": list}
+    wrong = [name for name, kind in types.items() if not isinstance(cell.get(name), kind)]
+    return wrong[0] if wrong else "" if all(isinstance(text, str) for text in lines) else "source"
+
+
 def first_problem(path: StrPath) -> str | None:
-    """Tell why an executed notebook must not be taken for done.
-
-    Parameters
-    ----------
-    path : path
-        The executed notebook.
-
-    Returns
-    -------
-    str or None
-        What went wrong: unreadable, a cell with an error or that did not run, an
-        error inside a widget, which papermill itself does not see. None if nothing.
-    """
-    import nbformat
-
+    """Tell why an executed notebook must not be taken for done."""
     try:
-        book = nbformat.read(os.fspath(path), as_version=4)
-        cells = [cell for cell in book.cells if cell.cell_type == "code" and cell.source.strip()]
-    except Exception as error:
-        # whatever a parser of half-written JSON may raise
+        book = read_json(path, LIMIT)
+    except InputError as error:
         return f"unreadable ({error})"
-    for number, cell in enumerate(cells, start=1):
-        for output in _errors(cell.outputs):
+    cells = book.get("cells") if isinstance(book, dict) else None
+    if not isinstance(cells, list) or not isinstance(book.get("metadata", {}), dict):
+        return "unreadable (no list of cells, or metadata that is no table)"
+    number = 0
+    for place, cell in enumerate(cells, start=1):
+        lacking = _lacking(cell)
+        if lacking:
+            return f"unreadable (cell {place} has no usable {lacking})"
+        if cell["cell_type"] != "code" or not "".join(cell["source"]).strip():
+            continue
+        number += 1
+        for output in _errors(cell["outputs"]):
             return f"code cell {number}: {output.get('ename')}: {output.get('evalue')}"
-        if cell.execution_count is None:
+        if cell.get("execution_count") is None:
             return f"code cell {number} did not run to its end"
-    for output in _errors(book.metadata.get("widgets", {})):
+    for output in _errors(book.get("metadata", {}).get("widgets")):
         return f"inside a widget: {output.get('ename')}: {output.get('evalue')}"
     return None
 
@@ -78,36 +99,54 @@ def _began(path: Path) -> bool:
     import nbformat
 
     try:
-        book = nbformat.read(path, as_version=4)
+        book = nbformat.reads(read_text(path, LIMIT), as_version=4)
     except Exception:
         return False
     status = [cell.metadata.get("papermill", {}).get("status") for cell in book.cells]
     return any(word not in (None, "pending") for word in status)
 
 
-def _execute(path: Path, partial: Path, values: dict[str, Any]) -> str | None:
+def _is_ours(path: Path) -> bool:
+    """Tell whether a notebook is of the suite: it may be begun again, whatever its cells did."""
+    with contextlib.suppress(InputError):
+        return path.parent.samefile(shared_folder("notebooks"))
+    return False
+
+
+def _execute(
+    path: Path, partial: Path, folder: Path, values: dict[str, Any], limit: float, tell: Tell
+) -> str | None:
     """Run all cells; return what broke outside the cells, if anything did."""
     import papermill
     from traitlets.config import Config
 
-    quiet = Config({"KernelManager": {"transport_encryption": "auto"}})
-    for start in range(1, STARTS + 1):
-        try:
-            papermill.execute_notebook(
-                plain_path(path), plain_path(partial), values, kernel_name="python3", config=quiet,
-                progress_bar=False, start_timeout=_START_SECONDS, cwd=str(partial.parent),
-            )  # fmt: skip
-        except papermill.PapermillExecutionError:
-            return None
-        except Exception as error:
-            # a kernel that dies raises whatever its transport raises
-            if isinstance(error, OSError) and error.errno in _FULL:
-                raise
-            if start == STARTS or _began(partial):
-                return f"{type(error).__name__}: {error}"
-            time.sleep(start)
-        else:
-            return None
+    from dlsim.study.watch import ENGINE, Watch
+
+    quiet, again = Config({"KernelManager": {"transport_encryption": "auto"}}), False
+    for start in itertools.count(1):
+        with Watch(limit, tell) as watch:
+            try:
+                papermill.execute_notebook(
+                    plain_path(path), plain_path(partial), values, kernel_name="python3",
+                    config=quiet, progress_bar=False, start_timeout=_START_SECONDS,
+                    cwd=str(folder), engine_name=ENGINE, watch=watch,
+                )  # fmt: skip
+                return None
+            except papermill.PapermillExecutionError:
+                return None
+            except Exception as error:
+                # a kernel that dies raises whatever its transport raises
+                if isinstance(error, OSError) and error.errno in FULL:
+                    raise
+                problem = watch.died(error)
+        begun = _began(partial)
+        if begun and (again or not problem.again or not _is_ours(path)):
+            return problem.text
+        if not begun and start >= STARTS:
+            return problem.text
+        again |= begun
+        print(f"dlsim: {path.name}: {problem.text}; tried again", file=sys.stderr, flush=True)
+        time.sleep(start)
     return None
 
 
@@ -126,22 +165,22 @@ def _told(progress: StrPath | None) -> Iterator[None]:
             del os.environ[PROGRESS_VARIABLE]
 
 
-def _forget_places(partial: Path, name: str) -> None:
-    """Leave names where papermill wrote the folders of this machine."""
+def _forget_places(partial: Path, name: str) -> bytes:
+    """Return a notebook with names where papermill wrote the folders of this machine."""
     import nbformat
 
-    book = nbformat.read(partial, as_version=4)
+    book = nbformat.reads(read_text(partial, LIMIT), as_version=4)
     about = book.metadata.get("papermill", {})
     about |= {"input_path": Path(about.get("input_path", name)).name, "output_path": name}
-    write_text(partial, nbformat.writes(book) + "\n")
+    return (nbformat.writes(book) + "\n").encode()
 
 
-def _bring_pictures(path: Path, target: Path) -> None:
+def _bring_pictures(path: Path, place: PurePosixPath, home: Owned) -> None:
     """Copy the pictures that a notebook's text links to, so that the links still hold."""
-    for link in re.findall(r"]\((\.\./data/figures/[\w.-]+)\)", path.read_text(encoding="utf-8")):
-        source, copy = path.parent / link, target.parent / link
-        if source.is_file() and not copy.exists():
-            write_bytes(copy, source.read_bytes())
+    for link in re.findall(r"]\(\.\./(data/figures/[\w.-]+)\)", read_text(path)):
+        source = path.parent.parent / link
+        if source.is_file() and len(place.parts) > 1:
+            home.write(str(place.parent.parent / link), read_bytes(source))
 
 
 def run_notebook(
@@ -149,59 +188,41 @@ def run_notebook(
     out_path: StrPath,
     parameters: Mapping[str, Any] | None = None,
     progress: StrPath | None = None,
+    *,
+    root: StrPath | None = None,
+    work: StrPath | None = None,
+    cell_limit: float = math.inf,
+    tell: Tell = lambda cell, seconds: None,
 ) -> Path:
     """Run one notebook; its result appears whole under its name or not at all.
 
     The kernel works in the folder of the result. Running a notebook is running
     somebody's code with your rights.
-
-    Parameters
-    ----------
-    path : path
-        The notebook, which stays as it is.
-    out_path : path
-        The executed notebook, ending in .ipynb.
-    parameters : mapping, optional
-        As for `check_parameters`.
-    progress : path, optional
-        File in which the notebook's sweeps report how far they are.
-
-    Returns
-    -------
-    Path
-        The executed notebook.
-
-    Raises
-    ------
-    InputError
-        For a parameter that is refused, or a folder that cannot be written to.
-    StudyError
-        For a notebook that failed, which is kept as ``NAME.failed.ipynb``, or a full disk.
     """
-    values = check_parameters(path, parameters or {})
-    target = Path(out_path).absolute()
-    partial, failed = (target.with_suffix(f".{word}.ipynb") for word in ("partial", "failed"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.unlink(missing_ok=True)
-        with _told(progress):
-            problem = _execute(Path(path).absolute(), partial, values)
-        problem = problem or first_problem(partial)
-        if problem is None:
-            _forget_places(partial, target.name)
-            os.replace(partial, target)
-            failed.unlink(missing_ok=True)
-            _bring_pictures(Path(path).absolute(), target)
-            return target
-        if partial.exists():
-            os.replace(partial, failed)
-            target.unlink(missing_ok=True)
-    except OSError as error:
-        what = f"{target}: cannot be written ({error.strerror})"
-        if error.errno in _FULL:
-            raise StudyError(f"{what}; free some space on the disk and run again") from error
-        raise InputError(f"{what}; choose another folder") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-    raise StudyError(f"{Path(path).name} failed: {problem}")
+    source, target = Path(path).absolute(), Path(os.path.abspath(out_path))
+    values = check_parameters(source, parameters or {})
+    home = Owned(target.parent if root is None else root).claim()
+    if not target.is_relative_to(home.folder):
+        raise InputError(f"{target}: must lie in {home.folder}, the folder of results")
+    place = PurePosixPath(target.relative_to(home.folder).as_posix())
+    failed = str(place.with_suffix(".failed.ipynb"))
+    with contextlib.ExitStack() as stack:
+        if work is None:
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="dlsim-"))
+        stack.enter_context(_told(progress))
+        partial = Path(work) / target.name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            problem = _execute(source, partial, target.parent, values, cell_limit, tell)
+            problem = problem or first_problem(partial)
+            if problem is None:
+                home.write(str(place), _forget_places(partial, target.name))
+                home.clear(failed)
+                _bring_pictures(source, place, home)
+                return target
+            if partial.exists():
+                home.write(failed, read_bytes(partial, LIMIT))
+                home.clear(str(place))
+        except OSError as error:
+            raise unwritable(target, error) from error
+    raise StudyError(f"{source.name} failed: {problem}")

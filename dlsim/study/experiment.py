@@ -4,43 +4,27 @@ A study is any object with the fields scale, seed, runs, jobs and reading, and w
 ``results``, the `dlsim.study.report.Results` of its paper.
 """
 
-from collections.abc import Collection, Mapping
-from numbers import Integral
+import math
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlsim.errors import InputError
+from dlsim.given import mapping, option, whole
 from dlsim.study.claims import scorecard
 
 
 def need_common(study: Any, scales: Collection[str]) -> None:
-    """Refuse values that no study can run with.
-
-    Parameters
-    ----------
-    study : object
-        With the fields scale, seed and runs, and perhaps jobs and reading.
-    scales : collection of str
-        Scales that there are.
-
-    Raises
-    ------
-    InputError
-        For an unknown scale, a seed or a count that is not whole or below 0, or a reading
-        that is no mapping.
-    """
-    if study.scale not in scales:
-        raise InputError(f"scale must be one of {', '.join(scales)}; got {study.scale!r}")
+    """Refuse values that no study can run with."""
+    option("scale", study.scale, scales)
     meaning = {"seed": "", "runs": " (0 = what the scale says)", "jobs": " (0 = all cores)"}
     for name, zero in meaning.items():
-        value = getattr(study, name, 0)
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
-            raise InputError(f"{name} must be a whole number of at least 0{zero}, got {value!r}")
-    reading = getattr(study, "reading", None)
-    if reading is not None and not isinstance(reading, Mapping):
-        raise InputError(f"reading must be a mapping such as a dict, got {reading!r}")
+        if hasattr(study, name):
+            rule = f"a whole number of at least 0{zero}"
+            object.__setattr__(study, name, whole(name, getattr(study, name), 0, math.inf, rule))
+    if getattr(study, "reading", None) is not None:
+        mapping("reading", study.reading)
 
 
 def keep(study: Any, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:

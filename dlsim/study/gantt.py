@@ -71,18 +71,7 @@ def _lanes(start: "np.ndarray[Any, Any]", end: "np.ndarray[Any, Any]") -> list[i
 
 
 def task_colors(tasks: Sequence[Any]) -> dict[Any, Any]:
-    """Give each task a colour, in order of first appearance, cyclic beyond ten.
-
-    Parameters
-    ----------
-    tasks : sequence
-        Task ids, possibly repeated.
-
-    Returns
-    -------
-    dict
-        Task id to RGB colour (seaborn's colour-blind palette).
-    """
+    """Give each task a colour, in order of first appearance, cyclic beyond ten."""
     colors = sns.color_palette("colorblind", 10)
     return {task: colors[i % len(colors)] for i, task in enumerate(dict.fromkeys(tasks))}
 
@@ -168,38 +157,7 @@ def plot_gantt(
     colors: Mapping[Any, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a schedule: one row per node, one colour per task, the link on top.
-
-    Parameters
-    ----------
-    chunks : DataFrame
-        One row per chunk with the columns `COLUMNS`; ``compute_start`` where it is
-        not the end of the send.
-    nodes : int or sequence, optional
-        How many nodes (idle ones included), or which, top to bottom; otherwise those
-        that the chunks use.
-    link : bool
-        Whether to draw the head node's link.
-    until : float, optional
-        Where the time axis ends; after the last chunk otherwise.
-    tasks : DataFrame, optional
-        Columns arrival and deadline (relative), index = task id: marks the deadlines.
-    colors : mapping, optional
-        Colour of every task, as from `task_colors`, where several pictures share tasks.
-    ax : Axes, optional
-        Where to draw; a new figure of fitting height otherwise.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
-    Raises
-    ------
-    InputError
-        For an empty or impossible table, a node that is not drawn, or an axis that
-        ends before it begins.
-    """
+    """Draw a schedule: one row per node, one colour per task, the link on top."""
     frame = _checked(chunks)
     names = _node_rows(frame, nodes)
     due = _due(tasks)
@@ -238,24 +196,6 @@ def _legend(ax: Axes, deadlines: bool) -> None:
 
 def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
     r"""Draw the timing diagram of one task: chunk after chunk, all ending together.
-
-    Parameters
-    ----------
-    chunks : DataFrame
-        The chunks of one task, with the columns `COLUMNS`.
-    ax : Axes, optional
-        Where to draw; a new figure of fitting height otherwise.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on: the head node on top, then one row per chunk with its share
-        :math:`\alpha_j`, and the completion as a dashed line.
-
-    Raises
-    ------
-    InputError
-        For an empty or impossible table, or chunks of several tasks.
 
     References
     ----------

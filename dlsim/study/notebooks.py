@@ -1,33 +1,46 @@
 """Run a batch of notebooks: a process each, progress bars, nothing done twice.
 
-Every notebook runs in a process group of its own that ends when this process does. A
-notebook that ended well leaves a stamp beside its result; as long as its bytes, its
-parameters and the sources of dlsim stay the same, it is not run again.
+Every notebook runs in a process of its own that ends when this one does, with its kernel and
+all that the kernel started. A notebook that ended well leaves a stamp beside its result with
+the digests of what went in and of what came out; as long as they hold, it is not run again.
 
 A notebook is arbitrary code: running one that somebody else wrote means running their
 program with your rights. Nothing here is a sandbox.
 """
 
 import contextlib
-import hashlib
+import functools
 import json
+import math
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from dlsim import processes
 from dlsim.errors import DlsimError, InputError
-from dlsim.files import StrPath, shared_folder, write_text
+from dlsim.files import (
+    LIMIT,
+    StrPath,
+    read_bytes,
+    read_json,
+    read_text,
+    shared_folder,
+    unwritable,
+    write_text,
+)
 from dlsim.kernel import source_digest
+from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import clusters, workers
 from dlsim.study.execution import PROGRESS_VARIABLE, first_problem, run_notebook
 from dlsim.study.parameters import Parameter, check_parameters, parameters_of
@@ -47,6 +60,10 @@ __all__ = [
 JOBS_VARIABLE = "DLSIM_JOBS"
 #: How often a batch looks after its notebooks, and tells of them where there are no bars.
 POLL_SECONDS, TELL_SECONDS = 0.2, 30.0
+#: How long a notebook's process may show no sign of life, and take to end when asked to.
+SILENT_SECONDS, POLITE_SECONDS = 120.0, 5.0
+#: Seconds that a cell, and a notebook, may run, by scale: some twenty times what they take.
+LIMITS = {"quick": (1800.0, 7200.0), "paper": (6 * 3600.0, 48 * 3600.0)}
 
 
 def find_notebook(name: StrPath) -> Path:
@@ -115,66 +132,124 @@ class _Job:
     target: Path
     values: dict[str, Any]
     stamp: dict[str, Any]
+    home: Owned
     process: "subprocess.Popen[str] | None" = None
     folder: Path = Path()
     started: float = 0.0
     label: str = ""
     told: float = 0.0
     dask: str = ""
+    limits: tuple[float, float] = (math.inf, math.inf)
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+    sign: tuple[bytes, float] = (b"", math.inf)
+    cause: str = ""
 
     @property
     def name(self) -> str:
         return self.path.stem
 
-    @property
-    def stamp_path(self) -> Path:
-        return self.target.with_name(f".{self.name}.stamp.json")
+    def place(self, ending: str = ".ipynb") -> str:
+        """Return the name of the result below the folder of results."""
+        return f"{_FOLDER}/{self.name}{ending}"
 
-    def variant(self, word: str) -> Path:
-        """Return the name of the notebook while it is not done."""
-        return self.target.with_suffix(f".{word}.ipynb")
+    @property
+    def stamp_name(self) -> str:
+        """Name of the stamp below the folder of results."""
+        return f"{_FOLDER}/.{self.name}.stamp.json"
+
+    def look(self) -> None:
+        """End the notebook's process where it takes too long, or shows no sign of life."""
+        now, alive = time.monotonic(), self.folder / "alive.json"
+        with contextlib.suppress(OSError):
+            text = alive.read_bytes()
+            if text != self.sign[0] or self.sign[1] == math.inf:
+                self.sign = (text, now)
+        seconds, silent = time.time() - self.started, now - self.sign[1]
+        if seconds > self.limits[1]:
+            self.cause = (
+                f"ran {seconds:.0f} s, longer than its limit of {self.limits[1]:g} s (--limit)"
+                f"{self._where()}"
+            )
+        elif silent > SILENT_SECONDS:
+            self.cause = f"its process has shown no sign of life for {silent:.0f} s{self._where()}"
+        if self.cause:
+            processes.end_run(self.mark)
+
+    def _where(self) -> str:
+        try:
+            cell, ran = json.loads(self.sign[0])
+        except (ValueError, TypeError):
+            return ""
+        return f", in code cell {cell} for {ran:.0f} s" if cell else ""
 
 
 # Results do not depend on these, so a rerun with others may take them over.
 _NOT_STAMPED = ("jobs", "out")
-_RESULT_FOLDERS = ("data", "figures")
+_FOLDER, _RESULT_FOLDERS = "notebooks", ("data", "figures")
+#: Where a run keeps what is not done; gone when it ends, or else when the next one begins.
+_WORK = ".dlsim-running"
 
 
 def _plan(
-    path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = ""
-) -> _Job:
+    path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = "",
+    limits: tuple[float, float] = (math.inf, math.inf),
+) -> _Job:  # fmt: skip
     known = parameters_of(path)
     values = {name: value for name, value in common.items() if name in known}
     values |= {name: value for name, value in extra.items() if name in known}
     values = check_parameters(path, values)
+    home = Owned(out, remedy="choose a new or empty folder with --out")
     stamp = {
-        "notebook": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "notebook": digest(read_bytes(path)),
         "sources": source_digest(),
+        "material": _material_digest(),
         "parameters": {k: v for k, v in values.items() if k not in _NOT_STAMPED},
     }
-    return _Job(path, out / "notebooks" / path.name, values, stamp, dask=dask)
+    return _Job(path, home.folder / _FOLDER / path.name, values, stamp, home, dask=dask,
+                limits=limits)  # fmt: skip
+
+
+@functools.cache
+def _material_digest() -> str:
+    """Return a digest of the data of the suite that notebooks read."""
+    data = shared_folder("data")
+    files = sorted(path for path in data.rglob("*") if path.suffix in (".csv", ".toml"))
+    parts = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in files]
+    return digest("\n".join(parts).encode())
 
 
 def _earlier(job: _Job) -> float | None:
     """Return the seconds of an earlier run whose result still stands, else None."""
+    home = job.home
     try:
-        stamp = json.loads(job.stamp_path.read_text(encoding="utf-8"))
-        same = all(stamp[key] == value for key, value in job.stamp.items())
-        out = job.target.parent.parent
-        whole = same and all((out / name).is_file() for name in stamp["files"])
+        stamp = read_json(home.folder / job.stamp_name)
+        if any(stamp[key] != value for key, value in job.stamp.items()):
+            return None
+        changed = [name for name, sha256 in stamp["files"].items() if home.content(name) != sha256]
         seconds = float(stamp["seconds"])
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return seconds if whole and first_problem(job.target) is None else None
+    problem = f"{changed[0]} is not as it was left" if changed else first_problem(job.target)
+    if not problem:
+        return seconds
+    print(f"{job.name}: {problem}; run again", file=sys.stderr, flush=True)
+    for name in changed:
+        home.clear(name)
+    return None
 
 
 def _stamp(job: _Job, seconds: float) -> None:
     """Record what was run, and which results were written meanwhile."""
-    out = job.target.parent.parent
-    files = [path for name in _RESULT_FOLDERS for path in (out / name).glob("*")]
-    fresh = [p.relative_to(out).as_posix() for p in files if p.stat().st_mtime >= job.started - 1]
-    stamp = job.stamp | {"seconds": round(seconds, 3), "files": sorted(fresh)}
-    write_text(job.stamp_path, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
+    home = job.home
+    wrote = {row["file"] for row in objects(job.folder / "wrote") if "file" in row}
+    known = {name for name, _ in home.known()}
+    for path in (path for name in _RESULT_FOLDERS for path in (home.folder / name).glob("*")):
+        name = path.relative_to(home.folder).as_posix()
+        if name not in known and path.lstat().st_mtime >= job.started - 1:
+            wrote.add(name)  # by the notebook's own code
+    files = {name: home.content(name) for name in sorted(wrote - {job.place(".failed.ipynb")})}
+    stamp = job.stamp | {"seconds": round(seconds, 3), "files": files}
+    home.write(job.stamp_name, (json.dumps(stamp, indent=1, sort_keys=True) + "\n").encode())
 
 
 def _start(job: _Job, jobs: int, folder: Path) -> None:
@@ -183,10 +258,17 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     folder.mkdir()
     if "jobs" in job.values:
         job.values["jobs"] = 0 if job.dask else jobs
-    environment = os.environ | {JOBS_VARIABLE: str(jobs), clusters.VARIABLE: job.dask}
+    environment = processes.marked(job.mark)
+    environment |= {JOBS_VARIABLE: str(jobs), clusters.VARIABLE: job.dask}
     environment[PROGRESS_VARIABLE] = str(folder / "progress.json")
+    environment[WROTE_VARIABLE] = str(folder / "wrote")
+    environment["TMPDIR"] = str(folder)  # what a kernel that is killed leaves goes with it
     environment.pop("MPLBACKEND", None)  # the kernel's own draws into the notebook
-    request = {"path": str(job.path), "out": str(job.target), "parameters": job.values}
+    request = {
+        "path": str(job.path), "out": str(job.target), "root": str(job.home.folder),
+        "cell_limit": job.limits[0], "parameters": job.values,
+    }  # fmt: skip
+    job.sign = (b"", time.monotonic())
     with open(folder / "log", "w") as log:
         job.process = subprocess.Popen(
             [sys.executable, "-c", "from dlsim.study.notebooks import main; main()", str(folder)],
@@ -202,14 +284,25 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
 def main() -> None:
     """Run the notebook that the parent process asks for on standard input."""
     folder, request = Path(sys.argv[1]), json.loads(sys.stdin.readline())
+    mark = os.environ[processes.VARIABLE].rpartition(":")[2]
 
     def watch() -> None:
         sys.stdin.read()
-        os._exit(1)  # the parent is gone: the kernel notices that we are, and ends too
+        processes.end_run(mark)  # the parent is gone
+        os._exit(1)
+
+    def tell(cell: int, seconds: float) -> None:
+        with contextlib.suppress(OSError):  # a full disk does not end the watch
+            (folder / "alive.json").write_text(json.dumps([cell, seconds]))
 
     threading.Thread(target=watch, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     try:
-        run_notebook(request["path"], request["out"], request["parameters"])
+        with processes.termination_interrupts():
+            run_notebook(
+                request["path"], request["out"], request["parameters"], root=request["root"],
+                work=folder, cell_limit=request["cell_limit"], tell=tell,
+            )  # fmt: skip
     except DlsimError as error:
         write_text(folder / "error", str(error))
         sys.exit(1)
@@ -229,31 +322,44 @@ def _result(job: _Job) -> NotebookResult:
     assert job.process
     _hang_up(job)
     seconds, code = time.time() - job.started, job.process.returncode
+    log = (job.folder / "log").read_text(errors="replace")
+    for line in log.splitlines():
+        if line.startswith("dlsim: "):
+            print(line, file=sys.stderr, flush=True)
     if code == 0:
         _stamp(job, seconds)
         return NotebookResult(job.name, job.target, "ok", seconds)
-    error_file, log = job.folder / "error", (job.folder / "log").read_text(errors="replace")
-    if error_file.exists():
-        error = error_file.read_text(encoding="utf-8")
+    processes.end_run(job.mark)
+    error_file, half = job.folder / "error", job.folder / job.path.name
+    if not error_file.exists() and half.exists():  # it could not keep what there is itself
+        job.home.write(job.place(".failed.ipynb"), read_bytes(half, LIMIT))
+        job.home.clear(job.place())
+    if job.cause:
+        error = f"{job.path.name} failed: {job.cause}"
+    elif error_file.exists():
+        error = read_text(error_file)
     elif code < 0:
         error = f"{job.path.name} was killed by signal {-code}"
     else:
         error = f"{job.path.name} ended with code {code}: {log.strip()[-500:]}"
-    failed = job.variant("failed")
+    failed = job.home.folder / job.place(".failed.ipynb")
     return NotebookResult(job.name, failed if failed.exists() else None, "failed", seconds, error)
 
 
 def _interrupt(jobs: Sequence[_Job]) -> None:
     """End the notebooks under way: politely, then by force, kernels included."""
     running = [job.process for job in jobs if job.process and job.process.poll() is None]
-    for process in running:
-        process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + 5
-    for process in running:
-        try:
-            process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+    try:
+        for process in running:
+            process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + POLITE_SECONDS
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+    finally:
+        for job in jobs:
+            processes.end_run(job.mark)
+        for process in running:
             process.wait()
 
 
@@ -262,7 +368,7 @@ class _Display:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.bars: dict[str, Any] = {}
-        if sys.stderr.isatty():
+        if sys.stderr and sys.stderr.isatty():  # none where it is closed
             look = "{desc:<42.42} {percentage:3.0f}%|{bar}| {elapsed}"
             for row, name in enumerate(names):
                 self.bars[name] = tqdm(total=1, desc=name, position=row, bar_format=look)
@@ -314,6 +420,7 @@ def _run_wave(
             time.sleep(POLL_SECONDS)
             for job in list(running):
                 display.poll(job)
+                job.look()
                 if job.process and job.process.poll() is not None:
                     running.remove(job)
                     result = results[job.name] = _result(job)
@@ -323,7 +430,6 @@ def _run_wave(
         _interrupt(running)
         for job in running + waiting:
             _hang_up(job)
-            job.variant("partial").unlink(missing_ok=True)
             seconds = time.time() - job.started if job.process else 0.0
             results[job.name] = NotebookResult(job.name, None, "interrupted", seconds)
 
@@ -341,6 +447,8 @@ def run_all(
     extra: Mapping[str, Any] | None = None,
     force: bool = False,
     dask: str = "",
+    cell_limit: float | None = None,
+    limit: float | None = None,
 ) -> list[NotebookResult]:
     """Run a batch of notebooks, each in a process of its own, several at once.
 
@@ -368,6 +476,9 @@ def run_all(
     dask : str
         Scheduler of the Dask cluster where the sweeps of all notebooks run, as for
         `dlsim.study.clusters.connect`; "" for ``$DLSIM_DASK``, or this machine.
+    cell_limit, limit : float, optional
+        Seconds that a cell, and a notebook, may run before it is ended and counts as failed;
+        0 for no limit, by default `LIMITS`.
 
     Returns
     -------
@@ -377,8 +488,8 @@ def run_all(
     Raises
     ------
     InputError
-        For an unknown notebook, a refused parameter or an unwritable folder, before
-        anything runs.
+        For an unknown notebook, a refused parameter, or a folder that is not dlsim's, is in
+        use or cannot be written to, before anything runs.
     """
     folder, extra = Path(out).absolute(), dict(extra or {})
     count = workers.count(jobs)
@@ -393,26 +504,32 @@ def run_all(
         )
     own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
     dask = dask or os.environ.get(clusters.VARIABLE, "")
-    plan = [_plan(path, folder, common | own.get(path.stem, {}), extra, dask) for path in paths]
-    _need_folder(folder / "notebooks")
+    limits = _limits(scale, cell_limit, limit)
+    plan = [
+        _plan(path, Path(out), common | own.get(path.stem, {}), extra, dask, limits)
+        for path in paths
+    ]
+    if not plan:
+        return []
     results: dict[str, NotebookResult] = {}
-    for job in plan:
-        seconds = None if force or _is_last(job) else _earlier(job)
-        if seconds is not None:
-            results[job.name] = NotebookResult(job.name, job.target, "ok", seconds, reused=True)
-    todo = [job for job in plan if job.name not in results]
-    _run_waves(todo, count, results)
+    with plan[0].home.locked():
+        for job in plan:
+            seconds = None if force or _is_last(job) else _earlier(job)
+            if seconds is not None:
+                results[job.name] = NotebookResult(job.name, job.target, "ok", seconds, reused=True)
+        todo = [job for job in plan if job.name not in results]
+        _run_waves(todo, count, results)
     return [results[job.name] for job in plan]
 
 
-def _need_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise InputError(f"{folder}: cannot be written to; choose another folder with --out")
+def _limits(scale: str, *given: float | None) -> tuple[float, float]:
+    """Return the seconds that a cell and a notebook may run."""
+    for name, value in zip(("cell_limit", "limit"), given, strict=True):
+        if value is not None and not value >= 0:
+            raise InputError(f"{name} must be seconds, at least 0 (0 = no limit), got {value!r}")
+    usual = LIMITS.get(scale, LIMITS["paper"])
+    cell, whole = (u if g is None else g or math.inf for u, g in zip(usual, given, strict=True))
+    return cell, whole
 
 
 def _is_last(job: _Job) -> bool:
@@ -421,7 +538,7 @@ def _is_last(job: _Job) -> bool:
 
 def _pictures(job: _Job) -> int:
     """Count what a notebook draws from its study, which is about how long it takes."""
-    return job.path.read_text("utf-8").count("(study")
+    return read_text(job.path).count("(study")
 
 
 def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) -> None:
@@ -429,12 +546,19 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
     display = _Display([job.name for job in todo])
     todo = sorted(todo, key=_pictures, reverse=True)  # short ones fill the gaps of the long
     waves = [[job for job in todo if _is_last(job) == last] for last in (False, True)]
-    with tempfile.TemporaryDirectory(prefix="dlsim-") as folder:
+    if todo:
+        folder = todo[0].home.folder / _WORK
+        shutil.rmtree(folder, ignore_errors=True)  # what a run that was killed has left
+        todo[0].home.clear(_WORK)  # what stands there though dlsim makes it a folder
         try:
+            folder.mkdir()
             for wave in waves:
-                _run_wave(wave, jobs, Path(folder), display, results)
+                _run_wave(wave, jobs, folder, display, results)
+        except OSError as error:
+            raise unwritable(folder, error) from error
         except KeyboardInterrupt:
             rest = (job for job in todo if job.name not in results)
             results |= {job.name: NotebookResult(job.name, None, "interrupted", 0) for job in rest}
         finally:
             display.close()
+            shutil.rmtree(folder, ignore_errors=True)

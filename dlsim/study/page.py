@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from dlsim.files import read_bytes
 from dlsim.study.claims import SYMBOLS
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.style import VERDICT_INK
@@ -113,21 +114,7 @@ $notebooks
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One row of data/figures.toml.
-
-    Parameters
-    ----------
-    id, paper, printed, title, notebook : str
-        Key, key of the paper, number in the paper, title of our own, notebook.
-    status : str
-        reproduced, redrawn, beyond, planned or cannot be reproduced.
-    caption, expect : str
-        Our caption, and what the prose of the paper says one should see.
-    parameters : str
-        What the picture was drawn with, in words.
-    why : str
-        Why it cannot be reproduced.
-    """
+    """One row of data/figures.toml."""
 
     id: str
     paper: str
@@ -143,29 +130,7 @@ class FigureRow:
 
 @dataclass(frozen=True)
 class Material:
-    """Everything that the page shows.
-
-    Parameters
-    ----------
-    folder : Path
-        Where figures, data and notebooks lie.
-    headline : str
-        First line of the page.
-    facts : mapping of str to str
-        Header: version, machine, seeds and so on.
-    scale : str
-        Scale of the run.
-    claims : DataFrame
-        Scorecards, all text.
-    figures : sequence of FigureRow
-        All rows of data/figures.toml.
-    papers : mapping
-        Key of a paper to its title and source.
-    notebooks : sequence of NotebookResult
-        What became of each notebook.
-    problems : sequence of str
-        What the reader must know before reading on.
-    """
+    """Everything that the page shows."""
 
     folder: Path
     headline: str
@@ -178,18 +143,7 @@ class Material:
     problems: Sequence[str]
 
     def result_of(self, row: FigureRow) -> NotebookResult | None:
-        """Return what became of a figure's notebook in this run.
-
-        Parameters
-        ----------
-        row : FigureRow
-            Which figure.
-
-        Returns
-        -------
-        NotebookResult or None
-            None where the notebook was not part of the run.
-        """
+        """Return what became of a figure's notebook in this run."""
         return next((result for result in self.notebooks if result.name == row.notebook), None)
 
 
@@ -279,7 +233,7 @@ def _claims(material: Material) -> str:
 
 
 def _picture(path: Path, title: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    data = base64.b64encode(read_bytes(path)).decode("ascii")
     return f'<img src="data:image/png;base64,{data}" alt="{_text(title)}">'
 
 
@@ -348,18 +302,7 @@ def _figures(material: Material) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration for people.
-
-    Parameters
-    ----------
-    seconds : float
-        At least 0.
-
-    Returns
-    -------
-    str
-        Such as ``"12.3 s"`` or ``"8 min 37 s"``.
-    """
+    """Write a duration for people."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -398,18 +341,7 @@ def _alarms(material: Material) -> str:
 
 
 def render(material: Material) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    material : Material
-        What to show.
-
-    Returns
-    -------
-    str
-        A complete HTML document, self-contained.
-    """
+    """Write the page."""
     facts = dict(material.facts) | {"Written": time.strftime("%Y-%m-%d %H:%M %Z")}
     rows = "".join(_tag("dt", _text(k)) + _tag("dd", _text(v)) for k, v in facts.items() if v)
     return _PAGE.substitute(

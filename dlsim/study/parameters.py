@@ -8,34 +8,19 @@ import ast
 import contextlib
 import io
 import json
-import math
-import operator
 import os
 import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import nbformat
-
 from dlsim.errors import InputError
-from dlsim.files import StrPath
+from dlsim.files import StrPath, read_json
+from dlsim.given import MOST, MOST_WHOLE, number, whole
 
 
 class Parameter(NamedTuple):
-    """One parameter of a notebook, as its parameters cell declares it.
-
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    kind : str
-        Its annotation, or the type of its default.
-    default : object
-        Its default; the source text where that is not a literal.
-    help : str
-        The comment behind it.
-    """
+    """One parameter of a notebook, as its parameters cell declares it."""
 
     name: str
     kind: str
@@ -52,31 +37,18 @@ def _literal(text: str) -> Any:
 
 
 def parameters_of(path: StrPath) -> dict[str, Parameter]:
-    """List the parameters of a notebook.
-
-    Parameters
-    ----------
-    path : path
-        The notebook.
-
-    Returns
-    -------
-    dict of str to Parameter
-        In the order of the cell tagged ``parameters``; empty where there is none.
-
-    Raises
-    ------
-    InputError
-        For a file that is not a notebook.
-    """
+    """List the parameters of a notebook."""
     # not papermill.inspect_notebook: it loses a parameter whose comment holds a "="
     try:
-        book = nbformat.reads(Path(path).read_text(encoding="utf-8"), as_version=4)
-        cells = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
-        return _declared(str(cells[0].source)) if cells else {}
-    except Exception as error:
-        # whatever a parser of hostile JSON may raise
-        raise InputError(f"{os.fspath(path)}: not a notebook that can be run ({error})") from error
+        cells = read_json(path)["cells"]
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        return _declared("".join(tagged[0]["source"])) if tagged else {}
+    except (
+        ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError,
+        tokenize.TokenError,
+    ) as error:  # fmt: skip
+        what = f"not a notebook that can be run ({type(error).__name__}: {error})"
+        raise InputError(f"{os.fspath(path)}: {what}") from error
 
 
 def _declared(source: str) -> dict[str, Parameter]:
@@ -84,7 +56,11 @@ def _declared(source: str) -> dict[str, Parameter]:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     notes = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
     found = {}
-    for node in ast.parse(source).body:
+    try:
+        body = ast.parse(source).body
+    except MemoryError:  # of the parser's own stack
+        raise ValueError("an expression is nested too deeply") from None
+    for node in body:
         target: ast.expr | None = node.target if isinstance(node, ast.AnnAssign) else None
         if isinstance(node, ast.Assign):
             target = node.targets[0]
@@ -100,31 +76,16 @@ def _declared(source: str) -> dict[str, Parameter]:
 
 
 def plain_path(path: StrPath) -> str:
-    """Return a path in which papermill finds no placeholder to fill in.
-
-    Parameters
-    ----------
-    path : path
-        Any path.
-
-    Returns
-    -------
-    str
-        The path with its braces doubled.
-    """
+    """Return a path in which papermill finds no placeholder to fill in."""
     return os.fspath(path).replace("{", "{{").replace("}", "}}")
 
 
-def _number(value: Any) -> float | int:
-    if isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError
-    return float(value)
+def _number(value: Any) -> float:
+    return float(number("it", value, -MOST))
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise ValueError
-    return operator.index(value)
+    return whole("it", value, -MOST_WHOLE, MOST_WHOLE)
 
 
 def _exactly(kind: type) -> Any:
@@ -180,27 +141,7 @@ def _from_text(text: str, kind: str) -> Any:
 
 
 def check_parameters(path: StrPath, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse parameters that a notebook does not know or that have the wrong type.
-
-    Parameters
-    ----------
-    path : path
-        The notebook.
-    given : mapping of str to object
-        Values by name. A text for a parameter of another type is parsed, as the
-        command line needs it: ``"3"``, ``"[0.5, 1]"``, ``"link=shared,late=drop"``.
-
-    Returns
-    -------
-    dict
-        The same names with values of the annotated types.
-
-    Raises
-    ------
-    InputError
-        For an unknown name (the known ones are listed), an ill-typed value, NaN or
-        an infinity.
-    """
+    """Refuse parameters that a notebook does not know or that have the wrong type."""
     known, checked = parameters_of(path), {}
     for name, value in given.items():
         if name not in known:

@@ -26,8 +26,9 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.kernel import source_digest
+from dlsim.owned import Owned
 from dlsim.study import workers
-from dlsim.study.claims import SYMBOLS, headline, scorecard
+from dlsim.study.claims import SYMBOLS, headline, read_scorecard, scorecard
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.page import FigureRow, Material, duration, render
 
@@ -53,14 +54,17 @@ class Results:
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
         home = files.project_root() or Path.cwd()
         self.paper = paper
-        self.folder = Path(folder).absolute() if folder else home / "results" / paper
+        self.home = Owned(
+            folder or home / "results" / paper, remedy="choose another folder with out=..."
+        )
+        self.folder = self.home.folder
 
-    def _path(self, kind: str, name: str, ending: str) -> Path:
+    def _write(self, kind: str, name: str, ending: str, data: bytes) -> Path:
         if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
             raise InputError(
                 f"the name of a result is made of a-z, 0-9 and single - _ . between; got {name!r}"
             )
-        return self.folder / kind / f"{name}{ending}"
+        return self.home.write(f"{kind}/{name}{ending}", data)
 
     def table(self, name: str, frame: pd.DataFrame) -> Path:
         """Write a table as data/<name>.csv; equal tables give equal bytes.
@@ -82,9 +86,7 @@ class Results:
         InputError
             For a name that is no plain file name, or a folder that cannot be written to.
         """
-        path = self._path("data", name, ".csv")
-        files.write_csv(path, frame)
-        return path
+        return self._write("data", name, ".csv", files.csv_text(frame).encode())
 
     def figure(self, name: str, drawn: Axes | Figure) -> Path:
         """Write a picture as figures/<name>.png, without a date or a tool in it.
@@ -106,13 +108,33 @@ class Results:
         InputError
             For a name that is no plain file name, or a folder that cannot be written to.
         """
-        path = self._path("figures", name, ".png")
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
         buffer, bare = io.BytesIO(), {"Software": None}
         figure.savefig(buffer, format="png", dpi=_DPI, metadata=bare, bbox_inches="tight")
-        files.write_bytes(path, buffer.getvalue())
-        return path
+        return self.picture(name, buffer.getvalue())
+
+    def picture(self, name: str, png: bytes) -> Path:
+        """Write a picture that is drawn already as figures/<name>.png.
+
+        Parameters
+        ----------
+        name : str
+            Id of the figure in data/figures.toml, or a name of one's own.
+        png : bytes
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            For a name that is no plain file name, or a folder that cannot be written to.
+        """
+        return self._write("figures", name, ".png", png)
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
         """Write a scorecard as data/<paper>-claims.csv, where the report looks for it.
@@ -201,10 +223,8 @@ def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.Da
         if not path.is_file():
             continue
         try:
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-            _check_scorecard(frame, path.name)
-        except (ValueError, OSError) as error:
-            # InputError and every pandas parser error are ValueErrors
+            frame = read_scorecard(path)
+        except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
             continue
         tables.append(frame)
@@ -218,7 +238,16 @@ def _commit() -> str:
     root = files.project_root()
     if root is None or not (root / ".git").exists():
         return ""
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -325,9 +354,9 @@ def write_report(
         "figures": [_figure_record(row, folder) for row in figures if material.result_of(row)],
         "problems": problems,
     }
-    files.write_text(folder / "run.json", json.dumps(record, indent=1, default=str) + "\n")
-    files.write_text(path, render(material))
-    return path
+    home = Owned(folder)
+    home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    return home.write(path.name, render(material).encode("utf-8", "backslashreplace"))
 
 
 def _notebook_record(result: NotebookResult, folder: Path) -> dict[str, Any]:
@@ -367,6 +396,6 @@ def read_headline(folder: StrPath) -> str:
     """
     path = Path(folder) / "run.json"
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["headline"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return str(files.read_json(path)["headline"])
+    except (InputError, KeyError, TypeError) as error:
         raise InputError(f"{path}: no record of a run ({error}); run dlsim reproduce") from error

@@ -4,7 +4,6 @@ Nothing is measured here. What a run left is taken where there is a run, and the
 results that travel with dlsim for every paper that it does not hold.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, shared_folder
-from dlsim.study.claims import SYMBOLS, load_claims, scorecard
+from dlsim.files import StrPath, project_root, read_json, shared_folder
+from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, scorecard
 from dlsim.study.style import VERDICT_INK, axes_of
 
 #: The folder of `dlsim reproduce`, where none is given.
@@ -33,8 +32,8 @@ def _origin(folder: Path, paper: str) -> str:
     for stamp in sorted((folder / "notebooks").glob(f".*-{paper}.stamp.json")):
         executed = stamp.with_name(stamp.name[1:].replace(".stamp.json", ".ipynb"))
         try:
-            given = json.loads(stamp.read_text(encoding="utf-8"))["parameters"]
-        except (OSError, ValueError, KeyError, TypeError):
+            given = read_json(stamp)["parameters"]
+        except (ValueError, KeyError, TypeError):
             continue
         if executed.is_file() and isinstance(given, dict):
             words = [f"this run, scale {given.get('scale')}, seed {given.get('seed')}"]
@@ -46,18 +45,12 @@ def _origin(folder: Path, paper: str) -> str:
 
 def _scorecard(path: Path) -> pd.DataFrame | None:
     """Read one scorecard; None where there is none."""
-    if not path.is_file():
+    if not path.exists():
         return None
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a scorecard ({error}); run dlsim reproduce again") from error
-    missing = [name for name in scorecard([]).columns if name not in frame]
-    strange = [] if missing else [word for word in frame["verdict"] if word not in SYMBOLS]
-    if missing or strange:
-        what = f"lacks the column {missing[0]}" if missing else f"has a verdict {strange[0]!r}"
-        raise InputError(f"{path}: {what}; run dlsim reproduce again")
-    return frame
+        return read_scorecard(path)
+    except InputError as error:
+        raise InputError(f"{error}; run dlsim reproduce again") from error
 
 
 def read(out: StrPath = "") -> pd.DataFrame:
@@ -94,43 +87,14 @@ def read(out: StrPath = "") -> pd.DataFrame:
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts of every paper.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `read`.
-
-    Returns
-    -------
-    DataFrame
-        One row per paper, one column per verdict.
-    """
+    """Count the verdicts of every paper."""
     table = pd.crosstab(frame["paper"], frame["verdict"])
     papers = list(dict.fromkeys(frame["paper"]))
     return table.reindex(index=papers, columns=list(SYMBOLS), fill_value=0)
 
 
 def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how many claims of every paper hold: one bar per paper, a part per verdict.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `read`.
-    ax : Axes, optional
-        Where to draw; a new figure of fitting height otherwise.
-
-    Returns
-    -------
-    Axes
-        Every part bears its count and the symbol of its verdict.
-
-    Raises
-    ------
-    InputError
-        For no claim at all.
-    """
+    """Draw how many claims of every paper hold: one bar per paper, a part per verdict."""
     if frame.empty:
         raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
     table = counts(frame)
@@ -205,34 +169,12 @@ def table(frame: pd.DataFrame) -> Styler:
 
 
 def findings(frame: pd.DataFrame) -> Styler:
-    """Show the claims that differ, each with the reason.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `read`.
-
-    Returns
-    -------
-    Styler
-        For a notebook.
-    """
+    """Show the claims that differ, each with the reason."""
     differ = frame[frame["verdict"] == "differs"]
     return _styled(differ[["id", "where", "claim", "printed", "measured", "reason"]])
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tell from which run the verdicts of every paper come.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `read`.
-
-    Returns
-    -------
-    DataFrame
-        paper, claims, from; one row each.
-    """
+    """Tell from which run the verdicts of every paper come."""
     groups = frame.groupby(["paper", "origin"], sort=False).size().reset_index(name="claims")
     return groups.rename(columns={"origin": "from"})[["paper", "claims", "from"]]

@@ -16,22 +16,13 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from dlsim.errors import InputError
+from dlsim.given import number
 
 RESULT = ("estimate", "low", "high", "n")
 
 
 class Interval(NamedTuple):
-    """An estimate and its confidence interval.
-
-    Attributes
-    ----------
-    estimate : float
-        The mean.
-    low, high : float
-        Ends of the interval; NaN for fewer than two values.
-    n : int
-        Number of values.
-    """
+    """An estimate and its confidence interval."""
 
     estimate: float
     low: float
@@ -66,8 +57,8 @@ def _grouped(values: pd.Series, keys: pd.DataFrame) -> Any:
 
 def _intervals(values: pd.Series, keys: pd.DataFrame, level: float) -> pd.DataFrame:
     """Return `keys`, estimate, low, high, n: one row per group, in order of appearance."""
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, such as 0.95, got {level!r}")
+    rule = "between 0 and 1, such as 0.95"
+    level = float(number("level", level, 0, 1, above=True, below=True, rule=rule))
     table = _grouped(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
     equal = table["min"] == table["max"]
     mean = table["mean"].where(~equal, table["min"]).where(table["count"] == table["size"])
@@ -80,23 +71,6 @@ def _intervals(values: pd.Series, keys: pd.DataFrame, level: float) -> pd.DataFr
 
 def mean_interval(values: Any, level: float = 0.95) -> Interval:
     """Estimate a mean from independent values.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        One value per replicate.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Interval
-        Mean, Student's t interval, n; all NaN without values.
-
-    Raises
-    ------
-    InputError
-        For a level outside (0, 1).
 
     Examples
     --------
@@ -114,30 +88,7 @@ def mean_interval(values: Any, level: float = 0.95) -> Interval:
 def summary(
     frame: pd.DataFrame, by: str | Sequence[str], column: str, level: float = 0.95
 ) -> pd.DataFrame:
-    """Estimate the mean of a column per group of rows.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per replicate and group, as `dlsim.study.sweep` returns it.
-    by : str or sequence of str
-        Columns that name the groups; empty for one group.
-    column : str
-        What is estimated.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    DataFrame
-        The columns `by`, then ``estimate``, ``low``, ``high``, ``n``; groups in order of
-        appearance.
-
-    Raises
-    ------
-    InputError
-        For an unknown column or a level outside (0, 1).
-    """
+    """Estimate the mean of a column per group of rows."""
     names = _names(by)
     _check(frame, [*names, column], names)
     return _intervals(_numbers(frame[column]), frame[names], level)
@@ -179,36 +130,7 @@ def paired_difference(
     pair: str | Sequence[str] = ("replicate",),
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Estimate how much larger a column is for one policy than for another, pair by pair.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per policy, grid point and replicate.
-    column : str
-        What is compared.
-    by : str
-        The column that tells the two sides apart, such as ``"policy"``.
-    a, b : object
-        Its two values: the difference is a - b.
-    at : str or sequence of str
-        The other columns of the grid: one estimate for each of their points.
-    pair : str or sequence of str
-        What the two members of a pair have in common beside `at`.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    DataFrame
-        The columns `at`, then ``estimate``, ``low``, ``high``, ``n`` (pairs).
-
-    Raises
-    ------
-    InputError
-        For an unknown column or value, rows that `at` and `pair` do not tell apart, a row
-        without a partner, or a level outside (0, 1).
-    """
+    """Estimate how much larger a column is for one policy than for another, pair by pair."""
     keys, left, right = _pairs(frame, column, by, a, b, _names(at), _names(pair))
     return _intervals(left - right, keys, level)
 
@@ -229,23 +151,6 @@ def relative_reduction(
               \text{from the residuals } (a_i - (\bar a / \bar b)\, b_i) / \bar b
 
     by the delta method: their standard error is that of the ratio of the means.
-
-    Parameters
-    ----------
-    frame, column, by, at, pair, level
-        As for `paired_difference`.
-    a, b : object
-        Values of `by`; 0.1 means that a is 10 % less than b.
-
-    Returns
-    -------
-    DataFrame
-        As for `paired_difference`; NaN where the mean of b is 0.
-
-    Raises
-    ------
-    InputError
-        As for `paired_difference`.
     """
     keys, left, right = _pairs(frame, column, by, a, b, _names(at), _names(pair))
     below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)

@@ -50,17 +50,7 @@ VERDICT_INK = {
 
 
 class Style(NamedTuple):
-    """How one policy is drawn, everywhere and for ever.
-
-    Attributes
-    ----------
-    color : str
-        Hexadecimal colour.
-    marker : str
-        matplotlib marker.
-    dash : object
-        matplotlib line style.
-    """
+    """How one policy is drawn, everywhere and for ever."""
 
     color: str
     marker: str
@@ -120,17 +110,6 @@ _SPARE_MARKERS = ("P", "X", "*", "h", "p", "<", ">", "d")
 def style_of(policy: str) -> Style:
     """Return the style of a policy: its row, or one derived from its name.
 
-    Parameters
-    ----------
-    policy : str
-        Name as in the legends. An unknown name always gets the same style, with a
-        marker that no named policy uses.
-
-    Returns
-    -------
-    Style
-        Colour, marker and dash.
-
     Examples
     --------
     >>> style_of("MCDF").color
@@ -150,16 +129,6 @@ def style_of(policy: str) -> Style:
 def policy_order(names: Iterable[str]) -> list[str]:
     """Sort policy names for a legend: the table's order, then the alphabet.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Policy names, possibly repeated.
-
-    Returns
-    -------
-    list of str
-        Each name once.
-
     Examples
     --------
     >>> policy_order(["zeta", "EDFAN", "MCDF", "EDFAN"])
@@ -170,18 +139,7 @@ def policy_order(names: Iterable[str]) -> list[str]:
 
 
 def as_category(names: "pd.Series[Any] | Sequence[str]") -> "pd.Categorical[Any]":
-    """Turn a column of policy names into a categorical in legend order.
-
-    Parameters
-    ----------
-    names : Series or sequence of str
-        One policy name per row.
-
-    Returns
-    -------
-    pandas.Categorical
-        Ordered as `policy_order` says.
-    """
+    """Turn a column of policy names into a categorical in legend order."""
     texts = [str(name) for name in names]
     return pd.Categorical(texts, categories=policy_order(texts), ordered=True)
 
@@ -218,42 +176,14 @@ def use() -> None:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
-    """Return the axes given, or those of a new figure.
-
-    Parameters
-    ----------
-    ax : Axes or None
-        Where to draw.
-    size : tuple of float, optional
-        Width and height of a new figure, in inches.
-
-    Returns
-    -------
-    Axes
-        Never None.
-    """
+    """Return the axes given, or those of a new figure."""
     if ax is not None:
         return ax
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
-    """Refuse a table that lacks a column.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    columns : iterable of str
-        What it must have.
-    what : str
-        Name of the table, for the message.
-
-    Raises
-    ------
-    InputError
-        Naming the missing columns and those found.
-    """
+    """Refuse a table that lacks a column."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise InputError(
@@ -273,32 +203,7 @@ def policy_lines(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one mean line per policy with its interval, in the fixed order and style.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy summary: one row per policy and x, with the columns `policy`, `x`, `y`,
-        and `low` and `high` where there are intervals (NaN = none at that point).
-    x, y, low, high, policy : str
-        Column names.
-    interval : {"band", "bar", "none"}
-        How the interval is drawn.
-    legend : bool
-        Whether to draw the legend.
-    ax : Axes, optional
-        Where to draw; a new figure otherwise.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
-    Raises
-    ------
-    InputError
-        For a missing column, an empty table or an unknown kind of interval.
-    """
+    """Draw one mean line per policy with its interval, in the fixed order and style."""
     need_columns(frame, (policy, x, y), "a table of policy lines")
     if interval not in ("band", "bar", "none"):
         raise InputError(f"interval must be one of band, bar, none; got {interval!r}")
@@ -331,25 +236,7 @@ def policy_lines(
 
 
 def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw which reading supports which claim: colour and symbol in every cell.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows are claims, columns readings, cells the words of `SYMBOLS`.
-    ax : Axes, optional
-        Where to draw; a new figure of fitting size otherwise.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on, with a legend of the four verdicts below.
-
-    Raises
-    ------
-    InputError
-        For an empty table or a cell that is not a verdict.
-    """
+    """Draw which reading supports which claim: colour and symbol in every cell."""
     words = list(SYMBOLS)
     unknown = sorted(set(frame.to_numpy().ravel()) - set(words), key=str)
     if frame.empty or unknown:

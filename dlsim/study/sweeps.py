@@ -30,7 +30,8 @@ import pandas as pd
 
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import write_text
-from dlsim.kernel import cache_folder, source_digest
+from dlsim.given import whole
+from dlsim.kernel import cache_folder, private_folder, source_digest
 from dlsim.study import cells, clusters, workers
 
 #: A worker hands back what it has after this time; many small cells make one batch.
@@ -47,21 +48,7 @@ MANY = 128
 
 
 class Job(NamedTuple):
-    """What all cells of a sweep share.
-
-    Attributes
-    ----------
-    function : callable
-        What is repeated.
-    fixed : dict
-        Its arguments beside the point and the seed.
-    seed : int
-        Root of the random numbers.
-    digest : str
-        `dlsim.kernel.source_digest` where the sweep was started.
-    folder : Path or None
-        Where finished cells go; None where whoever runs a cell must not write.
-    """
+    """What all cells of a sweep share."""
 
     function: Callable[..., Any]
     fixed: dict[str, Any]
@@ -120,23 +107,7 @@ def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
 
 
 def away(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
-    """As `work`, in another process: an error that cannot be sent back is told in words.
-
-    Parameters
-    ----------
-    job, batch, seconds
-        As for `work`.
-
-    Returns
-    -------
-    list of str
-        As from `work`.
-
-    Raises
-    ------
-    StudyError
-        Instead of an error whose pickle would bring down the executor.
-    """
+    """As `work`, in another process: an error that cannot be sent back is told in words."""
     try:
         return work(job, batch, seconds)
     except Exception as error:
@@ -298,17 +269,12 @@ def _progress(run: _Run) -> Iterator[None]:
             yield
 
 
-def _check(
-    grid: list[cells.Point], fixed: dict[str, Any], independent: Sequence[str], **least: Any
-) -> None:
+def _check(grid: list[cells.Point], fixed: dict[str, Any], independent: Sequence[str]) -> None:
     for name in grid[0].keys() | fixed:
         if name in ("seed", "replicate") or (name in grid[0] and name in fixed):
             raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")
     if missing := set(independent) - grid[0].keys():
         raise InputError(f"independent names {sorted(missing)}, which the grid does not have")
-    for name, (value, lowest) in least.items():
-        if isinstance(value, bool) or not hasattr(value, "__index__") or value < lowest:
-            raise InputError(f"{name} must be a whole number of at least {lowest}, got {value!r}")
 
 
 def sweep(
@@ -371,7 +337,8 @@ def sweep(
     ------
     InputError
         For a grid without points, points with different parameters, a reserved or doubled
-        name, replicates < 1, a negative seed or jobs.
+        name, replicates < 1, a negative seed or jobs, or a cache folder that is not this
+        user's alone.
     StudyError
         If a cell fails (the message names its point and replicate, the cause is chained) or
         returns something else than a table of numbers and text, if the cache folder cannot
@@ -397,19 +364,20 @@ def sweep(
     3  6  8          0  10.000000
     """
     points, constants = cells.points(grid), dict(fixed or {})
-    _check(points, constants, independent, replicates=(replicates, 1), seed=(seed, 0))
+    _check(points, constants, independent)
+    replicates, seed = whole("replicates", replicates), whole("seed", seed, 0, math.inf)
     processes = workers.count(jobs)
     label = label or str(getattr(function, "__name__", "sweep"))
     digest = source_digest()
-    folder = cache_folder() / "cells" / digest if cache else None
     try:
         key = [cells.qualified(function), digest, constants]
-        everything = cells.cells(points, replicates, int(seed), independent, key)
+        everything = cells.cells(points, replicates, seed, independent, key)
+        folder = private_folder(cache_folder(), "cells", digest) if cache else None
     except LookupError as error:
         print(f"{label}: {error}; the sweep runs serially and uncached")
-        everything = cells.cells(points, replicates, int(seed), independent)
+        everything = cells.cells(points, replicates, seed, independent)
         jobs, processes, executor, folder = 1, 1, None, None
-    run = _Run(Job(function, constants, int(seed), digest, folder), everything, label)
+    run = _Run(Job(function, constants, seed, digest, folder), everything, label)
     if executor is None and jobs == 0 and run.pending:
         executor, jobs = clusters.executor() or (None, 0)
     try:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from dlsim.errors import InputError
+from dlsim.given import whole
 
 
 def count(jobs: int = 0) -> int:
@@ -32,13 +32,10 @@ def count(jobs: int = 0) -> int:
     InputError
         For anything but a whole number of at least 0.
     """
-    asked = (os.environ.get("DLSIM_JOBS") or "0") if jobs == 0 else jobs
-    try:
-        number = int(asked)
-    except (TypeError, ValueError):
-        number = -1
-    if number < 0 or isinstance(asked, float):
-        raise InputError(f"jobs must be a whole number, 0 for all cores, got {asked!r}")
+    rule = "a whole number, 0 for all cores"
+    number = whole("jobs", jobs, 0, rule=rule)
+    if not number and (text := os.environ.get("DLSIM_JOBS")):
+        number = whole("jobs", int(text) if text.isdecimal() else text, 0, rule=rule)
     if multiprocessing.parent_process() is not None:
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -51,11 +48,6 @@ class Pool:
 
     They hold one end of a pipe whose other end only this process has: when it closes, by
     `close` or by death of whatever kind, they exit at once.
-
-    Parameters
-    ----------
-    jobs : int
-        How many; each is started when there is work for it.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -67,18 +59,7 @@ class Pool:
         self.executor = ProcessPoolExecutor(jobs, context, _start, start)
 
     def submit(self, *call: Any) -> Future[Any]:
-        """Submit a call; new workers are started here.
-
-        Parameters
-        ----------
-        *call : object
-            The function and its arguments.
-
-        Returns
-        -------
-        Future
-            Of the function's result.
-        """
+        """Submit a call; new workers are started here."""
         with _main_hidden():
             return self.executor.submit(*call)
 
@@ -93,29 +74,12 @@ _OPEN: list[Pool] = []
 
 
 def is_open() -> bool:
-    """Tell whether workers are there already.
-
-    Returns
-    -------
-    bool
-        False until the first `pool`, and after `close`.
-    """
+    """Tell whether workers are there already."""
     return bool(_OPEN)
 
 
 def pool(jobs: int) -> Pool:
-    """Return the open pool, or a new one where it has another size.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of workers.
-
-    Returns
-    -------
-    Pool
-        Lives until `close`, or as long as this process.
-    """
+    """Return the open pool, or a new one where it has another size."""
     if not _OPEN or _OPEN[0].jobs != jobs:
         close()
         _OPEN.append(Pool(jobs))

@@ -231,23 +231,7 @@ def statement(
 
 
 def matching(keys: str | Iterable[str] = ()) -> Listing:
-    """Return the statements whose key is, or else starts with, one of the given ones.
-
-    Parameters
-    ----------
-    keys : str or iterable of str
-        Keys or prefixes; none means all.
-
-    Returns
-    -------
-    Listing
-        In the order of the book, each once.
-
-    Raises
-    ------
-    InputError
-        For a key that matches nothing; the message lists the known ones.
-    """
+    """Return the statements whose key is, or else starts with, one of the given ones."""
     wanted = [keys] if isinstance(keys, str) else list(keys)
     found: set[str] = set(_BOOK) if not wanted else set()
     for key in wanted:

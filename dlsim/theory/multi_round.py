@@ -118,22 +118,7 @@ def chunks_of(
     send: Fraction,
     compute: Fraction,
 ) -> list[Fraction]:
-    """Return the chunks of the closed form, exactly.
-
-    Parameters
-    ----------
-    size : Fraction
-        sigma.
-    nodes, rounds : int
-        N and M.
-    st, sc, send, compute : Fraction
-        ST, SC, tau, chi.
-
-    Returns
-    -------
-    list of Fraction
-        c_0..c_{M-1}.
-    """
+    """Return the chunks of the closed form, exactly."""
     ratio, step = compute / (nodes * send), (sc / nodes - st) / send
     if ratio == 1:
         first = size / (nodes * rounds) - step * (rounds - 1) / 2

@@ -20,20 +20,7 @@ GIVEN_I = (
 
 
 def equal_finish(release: list[Fraction], size: Any, send: Any, compute: Any) -> list[Fraction]:
-    """Return the shares (3)-(4) of paper I, whatever their sign.
-
-    Parameters
-    ----------
-    release : list of Fraction
-        r_1 <= ... <= r_n.
-    size, send, compute : Fraction
-        sigma, tau, chi.
-
-    Returns
-    -------
-    list of Fraction
-        Shares that sum to 1.
-    """
+    """Return the shares (3)-(4) of paper I, whatever their sign."""
     total = Fraction(size) * (Fraction(send) + Fraction(compute))
     end = (sum(release, Fraction(0)) + total) / len(release)
     return [(end - r) / total for r in release]

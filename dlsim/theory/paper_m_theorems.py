@@ -267,22 +267,7 @@ def _(d: Derivation, power: Any = k, sign: int = 1) -> None:
 
 
 def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
-    """Show Lemma 5.1 in a derivation.
-
-    Parameters
-    ----------
-    d : Derivation
-        Where the steps go.
-    power : sympy expression
-        Exponent in the first step; k.
-    sign : int
-        1, or -1 for the reversed claim.
-
-    Returns
-    -------
-    sympy expression
-        The difference of its two sides, now a fact.
-    """
+    """Show Lemma 5.1 in a derivation."""
     powers_below_one(d)
     powers, parts = {n: k}, {p: 1 - b}
     d.at(1 - b**n, powers)
@@ -320,22 +305,7 @@ def _(d: Derivation, slack: int = 1, shift: int = 1) -> None:
 
 
 def lemma_two(d: Derivation, first: Any, slack: int = 1, shift: int = 1) -> Any:
-    """Show Lemma 5.2 in a derivation that has Lemma 5.1.
-
-    Parameters
-    ----------
-    d : Derivation
-        Where the steps go.
-    first : sympy expression
-        The fact of Lemma 5.1.
-    slack, shift : int
-        1; mutants change them.
-
-    Returns
-    -------
-    sympy expression
-        The difference of the two sides of (5.14), now a fact.
-    """
+    """Show Lemma 5.2 in a derivation that has Lemma 5.1."""
     excess = d.grows(
         k + 1 - G(k + 1),
         k,

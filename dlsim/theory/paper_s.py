@@ -20,40 +20,14 @@ Edges = tuple[tuple[int, int], ...]
 
 
 def graphs(vertices: int) -> Iterator[Edges]:
-    """Yield every labelled graph on vertices 1..n.
-
-    Parameters
-    ----------
-    vertices : int
-        n.
-
-    Yields
-    ------
-    tuple of tuple of int
-        Its edges.
-    """
+    """Yield every labelled graph on vertices 1..n."""
     pairs = list(combinations(range(1, vertices + 1), 2))
     for chosen in product((False, True), repeat=len(pairs)):
         yield tuple(pair for pair, take in zip(pairs, chosen, strict=True) if take)
 
 
 def route(vertex: int, edges: Edges, shift: int = 1) -> list[tuple[Any, Any]]:
-    """Return the links from cluster 0 to a cluster, by the routers they join.
-
-    Parameters
-    ----------
-    vertex : int
-        i.
-    edges : tuple
-        The graph.
-    shift : int
-        1: the j-th own link enters the j-th common link; 0: the indices as printed.
-
-    Returns
-    -------
-    list of tuple
-        (from, to) pairs in the order of (7); shared links run from (k, "a") to (k, "b").
-    """
+    """Return the links from cluster 0 to a cluster, by the routers they join."""
     common = [k for k, edge in enumerate(edges) if vertex in edge]
     if not common:
         return [("C", f"C{vertex}")]
@@ -74,20 +48,7 @@ def is_path(links: list[tuple[Any, Any]], vertex: int) -> bool:
 
 
 def independence_number(vertices: int, edges: Iterable[tuple[int, int]]) -> int:
-    """Return the size of a largest set of vertices without an edge, by enumeration.
-
-    Parameters
-    ----------
-    vertices : int
-        n.
-    edges : iterable of tuple of int
-        The graph.
-
-    Returns
-    -------
-    int
-        The independence number.
-    """
+    """Return the size of a largest set of vertices without an edge, by enumeration."""
     taken = [set(edge) for edge in edges]
     sizes = range(vertices, -1, -1)
     everyone = range(1, vertices + 1)

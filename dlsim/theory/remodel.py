@@ -39,18 +39,7 @@ modelled = chi * E / (E + wait)
 
 
 def beta_of(cost: Any) -> Any:
-    """Return beta of a node of the remodel.
-
-    Parameters
-    ----------
-    cost : sympy expression
-        Its time to compute a unit.
-
-    Returns
-    -------
-    sympy expression
-        cost / (tau + cost).
-    """
+    """Return beta of a node of the remodel."""
     return cost / (tau + cost)
 
 
@@ -175,20 +164,7 @@ def _(d: Derivation, sign: int = 1) -> None:
 
 
 def estimate_below(d: Derivation, sign: int = 1) -> Any:
-    r"""Show that the estimate is at most paper M's E.
-
-    Parameters
-    ----------
-    d : Derivation
-        Where the steps go.
-    sign : int
-        1, or -1 for the reversed claim.
-
-    Returns
-    -------
-    sympy expression
-        E - Ehat, in terms of P_n and beta^n; now a fact.
-    """
+    r"""Show that the estimate is at most paper M's E."""
     beta = beta_of(chi)
     below = _proper(d)
     d.positive(1 - beta, tau / (tau + chi), r"$\beta < 1$")

@@ -35,18 +35,7 @@ class Fact(NamedTuple):
 
 
 def tex(expr: Any) -> str:
-    """Return an expression as LaTeX.
-
-    Parameters
-    ----------
-    expr : sympy expression or str
-        A string is taken as LaTeX already.
-
-    Returns
-    -------
-    str
-        LaTeX without dollars.
-    """
+    """Return an expression as LaTeX."""
     return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
 
 
@@ -121,20 +110,7 @@ def instantiable(point: Mapping[Any, Any], premises: Iterable[Fact], facts: Iter
 
 
 def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table of texts; dollars are typeset by the notebook.
-
-    Parameters
-    ----------
-    columns : iterable of str
-        Headings.
-    rows : iterable of iterable of str
-        Cells.
-
-    Returns
-    -------
-    str
-        HTML, everything escaped.
-    """
+    """Return an HTML table of texts; dollars are typeset by the notebook."""
     style = "text-align:left;vertical-align:top"
 
     def line(tag: str, cells: Iterable[str]) -> str:

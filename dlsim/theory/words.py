@@ -11,34 +11,12 @@ import sympy as sp
 
 
 def positive(names: str) -> Any:
-    """Return positive real symbols.
-
-    Parameters
-    ----------
-    names : str
-        As for `sympy.symbols`.
-
-    Returns
-    -------
-    Symbol or tuple of Symbol
-        The symbols.
-    """
+    """Return positive real symbols."""
     return sp.symbols(names, positive=True)
 
 
 def counts(names: str) -> Any:
-    """Return symbols for positive integers.
-
-    Parameters
-    ----------
-    names : str
-        As for `sympy.symbols`.
-
-    Returns
-    -------
-    Symbol or tuple of Symbol
-        The symbols.
-    """
+    """Return symbols for positive integers."""
     return sp.symbols(names, integer=True, positive=True)
 
 
@@ -110,15 +88,7 @@ def share(index: Any, first: Any, setup: Any = phi) -> Any:
 
 
 def powers_below_one(d: Any, *exponents: Any) -> None:
-    r"""Give a derivation :math:`0<\beta<1` and :math:`1-\beta^n>0`, by induction.
-
-    Parameters
-    ----------
-    d : Derivation
-        Where the facts go.
-    *exponents : sympy expression
-        Further exponents at which the fact is needed.
-    """
+    r"""Give a derivation :math:`0<\beta<1` and :math:`1-\beta^n>0`, by induction."""
     d.assume(1 - b, r"$0 < \beta < 1$, because $C_{ms} > 0$")
     d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
     for exponent in exponents:

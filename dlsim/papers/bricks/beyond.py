@@ -28,23 +28,7 @@ PENALTIES = np.linspace(0, 10, 21)
 
 
 def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:
-    """Read the failure rate of the fixed-Opt front at a cost.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        One environment's fixed Opts: cost, failure.
-    cost : float
-        Where.
-
-    Returns
-    -------
-    failure : float
-        Linear between neighbours of the lower convex hull, which a user reaches by drawing
-        lots between two Opts; that of the nearest end outside its range.
-    inside : bool
-        Whether the cost is within the range.
-    """
+    """Read the failure rate of the fixed-Opt front at a cost."""
     hull: list[tuple[float, float]] = []
     best = rows.groupby("cost")["failure"].min()
     for x, y in zip(best.index.to_numpy(dtype=float), best.to_numpy(dtype=float), strict=True):
@@ -61,21 +45,7 @@ def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, fl
 
 
 def judged(study: Study) -> pd.DataFrame:
-    """Judge automatic Opt against the fixed-Opt fronts, environment by environment.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the fronts if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        policy fallbacks corrected (of the tuner) front (1: the front with Load Correction;
-        only that for a tuner with it) failure cost target; estimate low high n,
-        its failure rate minus that of the front at the same cost (below 0: better), and
-        outside, the share of environments where its cost is beyond the front's range.
-    """
+    """Judge automatic Opt against the fixed-Opt fronts, environment by environment."""
     frame, rows = study.front, []
     fixed = frame[frame["policy"].isin(list(map(runs.deadline, FRONT)))]
     mine = frame[frame["policy"].isin(list(runs.TUNERS))]
@@ -101,20 +71,7 @@ def judged(study: Study) -> pd.DataFrame:
 
 
 def table_tuning(study: Study) -> pd.DataFrame:
-    """Tabulate what automatic Opt attains, and how it compares with a fixed one.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the fronts if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        One row per tuner (L: with Load Correction), number of fallbacks and front, in points
-        and Mops/s, with a word: better, worse or no telling. Where the cost is below all of
-        the front's its last failure rate is too small, so that nothing is called worse there.
-    """
+    """Tabulate what automatic Opt attains, and how it compares with a fixed one."""
     table = judged(study)
     study.results.table(f"{KEY}-tuning", table)
     beyond = table["outside"] > 0.5
@@ -165,21 +122,7 @@ def _crosses(
 
 
 def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Draw the front of failure rate against cost, and where automatic Opt ends up.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the fronts if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels: no fallback, the most.
-
-    Returns
-    -------
-    Axes
-        The first: means over environments with 95 % intervals both ways; bands between the
-        ends of the intervals of the failure rate along the front.
-    """
+    """Draw the front of failure rate against cost, and where automatic Opt ends up."""
     panels, frame = panels_of(axes, 2, (12, 4.8), sharey=False), study.front
     names, parts = list(map(runs.deadline, FRONT)), []
     for ax, fallbacks in zip(panels, (0, study.most), strict=True):
@@ -213,21 +156,7 @@ def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_economy(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What every scheduler's users pay in other economies, without and with a penalty.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the bills if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels.
-
-    Returns
-    -------
-    Axes
-        The first: bills over Greedy's, paired, by economy; the second: bill on the spot
-        market when a missed deadline costs a penalty.
-    """
+    """What every scheduler's users pay in other economies, without and with a penalty."""
     panels, frame = panels_of(axes, 2, (12, 4.2), sharey=False), study.priced
     table = frame.pivot(index=["economy", "replicate"], columns="policy", values="bill")
     relative = table.div(table["Greedy"], axis=0)[list(economy.BUYERS)]
@@ -257,20 +186,7 @@ def fig_economy(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_replay(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """A job log replayed: when requests come, and how the schedulers fare.
-
-    Parameters
-    ----------
-    study : Study
-        Replays the log if that has not been done.
-    axes : sequence of Axes, optional
-        Three panels: requests per hour; failure rate against cost, drawn and log.
-
-    Returns
-    -------
-    Axes
-        The first; its title names the columns that no log knows and are synthesised.
-    """
+    """A job log replayed: when requests come, and how the schedulers fare."""
     panels = panels_of(axes, 3, (13, 4), sharey=False)
     seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
     options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
@@ -300,21 +216,7 @@ def fig_replay(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Both models of congestion on links (section 2.1): what they look like, what they cost.
-
-    Parameters
-    ----------
-    study : Study
-        Its seed, and what its reading says of background.
-    axes : sequence of Axes, optional
-        Two panels.
-
-    Returns
-    -------
-    Axes
-        The first: half an hour of one LAN link; the second: coefficient of variation of
-        every link against its mean throughput, per step of a trace.
-    """
+    """Both models of congestion on links (section 2.1): what they look like, what they cost."""
     panels = panels_of(axes, 2, (11, 3.8), sharey=False)
     seed, table = np.random.SeedSequence(study.seed, spawn_key=(0,)), []
     own = {k: v for k, v in study.switches.items() if k in OF_BACKGROUND}
@@ -366,23 +268,7 @@ def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> No
 
 
 def fig_mechanisms(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Load Correction for links, and a threshold for Fallback: what they change.
-
-    Parameters
-    ----------
-    study : Study
-        Runs them if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels.
-
-    Returns
-    -------
-    Axes
-        The first: change of the failure rate by correcting links (the paper's future work),
-        by network; the second: by a slack of so many seconds past the deadline that a
-        server still accepts (section 3.3). Means and 95 % intervals over paired
-        environments, in points; the table has the cost and fallbacks per request too.
-    """
+    """Load Correction for links, and a threshold for Fallback: what they change."""
     panels, frame = panels_of(axes, 2, (11, 4), sharey=False), study.extras
     table = pd.concat([_apart(frame, name) for name in ("failure", "cost", "resubmitted")])
     shown = table[table["what"] == "failure"]

@@ -23,20 +23,7 @@ LARGE = 75
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The sweeps that claims are measured on.
-
-    Attributes
-    ----------
-    main : DataFrame
-        interval replicate policy corrected fallbacks failure cost ...: Figures 3 to 6.
-    causes : DataFrame or None
-        The same with condition, a key of `runs.CONDITIONS`. None where only the reading is
-        at stake, as below.
-    sizes : DataFrame or None
-        The same with value, the number of nodes.
-    background : DataFrame or None
-        model replicate servers links spread.
-    """
+    """The sweeps that claims are measured on."""
 
     main: pd.DataFrame
     causes: pd.DataFrame | None = None
@@ -45,42 +32,14 @@ class Evidence:
 
 
 def wide(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame:
-    """One column per scheduler, one row per point and environment.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy results.
-    column : str
-        What is compared.
-    by : str
-        Column of the grid.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by `by` and replicate; columns (policy, corrected, fallbacks).
-    """
+    """One column per scheduler, one row per point and environment."""
     return frame.pivot(
         index=[by, "replicate"], columns=["policy", "corrected", "fallbacks"], values=column
     )
 
 
 def compared(e: Evidence, column: str) -> pd.DataFrame:
-    """Return the main sweep as `wide` has it, worked out once per evidence.
-
-    Parameters
-    ----------
-    e : Evidence
-        Or anything else with `main` and attributes of its own.
-    column : str
-        What is compared.
-
-    Returns
-    -------
-    DataFrame
-        As from `wide`.
-    """
+    """Return the main sweep as `wide` has it, worked out once per evidence."""
     kept: dict[str, pd.DataFrame] = vars(e).setdefault("compared", {})
     if column not in kept:
         kept[column] = wide(e.main, column)
@@ -88,20 +47,7 @@ def compared(e: Evidence, column: str) -> pd.DataFrame:
 
 
 def points(values: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
-    """Estimate every column of paired values at every point of the grid.
-
-    Parameters
-    ----------
-    values : DataFrame
-        Index = `labels` and replicate; one column per comparison.
-    labels : list of str
-        At most one index level, which ends the point's name.
-
-    Returns
-    -------
-    DataFrame
-        point estimate low high n: what `dlsim.study.stats.summary` gives, many at once.
-    """
+    """Estimate every column of paired values at every point of the grid."""
     parts = [(None, values)] if not labels else list(values.groupby(level=labels[0]))
     tables = []
     for label, rows in parts:
@@ -116,18 +62,7 @@ def points(values: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
 
 
 def opts(table: pd.DataFrame) -> list[str]:
-    """Return the smallest, the middle and the largest Opt among the columns of `wide`.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `wide`.
-
-    Returns
-    -------
-    list of str
-        Legends of Deadline, by rising Opt.
-    """
+    """Return the smallest, the middle and the largest Opt among the columns of `wide`."""
     names = {name for name in table.columns.unique("policy") if name.startswith("D-")}
     rising = sorted(names, key=lambda name: float(name[2:]))
     return list(dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]]))
@@ -267,20 +202,7 @@ def trade_off(e: Evidence) -> pd.DataFrame:
 
 
 def gains(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return what Load Correction takes from the failure rate.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy results.
-    by : str
-        Column of the grid.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by `by` and replicate; one column per policy and pair of versions.
-    """
+    """Return what Load Correction takes from the failure rate."""
     table = wide(frame, "failure", by)
     parts = {k: v for a, b in _CORRECTION for k, v in _from_version(table, a, b).items()}
     return pd.DataFrame(parts)
@@ -326,40 +248,13 @@ def congestion_is_uneven(e: Evidence) -> pd.DataFrame | None:
 
 
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame or None
-        Its points; None where nothing measures it, or its evidence was not run.
-    """
+    """Measure a claim."""
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None
 
 
 def weakest(claim: Claim, table: pd.DataFrame) -> pd.Series:
-    """Return the point that speaks most against a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    table : DataFrame
-        Its points, one or more.
-
-    Returns
-    -------
-    Series
-        A row: one whose interval lies wholly on the other side before all others, then by
-        how far the interval reaches inside the region; points without interval come last.
-    """
+    """Return the point that speaks most against a claim."""
     least, greatest = claim.region
     inside = np.fmin(table["low"] - least, greatest - table["high"])
     other = (table["high"] < least) | (table["low"] > greatest)
@@ -367,21 +262,7 @@ def weakest(claim: Claim, table: pd.DataFrame) -> pd.Series:
 
 
 def judged(claim: Claim, e: Evidence) -> Row:
-    """Judge a claim, with the numbers of the point that speaks most against it.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    dict
-        claim point mean low high runs unit verdict reason; shares are fractions. No point
-        and NaN where the evidence was not run.
-    """
+    """Judge a claim, with the numbers of the point that speaks most against it."""
     table = measured(claim, e)
     row: Row = {"claim": claim.id, "point": "", "mean": np.nan, "low": np.nan, "high": np.nan}
     row |= {"runs": 0, "unit": claim.unit}

@@ -27,18 +27,7 @@ PARTS = {
 
 
 def environment(study: Study) -> Environment:
-    """Draw the first environment of Figures 3 to 6.
-
-    Parameters
-    ----------
-    study : Study
-        Its seed, reading and first Int.
-
-    Returns
-    -------
-    Environment
-        That of replicate 0.
-    """
+    """Draw the first environment of Figures 3 to 6."""
     seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
     drawn = runs.split_switches(study.switches).drawn
     options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
@@ -67,18 +56,7 @@ def _arrow(
 
 
 def traffic(o: Outcome) -> dict[str, int]:
-    """Count what passed between the parts of Figure 1 in a run.
-
-    Parameters
-    ----------
-    o : Outcome
-        Any.
-
-    Returns
-    -------
-    dict of str to int
-        requests, submissions, fallbacks, probes, background, links, servers.
-    """
+    """Count what passed between the parts of Figure 1 in a run."""
     end = float(o.requests["completion"].max())
     return {
         "requests": len(o.requests),
@@ -198,18 +176,7 @@ def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
 
 
 def table1(study: Study) -> pd.DataFrame:
-    """Table 1: the printed parameters, and what the first environment drew.
-
-    Parameters
-    ----------
-    study : Study
-        Whose environment.
-
-    Returns
-    -------
-    DataFrame
-        parameter, printed, unit, law, drawn (smallest to largest), mean.
-    """
+    """Table 1: the printed parameters, and what the first environment drew."""
     communication = bool(study.switches.get("deadline_communication", True))
     printed, drawn = printed_table(), _drawn(environment(study), communication)
     ends = [drawn.get(name, []) for name in printed["argument"]]

@@ -5,7 +5,6 @@ future work (section 6).
 """
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks import Environment, Outcome, Scheduler, View, best_server, simulate, workload
-from dlsim.errors import InputError
-from dlsim.files import write_text
+from dlsim.files import opened, write_text
 from dlsim.papers.bricks.runs import Kind, Row, run_all, scheduler_of, split_switches
 
 Floats = NDArray[np.float64]
@@ -52,21 +50,7 @@ ECONOMIES: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 
 def cheapest(economy: str, opt: float) -> Callable[[View], int]:
-    """Make the scheduler of a user who pays: the cheapest server that is in time.
-
-    Parameters
-    ----------
-    economy : str
-        A key of `ECONOMIES`.
-    opt : float
-        Opt of eq. (3).
-
-    Returns
-    -------
-    callable
-        An algorithm for `Scheduler`: of the servers whose estimate is within T_target the
-        one with the smallest bill, else the fastest.
-    """
+    """Make the scheduler of a user who pays: the cheapest server that is in time."""
     price = ECONOMIES[economy]
 
     def choose(view: View) -> int:
@@ -93,18 +77,7 @@ BUYERS: dict[str, Callable[[int], Scheduler]] = {
 
 
 def waiting(o: Outcome) -> Floats:
-    """Count the client jobs on its server when each request arrived there.
-
-    Parameters
-    ----------
-    o : Outcome
-        Any run.
-
-    Returns
-    -------
-    ndarray of float, shape (requests,)
-        Those that had arrived before and were not served yet; of the latest submission.
-    """
+    """Count the client jobs on its server when each request arrived there."""
     r = o.requests
     count = np.zeros(len(r))
     for rows in r.groupby("server").indices.values():
@@ -116,20 +89,7 @@ def waiting(o: Outcome) -> Floats:
 
 
 def bills(o: Outcome) -> dict[str, float]:
-    """Price a run in every economy.
-
-    Parameters
-    ----------
-    o : Outcome
-        Any run.
-
-    Returns
-    -------
-    dict of str to float
-        ``speed of the server``, the paper's cost over `USUAL`; for every economy, what all
-        requests pay together for their seconds of computing, over what they would pay at
-        a price of one per Mops.
-    """
+    """Price a run in every economy."""
     work = o.environment.requests["work"].to_numpy(dtype=float)
     performance, load = o.requests["cost"].to_numpy(dtype=float), waiting(o)
     paid = {
@@ -143,22 +103,7 @@ def priced(
     interval: float, *, fallbacks: int, options: Mapping[str, Any], switches: Mapping[str, Any],
     seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Bill `BUYERS` in one environment.
-
-    Parameters
-    ----------
-    interval : float
-        Int, minutes.
-    fallbacks : int
-        Most fallbacks of all of them.
-    options, switches, seed
-        As for `runs.compare`.
-
-    Returns
-    -------
-    list of dict
-        policy economy bill failure: one row per scheduler and economy.
-    """
+    """Bill `BUYERS` in one environment."""
     s = split_switches(switches)
     env = Environment.random(seed, interval, **{**options, **s.drawn})
     rows = []
@@ -172,23 +117,7 @@ def priced(
 
 
 def log_text(seed: Any, hours: float = 24.0, jobs: int = 900, users: int = 40) -> str:
-    """Write a synthetic job log in the Standard Workload Format.
-
-    Parameters
-    ----------
-    seed : int or SeedSequence
-        Root of the randomness.
-    hours : float
-        How long it lasts.
-    jobs, users : int
-        How many.
-
-    Returns
-    -------
-    str
-        Submissions follow the hour of the day, run times are log-normal; all other fields
-        are unknown (-1).
-    """
+    """Write a synthetic job log in the Standard Workload Format."""
     rng = np.random.default_rng(seed)
     hour = (np.arange(1000) + 0.5) * hours / 1000
     rate = QUIET + (BUSY - QUIET) * np.sin(np.pi * (hour % 24) / 24) ** 2
@@ -205,48 +134,15 @@ def log_text(seed: Any, hours: float = 24.0, jobs: int = 900, users: int = 40) -
 
 
 def fingerprint(path: str) -> str:
-    """Return a digest of a log, so that another file under its name is run anew.
-
-    Parameters
-    ----------
-    path : str
-        A log; "" for the synthetic one.
-
-    Returns
-    -------
-    str
-        "" where there is no file to read.
-
-    Raises
-    ------
-    InputError
-        If the log cannot be read.
-    """
+    """Return a digest of a log, so that another file under its name is run anew."""
     if not path:
         return ""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"swf: {os.fspath(path)} cannot be read: {error.strerror}") from None
+    with opened(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Environment]:
-    """Draw an environment, and put the requests of a log in the place of its own.
-
-    Parameters
-    ----------
-    path : str
-        A log; "" for a synthetic one of the same hours.
-    seed : SeedSequence
-        Root of the randomness.
-    **options
-        Of `Environment.random`.
-
-    Returns
-    -------
-    replayed, drawn : Environment
-        ``replayed.requests.attrs["synthesised"]`` names the columns that no log knows.
-    """
+    """Draw an environment, and put the requests of a log in the place of its own."""
     parts = workload.draw(seed, **options)
     clients = len(parts["clients"])
     if path:
@@ -264,22 +160,7 @@ def replayed(
     interval: float, *, path: str, digest: str, schedulers: Sequence[Sequence[Any]],
     options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers on the requests of a log and on drawn ones.
-
-    Parameters
-    ----------
-    interval : float
-        Int of the drawn ones, minutes.
-    path, digest : str
-        The log and its `fingerprint`.
-    schedulers, options, switches, seed
-        As for `runs.compare`.
-
-    Returns
-    -------
-    list of dict
-        As `runs.run_all`, with workload, ``drawn`` or ``log``.
-    """
+    """Run schedulers on the requests of a log and on drawn ones."""
     s = split_switches(switches)
     log, drawn = replay_of(path, seed, interval=interval, **{**options, **s.drawn})
     return [
@@ -290,17 +171,6 @@ def replayed(
 
 
 def by_hour(requests: pd.DataFrame) -> pd.Series:
-    """Count requests per hour.
-
-    Parameters
-    ----------
-    requests : DataFrame
-        With the column time, in seconds.
-
-    Returns
-    -------
-    Series
-        Indexed by the hour, from 0; hours without requests count too.
-    """
+    """Count requests per hour."""
     count = pd.Series(np.bincount((requests["time"] // 3600).astype(int)))
     return count.rename_axis("hour")

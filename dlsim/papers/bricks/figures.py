@@ -39,84 +39,27 @@ _NAMES = {
 def panels_of(
     axes: Sequence[Axes] | None, count: int, size: tuple[float, float], sharey: bool = True
 ) -> list[Axes]:
-    """Return the axes given, or as many new ones in a row.
-
-    Parameters
-    ----------
-    axes : sequence of Axes or None
-        Where to draw.
-    count : int
-        Number of new axes.
-    size : (float, float)
-        Of the new figure, in inches.
-    sharey : bool
-        Whether new ones share their y axis.
-
-    Returns
-    -------
-    list of Axes
-        Never None.
-    """
+    """Return the axes given, or as many new ones in a row."""
     if axes is None:
         axes = plt.subplots(1, count, figsize=size, sharey=sharey, layout="constrained")[1]
     return list(np.atleast_1d(np.asarray(axes, dtype=object)))
 
 
 def with_version(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column version, such as ``"L/x"``.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With the columns corrected and fallbacks.
-
-    Returns
-    -------
-    DataFrame
-        The same rows.
-    """
+    """Add the column version, such as ``"L/x"``."""
     pairs = zip(frame["corrected"], frame["fallbacks"], strict=True)
     return frame.assign(version=[runs.version(c, n) for c, n in pairs])
 
 
 def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Scale estimates of shares to percent; leave costs as they are.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With estimate, low, high.
-    column : str
-        What was estimated.
-
-    Returns
-    -------
-    DataFrame
-        The same rows.
-    """
+    """Scale estimates of shares to percent; leave costs as they are."""
     if column != "failure":
         return table
     return table.assign(**{name: PERCENT * table[name] for name in ("estimate", "low", "high")})
 
 
 def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
-    """Estimate a column; of the cost also with requests weighted by their work.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `runs.run_all`.
-    keys : list of str
-        Columns of the grid.
-    column : str
-        ``failure`` or ``cost``.
-
-    Returns
-    -------
-    DataFrame
-        `keys`, estimate, low, high, n; of the cost also weighted_estimate, weighted_low,
-        weighted_high.
-    """
+    """Estimate a column; of the cost also with requests weighted by their work."""
     table = summary(rows, keys, column)
     if column != "cost":
         return table
@@ -125,19 +68,7 @@ def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame
 
 
 def draw_versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> None:
-    """Draw one line per version with its intervals, side by side.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where.
-    table : DataFrame
-        version, `x`, estimate, low, high.
-    places : sequence
-        Values of `x` in order; drawn equally far apart.
-    x : str
-        Column.
-    """
+    """Draw one line per version with its intervals, side by side."""
     for k, (sign, (ink, marker)) in enumerate(LOOKS.items()):
         line = table[table["version"] == sign].set_index(x).reindex(list(places))
         spread = np.abs([line["estimate"] - line["low"], line["high"] - line["estimate"]])
@@ -200,20 +131,7 @@ def fig6(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What Load Correction and Fallback take from the failure rate, environment by environment.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figure 3 if it has not been run.
-    axes : sequence of Axes, optional
-        One panel per Int.
-
-    Returns
-    -------
-    Axes
-        The first: means and 95 % intervals of the paired differences, in points.
-    """
+    """What Load Correction and Fallback take from the failure rate, environment by environment."""
     panels, parts = panels_of(axes, len(study.intervals), (12, 3.6)), []
     table = claims.wide(study.main, "failure")
     changes = {"L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
@@ -239,20 +157,7 @@ def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def magnitude(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Estimate how late those are that are late: mean tardiness over mean failure rate.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With tardiness, failure, replicate.
-    by : sequence of str
-        Columns of the grid.
-
-    Returns
-    -------
-    DataFrame
-        `by`, estimate, low, high (minutes), n: ratio of means, by the delta method.
-    """
+    """Estimate how late those are that are late: mean tardiness over mean failure rate."""
     tidy = frame.melt([*by, "replicate"], ["tardiness", "failure"], "what", "value")
     table = relative_reduction(tidy, "value", "what", "tardiness", "failure", at=list(by))
     ends = {"estimate": 1 - table["estimate"], "low": 1 - table["high"], "high": 1 - table["low"]}
@@ -260,20 +165,7 @@ def magnitude(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Failure rate, lateness of the late and drain time under every reading of Load.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the readings if they have not been run.
-    axes : sequence of Axes, optional
-        Three panels.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """Failure rate, lateness of the late and drain time under every reading of Load."""
     panels, parts = panels_of(axes, 3, (12, 3.8), sharey=False), []
     loads = runs.split_switches({}).reading.load, "util", "queue", "ext"
     for load in loads:
@@ -307,20 +199,7 @@ def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_drivers(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What drives failure: one parameter at a time, four versions of one Deadline and Greedy.
-
-    Parameters
-    ----------
-    study : Study
-        Runs them if they have not been run.
-    axes : sequence of Axes, optional
-        Ten panels: five of Greedy, five of Deadline.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """What drives failure: one parameter at a time, four versions of one Deadline and Greedy."""
     names = list(_NAMES)
     if axes is None:
         axes = plt.subplots(
@@ -344,21 +223,7 @@ def fig_drivers(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_correction(study: Study, ax: Axes | None = None) -> Axes:
-    """What Load Correction gains with each blamed cause taken away (claim 10).
-
-    Parameters
-    ----------
-    study : Study
-        Runs the conditions if they have not been run.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        Points fewer failures, mean and 95 % interval over paired environments, without and
-        with one fallback.
-    """
+    """What Load Correction gains with each blamed cause taken away (claim 10)."""
     ax = axes_of(ax, (9, 4))
     less = claims.gains(study.causes, "condition")
     tidy = less.rename_axis(columns="what").reset_index()
@@ -397,19 +262,7 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def table_readings(study: Study) -> pd.DataFrame:
-    """Tabulate every claim's numbers under the readings of Load and in the packet network.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the readings if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Rows are claims, columns readings (the study's own first); cells hold the verdict's
-        sign and the point that speaks most against the claim, with its 95 % interval.
-    """
+    """Tabulate every claim's numbers under the readings of Load and in the packet network."""
     table = study.judged_readings
     deep = [name_of(switches) or "default" for switches in DEEP]
     kept = list(dict.fromkeys([table["reading"].iloc[0], *deep]))

@@ -54,17 +54,7 @@ BACKGROUND_SECONDS = 7200.0
 
 
 class Kind(NamedTuple):
-    """A scheduler of the figures.
-
-    Attributes
-    ----------
-    policy : str
-        ``Greedy``, ``D-<Opt>``, or a key of `TUNERS`.
-    corrected : int
-        1 with Load Correction.
-    fallbacks : int
-        Most fallbacks.
-    """
+    """A scheduler of the figures."""
 
     policy: str
     corrected: int = 0
@@ -73,16 +63,6 @@ class Kind(NamedTuple):
 
 def deadline(opt: float) -> str:
     """Return the legend of Deadline with an Opt.
-
-    Parameters
-    ----------
-    opt : float
-        Opt.
-
-    Returns
-    -------
-    str
-        As in the captions of Figures 3 and 5.
 
     Examples
     --------
@@ -93,41 +73,12 @@ def deadline(opt: float) -> str:
 
 
 def version(corrected: int, fallbacks: int) -> str:
-    """Return the paper's sign for Load Correction and Fallback.
-
-    Parameters
-    ----------
-    corrected, fallbacks : int
-        As in `Kind`.
-
-    Returns
-    -------
-    str
-        Such as ``"L/x"``.
-    """
+    """Return the paper's sign for Load Correction and Fallback."""
     return f"{'L' if corrected else 'x'}/{'F' if fallbacks else 'x'}"
 
 
 def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
-    """Make a scheduler of its legend.
-
-    Parameters
-    ----------
-    kind : Kind
-        Which.
-    **more
-        Further arguments of `Scheduler`.
-
-    Returns
-    -------
-    Scheduler
-        Ready for one run.
-
-    Raises
-    ------
-    InputError
-        For a policy that is not known.
-    """
+    """Make a scheduler of its legend."""
     common = {
         "load_correction": bool(kind.corrected), "max_fallbacks": int(kind.fallbacks), **more,
     }  # fmt: skip
@@ -146,17 +97,7 @@ def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
 
 
 class Switches(NamedTuple):
-    """A reading of the paper, sorted by what it concerns.
-
-    Attributes
-    ----------
-    reading : Reading
-        The simulator's.
-    drawn : dict
-        Arguments of `Environment.random`.
-    scheduler : dict
-        Arguments of `Scheduler`.
-    """
+    """A reading of the paper, sorted by what it concerns."""
 
     reading: Reading
     drawn: dict[str, Any]
@@ -164,23 +105,7 @@ class Switches(NamedTuple):
 
 
 def split_switches(switches: Mapping[str, Any]) -> Switches:
-    """Sort a mixed mapping of switches.
-
-    Parameters
-    ----------
-    switches : mapping of str to value
-        Fields of `Reading`, keys of `DRAWN` and of `OF_SCHEDULER`.
-
-    Returns
-    -------
-    Switches
-        Sorted.
-
-    Raises
-    ------
-    InputError
-        For a switch or value that is not known.
-    """
+    """Sort a mixed mapping of switches."""
     drawn = {k: tuple(v) if isinstance(v, list) else v for k, v in switches.items() if k in DRAWN}
     own = {k: v for k, v in switches.items() if k in OF_SCHEDULER}
     rest = {k: v for k, v in switches.items() if k not in drawn and k not in own}
@@ -194,20 +119,7 @@ def split_switches(switches: Mapping[str, Any]) -> Switches:
 
 
 def row_of(o: Outcome) -> Row:
-    """Sum up a run.
-
-    Parameters
-    ----------
-    o : Outcome
-        Any.
-
-    Returns
-    -------
-    dict
-        failure (rate), cost (Mops/s), work_cost (the same weighted by work), tardiness
-        (minutes past the deadline, mean over all requests, 0 for those in time), drain (hours
-        from the horizon to the last result), resubmitted (fallbacks per request), requests.
-    """
+    """Sum up a run."""
     r, due = o.requests, o.environment.requests["deadline"].to_numpy()
     late = (r["completion"].to_numpy() - due).clip(min=0) * r["missed"].to_numpy()
     return {
@@ -224,24 +136,7 @@ def row_of(o: Outcome) -> Row:
 def run_all(
     env: Environment, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any
 ) -> list[Row]:
-    """Run schedulers in one environment; the last run of the first replicate is verified.
-
-    Parameters
-    ----------
-    env : Environment
-        Where.
-    schedulers : iterable of Kind
-        Which.
-    s : Switches
-        The reading.
-    seed : SeedSequence
-        That of the replicate.
-
-    Returns
-    -------
-    list of dict
-        One row per scheduler: the fields of `Kind`, and those of `row_of`.
-    """
+    """Run schedulers in one environment; the last run of the first replicate is verified."""
     kinds = [Kind(*one) for one in schedulers]
     rows = []
     for kind in kinds:
@@ -256,27 +151,7 @@ def compare(
     interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers in one environment (Figures 3 to 6).
-
-    Parameters
-    ----------
-    interval : float
-        Int, minutes.
-    schedulers : sequence of Kind
-        Which.
-    options : mapping
-        Size of the environment: arguments of `Environment.random`.
-    switches : mapping
-        The reading.
-    seed : SeedSequence
-        Root of the randomness: the same environment, but for the times of its requests,
-        at every Int.
-
-    Returns
-    -------
-    list of dict
-        As `run_all`.
-    """
+    """Run schedulers in one environment (Figures 3 to 6)."""
     s = split_switches(switches)
     env = Environment.random(seed, interval, **{**options, **s.drawn})
     return run_all(env, schedulers, s, seed)
@@ -286,22 +161,7 @@ def vary(
     parameter: str, value: float, *, interval: float, schedulers: Sequence[Sequence[Any]],
     options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers where one parameter differs (what drives failure).
-
-    Parameters
-    ----------
-    parameter : str
-        A switch with a numeric value, or ``nodes``, with a key of `SIZES`.
-    value : float
-        Its value.
-    interval, schedulers, options, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        As `run_all`.
-    """
+    """Run schedulers where one parameter differs (what drives failure)."""
     if parameter == "nodes":
         domains, nodes = SIZES[int(value)]
         options = {**options, "domains": domains, "nodes": nodes}
@@ -314,20 +174,7 @@ def under(
     condition: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
     options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers without what section 4.2 blames (claim 10).
-
-    Parameters
-    ----------
-    condition : str
-        A key of `CONDITIONS`.
-    interval, schedulers, options, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        As `run_all`.
-    """
+    """Run schedulers without what section 4.2 blames (claim 10)."""
     changed = {**switches, **CONDITIONS[condition]}
     return compare(interval, schedulers=schedulers, options=options, switches=changed, seed=seed)
 
@@ -336,22 +183,7 @@ def extra(
     network: str, mechanism: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
     options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers with a further mechanism.
-
-    Parameters
-    ----------
-    network : {"fluid", "packet"}
-        Instead of that of the reading.
-    mechanism : str
-        A key of `EXTRAS`.
-    interval, schedulers, options, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        As `run_all`.
-    """
+    """Run schedulers with a further mechanism."""
     s = split_switches({**switches, "network": network})
     s = s._replace(scheduler={**s.scheduler, **EXTRAS[mechanism]})
     env = Environment.random(seed, interval, **{**options, **s.drawn})
@@ -368,24 +200,7 @@ def _spread(values: Any) -> float:
 
 
 def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
-    """Draw other users' load by one of the two models of section 2.1 (claim 12).
-
-    Parameters
-    ----------
-    model : {"trace", "extraneous"}
-        Traces; or jobs at servers and data at links.
-    switches : mapping
-        Arguments of `Environment.random` that a reading changes, but for the models.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    dict
-        servers, links: numbers that stand for the background, per server and hour, per
-        link and hour; spread: largest minus smallest coefficient of variation of the
-        links' throughput per trace step, over their mean.
-    """
+    """Draw other users' load by one of the two models of section 2.1 (claim 12)."""
     jobs = model == "extraneous"
     env = Environment.random(
         seed, horizon=BACKGROUND_SECONDS, server_background="jobs" if jobs else "trace",

@@ -42,31 +42,7 @@ DRIVERS: dict[str, tuple[float, ...]] = {
 
 
 class Scale(NamedTuple):
-    """How much is computed.
-
-    Attributes
-    ----------
-    hours : float
-        Simulated hours of Figures 3 to 6.
-    runs : int
-        Environments of Figures 3 to 6.
-    front_hours : float
-        Simulated hours of the Pareto front.
-    other_hours : float
-        The same for other readings, and for what drives failure.
-    other_runs : int
-        Environments of those.
-    reading_intervals : tuple of float
-        Int at which other readings are judged.
-    reading_causes : tuple of str
-        Keys of `runs.CONDITIONS`, for claim 10 under the readings in `DEEP`.
-    reading_nodes : tuple of int
-        Keys of `runs.SIZES`, for claim 11 there.
-    packet_hours : float
-        Simulated hours of the packet network, which is slow.
-    packet_runs : int
-        Environments of claims 10 and 11 in it.
-    """
+    """How much is computed."""
 
     hours: float
     runs: int
@@ -92,25 +68,12 @@ SCALES = {
 
 
 def alternatives() -> list[dict[str, Any]]:
-    """List every reading that differs from the default in one switch.
-
-    Returns
-    -------
-    list of dict
-        The default (empty) first.
-    """
+    """List every reading that differs from the default in one switch."""
     return [{}, *({k: value} for k, options in SWITCHES.items() for value in options[1:])]
 
 
 def printed_table() -> pd.DataFrame:
-    """Return Table 1 as printed.
-
-    Returns
-    -------
-    DataFrame
-        group parameter low high unit law argument (of `Environment.random` or `Scheduler`; ""
-        where it is a choice of the simulator).
-    """
+    """Return Table 1 as printed."""
     path = shared_file("data/papers/bricks-table1.csv")
     return read_csv(path, {"parameter": "text", "low": "number", "high": "number", "law": "text"})
 
@@ -233,20 +196,7 @@ class Study:
         return sweep(function, grid, count, self.seed, jobs=self.jobs, fixed=fixed, label=label)
 
     def versions(self, policies: Sequence[str], fallbacks: Sequence[int]) -> list[Kind]:
-        """List schedulers: four versions of each, and more fallbacks without correction.
-
-        Parameters
-        ----------
-        policies : sequence of str
-            Legends.
-        fallbacks : sequence of int
-            Numbers of fallbacks above 1.
-
-        Returns
-        -------
-        list of Kind
-            For `runs.compare`.
-        """
+        """List schedulers: four versions of each, and more fallbacks without correction."""
         more = [(0, n) for n in fallbacks if n > 1]
         return [Kind(p, *v) for p in policies for v in (*runs.VERSIONS.values(), *more)]
 
@@ -260,18 +210,7 @@ class Study:
         )  # fmt: skip
 
     def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
-        """Run the schedulers that the claims need under another reading.
-
-        Parameters
-        ----------
-        switches : mapping
-            The reading, instead of the study's own.
-
-        Returns
-        -------
-        DataFrame
-            As `main`, at the scale's `reading_intervals`, without the Opts between.
-        """
+        """Run the schedulers that the claims need under another reading."""
         return self._sweep(
             runs.compare, {"interval": self.size.reading_intervals},
             f"reading {name_of(switches) or 'default'}", self.size.other_runs,
@@ -311,18 +250,7 @@ class Study:
         return self._at_first(runs.vary, grid, "nodes", schedulers=schedulers)
 
     def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
-        """Draw both models of other users' load.
-
-        Parameters
-        ----------
-        switches : mapping
-            A reading; what concerns neither model is left out.
-
-        Returns
-        -------
-        DataFrame
-            model replicate servers links spread.
-        """
+        """Draw both models of other users' load."""
         own = {k: v for k, v in switches.items() if k in OF_BACKGROUND}
         count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
         return self._sweep(runs.background, grid, "background", count, switches=own)
@@ -398,20 +326,7 @@ class Study:
         ]
 
     def evidence_at(self, switches: Mapping[str, Any]) -> claims.Evidence:
-        """Run what the claims need under another reading.
-
-        Parameters
-        ----------
-        switches : mapping
-            The reading, instead of the study's own.
-
-        Returns
-        -------
-        Evidence
-            Causes and sizes (claims 10 and 11) under the readings in `DEEP` only, at the
-            first of the scale's `reading_intervals`, with its `reading_causes` and
-            `reading_nodes`.
-        """
+        """Run what the claims need under another reading."""
         main, background = self.at_reading(switches), self.background_at(switches)
         if dict(switches) not in DEEP:
             return claims.Evidence(main, background=background)
@@ -465,18 +380,7 @@ class Study:
 
 
 def name_of(switches: Mapping[str, Any]) -> str:
-    """Write a reading in one line.
-
-    Parameters
-    ----------
-    switches : mapping
-        Those that differ from the default.
-
-    Returns
-    -------
-    str
-        Such as ``"load=util, probe=1"``; "" for the default.
-    """
+    """Write a reading in one line."""
     return ", ".join(f"{k}={_short(v)}" for k, v in switches.items())
 
 

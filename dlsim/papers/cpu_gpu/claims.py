@@ -24,18 +24,7 @@ STREAMS = (1, 3)
 
 
 class Evidence(NamedTuple):
-    """The sweeps that claims are measured on; None where they were not run.
-
-    Attributes
-    ----------
-    main, wrong : DataFrame
-        mix error replicate policy batch makespan mean_wait mean_completion: declared times
-        exact; wrong by up to a fifth.
-    explored, fair, poisoned : DataFrame
-        What `runs.explore`, `runs.fairness` and `runs.poison` return.
-    ideal, threads, moulded, pipelines, issued, adapted, words, memory : DataFrame
-        What the functions of `runs` and `systems` return.
-    """
+    """The sweeps that claims are measured on; None where they were not run."""
 
     main: pd.DataFrame
     explored: pd.DataFrame
@@ -57,42 +46,12 @@ def _said(name: str, value: object) -> str:
 
 
 def points(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
-    """Estimate a column at every point of a grid.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per point and replicate.
-    by : sequence of str
-        Columns of the grid.
-    column : str
-        What is measured.
-
-    Returns
-    -------
-    DataFrame
-        `by`, point, estimate, low, high, n.
-    """
+    """Estimate a column at every point of a grid."""
     return named(summary(frame, list(by), column), by)
 
 
 def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
-    """Name the points of a table of estimates after their place in the grid.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns `by`.
-    by : sequence of str
-        Columns of the grid.
-    what : str
-        Put first.
-
-    Returns
-    -------
-    DataFrame
-        The same with a column point.
-    """
+    """Name the points of a table of estimates after their place in the grid."""
     names = [
         ", ".join(filter(None, [what, *(_said(name, row[name]) for name in by)]))
         for row in table.to_dict("records")
@@ -101,44 +60,14 @@ def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFram
 
 
 def totals(frame: pd.DataFrame, column: str = "makespan") -> pd.DataFrame:
-    """Sum a column over the batches of each mix, replicate and policy.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.main`.
-    column : str
-        What is summed.
-
-    Returns
-    -------
-    DataFrame
-        mix replicate policy and the column.
-    """
+    """Sum a column over the batches of each mix, replicate and policy."""
     return frame.groupby(["mix", "replicate", "policy"], sort=False)[column].sum().reset_index()
 
 
 def saved(
     frame: pd.DataFrame, policies: Sequence[str], rival: str, column: str = "makespan"
 ) -> pd.DataFrame:
-    """Estimate by which fraction totals are smaller than a rival's, in every mix.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.main`.
-    policies : sequence of str
-        Which.
-    rival : str
-        Compared with.
-    column : str
-        What is summed over the batches.
-
-    Returns
-    -------
-    DataFrame
-        policy mix point estimate low high n.
-    """
+    """Estimate by which fraction totals are smaller than a rival's, in every mix."""
     sums = totals(frame, column)
     parts = []
     for policy in policies:
@@ -148,18 +77,7 @@ def saved(
 
 
 def over_mct(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the makespan of every batch over that of MCT, which has exact means from the start.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.main`, with the policy mct.
-
-    Returns
-    -------
-    DataFrame
-        mix replicate batch policy ratio.
-    """
+    """Return the makespan of every batch over that of MCT, which has exact means from the start."""
     keys = ["mix", "replicate", "batch"]
     mct = frame[frame["policy"] == "mct"].set_index(keys)["makespan"].rename("mct")
     table = frame.join(mct, on=keys)
@@ -215,18 +133,7 @@ def fair_but_for_exceptions(e: Evidence) -> pd.DataFrame:
 
 
 def excess_of_poison(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much wrong first samples lengthen each batch.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.poisoned`, with wrong = 1 for right samples.
-
-    Returns
-    -------
-    DataFrame
-        mix wrong replicate batch excess.
-    """
+    """Return by how much wrong first samples lengthen each batch."""
     keys = ["mix", "replicate", "batch"]
     right = frame[frame["wrong"] == 1].set_index(keys)["makespan"].rename("right")
     table = frame[frame["wrong"] != 1].join(right, on=keys)
@@ -240,20 +147,7 @@ def smoothed_out(e: Evidence) -> pd.DataFrame:
 
 
 def moulding_gains(frame: pd.DataFrame, rivals: Sequence[str]) -> pd.DataFrame:
-    """Return the gain in throughput over the best of some rivals, queue by queue.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.moulded`.
-    rivals : sequence of str
-        Schedulers.
-
-    Returns
-    -------
-    DataFrame
-        mix error replicate scheduler gain: T(best rival) / T - 1.
-    """
+    """Return the gain in throughput over the best of some rivals, queue by queue."""
     keys = ["mix", "error", "replicate"]
     best = frame[frame["scheduler"].isin(rivals)].groupby(keys)["makespan"].min().rename("best")
     table = frame[frame["scheduler"].isin(("flexible", "area"))].join(best, on=keys)
@@ -358,39 +252,13 @@ def both_beat_cpus(e: Evidence) -> pd.DataFrame:
 
 
 def counted(frame: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame:
-    """Return the times of a word count, one column per number of GPUs.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of `Evidence.words`.
-    streams : int
-        Of the GPUs' pipelines.
-    devices : {"cpu", "gpu", "both"}
-        Which devices.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by replicate.
-    """
+    """Return the times of a word count, one column per number of GPUs."""
     rows = frame[(frame["streams"] == streams) & (frame["devices"] == devices)]
     return rows.pivot(index="replicate", columns="gpus", values="makespan")
 
 
 def by_gpus(wide: pd.DataFrame) -> pd.DataFrame:
-    """Estimate every column of a table of one column per number of GPUs.
-
-    Parameters
-    ----------
-    wide : DataFrame
-        Indexed by replicate.
-
-    Returns
-    -------
-    DataFrame
-        gpus point estimate low high n.
-    """
+    """Estimate every column of a table of one column per number of GPUs."""
     tidy = wide.reset_index().melt("replicate", var_name="gpus", value_name="gain")
     return points(tidy, ["gpus"], "gain")
 
@@ -467,19 +335,6 @@ BY_READING = (
 
 
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame or None
-        Its points; None where nothing measures it, or not under this reading.
-    """
+    """Measure a claim."""
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None

@@ -41,37 +41,12 @@ _EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.6}
 
 
 def records(table: pd.DataFrame) -> list[Any]:
-    """Return the rows of a table, each with its columns as attributes.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Any.
-
-    Returns
-    -------
-    list of namedtuple
-        In order.
-    """
+    """Return the rows of a table, each with its columns as attributes."""
     return list(table.itertuples())
 
 
 def bar(ax: Axes, y: float, start: float, end: float, color: Any, text: str = "") -> None:
-    """Draw one run on a device, with a text if it fits.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where to draw.
-    y : float
-        Row.
-    start, end : float
-        When.
-    color : color
-        Of the bar.
-    text : str
-        In the middle of it.
-    """
+    """Draw one run on a device, with a text if it fits."""
     ax.barh(y, end - start, left=start, height=0.72, color=color, zorder=2, **_EDGE)
     if text:
         ax.text(
@@ -81,15 +56,7 @@ def bar(ax: Axes, y: float, start: float, end: float, color: Any, text: str = ""
 
 
 def rows_of(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a diagram, top to bottom.
-
-    Parameters
-    ----------
-    ax : Axes
-        The diagram.
-    names : sequence of str
-        One per row, from 0.
-    """
+    """Name the rows of a diagram, top to bottom."""
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.45, -0.55)
     ax.grid(False, axis="y")
@@ -137,20 +104,7 @@ def _three(size: tuple[float, float], widths: Sequence[float]) -> list[Axes]:
 
 
 def flow_of(text: str = SENTENCE, maps: int = MAPS, parts: int = PARTS) -> dict[str, list[str]]:
-    """Return what each step of a word count hands on, in words.
-
-    Parameters
-    ----------
-    text : str
-        The input.
-    maps, parts : int
-        Blocks, and partitions.
-
-    Returns
-    -------
-    dict of str to list of str
-        split, map, partition and sort, reduce: one text per box.
-    """
+    """Return what each step of a word count hands on, in words."""
     job, blocks = word_count(parts), split_text(text, maps)
     run = run_mapreduce(job, blocks)
     run.check()
@@ -220,22 +174,7 @@ def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
 def fig_gantt(
     study: Study, policies: Sequence[str] = DRAWN, axes: Sequence[Axes] | None = None
 ) -> Axes:
-    """F1: one queue under several policies, each bar with its rule, sub-queues below.
-
-    Parameters
-    ----------
-    study : Study
-        Mix, machine and seed.
-    policies : sequence of str
-        Which.
-    axes : sequence of Axes, optional
-        Two per policy: schedule, depth.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F1: one queue under several policies, each bar with its rule, sub-queues below."""
     table = workload.applications(study.mixes[0], 5, study.seed)
     jobs = workload.draw(table, 12, study.seed, study.cv, 0.0)
     down = (len(policies) + 1) // 2
@@ -273,22 +212,7 @@ def fig_nodes(
     study: Study, schedulers: Sequence[str] = ("torque", "mct", "mct-any", "flexible"),
     axes: Sequence[Axes] | None = None,
 ) -> Axes:  # fmt: skip
-    """F11: one batch of moldable jobs on nodes with a CPU and a GPU each.
-
-    Parameters
-    ----------
-    study : Study
-        Mix, nodes, seed.
-    schedulers : sequence of str
-        Names of `dlsim.cpugpu.moldable.SCHEDULERS`.
-    axes : sequence of Axes, optional
-        One per scheduler.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F11: one batch of moldable jobs on nodes with a CPU and a GPU each."""
     jobs = moldable_jobs(
         study.mixes[0], 0.0, study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
     )

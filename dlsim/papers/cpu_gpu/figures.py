@@ -28,21 +28,7 @@ _RIVALS = ("gpu-only", "preferred", "round-robin", "cpu-only", "mct", "rsc", "as
 
 
 def fig_learning(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F2: makespan over MCT's, batch after batch, while the history fills.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-    axes : sequence of Axes, optional
-        One per mix.
-
-    Returns
-    -------
-    Axes
-        The first. The dotted line is the lower bound of any schedule; the numbers below
-        are mean explorations per batch.
-    """
+    """F2: makespan over MCT's, batch after batch, while the history fills."""
     panels = panels_of(axes, len(study.mixes), (2.7 * len(study.mixes) + 1, 3.6))
     table = claims.over_mct(study.evidence.main)
     table = table.assign(bound=table["bound"] / table["mct"])
@@ -100,18 +86,7 @@ def fig_savings(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def variants(study: Study) -> pd.DataFrame:
-    """Compare the literal rules with their variants: total run time over the literal rules'.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        One row per variant and rival, one column per mix: per cent more than `history`.
-    """
+    """Compare the literal rules with their variants: total run time over the literal rules'."""
     names = [*VARIANTS, "mct", "rsc", "asjf"]
     table = claims.saved(study.evidence.main, names, "history")
     table["more"] = -100 * table["estimate"]
@@ -148,21 +123,7 @@ def fig_ideal(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F4: gain in throughput over the best rival, queue by queue (problem 2).
-
-    Parameters
-    ----------
-    study : Study
-        Runs problem 2 if it has not been run.
-    axes : sequence of Axes, optional
-        Three panels: against the best of TORQUE and MCT; against an MCT that may use both
-        devices of a node; cost of wrong declared times.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F4: gain in throughput over the best rival, queue by queue (problem 2)."""
     frame = study.evidence.moulded
     assert frame is not None
     panels = panels_of(axes, 3, (12.5, 3.8))
@@ -203,20 +164,7 @@ def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F5: by how much jobs end later than on their preferred device, under noise.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the noises if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels: fairness read locally, globally.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F5: by how much jobs end later than on their preferred device, under noise."""
     panels = axes or plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")[1].tolist()
     table = summary(study.noises, ["fair", "cv", "above"], "share")
     late = study.noises.groupby(["fair", "cv"], as_index=False)[["late", "unexcused"]].mean()
@@ -245,20 +193,7 @@ def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_even(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F6: what one cold batch gains, over how much applications differ and how often they return.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the map if it has not been run.
-    axes : sequence of Axes, optional
-        Two panels: against the preferred device, against GPU only.
-
-    Returns
-    -------
-    Axes
-        The first. In brackets: not distinguishable from 0.
-    """
+    """F6: what one cold batch gains, by how applications differ and how often they return."""
     panels = panels_of(axes, 2, (10.5, 3.8))
     keys, parts = ["spread", "repeats"], {}
     for ax, rival in zip(panels, ("preferred", "gpu-only"), strict=True):
@@ -280,19 +215,7 @@ def fig_even(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def break_even(study: Study) -> pd.DataFrame:
-    """Tell after which batch a cold start has paid, learning included.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        One row per mix, one column per rival: the first batch (from 1) whose cumulated
-        mean run time lies below the rival's and stays there; "never" where none does.
-    """
+    """Tell after which batch a cold start has paid, learning included."""
     mean = study.evidence.main.groupby(["mix", "policy", "batch"])["makespan"].mean()
     total = mean.groupby(level=["mix", "policy"]).cumsum().unstack("policy")
     rivals = ["gpu-only", "cpu-only", "preferred", "round-robin", "mct", "rsc", "asjf"]
@@ -311,20 +234,7 @@ def _first_stay(below: "pd.Series[bool]") -> str:
 
 
 def fig_poison(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F7: what is left of wrong first samples, batch after batch.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the wrong samples if they have not been run.
-    axes : sequence of Axes, optional
-        One per mix.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F7: what is left of wrong first samples, batch after batch."""
     panels = panels_of(axes, len(study.mixes), (2.6 * len(study.mixes) + 1, 3.4))
     excess = claims.excess_of_poison(study.evidence.poisoned)
     table = summary(excess, ["mix", "wrong", "batch"], "excess")
@@ -365,20 +275,7 @@ def fig_assumption(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def fig_tradeoff(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """T2 as a picture: mean wait against makespan of every policy, over MCT's.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-    axes : sequence of Axes, optional
-        One per mix.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """T2 as a picture: mean wait against makespan of every policy, over MCT's."""
     panels = panels_of(axes, len(study.mixes), (2.5 * len(study.mixes) + 1, 3.4))
     table = tradeoff(study)
     for ax, mix in zip(panels, study.mixes, strict=True):
@@ -395,18 +292,7 @@ def fig_tradeoff(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def tradeoff(study: Study) -> pd.DataFrame:
-    """T2: makespan, mean wait and mean completion time of every policy over those of MCT.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Index mix, policy; columns makespan, wait, completion.
-    """
+    """T2: makespan, mean wait and mean completion time of every policy over those of MCT."""
     columns = {"makespan": "makespan", "mean_wait": "wait", "mean_completion": "completion"}
     sums = study.evidence.main.groupby(["mix", "policy"], sort=False)[list(columns)].sum()
     mct = sums.xs("mct", level="policy")

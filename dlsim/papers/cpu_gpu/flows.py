@@ -28,20 +28,7 @@ RELEASES = (0.0, 8.0, 16.0, 30.0)
 
 
 def fig_overlap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F8: five chunks with one to three streams, one and two copy engines; the speed-up.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the pipelines if they have not been run.
-    axes : sequence of Axes, optional
-        One per pipeline, and one for the speed-up.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F8: five chunks with one to three streams, one and two copy engines; the speed-up."""
     if axes is None:
         figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
         halves: Any = figure.subfigures(1, 2, width_ratios=[1.5, 1])
@@ -92,20 +79,7 @@ def _speed_up(study: Study, ax: Axes) -> pd.DataFrame:
 
 
 def fig_issue(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F9: slowdown over a GPU with many queues, for many interleavings of the threads' calls.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the interleavings if they have not been run.
-    axes : sequence of Axes, optional
-        Four panels.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F9: slowdown over a GPU with many queues, for many interleavings of the threads' calls."""
     panels, frame = panels_of(axes, 4, (13, 3.4)), study.issued
     cases = list(frame.groupby(["queues", "engines"], sort=False))
     inks = {"scheduled": INK["green"], "depth": INK["vermillion"], "breadth": INK["orange"]}
@@ -126,20 +100,7 @@ def fig_issue(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_optimiser(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F10: rounds of the optimiser against equal finish, the one-round condition.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the optimiser if it has not been run.
-    axes : sequence of Axes, optional
-        Two panels: excess over the ideal curve; equal devices against paper I's optimum.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """F10: rounds of the optimiser against equal finish, the one-round condition."""
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")[1].tolist()
     frame = study.evidence.adapted
@@ -183,20 +144,7 @@ def _one_round(ax: Axes) -> None:
 
 
 def fig_memory(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Claim 16: inputs beyond the GPU's memory and the host's: time per unit, memory used.
-
-    Parameters
-    ----------
-    study : Study
-        Cuts the inputs if that has not been done.
-    axes : sequence of Axes, optional
-        Two panels.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """Claim 16: inputs beyond the GPU's memory and the host's: time per unit, memory used."""
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")[1].tolist()
     table = study.evidence.memory
@@ -222,20 +170,7 @@ def fig_memory(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_mapreduce(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Claims 14 and 15: a word count on CPUs, GPUs and both, with and without overlap.
-
-    Parameters
-    ----------
-    study : Study
-        Counts words if that has not been done.
-    axes : sequence of Axes, optional
-        Two panels: speed-up over CPUs only; gain of overlapping copies.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """Claims 14 and 15: a word count on CPUs, GPUs and both, with and without overlap."""
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")[1].tolist()
     assert axes is not None
@@ -266,22 +201,7 @@ def fig_mapreduce(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 def fig_amdahl(
     study: Study, parallel: Sequence[float] = (0.5, 0.9, 0.99, 0.999), ax: Axes | None = None
 ) -> Axes:
-    """Amdahl's law (section 3): what cores can give a program with serial parts.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    parallel : sequence of float
-        Parts of the work that run in parallel.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Amdahl's law (section 3): what cores can give a program with serial parts."""
     ax, cores = axes_of(ax, (6.8, 3.8)), np.geomspace(1, 4096, 61).tolist()
     rows = []
     for ink, p in zip(sns.color_palette("viridis", len(parallel)), parallel, strict=True):

@@ -36,18 +36,6 @@ ROWS = (
 def inventory() -> pd.DataFrame:
     """T1: list every mechanism of the paper with what runs it and what shows it.
 
-    Returns
-    -------
-    DataFrame
-        Columns mechanism, section, runs in (a name below dlsim.cpugpu) and shown by (a
-        function of this package, "" where it is run by tests and users only); index row,
-        from 1.
-
-    Raises
-    ------
-    InputError
-        For a row that names nothing in the engine.
-
     Examples
     --------
     >>> inventory().loc[8, "runs in"]

@@ -49,17 +49,7 @@ Row = dict[str, Any]
 
 
 class Setting(NamedTuple):
-    """What all workloads of a study have in common.
-
-    Attributes
-    ----------
-    cpus, gpus : int
-        Devices of the machine.
-    apps, jobs, batches : int
-        Applications of a mix, jobs of a batch, batches one after another.
-    cv, outliers, factor : float
-        Noise of run times, as of `dlsim.cpugpu.workload.draw`.
-    """
+    """What all workloads of a study have in common."""
 
     cpus: int
     gpus: int
@@ -82,18 +72,7 @@ class Setting(NamedTuple):
 
 
 def policy_of(name: str) -> Policy:
-    """Return a policy by the name in the legends.
-
-    Parameters
-    ----------
-    name : str
-        A key of `dlsim.cpugpu.POLICIES` or of `VARIANTS`.
-
-    Returns
-    -------
-    Policy
-        The row of the table.
-    """
+    """Return a policy by the name in the legends."""
     return VARIANTS[name] if name in VARIANTS else POLICIES[name]
 
 
@@ -104,24 +83,7 @@ def _is_first(seed: np.random.SeedSequence) -> bool:
 def batches_of(
     table: pd.DataFrame, setting: Setting, seed: Any, **options: Any
 ) -> list[pd.DataFrame]:
-    """Draw the batches of a replicate, each to start on an idle machine.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Applications.
-    setting : Setting
-        Jobs, batches, noise.
-    seed : int or SeedSequence
-        Root of the randomness.
-    **options
-        Other than the setting's, as of `dlsim.cpugpu.workload.draw`.
-
-    Returns
-    -------
-    list of DataFrame
-        Jobs, batch by batch.
-    """
+    """Draw the batches of a replicate, each to start on an idle machine."""
     given = {**setting.noise, "batches": setting.batches, **options}
     drawn = workload.draw(table, setting.jobs, seed, **given)
     return [part for _, part in drawn.groupby("batch", sort=False)]
@@ -131,26 +93,7 @@ def follow(
     parts: Sequence[pd.DataFrame], setting: Setting, policy: str, reading: Reading,
     history: History | None = None,
 ) -> Iterator[Schedule]:  # fmt: skip
-    """Run batches one after another, the history handed on.
-
-    Parameters
-    ----------
-    parts : sequence of DataFrame
-        Jobs, batch by batch.
-    setting : Setting
-        The machine.
-    policy : str
-        As of `policy_of`.
-    reading : Reading
-        The reading.
-    history : History, optional
-        What is known at the start.
-
-    Yields
-    ------
-    Schedule
-        One per batch.
-    """
+    """Run batches one after another, the history handed on."""
     for part in parts:
         schedule = simulate(part, setting.machine, policy_of(policy), history, reading)
         history = schedule.history
@@ -161,28 +104,7 @@ def compare(
     mix: str, error: float, *, policies: Sequence[str], setting: Sequence[Any],
     switches: Mapping[str, Any], seed: Any,
 ) -> pd.DataFrame:  # fmt: skip
-    """Run all policies on the same batches, the history of each handed on.
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    error : float
-        By how much declared times are wrong.
-    policies : sequence of str
-        As of `policy_of`.
-    setting : Setting
-        What all workloads have in common.
-    switches : mapping
-        The reading.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    DataFrame
-        policy batch makespan mean_wait mean_completion explored bound.
-    """
+    """Run all policies on the same batches, the history of each handed on."""
     here, reading = Setting(*setting), Reading.of(switches)
     frame = learn(
         mix, [policy_of(name) for name in policies], batches=here.batches, jobs=here.jobs,
@@ -200,22 +122,7 @@ def compare(
 def thread(
     mix: str, share: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> pd.DataFrame:
-    """Let the CPU thread of a GPU job cost a part of one CPU (claim 13).
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    share : float
-        That part.
-    setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    DataFrame
-        As of `compare`, for the history policy.
-    """
+    """Let the CPU thread of a GPU job cost a part of one CPU (claim 13)."""
     changed = {**switches, "gpu_cpu_share": share}
     given: dict[str, Any] = {"policies": ("history",), "setting": setting, "switches": changed}
     return compare(mix, 0.0, seed=seed, **given)
@@ -225,25 +132,7 @@ def ideal(
     mix: str, *, jobs: int, policies: Sequence[str], setting: Sequence[Any],
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Compare short queues with the best of all schedules; histories are exact.
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    jobs : int
-        Length of the queue.
-    policies : sequence of str
-        Which.
-    setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        policy, makespan and completion: excess over the least makespan, and over the least
-        mean completion time, as fractions.
-    """
+    """Compare short queues with the best of all schedules; histories are exact."""
     here, reading = Setting(*setting)._replace(jobs=jobs, batches=1), Reading.of(switches)
     table = workload.applications(mix, here.apps, seed)
     (queue,) = batches_of(table, here, seed)
@@ -264,22 +153,7 @@ def ideal(
 def explore(
     mix: str, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
-    """Count what exploring costs, and who is served out of turn (claims 5 and 17).
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        One row: times (most explorations on the slower class of an application), penalty
-        (its worst, as a part of the batch's makespan), late (jobs that start on a device
-        after a job behind them in the queue), jobs.
-    """
+    """Count what exploring costs, and who is served out of turn (claims 5 and 17)."""
     here, reading = Setting(*setting), Reading.of(switches)
     table = workload.applications(mix, here.apps, seed)
     slower = (table["cpu_time"] > table["gpu_time"]).map({True: "cpu", False: "gpu"})
@@ -302,24 +176,7 @@ def explore(
 def fairness(
     mix: str, cv: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
-    """Say how late jobs end against their preferred device (claim 6).
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    cv : float
-        Coefficient of variation of the noise.
-    setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        A row per reading of fairness and threshold: share (of the jobs that are late by
-        more than `above` of their time on the preferred device), late, unexcused (shares
-        of the jobs that are late; under neither of the two exceptions).
-    """
+    """Say how late jobs end against their preferred device (claim 6)."""
     here, reading = Setting(*setting)._replace(cv=cv), Reading.of(switches)
     table = workload.applications(mix, here.apps, seed)
     parts = batches_of(table, here, seed)[:FAIR_BATCHES]
@@ -345,22 +202,7 @@ def _judged(s: Schedule, part: pd.DataFrame, fair: str) -> pd.DataFrame:
 def poison(
     mix: str, wrong: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
-    """Start from one run per application and class, wrong on the preferred class (claim 7).
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    wrong : float
-        Factor of every first run on the preferred class, as one that includes compiling.
-    setting, switches, seed
-        As for `compare`; no further outliers.
-
-    Returns
-    -------
-    list of dict
-        A row per batch: makespan, preferred (share of the jobs on their preferred class).
-    """
+    """Start from one run per application and class, wrong on the preferred class (claim 7)."""
     here, reading = Setting(*setting)._replace(outliers=0.0), Reading.of(switches)
     table = workload.applications(mix, here.apps, seed)
     known = History()
@@ -380,22 +222,7 @@ def break_even(
     spread: float, repeats: int, *, policies: Sequence[str], setting: Sequence[Any],
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run one cold batch where applications differ more or less, and return more or less often.
-
-    Parameters
-    ----------
-    spread : float
-        Standard deviation of the logarithm of the speed-up, whose median is 2.
-    repeats : int
-        Mean number of jobs per application.
-    policies, setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        policy, makespan.
-    """
+    """Run one cold batch where applications differ more or less, and return more or less often."""
     here, reading = Setting(*setting), Reading.of(switches)
     table = workload.applications("balanced", here.apps, seed)
     source = np.random.default_rng(

@@ -20,17 +20,7 @@ QUEUE = ("mandelbrot", "n-body", "black-scholes", "matmul") * 3
 
 
 class Session(NamedTuple):
-    """What a live run did, and where.
-
-    Attributes
-    ----------
-    run : LiveRun
-        Jobs, history and log.
-    devices : tuple of Slot
-        The GPU's part first.
-    said : str
-        In words, what plays the GPU and the CPU here, and why.
-    """
+    """What a live run did, and where."""
 
     run: live.LiveRun
     devices: tuple[live.Slot, ...]
@@ -41,26 +31,7 @@ def record(
     queue: Sequence[str] = QUEUE, factor: float = 1.0, policy: str = "history", gpu: str = "auto",
     cpu: str = "numpy", crew: str = "threads",
 ) -> Session:  # fmt: skip
-    """Run kernels on the real devices of this machine under a policy, from an empty history.
-
-    Parameters
-    ----------
-    queue : sequence of str
-        Names of kernels, in queue order.
-    factor : float
-        Of the usual problem sizes.
-    policy : str
-        A name of `dlsim.cpugpu.POLICIES` that needs no declared times.
-    gpu, cpu : str
-        What plays the GPU and the CPU, as of `dlsim.cpugpu.live.slots`.
-    crew : str
-        A name of `dlsim.cpugpu.crew.CREWS`.
-
-    Returns
-    -------
-    Session
-        Times are this machine's: no two runs agree.
-    """
+    """Run kernels on the real devices of this machine under a policy, from an empty history."""
     devices = live.slots(gpu, cpu)
     kernels = [kernel_named(name) for name in queue]
     jobs = [live.LiveJob(k, max(k.tiny, round(factor * k.size))) for k in kernels]
@@ -80,22 +51,7 @@ def _said(devices: Sequence[live.Slot]) -> str:
 
 
 def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
-    """A live run as a timing diagram, each bar with its kernel and rule.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes; the numbers, which no other run repeats, go nowhere.
-    session : Session
-        Of `record`.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """A live run as a timing diagram, each bar with its kernel and rule."""
     ax, jobs = axes_of(ax, (9.6, 2.4)), session.run.jobs
     names = [slot.name for slot in session.devices]
     colors = task_colors(list(jobs["app"]))
@@ -112,35 +68,13 @@ def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
 
 
 def learned(session: Session) -> pd.DataFrame:
-    """Return what a live run taught: mean time, deviation and count by kernel and class.
-
-    Parameters
-    ----------
-    session : Session
-        Of `record`.
-
-    Returns
-    -------
-    DataFrame
-        As of `History.table`, and whether all results of the kernel agree.
-    """
+    """Return what a live run taught: mean time, deviation and count by kernel and class."""
     table = session.run.history.table()
     agrees = session.run.jobs.groupby("app")["agrees"].all()
     return table.assign(agrees=table["app"].map(agrees))
 
 
 def audited(session: Session) -> str:
-    """Compute every decision of a live run again from its log, by the pure policy.
-
-    Parameters
-    ----------
-    session : Session
-        Of `record`.
-
-    Returns
-    -------
-    str
-        How many there were, and how many came out the same.
-    """
+    """Compute every decision of a live run again from its log, by the pure policy."""
     count, other = len(list(session.run.log.entries())), len(session.run.log.audit())
     return f"{count} decisions logged; computed again from the log, {count - other} are the same"

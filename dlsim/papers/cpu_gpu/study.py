@@ -3,15 +3,16 @@
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dlsim.cpugpu import SWITCHES, Machine, Reading, workload
-from dlsim.cpugpu.given import need_option, need_whole
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.moldable import NodePool
 from dlsim.errors import InputError
+from dlsim.files import read_text
+from dlsim.given import option, whole
 from dlsim.papers.cpu_gpu import claims, runs, systems
 from dlsim.papers.cpu_gpu.runs import ONLINE, VARIANTS, Setting
 from dlsim.study.claims import Verdict, load_claims, verdict_of
@@ -38,21 +39,7 @@ SHORT = 8
 
 
 class Scale(NamedTuple):
-    """How much is computed.
-
-    Attributes
-    ----------
-    runs : int
-        Replicates.
-    reading_runs : int
-        Replicates under other readings.
-    reading_mixes : int
-        Mixes under other readings: so many of the study's first.
-    draws : int
-        Interleavings of the issuing threads.
-    words : int
-        Length of the text whose words are counted.
-    """
+    """How much is computed."""
 
     runs: int
     reading_runs: int
@@ -66,13 +53,7 @@ SCALES = {"quick": Scale(5, 4, 2, 20, 2_000), "paper": Scale(30, 20, 5, 100, 10_
 
 
 def alternatives() -> list[dict[str, str]]:
-    """List every reading that differs from the default in one switch.
-
-    Returns
-    -------
-    list of dict
-        The default (empty) first.
-    """
+    """List every reading that differs from the default in one switch."""
     return [{}, *({name: value} for name, options in SWITCHES.items() for value in options[1:])]
 
 
@@ -138,13 +119,13 @@ class Study:
         if not self.mixes:
             raise InputError("mixes must be one mix or more, got none")
         for mix in self.mixes:
-            need_option("mixes", mix, MIXES)
+            option("mixes", mix, MIXES)
         Machine(self.cpus, self.gpus)
         if not (self.cpus and self.gpus):
             raise InputError(f"the paper needs both classes, got {self.cpus=} and {self.gpus=}")
         for name in ("apps", "queue"):
-            need_whole(name, getattr(self, name))
-        need_whole("batches", self.batches, 2)
+            whole(name, getattr(self, name), 1, MOST_COUNT)
+        whole("batches", self.batches, 2, MOST_COUNT)
         NodePool(self.nodes)
         table = workload.applications(self.mixes[0], 1)
         workload.draw(table, 1, 0, self.cv, self.outliers, self.factor)
@@ -184,26 +165,7 @@ class Study:
         self, policies: Sequence[str], switches: Mapping[str, Any] | None = None,
         error: float = 0.0, count: int = 0, mixes: Sequence[str] = (),
     ) -> pd.DataFrame:  # fmt: skip
-        """Run batches under every policy, in every mix.
-
-        Parameters
-        ----------
-        policies : sequence of str
-            As of `runs.policy_of`.
-        switches : mapping, optional
-            A reading other than the study's own.
-        error : float
-            By how much declared times are wrong.
-        count : int
-            Replicates; 0 = the scale's.
-        mixes : sequence of str
-            Other than the study's.
-
-        Returns
-        -------
-        DataFrame
-            mix error replicate policy batch makespan mean_wait mean_completion explored bound.
-        """
+        """Run batches under every policy, in every mix."""
         grid = {"mix": tuple(mixes or self.mixes), "error": (error,)}
         return self._sweep(
             runs.compare, grid, "batches", count, policies=tuple(policies), **self._how(switches)
@@ -219,18 +181,7 @@ class Study:
         return self._sweep(runs.fairness, grid, "fairness", count, **how).assign(own=self.cv)
 
     def measure(self, switches: Mapping[str, Any] | None = None) -> claims.Evidence:
-        """Run what the engine's readings decide.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own, at fewer replicates.
-
-        Returns
-        -------
-        Evidence
-            Only the sweeps that need the engine.
-        """
+        """Run what the engine's readings decide."""
         other = switches is not None
         how, count = self._how(switches), self.size.reading_runs if other else 0
         policies = claims.JUDGED if other else (*ONLINE, *VARIANTS)
@@ -297,7 +248,7 @@ class Study:
             for gpus in (GPUS if devices != "cpu" else GPUS[:1])
             for streams in claims.STREAMS
         ]
-        text = _text(self.text) if self.text else ""
+        text = read_text(self.text) if self.text else ""
         return self._sweep(
             systems.count_words, grid, "word count", words=self.size.words, text=text,
             policy="history",
@@ -340,13 +291,6 @@ class Study:
                 str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
             ]
         return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as a UTF-8 text ({error})") from error
 
 
 def _name(switches: Mapping[str, Any]) -> str:

@@ -38,17 +38,7 @@ BLOCKS, PARTITIONS = 24, 8
 
 
 class Case(NamedTuple):
-    """Devices among which the optimiser splits.
-
-    Attributes
-    ----------
-    start_up : float
-        Largest start-up of a device, in units of the ideal time without any.
-    outsider : bool
-        Whether one device starts up later than the others can finish everything.
-    noise, damping, least : float
-        As of `dlsim.cpugpu.optimiser.adapt_split`; `least` as a part of an equal share.
-    """
+    """Devices among which the optimiser splits."""
 
     start_up: float = 0.0
     outsider: bool = False
@@ -68,26 +58,7 @@ CASES: dict[str, Case] = {
 
 
 def mould(mix: str, error: float, *, nodes: int, setting: Sequence[Any], seed: Any) -> list[Row]:
-    """Schedule moldable jobs on several nodes by every scheduler (problem 2).
-
-    Parameters
-    ----------
-    mix : str
-        Mix of applications.
-    error : float
-        By how much declared times are wrong.
-    nodes : int
-        N.
-    setting : Setting
-        Applications, jobs, noise.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    list of dict
-        scheduler makespan mean_wait mean_completion.
-    """
+    """Schedule moldable jobs on several nodes by every scheduler (problem 2)."""
     jobs, pool = moldable_jobs(mix, error, Setting(*setting), seed), NodePool(nodes)
     rows = []
     for name in MOULDERS:
@@ -100,18 +71,7 @@ def mould(mix: str, error: float, *, nodes: int, setting: Sequence[Any], seed: A
 
 
 def moldable_jobs(mix: str, error: float, setting: Setting, seed: Any) -> pd.DataFrame:
-    """Draw one batch of jobs that ask for 1, 2 or 4 nodes.
-
-    Parameters
-    ----------
-    mix, error, setting, seed
-        As for `mould`.
-
-    Returns
-    -------
-    DataFrame
-        As of `dlsim.cpugpu.workload.draw`, with a column nodes.
-    """
+    """Draw one batch of jobs that ask for 1, 2 or 4 nodes."""
     table = workload.applications(mix, setting.apps, seed)
     jobs = workload.draw(table, setting.jobs, seed, error=error, **setting.noise)
     key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98))
@@ -119,24 +79,7 @@ def moldable_jobs(mix: str, error: float, setting: Setting, seed: Any) -> pd.Dat
 
 
 def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:
-    """Draw the times of chunks: log-normal around a profile.
-
-    Parameters
-    ----------
-    profile : str
-        A key of `PROFILES`.
-    count : int
-        Number of chunks.
-    cv : float
-        Coefficient of variation.
-    seed : int or SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    DataFrame
-        h2d map d2h.
-    """
+    """Draw the times of chunks: log-normal around a profile."""
     variance = np.log1p(cv * cv)
     normal = np.random.default_rng(seed).standard_normal((count, 3))
     factor = np.exp(np.sqrt(variance) * normal - variance / 2)
@@ -144,23 +87,7 @@ def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:
 
 
 def pipeline(profile: str, *, chunks: int, cv: float, seed: Any) -> list[Row]:
-    """Run chunks through a GPU with 1 to 4 streams and one or two copy engines (claim 10).
-
-    Parameters
-    ----------
-    profile : str
-        A key of `PROFILES`.
-    chunks : int
-        How many.
-    cv, seed
-        As for `chunks_of`.
-
-    Returns
-    -------
-    list of dict
-        streams engines makespan use (share of the makespan in which the GPU maps) hidden
-        (share of the copying during which it maps).
-    """
+    """Run chunks through a GPU with 1 to 4 streams and one or two copy engines (claim 10)."""
     table = chunks_of(profile, chunks, cv, seed)
     rows = []
     for engines in (1, 2):
@@ -176,25 +103,7 @@ def pipeline(profile: str, *, chunks: int, cv: float, seed: Any) -> list[Row]:
 def issue(
     queues: str, engines: int, *, profile: str, chunks: int, cv: float, draws: int, seed: Any
 ) -> list[Row]:
-    """Issue the same operations from several threads, again and again (claim 11).
-
-    Parameters
-    ----------
-    queues : str
-        Of `dlsim.cpugpu.pipeline.Gpu`.
-    engines : int
-        Copy engines.
-    profile, chunks, cv, seed
-        As for `pipeline`.
-    draws : int
-        Interleavings of the threads' calls.
-
-    Returns
-    -------
-    list of dict
-        order ("threads", "scheduled", "depth", "breadth"), number, slowdown: the makespan
-        over that of a GPU with many queues.
-    """
+    """Issue the same operations from several threads, again and again (claim 11)."""
     table, gpu = chunks_of(profile, chunks, cv, seed), Gpu(4, engines, queues)
     free = float(run_chunks(table, Gpu(4, engines)).makespan)
     first = int(seed.generate_state(1)[0])
@@ -208,22 +117,7 @@ def issue(
 
 
 def adapt(case: str, *, devices: int, rounds: int, seed: Any) -> list[Row]:
-    """Split a work round after round by measured rates (claim 12).
-
-    Parameters
-    ----------
-    case : str
-        A key of `CASES`.
-    devices, rounds : int
-        How many.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    list of dict
-        round, excess: time of the round over equal finish, less 1.
-    """
+    """Split a work round after round by measured rates (claim 12)."""
     row, source = CASES[case], np.random.default_rng(seed)
     work, unit = 100.0, np.exp(source.uniform(np.log(0.5), np.log(5), devices))
     ideal = work / (1 / unit).sum()
@@ -240,20 +134,7 @@ def adapt(case: str, *, devices: int, rounds: int, seed: Any) -> list[Row]:
 
 
 def zipf_text(words: int, seed: Any, vocabulary: int = 500) -> str:
-    """Draw a text whose words are as frequent as those of a language.
-
-    Parameters
-    ----------
-    words, vocabulary : int
-        Its length, and how many different words there are.
-    seed : int or SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    str
-        The word of rank r comes with a probability proportional to 1/r.
-    """
+    """Draw a text whose words are as frequent as those of a language."""
     weight = 1 / np.arange(1, vocabulary + 1)
     ranks = np.random.default_rng(seed).choice(vocabulary, words, p=weight / weight.sum())
     return " ".join(f"word{rank:03d}" for rank in ranks)
@@ -262,30 +143,7 @@ def zipf_text(words: int, seed: Any, vocabulary: int = 500) -> str:
 def count_words(
     devices: str, gpus: int, streams: int, *, words: int, text: str, policy: str, seed: Any
 ) -> list[Row]:
-    """Count words on the CPUs, GPUs or both of four nodes (claims 14 and 15).
-
-    Parameters
-    ----------
-    devices : {"cpu", "gpu", "both"}
-        Which devices; there are four CPUs.
-    gpus : int
-        GPUs, dealt out to the nodes in turn.
-    streams : int
-        Of the GPUs' pipelines; 1 overlaps nothing.
-    words : int
-        Length of the text that is drawn where `text` is empty.
-    text : str
-        A text of one's own.
-    policy : str
-        Who places map and reduce tasks.
-    seed : SeedSequence
-        Of the text and the places of the blocks.
-
-    Returns
-    -------
-    list of dict
-        One row: makespan.
-    """
+    """Count words on the CPUs, GPUs or both of four nodes (claims 14 and 15)."""
     group = NodeGroup(4, 0 if devices == "gpu" else 4, 0 if devices == "cpu" else gpus)
     blocks = split_text(text or zipf_text(words, seed), BLOCKS)
     run = run_mapreduce(
@@ -298,24 +156,7 @@ def count_words(
 
 
 def peaks(cut: Cut, timeline: Timeline, output: float) -> dict[str, float]:
-    """Return the most memory that chunks take at once, on a GPU and on the host.
-
-    Parameters
-    ----------
-    cut : Cut
-        The chunks.
-    timeline : Timeline
-        Their operations.
-    output : float
-        Units of output per unit of input.
-
-    Returns
-    -------
-    dict of str to float
-        gpu and host: units. On the GPU a chunk stays from the start of its copy in to the
-        end of its copy out; on the host from its first operation to its last, or, where
-        the input fits, always.
-    """
+    """Return the most memory that chunks take at once, on a GPU and on the host."""
     ops = timeline.ops
     whole = cut.chunk * (1 + output)
     on_gpu = ops[ops["stage"].isin(("h2d", "map", "d2h"))]
@@ -333,21 +174,7 @@ def _overlap(ops: pd.DataFrame) -> int:
 
 
 def memory(gpu_memory: float = 1000.0, output: float = 0.25) -> pd.DataFrame:
-    """Push inputs of growing size through one GPU (claim 16).
-
-    Parameters
-    ----------
-    gpu_memory : float
-        Units; the host has `HOST` times as much.
-    output : float
-        Units of output per unit of input.
-
-    Returns
-    -------
-    DataFrame
-        size (over the GPU's memory), mode, chunks, per_unit (time per unit of input), mapped
-        (units), gpu, host (peak memory over what there is).
-    """
+    """Push inputs of growing size through one GPU (claim 16)."""
     rates = Rates(h2d=0.5, map=1.0, d2h=0.5, read=2.0, write=2.0, setup=5.0)
     rows = []
     for size in SIZES:

@@ -26,15 +26,7 @@ CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
 
 
 class Evidence(NamedTuple):
-    """The sweeps that claims are measured on.
-
-    Attributes
-    ----------
-    main : DataFrame
-        load tau replicate policy ratio s_iits ... idle used: all policies at every load.
-    taus : DataFrame
-        The same for EDF-DLT and EDDO-II at every cost of sending: Figure 4.
-    """
+    """The sweeps that claims are measured on."""
 
     main: pd.DataFrame
     taus: pd.DataFrame
@@ -44,24 +36,7 @@ def differences(
     frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str],
     column: str = "ratio",
 ) -> pd.DataFrame:  # fmt: skip
-    """Subtract one policy from another on the same workload.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy results.
-    pairs : mapping of str to (str, str)
-        Name of the difference: the policy from which the second one is taken.
-    by : sequence of str
-        Columns of the grid.
-    column : str
-        What is compared.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by `by` and replicate, one column per pair.
-    """
+    """Subtract one policy from another on the same workload."""
     table = wide(frame, by, column)
     return pd.DataFrame({name: table[a] - table[b] for name, (a, b) in pairs.items()})
 
@@ -83,22 +58,7 @@ def _counted(frame: pd.DataFrame, policy: str) -> pd.DataFrame | None:
 
 
 def held(rows: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
-    """Estimate the share of plannings with idle time in which a constraint holds.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        One row per point and replicate, with s_iits and `column`.
-    column : str
-        opt_iits or opt_iits_ii.
-    by : sequence of str
-        Columns of the grid.
-
-    Returns
-    -------
-    DataFrame
-        `by`, estimate, low, high, n: ratio of the mean counts, by the delta method.
-    """
+    """Estimate the share of plannings with idle time in which a constraint holds."""
     tidy = rows.melt([*by, "replicate"], [column, "s_iits"], var_name="what", value_name="count")
     table = relative_reduction(tidy, "count", "what", column, "s_iits", at=list(by))
     ends = {"estimate": 1 - table["estimate"], "low": 1 - table["high"], "high": 1 - table["low"]}
@@ -143,18 +103,7 @@ def edf_steps(e: Evidence) -> pd.DataFrame:
 
 
 def gains(e: Evidence) -> pd.DataFrame:
-    """Reject ratio of EDF-DLT minus that of EDDO-II at every cost of sending (Figure 4).
-
-    Parameters
-    ----------
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by load, tau and replicate, one column gain.
-    """
+    """Reject ratio of EDF-DLT minus that of EDDO-II at every cost of sending (Figure 4)."""
     return differences(e.taus, {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"])
 
 
@@ -205,18 +154,7 @@ def _used(e: Evidence, *pairs: tuple[str, str]) -> pd.DataFrame:
 
 
 def with_use(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column use: the used share of the idle node time, where it was measured.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With the columns idle and used.
-
-    Returns
-    -------
-    DataFrame
-        The same rows; NaN where nothing was idle.
-    """
+    """Add the column use: the used share of the idle node time, where it was measured."""
     return frame.assign(use=frame["used"] / frame["idle"])
 
 
@@ -284,19 +222,6 @@ BY_READING = (
 
 
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame or None
-        Its points; None where nothing measures it, or not under this reading.
-    """
+    """Measure a claim."""
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None

@@ -34,19 +34,7 @@ _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8}
 
 
 def mark_waits(ax: Axes, table: pd.DataFrame, names: bool = True, size: float = 5) -> None:
-    """Shade how long nodes waited for a task's last node, and mark r_i and s_i.
-
-    Parameters
-    ----------
-    ax : Axes
-        A timing diagram with the link as its first row.
-    table : DataFrame
-        As `runs.waits` returns it; nodes are numbered from 0.
-    names : bool
-        Whether to write r_i and s_i beside their marks.
-    size : float
-        Of the marks, in points.
-    """
+    """Shade how long nodes waited for a task's last node, and mark r_i and s_i."""
     ax.set_ylim(ax.get_ylim()[0] + 0.25, ax.get_ylim()[1])
     if names:  # room for marks at time 0
         ax.set_xlim(left=-0.012 * ax.get_xlim()[1])
@@ -127,20 +115,7 @@ def fig1b(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: one load on nodes where Constraint 2 fails, three partitions.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    axes : sequence of Axes, optional
-        Three panels.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
+    """Beyond the paper: one load on nodes where Constraint 2 fails, three partitions."""
     kinds = {
         "Constraint 2 fails, so the remodel": "II",
         "true optimum": "exact",
@@ -180,24 +155,7 @@ def fig_gantt(
     load: float = 1.0,
     axes: Sequence[Axes] | None = None,
 ) -> Axes:
-    """One stretch of a workload under several policies, with idle node time and r_i, s_i.
-
-    Parameters
-    ----------
-    study : Study
-        Cluster, law of the tasks, reading.
-    policies : sequence of str
-        One panel each.
-    load : float
-        Nominal load.
-    axes : sequence of Axes, optional
-        As many panels.
-
-    Returns
-    -------
-    Axes
-        The first of them.
-    """
+    """One stretch of a workload under several policies, with idle node time and r_i, s_i."""
     least = execution_time(study.mean, study.nodes, study.cluster)
     setting = study.setting(150 * least)
     tasks, cluster, reading, _ = runs.drawn(setting, load, study.cms, study.switches, study.seed)
@@ -252,22 +210,7 @@ def _stretch(ax: Axes, s: Schedule, left: float, right: float) -> None:
 
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
-    """Count, for both constraints, what became of all tasks in the test of Figure 2.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figure 3 if it has not been run.
-    load : float
-        One of the study's loads.
-    order : {"FIFO", "EDF"}
-        Whose policies.
-
-    Returns
-    -------
-    DataFrame
-        Columns I and II, one row per branch: numbers over all runs.
-    """
+    """Count, for both constraints, what became of all tasks in the test of Figure 2."""
     columns = {}
     for role, column in (("I", "opt_iits"), ("II", "opt_iits_ii")):
         rows = study.figure_3[study.figure_3["policy"] == named(order, role)]
@@ -308,22 +251,7 @@ _ARROWS = (
 
 
 def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
-    """Figure 2: the schedulability test as a flow, with the number of tasks on each branch.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figure 3 if it has not been run.
-    load : float
-        One of the study's loads; 0 for the largest.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on: FIDO-I and FIDO-II side by side on every arrow.
-    """
+    """Figure 2: the schedulability test as a flow, with the number of tasks on each branch."""
     ax, load = axes_of(ax, (8.6, 6.4)), load or max(study.loads)
     counts = flow(study, load)
     width, step, boxes = 5.2, 1.0, {}

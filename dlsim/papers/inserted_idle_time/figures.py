@@ -32,22 +32,7 @@ _ROW = 0.033
 
 
 def panels_of(axes: Sequence[Axes] | None, count: int, size: tuple[float, float]) -> list[Axes]:
-    """Return the axes given, or as many new ones in a row that share their y axis.
-
-    Parameters
-    ----------
-    axes : sequence of Axes or None
-        Where to draw.
-    count : int
-        Number of new axes.
-    size : (float, float)
-        Of the new figure, in inches.
-
-    Returns
-    -------
-    list of Axes
-        Never None.
-    """
+    """Return the axes given, or as many new ones in a row that share their y axis."""
     if axes is None:
         axes = plt.subplots(1, count, figsize=size, sharey=True, layout="constrained")[1]
     return list(np.atleast_1d(np.asarray(axes, dtype=object)))
@@ -117,25 +102,7 @@ def compared(
     frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str],
     column: str = "ratio",
 ) -> pd.DataFrame:  # fmt: skip
-    """Estimate differences of policies, with the error of pairs and that without pairing.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy results.
-    pairs : mapping of str to (str, str)
-        Legend: the policy from which the second one is taken.
-    by : sequence of str
-        Columns of the grid.
-    column : str
-        What is compared.
-
-    Returns
-    -------
-    DataFrame
-        policy (the legend), `by`, estimate, low, high, n; standard_error over the pairs;
-        unpaired_error, had the two policies met different workloads.
-    """
+    """Estimate differences of policies, with the error of pairs and that without pairing."""
     apart = differences(frame, pairs, by, column)
     spread = wide(frame, by, column).groupby(list(by)).var()
     alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})
@@ -161,21 +128,7 @@ def _in_points(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 3 again: what I and II refuse less than DLT, run by run.
-
-    Parameters
-    ----------
-    study : Study
-        Runs Figure 3 if it has not been run.
-    axes : sequence of Axes, optional
-        Two panels: FIFO, EDF.
-
-    Returns
-    -------
-    Axes
-        The first: means and 95 % intervals of the differences, in points; the largest
-        standard error that runs without common workloads would leave stands below.
-    """
+    """Figure 3 again: what I and II refuse less than DLT, run by run."""
     panels, tables = panels_of(axes, 2, (10, 3.8)), {}
     for ax, order in zip(panels, claims.ORDERS, strict=True):
         pairs = {named(order, r): (named(order, "DLT"), named(order, r)) for r in ("I", "II")}
@@ -201,21 +154,7 @@ def _rainbow(count: int) -> Any:
 
 
 def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 4: gain of EDDO-II over EDF-DLT against the cost of sending.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the costs of sending if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels.
-
-    Returns
-    -------
-    Axes
-        The first: as the paper draws it; the second: the same with the 95 % intervals of
-        the paired differences.
-    """
+    """Figure 4: gain of EDDO-II over EDF-DLT against the cost of sending."""
     panels = panels_of(axes, 2, (10, 3.8))
     pairs = {"EDDO-II": ("EDF-DLT", "EDDO-II")}
     table = compared(study.evidence.taus, pairs, ["load", "tau"]).drop(columns="policy")
@@ -245,19 +184,7 @@ def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def counted(study: Study) -> pd.DataFrame:
-    """Estimate how often the constraints hold, by every counting rule and reading.
-
-    Parameters
-    ----------
-    study : Study
-        Counts if nothing has been counted.
-
-    Returns
-    -------
-    DataFrame
-        reading rule load s_iits opt_iits opt_iits_ii (means per run), share, share_ii
-        (ratios of the means; NaN where the rule knows no such count).
-    """
+    """Estimate how often the constraints hold, by every counting rule and reading."""
     columns = ["s_iits", "opt_iits", "opt_iits_ii", "non_positive"]
     keys = ["reading", "rule", "load"]
     table = study.counted().groupby(keys, sort=False)[columns].mean().reset_index()
@@ -267,20 +194,7 @@ def counted(study: Study) -> pd.DataFrame:
 
 
 def table1(study: Study) -> pd.DataFrame:
-    """Table 1: printed counts, the percentages that follow from them, and measured ones.
-
-    Parameters
-    ----------
-    study : Study
-        Counts if nothing has been counted.
-
-    Returns
-    -------
-    DataFrame
-        One row per load. Columns have two levels: "printed", then one per counting rule
-        under the default reading, S-IITs as the number in `PAPER_TIME`; a printed
-        percentage that its own counts do not give stands with the one they give.
-    """
+    """Table 1: printed counts, the percentages that follow from them, and measured ones."""
     printed, measured = printed_table(), counted(study)
     said: dict[tuple[str, str], Any] = {
         ("printed", "S-IITs"): printed["s_iits"].map("{:.0f}".format),
@@ -311,21 +225,7 @@ def table1(study: Study) -> pd.DataFrame:
 
 
 def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Draw Table 1: share of plannings with idle time in which a constraint holds.
-
-    Parameters
-    ----------
-    study : Study
-        Counts if nothing has been counted.
-    axes : sequence of Axes, optional
-        Two panels: Constraint 1, Constraint 2.
-
-    Returns
-    -------
-    Axes
-        The first: printed shares in black, one line per counting rule, thin ones for other
-        readings of what is counted.
-    """
+    """Draw Table 1: share of plannings with idle time in which a constraint holds."""
     panels, printed, measured = panels_of(axes, 2, (11, 4.2)), printed_table(), counted(study)
     for ax, end, title in zip(panels, ("", "_ii"), claims.CONSTRAINTS, strict=True):
         share = f"share{end}"
@@ -366,20 +266,7 @@ _THIN = {
 
 
 def fig_rivals(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What every policy refuses less than DLT, run by run (claims 7, 11 to 14, and beyond).
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels: FIFO, EDF.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """What every policy refuses less than DLT, run by run (claims 7, 11 to 14, and beyond)."""
     panels, tables = panels_of(axes, 2, (11, 5.4)), {}
     for ax, order in zip(panels, claims.ORDERS, strict=True):
         names = [named(order, role) for role in ROLES if role not in ("DLT", "I")]
@@ -416,20 +303,7 @@ def _name_ends(ax: Axes, table: pd.DataFrame, names: Mapping[str, str]) -> None:
 
 
 def fig_use(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Which part of the inserted idle node time every partition puts to use.
-
-    Parameters
-    ----------
-    study : Study
-        Runs all policies if they have not been run.
-    axes : sequence of Axes, optional
-        Two panels: FIFO, EDF.
-
-    Returns
-    -------
-    Axes
-        The first.
-    """
+    """Which part of the inserted idle node time every partition puts to use."""
     panels, tables = panels_of(axes, 2, (11, 4.2)), {}
     frame = claims.with_use(study.evidence.main)
     for ax, order in zip(panels, claims.ORDERS, strict=True):

@@ -29,18 +29,6 @@ def window(n: int, ratio: float) -> float:
     \mathcal{E}(n-1) > A + D \ge r_n + \mathcal{E}(n)`; Constraint 1 needs a gap
     :math:`r_n - r_{n-1}` of at least 1 in these units.
 
-    Parameters
-    ----------
-    n : int
-        Number of nodes, at least 2.
-    ratio : float
-        chi / tau, above 0.
-
-    Returns
-    -------
-    float
-        Constraint 1 can hold only where it exceeds 1.
-
     Examples
     --------
     >>> [max(n for n in range(2, 17) if window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)]
@@ -51,21 +39,7 @@ def window(n: int, ratio: float) -> float:
 
 
 def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
-    """Tell for every n and chi/tau whether Constraint 1 can hold.
-
-    Parameters
-    ----------
-    nodes : int
-        N.
-    ratios : sequence of float
-        Values of chi / tau.
-
-    Returns
-    -------
-    DataFrame
-        n ratio window positive: the room for the last gap, and whether shares (3)-(4) can
-        all be positive, n (n - 1) / 2 < 1 + chi / tau.
-    """
+    """Tell for every n and chi/tau whether Constraint 1 can hold."""
     rows = [
         (n, ratio, window(n, ratio), n * (n - 1) / 2 < 1 + ratio)
         for n in range(2, nodes + 1)
@@ -75,20 +49,7 @@ def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
 
 
 def fig_feasible(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: where Constraint 1 can hold at all, over n and chi/tau.
-
-    Parameters
-    ----------
-    study : Study
-        N, chi and the costs of sending that are marked.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Beyond the paper: where Constraint 1 can hold at all, over n and chi/tau."""
     ax = axes_of(ax, (7.2, 4.4))
     ratios = np.geomspace(1, 1000, 91)
     table = feasible(max(study.nodes, 2), list(ratios))
@@ -123,22 +84,7 @@ def fig_feasible(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def fig_gain(study: Study, load: float = 1.0, axes: Any = None) -> Axes:
-    """What each partition gains, over deadlines and costs of sending.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the maps if they have not been run.
-    load : float
-        Nominal load.
-    axes : array of Axes, optional
-        Rows: clusters and orders; columns: comparisons.
-
-    Returns
-    -------
-    Axes
-        The first panel. Numbers are points; in brackets where the 95 % interval contains 0.
-    """
+    """What each partition gains, over deadlines and costs of sending."""
     frame, steps = study.gain_map(load), {"DLT": "OPR-MN", **dict.fromkeys(MAPPED[2:], "DLT")}
     rows = [(n, order) for n in study.clusters for order in ORDERS]
     if axes is None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.kernel import TOL
+from dlsim.kernel import latest_finish
 from dlsim.papers.inserted_idle_time.switches import GENERATORS
 from dlsim.realtime import (
     Cluster,
@@ -52,18 +52,6 @@ Floats = NDArray[np.float64]
 def named(order: str, role: str) -> str:
     """Return the legend name of a policy.
 
-    Parameters
-    ----------
-    order : {"FIFO", "EDF"}
-        Who is served first.
-    role : str
-        One of `ROLES`.
-
-    Returns
-    -------
-    str
-        As in the paper's legends.
-
     Examples
     --------
     >>> [named("EDF", role) for role in ("DLT", "II", "AN")]
@@ -75,38 +63,13 @@ def named(order: str, role: str) -> str:
 
 
 def both(roles: Iterable[str]) -> tuple[str, ...]:
-    """Return the FIFO and the EDF policy of every role.
-
-    Parameters
-    ----------
-    roles : iterable of str
-        Among `ROLES`.
-
-    Returns
-    -------
-    tuple of str
-        All FIFO policies, then all EDF policies.
-    """
+    """Return the FIFO and the EDF policy of every role."""
     roles = tuple(roles)
     return tuple(named(order, role) for order in ("FIFO", "EDF") for role in roles)
 
 
 class Setting(NamedTuple):
-    """What all workloads of a study have in common.
-
-    Attributes
-    ----------
-    nodes : int
-        N.
-    cps : float
-        Time to compute one unit, chi.
-    mean : float
-        Mean data size before sizes are made positive, Avg sigma.
-    dc_ratio : float
-        Mean deadline over E(mean, N).
-    horizon : float
-        Simulated time.
-    """
+    """What all workloads of a study have in common."""
 
     nodes: int
     cps: float
@@ -118,30 +81,7 @@ class Setting(NamedTuple):
 def drawn(
     setting: Setting, load: float, tau: float, switches: Mapping[str, str], seed: Any
 ) -> tuple[pd.DataFrame, Cluster, Reading, str]:
-    """Draw a workload of section 5.1 under a mixed mapping of switches.
-
-    Parameters
-    ----------
-    setting : Setting
-        The cluster but for its link, and the law of the tasks.
-    load, tau : float
-        Nominal system load; time to send one unit.
-    switches : mapping of str to str
-        Switches of the engine, of the workload, and ``counting``, one of `RULES`.
-    seed : int or SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    tasks : DataFrame
-        The workload, with the numbers of nodes that users ask for.
-    cluster : Cluster
-        Where it runs.
-    reading : Reading
-        The switches of the engine.
-    counting : str
-        How plannings are counted.
-    """
+    """Draw a workload of section 5.1 under a mixed mapping of switches."""
     cluster = Cluster(setting.nodes, tau, setting.cps)
     rest = {name: value for name, value in switches.items() if name != "counting"}
     reading, law, users = workload.split_reading(rest, *GENERATORS)
@@ -158,17 +98,6 @@ def waits(s: Schedule) -> pd.DataFrame:
     arrived (for policies that start early: not before it started). It waits until the last
     node of the task is free. Of this wait the time is *used* in which it receives or
     computes.
-
-    Parameters
-    ----------
-    s : Schedule
-        Any schedule.
-
-    Returns
-    -------
-    DataFrame
-        task node release last used send_start compute_end, one row per task and node, in
-        order of dispatch; last is r_n, and last - release is p_i (paper I, section 4.2).
     """
     chunks, early = s.chunks, s.policy.partition in EARLY_PARTITIONS
     code, tasks = pd.factorize(chunks["task"])
@@ -203,22 +132,10 @@ def _previous(values: Floats, node: NDArray[np.int64]) -> Floats:
 
 
 def idle_use(s: Schedule) -> Row:
-    """Sum the inserted idle node time of a schedule, and what of it was used.
-
-    Parameters
-    ----------
-    s : Schedule
-        Any schedule.
-
-    Returns
-    -------
-    dict
-        idle, the sum of p_i over all tasks with inserted idle time; used, the part in
-        which nodes received or computed.
-    """
+    """Sum the inserted idle node time of a schedule, and what of it was used."""
     table = waits(s)
     wait = table["last"] - table["release"]
-    real = wait > TOL * table["last"].abs().clip(lower=1)
+    real = table["last"] > latest_finish(table["release"], table["compute_end"] - table["release"])
     return {"idle": float(wait[real].sum()), "used": float(table["used"][real].sum())}
 
 
@@ -245,29 +162,7 @@ def compare(
     load: float, tau: float, *, policies: Sequence[str], use: Sequence[str],
     setting: Sequence[Any], switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run all policies on one workload (Figures 2 to 4, Table 1).
-
-    Parameters
-    ----------
-    load, tau : float
-        Nominal load; time to send one unit.
-    policies, use : sequence of str
-        Policies; those of them whose use of idle time is measured.
-    setting : Setting
-        What all workloads have in common.
-    switches : mapping of str to str
-        The reading.
-    check_at : float
-        Load at which the first replicate's schedules are verified.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    list of dict
-        One row per policy: ratio (refused), realised_load, tasks, admitted; the columns of
-        `Schedule.counts` where plannings with idle time are counted; idle and used.
-    """
+    """Run all policies on one workload (Figures 2 to 4, Table 1)."""
     tasks, cluster, reading, counting = drawn(Setting(*setting), load, tau, switches, seed)
     rows = []
     for name in policies:
@@ -282,23 +177,7 @@ def count(
     load: float, reading: str, *, tau: float, setting: Sequence[Any],
     switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Count plannings with idle time under FIFO-DLT by every rule (Table 1).
-
-    Parameters
-    ----------
-    load : float
-        Nominal load.
-    reading : str
-        Switches that differ from the default, as in "scope=all" or
-        "scope=all, count_single=yes"; "" for none.
-    tau, setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        One row per counting rule: s_iits, opt_iits, opt_iits_ii, non_positive.
-    """
+    """Count plannings with idle time under FIFO-DLT by every rule (Table 1)."""
     pairs = [pair.split("=") for pair in reading.split(", ") if pair]
     changed = {**switches, **{name: value for name, value in pairs}}
     tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
@@ -310,22 +189,7 @@ def vary(
     nodes: int, dc_ratio: float, tau: float, *, load: float, policies: Sequence[str],
     setting: Sequence[Any], switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run policies where deadlines, links and clusters differ from the baseline.
-
-    Parameters
-    ----------
-    nodes : int
-        N.
-    dc_ratio, tau : float
-        Mean deadline over mean least time; time to send one unit.
-    load, policies, setting, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        One row per policy: ratio.
-    """
+    """Run policies where deadlines, links and clusters differ from the baseline."""
     here = Setting(*setting)._replace(nodes=nodes, dc_ratio=dc_ratio)
     tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed)
     runs = (simulate(tasks, cluster, name, reading) for name in policies)
@@ -335,27 +199,7 @@ def vary(
 def pool(
     setting: Setting, cluster: Cluster, rng: np.random.Generator
 ) -> tuple[float, Floats, float]:
-    """Draw one load, the instants at which N nodes become free, and a deadline.
-
-    Parameters
-    ----------
-    setting : Setting
-        Law of size and deadline.
-    cluster : Cluster
-        Its nodes and costs.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    sigma : float
-        About N(mean, mean), positive.
-    releases : ndarray of float, shape (N,)
-        Sorted, the first is 0; the nodes are set free over the time that a mean load
-        takes on all of them.
-    due : float
-        Uniform around dc_ratio times the least time of a mean load, as in section 5.1.
-    """
+    """Draw one load, the instants at which N nodes become free, and a deadline."""
     least = execution_time(setting.mean, cluster.nodes, cluster)
     draws = setting.mean + setting.mean * rng.standard_normal(64)
     sigma = float(draws[draws > 0][0])
@@ -365,26 +209,7 @@ def pool(
 
 
 def pools(tau: float, *, count: int, setting: Sequence[Any], seed: Any) -> list[Row]:
-    """Split single loads over random release times by every partition (theory).
-
-    Parameters
-    ----------
-    tau : float
-        Time to send one unit.
-    count : int
-        Pools per replicate.
-    setting : Setting
-        Nodes and the law of the loads.
-    seed : SeedSequence
-        Root of the randomness: the same pools, in units of the least time, for every tau.
-
-    Returns
-    -------
-    list of dict
-        One row per partition and nodes: excess, mean relative excess of the finish over the
-        optimum on the n nodes that are free first; admitted, share of loads that meet
-        their deadline on at most n of them.
-    """
+    """Split single loads over random release times by every partition (theory)."""
     here = Setting(*setting)
     cluster, rng = Cluster(here.nodes, tau, here.cps), np.random.default_rng(seed)
     finish = np.empty((len(PARTITIONS), here.nodes, count))
@@ -399,7 +224,7 @@ def pools(tau: float, *, count: int, setting: Sequence[Any], seed: Any) -> list[
             ends = (getattr(splits[name], what) for name, what in PARTITIONS.values())
             finish[:, n - 1, k] = list(ends)
     excess = finish / finish[-1] - 1
-    met = np.minimum.accumulate(finish, axis=1) <= due + TOL * np.maximum(1, due)
+    met = np.minimum.accumulate(finish, axis=1) <= latest_finish(due, due)
     return [
         {
             "partition": name,

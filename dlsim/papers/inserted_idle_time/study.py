@@ -10,11 +10,11 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
+from dlsim.given import number
 from dlsim.papers.inserted_idle_time import claims, runs
 from dlsim.papers.inserted_idle_time.runs import RULES, Setting, both
 from dlsim.papers.inserted_idle_time.switches import GENERATORS, SWITCHES
 from dlsim.realtime import Cluster, workload
-from dlsim.realtime.model import is_finite
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
@@ -37,21 +37,7 @@ COUNT_READINGS = (
 
 
 class Scale(NamedTuple):
-    """How much is computed.
-
-    Attributes
-    ----------
-    horizon : float
-        Simulated time units per run.
-    map_horizon : float
-        The same for the maps over deadlines and links.
-    runs : int
-        Replicates.
-    pools : int
-        Random pools per replicate and cost of sending.
-    reading_loads : tuple of float
-        Loads at which other readings are judged; none = all of the study's.
-    """
+    """How much is computed."""
 
     horizon: float
     map_horizon: float
@@ -68,13 +54,7 @@ SCALES = {
 
 
 def switches_known() -> dict[str, tuple[str, ...]]:
-    """List the switches that matter to this paper with their options, the default first.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        Of the engine, of the workload, and ``counting``.
-    """
+    """List the switches that matter to this paper with their options, the default first."""
     return {**SWITCHES, "counting": RULES}
 
 
@@ -83,11 +63,6 @@ def alternatives() -> list[dict[str, str]]:
 
     A task on one node has no idle time among its own nodes, so that ``count_single`` comes
     with ``scope="all"``.
-
-    Returns
-    -------
-    list of dict
-        The default (empty) first.
     """
     known = switches_known()
     needs = {"count_single": {"scope": "all"}}
@@ -102,15 +77,7 @@ def alternatives() -> list[dict[str, str]]:
 
 
 def printed_table() -> pd.DataFrame:
-    """Return Table 1 as printed, with the percentages that follow from its counts.
-
-    Returns
-    -------
-    DataFrame
-        load s_iits opt_iits opt_iits_ii percent percent_ii (all as printed); share,
-        share_ii, recomputed from the counts; follows, follows_ii, whether the printed
-        percentage is the recomputed one, rounded.
-    """
+    """Return Table 1 as printed, with the percentages that follow from its counts."""
     path = shared_file("data/papers/inserted-idle-time-table1.csv")
     columns = ("load", "s_iits", "opt_iits", "opt_iits_ii", "percent", "percent_ii")
     table = read_csv(path, dict.fromkeys(columns, "positive"))
@@ -119,11 +86,6 @@ def printed_table() -> pd.DataFrame:
         table[f"share{end}"] = share
         table[f"follows{end}"] = (100 * share - table[f"percent{end}"]).abs() <= 0.5
     return table
-
-
-def _above_zero(name: str, value: object) -> None:
-    if not is_finite(value) or value <= 0:  # type: ignore[operator]
-        raise InputError(f"{name} must be above 0, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +145,7 @@ class Study:
         workload.split_reading(self.reading or {}, *GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
         for name in ("mean", "dc_ratio", "cps"):
-            _above_zero(name, getattr(self, name))
+            number(name, getattr(self, name), above=True)
         for name in ("loads", "taus", "dc_ratios", "clusters"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -191,7 +153,7 @@ class Study:
                     f"{name} must be one value or more, such as (1, 2); got {values!r}"
                 )
             for value in values:
-                _above_zero(name, value)
+                number(name, value, above=True)
         if len(set(self.taus)) < 2:
             raise InputError("taus must be two values or more: claims compare neighbours")
 
@@ -218,18 +180,7 @@ class Study:
         return Cluster(self.nodes, self.cms, self.cps)
 
     def setting(self, horizon: float = 0.0) -> Setting:
-        """Return what all workloads have in common.
-
-        Parameters
-        ----------
-        horizon : float
-            Simulated time; 0 = what the scale says.
-
-        Returns
-        -------
-        Setting
-            Nodes, chi, law of the tasks.
-        """
+        """Return what all workloads have in common."""
         horizon = horizon or self.size.horizon
         return Setting(self.nodes, self.cps, self.mean, self.dc_ratio, horizon)
 
@@ -246,24 +197,7 @@ class Study:
         loads: Sequence[float] = (),
         taus: Sequence[float] = (),
     ) -> pd.DataFrame:
-        """Run policies on one workload per load, cost of sending and replicate.
-
-        Parameters
-        ----------
-        policies : sequence of str
-            Which.
-        use : sequence of str
-            Those whose use of idle time is measured.
-        switches : mapping, optional
-            A reading other than the study's own.
-        loads, taus : sequence of float
-            Other than the study's loads and its cms.
-
-        Returns
-        -------
-        DataFrame
-            load tau replicate policy ratio realised_load tasks admitted s_iits ... used.
-        """
+        """Run policies on one workload per load, cost of sending and replicate."""
         loads = tuple(loads or self.loads)
         # schedules of another reading are verified at the study's own cost of sending
         check_at = math.nan if taus and switches is not None else min(loads)
@@ -282,20 +216,7 @@ class Study:
     def measure(
         self, switches: Mapping[str, str] | None = None, loads: Sequence[float] = ()
     ) -> claims.Evidence:
-        """Run what the claims are measured on.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-        loads : sequence of float
-            Loads other than the study's own and those of Figure 4.
-
-        Returns
-        -------
-        Evidence
-            The sweeps.
-        """
+        """Run what the claims are measured on."""
         policies, use = both(claims.ROLES), both(claims.USE)
         if not loads:
             policies, use = both(runs.ROLES), both(runs.USED)
@@ -308,13 +229,7 @@ class Study:
         return self.measure()
 
     def counted(self) -> pd.DataFrame:
-        """Count plannings with idle time by every rule and reading (Table 1).
-
-        Returns
-        -------
-        DataFrame
-            load reading replicate rule s_iits opt_iits opt_iits_ii non_positive.
-        """
+        """Count plannings with idle time by every rule and reading (Table 1)."""
         readings = ["", *COUNT_READINGS]
         own = {k: v for k, v in self.switches.items() if k not in ("counting", "backfill")}
         return self._sweep(
@@ -323,18 +238,7 @@ class Study:
         )  # fmt: skip
 
     def gain_map(self, load: float = 1.0) -> pd.DataFrame:
-        """Run the partitions over deadlines, links and clusters.
-
-        Parameters
-        ----------
-        load : float
-            Nominal load.
-
-        Returns
-        -------
-        DataFrame
-            nodes dc_ratio tau replicate policy ratio.
-        """
+        """Run the partitions over deadlines, links and clusters."""
         grid = {
             "nodes": tuple(self.clusters),
             "dc_ratio": tuple(self.dc_ratios),

@@ -21,19 +21,7 @@ FEWEST_NODES = ("FIFOMN", "EDFMN")
 
 
 class Evidence(NamedTuple):
-    """The sweeps that claims are measured on.
-
-    Attributes
-    ----------
-    main : DataFrame
-        load setup replicate policy ratio ...: Figures 4 to 9.
-    ratios : DataFrame
-        mode ratio load replicate policy: Figure 10 (the column of results is `value`).
-    half : DataFrame or None
-        `main` without set-up at half the simulated time.
-    orders, newcomers, doubled : DataFrame or None
-        Random queues; sensitivities. None where only the reading is at stake.
-    """
+    """The sweeps that claims are measured on."""
 
     main: pd.DataFrame
     ratios: pd.DataFrame
@@ -44,40 +32,12 @@ class Evidence(NamedTuple):
 
 
 def wide(frame: pd.DataFrame, by: Sequence[str], column: str = "ratio") -> pd.DataFrame:
-    """One column per policy, one row per point and replicate.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Tidy results.
-    by : sequence of str
-        Columns of the grid.
-    column : str
-        What is compared.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by `by` and replicate.
-    """
+    """One column per policy, one row per point and replicate."""
     return frame.pivot(index=[*by, "replicate"], columns="policy", values=column)
 
 
 def points(values: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    """Estimate every column of paired values at every point of the grid.
-
-    Parameters
-    ----------
-    values : DataFrame
-        Index = grid and replicate; one column per comparison.
-    labels : sequence of str
-        Names of the index levels that make the point's name.
-
-    Returns
-    -------
-    DataFrame
-        point estimate low high n.
-    """
+    """Estimate every column of paired values at every point of the grid."""
     tidy = values.rename_axis(columns="what").reset_index()
     tidy = tidy.melt([*labels, "replicate"], var_name="what", value_name="measured")
     table = summary(tidy, ["what", *labels], "measured")
@@ -181,20 +141,7 @@ def mcdf_stays(e: Evidence) -> pd.DataFrame:
 
 
 def sensitivity(e: Evidence, policies: Sequence[str] = ("MCDF",)) -> pd.DataFrame:
-    """Reject ratio at the largest load minus that at the smallest, per ratio Cms/Cps.
-
-    Parameters
-    ----------
-    e : Evidence
-        The sweeps.
-    policies : sequence of str
-        Columns of the result.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by mode, value, replicate.
-    """
+    """Reject ratio at the largest load minus that at the smallest, per ratio Cms/Cps."""
     table = wide(e.ratios, ["mode", "value", "load"])[list(policies)]
     loads = table.index.unique("load")
     return pd.DataFrame(table.xs(loads.max(), level="load") - table.xs(loads.min(), level="load"))
@@ -337,19 +284,6 @@ BY_READING = (
 
 
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame or None
-        Its points; None where nothing measures it, or not at this scale.
-    """
+    """Measure a claim."""
     function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
     return function(e) if function else None

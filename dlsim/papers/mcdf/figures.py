@@ -245,18 +245,7 @@ def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def table_sensitivities(study: Study) -> pd.DataFrame:
-    """Change of every policy's reject ratio when one parameter doubles.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the sensitivities if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by parameter, one column per policy; means over the runs.
-    """
+    """Change of every policy's reject ratio when one parameter doubles."""
     table = claims.effects(study.evidence).groupby("parameter", sort=False).mean()
     study.results.table(f"{KEY}-sensitivities", table.reset_index())
     return table

@@ -30,28 +30,7 @@ def tasks_and_reading(
     switches: Mapping[str, str],
     **law: Any,
 ) -> tuple[pd.DataFrame, Reading]:
-    """Draw a workload of section 6.1 under a mixed mapping of switches.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes and costs.
-    load, horizon : float
-        Nominal system load, simulated time.
-    seed : int or SeedSequence
-        Root of the randomness.
-    switches : mapping of str to str
-        Switches of the engine and of the workload.
-    **law : Any
-        Further arguments of `workload.mcdf`.
-
-    Returns
-    -------
-    tasks : DataFrame
-        The workload.
-    reading : Reading
-        The switches of the engine.
-    """
+    """Draw a workload of section 6.1 under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
     options: dict[str, Any] = {**drawn, **law}
     tasks = workload.mcdf(cluster, load, horizon, seed, **options)
@@ -76,27 +55,7 @@ def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
 
 
 def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
-    """Verify a schedule of the first replicate at one load: a sample of every sweep.
-
-    Parameters
-    ----------
-    s : Schedule
-        Any schedule.
-    load, at : float
-        Its load, and the load whose schedules are verified.
-    seed : SeedSequence
-        That of its replicate.
-
-    Returns
-    -------
-    Schedule
-        The same.
-
-    Raises
-    ------
-    ScheduleError
-        Naming the first violated rule.
-    """
+    """Verify a schedule of the first replicate at one load: a sample of every sweep."""
     if load == at and seed.spawn_key[-1:] == (0,):
         s.check()
     return s
@@ -107,32 +66,7 @@ def compare(
     cms: float, cps: float, horizon: float, switches: Mapping[str, str], check_at: float,
     seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run all policies on one workload (Figures 4 to 9).
-
-    Parameters
-    ----------
-    load, setup : float
-        Nominal load; ST = SC.
-    policies, without : sequence of str
-        Policies of every point; policies that join where setup = 0, as in Figure 5.
-    nodes, cms, cps : int, float, float
-        The cluster.
-    horizon : float
-        Simulated time.
-    switches : mapping of str to str
-        The reading.
-    check_at : float
-        Load at which the first replicate's schedules are verified.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    list of dict
-        One row per policy: ratio (refused, or missed without admission control),
-        work_ratio, delay_growth, realised_load, tasks, and fewer, the share of tasks
-        whose fastest number of nodes is below N.
-    """
+    """Run all policies on one workload (Figures 4 to 9)."""
     cluster = Cluster(nodes, cms, cps, setup, setup)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
     names = [*policies, *(without if setup == 0 else ())]
@@ -145,24 +79,7 @@ def at_ratio(
     mode: str, value: float, load: float, *, policies: Sequence[str], nodes: int, cms: float,
     cps: float, horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run policies at one ratio of transmission to computation cost (Figure 10).
-
-    Parameters
-    ----------
-    mode : {"vary_cms", "vary_cps"}
-        Which of the two costs moves.
-    value, load : float
-        Cms / Cps; nominal load.
-    cms, cps : float
-        The cost that stays.
-    policies, nodes, horizon, switches, check_at, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        As `compare`, without fewer.
-    """
+    """Run policies at one ratio of transmission to computation cost (Figure 10)."""
     costs = (cps * value, cps) if mode == "vary_cms" else (cms, cms / value)
     cluster = Cluster(nodes, *costs)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
@@ -174,24 +91,7 @@ def negotiated(
     load: float, factor: float, *, policies: Sequence[str], nodes: int, cms: float, cps: float,
     horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run policies whose refused clients accept a later deadline (section 5).
-
-    Parameters
-    ----------
-    load : float
-        Nominal load.
-    factor : float
-        Clients accept up to this multiple of their deadline; 1 is none at all.
-    policies, nodes, cms, cps, horizon, switches, check_at, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        One row per policy: ratio, realised_load, agreed, the share of tasks that were
-        admitted with another deadline, and stretch, the mean deadline agreed on relative to
-        the one asked for, over the tasks that negotiated.
-    """
+    """Run policies whose refused clients accept a later deadline (section 5)."""
     cluster = Cluster(nodes, cms, cps)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
     rows = []
@@ -213,22 +113,7 @@ def doubled(
     parameter: str, load: float, *, policies: Sequence[str], horizon: float,
     switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run policies with one parameter of `BASE` doubled (section 6.4).
-
-    Parameters
-    ----------
-    parameter : str
-        A key of `BASE`, or "base" for none.
-    load : float
-        Nominal load.
-    policies, horizon, switches, seed
-        As for `compare`.
-
-    Returns
-    -------
-    list of dict
-        One row per policy: ratio.
-    """
+    """Run policies with one parameter of `BASE` doubled (section 6.4)."""
     v = {name: value * (2 if name == parameter else 1) for name, value in BASE.items()}
     cluster = Cluster(int(v["N"]), v["Cms"], v["Cps"], v["ST"], v["SC"])
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, mean=v["mean size"])
@@ -237,18 +122,7 @@ def doubled(
 
 
 def in_given_order(tasks: pd.DataFrame) -> pd.Series:
-    """Rank tasks by their column ``place``: an order for `Policy`.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        With a column place.
-
-    Returns
-    -------
-    Series
-        The places.
-    """
+    """Rank tasks by their column ``place``: an order for `Policy`."""
     return tasks["place"]
 
 
@@ -284,30 +158,7 @@ def order_costs(
     queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float,
     switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Compare the cost of MCDF's order with all orders of random queues (section 5).
-
-    Parameters
-    ----------
-    queue : int
-        Tasks that wait at one instant on an idle cluster.
-    pools : int
-        Random queues to draw.
-    spread : float
-        Latest deadline in multiples of the time that serves the whole queue.
-    nodes, cms, cps : int, float, float
-        The cluster.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Root of the randomness.
-
-    Returns
-    -------
-    list of dict
-        One row: excess, mean relative excess of MCDF's total cost over the cheapest
-        order's; beaten, share of queues where some order is cheaper; pools, queues that
-        MCDF admits as a whole.
-    """
+    """Compare the cost of MCDF's order with all orders of random queues (section 5)."""
     cluster, excess = Cluster(nodes, cms, cps), []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for child in range(pools):
@@ -345,21 +196,7 @@ def newcomers(
     load: float, *, queue: int, pools: int, spread: float, nodes: int, cms: float,
     cps: float, switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Admit a newcomer behind the cheapest and behind the dearest plan of a queue.
-
-    Parameters
-    ----------
-    load : float
-        Sets the interval to the newcomer.
-    queue, pools, spread, nodes, cms, cps, switches, seed
-        As for `order_costs`.
-
-    Returns
-    -------
-    list of dict
-        One row: cheap, dear, shares of newcomers admitted; pools, queues with at least
-        two plans of different cost.
-    """
+    """Admit a newcomer behind the cheapest and behind the dearest plan of a queue."""
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for child in range(pools):

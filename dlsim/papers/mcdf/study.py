@@ -31,21 +31,7 @@ QUEUES = {"spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
 
 
 class Scale(NamedTuple):
-    """How much is computed.
-
-    Attributes
-    ----------
-    horizon : float
-        Simulated time units per run.
-    ratio_horizon : float
-        The same for Figure 10: where sending is dear, tasks are few.
-    runs : int
-        Replicates.
-    pools : int
-        Random queues per replicate, for claims 15 and 16.
-    reading_loads : tuple of float
-        Loads at which other readings are judged; none = all of the study's.
-    """
+    """How much is computed."""
 
     horizon: float
     ratio_horizon: float
@@ -62,13 +48,7 @@ SCALES = {
 
 
 def alternatives() -> list[dict[str, str]]:
-    """List every reading that differs from the default in one switch.
-
-    Returns
-    -------
-    list of dict
-        The default (empty) first, then the switches of the engine, then the workload's.
-    """
+    """List every reading that differs from the default in one switch."""
     return [{}, *({name: v} for name, options in SWITCHES.items() for v in options[1:])]
 
 
@@ -158,20 +138,7 @@ class Study:
     def main(
         self, switches: Mapping[str, str] | None = None, loads: Sequence[float] = ()
     ) -> pd.DataFrame:
-        """Run Figures 4 to 9: every policy at every load and set-up cost.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-        loads : sequence of float
-            Loads other than the study's own.
-
-        Returns
-        -------
-        DataFrame
-            load setup replicate policy ratio work_ratio delay_growth realised_load tasks fewer.
-        """
+        """Run Figures 4 to 9: every policy at every load and set-up cost."""
         grid = {"load": loads or self.loads, "setup": self.setups}
         return self._sweep(
             runs.compare, grid, _label("Figures 4-9", switches),
@@ -184,22 +151,7 @@ class Study:
         loads: Sequence[float] = (),
         horizon: float = 0.0,
     ) -> pd.DataFrame:
-        """Run Figure 10: every policy at every ratio Cms/Cps.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-        loads : sequence of float
-            Loads other than the study's own.
-        horizon : float
-            Simulated time other than the scale's.
-
-        Returns
-        -------
-        DataFrame
-            mode value load replicate policy ratio ...
-        """
+        """Run Figure 10: every policy at every ratio Cms/Cps."""
         fixed = self._fixed(switches, horizon or self.size.ratio_horizon)
         if switches is not None:  # `main` verifies schedules of every reading
             fixed["check_at"] = math.nan
@@ -208,44 +160,21 @@ class Study:
         return self._sweep(runs.at_ratio, grid, label, policies=WITH_ADMISSION, **fixed)
 
     def overload(self) -> pd.DataFrame:
-        """Run Figure 5 on a longer load axis, without set-up costs.
-
-        Returns
-        -------
-        DataFrame
-            As `main`.
-        """
+        """Run Figure 5 on a longer load axis, without set-up costs."""
         return self._sweep(
             runs.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload",
             policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, **self._fixed(None),
         )  # fmt: skip
 
     def negotiation(self) -> pd.DataFrame:
-        """Run negotiating clients at three loads.
-
-        Returns
-        -------
-        DataFrame
-            load factor replicate policy ratio agreed stretch realised_load.
-        """
+        """Run negotiating clients at three loads."""
         return self._sweep(
             runs.negotiated, {"load": THREE_LOADS, "factor": FACTORS}, "negotiation",
             policies=WITH_ADMISSION, **self._fixed(None),
         )  # fmt: skip
 
     def half(self, switches: Mapping[str, str] | None = None) -> pd.DataFrame | None:
-        """Run Figure 5 for half the time, where the whole is what claim 18 is about.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-
-        Returns
-        -------
-        DataFrame or None
-            As `main`; None at a smaller scale.
-        """
+        """Run Figure 5 for half the time, where the whole is what claim 18 is about."""
         if self.size.horizon < SCALES["paper"].horizon:
             return None
         return self._sweep(
@@ -257,20 +186,7 @@ class Study:
     def doubled(
         self, switches: Mapping[str, str] | None = None, policies: Sequence[str] = WITH_ADMISSION
     ) -> pd.DataFrame:
-        """Run every parameter doubled, one at a time, at three loads.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-        policies : sequence of str
-            Fewer policies; the claim needs MCDF.
-
-        Returns
-        -------
-        DataFrame
-            parameter load replicate policy ratio.
-        """
+        """Run every parameter doubled, one at a time, at three loads."""
         grid = {"parameter": ["base", *runs.BASE], "load": THREE_LOADS}
         fixed = self._fixed(switches)
         return self._sweep(

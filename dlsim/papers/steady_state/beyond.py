@@ -25,21 +25,7 @@ SERVING, PER_HOUR = ("G", "LPRG", "LPRR"), 5 / 3
 
 
 def drifts(size: int, periods: int, rng: np.random.Generator) -> Floats:
-    """Draw how bandwidths depart from their means, in decades.
-
-    Parameters
-    ----------
-    size, periods : int
-        Numbers of bandwidths and of periods.
-    rng : numpy.random.Generator
-        Where they come from.
-
-    Returns
-    -------
-    ndarray, shape (periods, size)
-        An autoregression of first order in equilibrium: normal with deviation `DECADES`,
-        correlated by `MEMORY` from period to period.
-    """
+    """Draw how bandwidths depart from their means, in decades."""
     noise = rng.standard_normal((periods, size))
     walk = np.empty((periods, size))
     walk[0] = noise[0]
@@ -49,41 +35,14 @@ def drifts(size: int, periods: int, rng: np.random.Generator) -> Floats:
 
 
 def drifted(p: Platform, decades: Floats) -> Platform:
-    """Change the bandwidths of a platform.
-
-    Parameters
-    ----------
-    p : Platform
-        The means.
-    decades : ndarray, shape (links + K,)
-        Departures of links, then of gateways.
-
-    Returns
-    -------
-    Platform
-        The same clusters, routes and applications.
-    """
+    """Change the bandwidths of a platform."""
     factor, links = 10.0**decades, len(p.links)
     backbone = p.links.assign(bandwidth=p.links["bandwidth"] * factor[:links])
     return replace(p, links=backbone, gateway=p.gateway * factor[links:])
 
 
 def delivered(p: Platform, planned: Allocation) -> float:
-    """Return what a schedule achieves where bandwidths are not those it was made for.
-
-    Parameters
-    ----------
-    p : Platform
-        As it is.
-    planned : Allocation
-        Made for another state of it.
-
-    Returns
-    -------
-    float
-        The objective once the flows on each gateway and route that is too slow are cut in
-        proportion; checked against (6).
-    """
+    """Return what a schedule achieves where bandwidths are not those it was made for."""
     cut = trim(p, planned.work, planned.connections)
     real = Allocation(p, cut, planned.connections)
     real.check()
@@ -91,28 +50,7 @@ def delivered(p: Platform, planned: Allocation) -> float:
 
 
 def adapt(clusters: int, *, periods: int, method: str, switches: Switches, seed: Any) -> list[Row]:
-    """Follow schedules on a Tiers-like platform whose bandwidths drift (sections 1 and 7).
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    periods : int
-        How many.
-    method : str
-        How schedules are made.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of platform and drift.
-
-    Returns
-    -------
-    list of dict
-        A row per period and way to be `INFORMED`: the first period's schedule for ever, or
-        its connections with new work, a schedule from the bandwidths of the period before
-        or of the period itself; ratio, what is delivered over the period's bound.
-    """
+    """Follow schedules on a Tiers-like platform whose bandwidths drift (sections 1 and 7)."""
     reading, _ = split_switches(switches)
     p, draws = of_kind("Tiers", clusters, seed), rounding(seed)
     decades = drifts(len(p.links) + p.clusters, periods, np.random.default_rng(draws))
@@ -137,32 +75,7 @@ def start_up(
     kind: str, clusters: int, *, lengths: Sequence[int], counts: Sequence[int], method: str,
     switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Measure what whole load units, the first and the last period cost (claim 14).
-
-    Parameters
-    ----------
-    kind, clusters : str, int
-        Of the platform.
-    lengths, counts : sequence of int
-        Times T_p of a period, and numbers of periods.
-    method : str
-        How the schedule is found.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of the platform.
-
-    Returns
-    -------
-    list of dict
-        A row per length and count: ends, share of the periodic schedule's load that the
-        first and the last period cost; kept, load completed per time over the objective.
-
-    Raises
-    ------
-    StudyError
-        If a simulation of `SIMULATED` periods completes something else.
-    """
+    """Measure what whole load units, the first and the last period cost (claim 14)."""
     reading, drawn = split_switches(switches)
     a = solve(of_kind(kind, clusters, seed, **drawn), method, rounding(seed), reading)
     rows = []
@@ -193,27 +106,7 @@ def under_churn(
     kind: str, clusters: int, *, methods: Sequence[str], hours: float, switches: Switches,
     seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Serve a virtual organisation whose sites and applications come and go (section 7).
-
-    Parameters
-    ----------
-    kind, clusters : str, int
-        Of the platform.
-    methods : sequence of str
-        How schedules are found, each on the same events (`dlsim.steady.organisation.day`).
-    hours : float
-        For how long applications arrive, `PER_HOUR` of them.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of platform and events.
-
-    Returns
-    -------
-    list of dict
-        A row per method: policy; ratio, objective over bound, mean over time; response,
-        mean hours from arrival to completion; submitted, completed, schedules, numbers.
-    """
+    """Serve a virtual organisation whose sites and applications come and go (section 7)."""
     reading, drawn = split_switches(switches)
     p, count = of_kind(kind, clusters, seed, **drawn), max(1, round(PER_HOUR * hours))
     rows = []

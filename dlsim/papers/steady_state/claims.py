@@ -25,23 +25,7 @@ LPRR_TO, CROSSING = 45, 15
 
 
 class Evidence(NamedTuple):
-    """The sweeps that claims are measured on.
-
-    Attributes
-    ----------
-    tiers : DataFrame
-        clusters replicate G LPR LPRG LPRR MILP ... (ratios to the bound).
-    random : DataFrame
-        The same with connectivity.
-    spread : DataFrame or None
-        heterogeneity clusters connectivity replicate G LPRG.
-    crossed : DataFrame or None
-        structure numbers clusters replicate G LPRG LPRR ...
-    timing : DataFrame or None
-        clusters replicate policy seconds programs rounded.
-    ends : DataFrame or None
-        kind clusters replicate length count ends kept.
-    """
+    """The sweeps that claims are measured on."""
 
     tiers: pd.DataFrame
     random: pd.DataFrame
@@ -52,20 +36,7 @@ class Evidence(NamedTuple):
 
 
 def points(values: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
-    """Estimate every column of paired values at every point of the grid.
-
-    Parameters
-    ----------
-    values : DataFrame
-        Columns of `labels`, replicate, and one per comparison.
-    labels : sequence of str
-        Columns that make the point's name.
-
-    Returns
-    -------
-    DataFrame
-        point estimate low high n.
-    """
+    """Estimate every column of paired values at every point of the grid."""
     tidy = values.melt([*labels, "replicate"], var_name="what", value_name="measured")
     table = summary(tidy, ["what", *labels], "measured")
     names = [
@@ -83,20 +54,7 @@ def _named(name: str, value: object) -> str:
 
 
 def by_size(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Average platforms of one size within each replicate, whatever their connectivity.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        clusters replicate and the columns.
-    columns : sequence of str
-        What is averaged; platforms where one of them is missing are left out.
-
-    Returns
-    -------
-    DataFrame
-        clusters replicate and the columns.
-    """
+    """Average platforms of one size within each replicate, whatever their connectivity."""
     there = frame.dropna(subset=list(columns))
     keys = ["clusters", "replicate"]
     return there.groupby(keys)[list(columns)].mean().reset_index()
@@ -150,20 +108,7 @@ def greedy_is_no_worse(e: Evidence) -> pd.DataFrame:
 
 
 def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
-    """Estimate the raw mean of a ratio, over platforms where its denominator is above 0.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Ratios to the bound by method, and replicate.
-    a, b : str
-        Numerator, denominator.
-
-    Returns
-    -------
-    DataFrame
-        One point.
-    """
+    """Estimate the raw mean of a ratio, over platforms where its denominator is above 0."""
     there = frame[frame[b] > 0]
     mean = (there[a] / there[b]).groupby(there["replicate"]).mean().rename(f"{a}/{b}")
     return points(mean.reset_index())
@@ -375,19 +320,6 @@ BY_READING = (
 
 
 def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        A row of data/claims.toml.
-    e : Evidence
-        The sweeps.
-
-    Returns
-    -------
-    DataFrame or None
-        Its points; None where nothing measures it.
-    """
+    """Measure a claim."""
     function: Callable[[Evidence], pd.DataFrame] | None = globals().get(claim.measure)
     return function(e) if function else None

@@ -69,13 +69,7 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def notation() -> Platform:
-    """Return the platform of Figure 2: two clusters, three routers, two links between them.
-
-    Returns
-    -------
-    Platform
-        The middle router carries no cluster.
-    """
+    """Return the platform of Figure 2: two clusters, three routers, two links between them."""
     graph = nx.path_graph(["router k", "router", "router l"])
     graph.edges["router k", "router"].update(bandwidth=3.0, max_connect=2)
     graph.edges["router", "router l"].update(bandwidth=5.0, max_connect=4)
@@ -117,22 +111,7 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> dict[int, Any]:
-    """Place a two-level network: the wide area in the middle, the others around it.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Of `tiers_graph`.
-    seed : int
-        Of the layouts.
-    wan, man : int
-        Nodes of the wide-area network, nodes of each metropolitan one.
-
-    Returns
-    -------
-    dict of int to ndarray, shape (2,)
-        A place per node.
-    """
+    """Place a two-level network: the wide area in the middle, the others around it."""
     core = nx.spring_layout(graph.subgraph(range(wan)), seed=seed)
     places = dict(core)
     groups = [range(first, first + man) for first in range(wan, len(graph), man)]
@@ -169,20 +148,7 @@ def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -
 
 
 def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
-    """Return what an allocation puts on every link and whose work every cluster does.
-
-    Parameters
-    ----------
-    a : Allocation
-        On a platform whose applications are its clusters'.
-
-    Returns
-    -------
-    links : DataFrame
-        start end bandwidth max_connect opened (connections) data (per time).
-    busy : ndarray, shape (K, K)
-        Share of cluster l's speed at work for application k; 0 where the speed is 0.
-    """
+    """Return what an allocation puts on every link and whose work every cluster does."""
     p = a.platform
     opened: dict[Any, int] = {}
     data: dict[Any, float] = {}
@@ -276,24 +242,7 @@ def fig_wan(
     study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS,
     axes: Sequence[Axes] | None = None,
 ) -> Axes | None:  # fmt: skip
-    """Beyond the paper: every heuristic and the optimum on a real wide-area network.
-
-    Parameters
-    ----------
-    study : Study
-        Seed, reading, results.
-    name : str
-        A network of topohub.
-    clusters : int
-        How many of its nodes are clusters.
-    axes : sequence of Axes, optional
-        Two.
-
-    Returns
-    -------
-    Axes or None
-        None, and a printed sentence, where topohub is not installed.
-    """
+    """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
     try:
         p = topology.hub(name, clusters, _seed(study))
     except InputError as error:

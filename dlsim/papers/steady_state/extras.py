@@ -63,20 +63,7 @@ def fig_structure(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def table_structure(study: Study) -> pd.DataFrame:
-    """Explain the lead of G over LPRG by features of the network, per table of numbers.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the crossed platforms if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by numbers: what one standard deviation more of a feature changes, in
-        points of the bound (least squares over all features and K together); r2; lead,
-        its mean.
-    """
+    """Explain the lead of G over LPRG by features of the network, per table of numbers."""
     rows = {}
     for numbers, frame in study.crossed.groupby("numbers"):
         rows[numbers] = _regression(frame.dropna(subset=[*FEATURES]))

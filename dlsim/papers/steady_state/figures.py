@@ -33,24 +33,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 def panels(
     axes: Sequence[Axes] | None, count: int, size: tuple[float, float], is_shared: bool = True
 ) -> Sequence[Axes]:
-    """Return the axes given, or a row of new ones.
-
-    Parameters
-    ----------
-    axes : sequence of Axes or None
-        Where to draw.
-    count : int
-        Number of panels.
-    size : tuple of float
-        Of a new figure, in inches.
-    is_shared : bool
-        Whether new ones share the y axis.
-
-    Returns
-    -------
-    sequence of Axes
-        `count` of them.
-    """
+    """Return the axes given, or a row of new ones."""
     if axes is not None:
         return axes
     _, new = plt.subplots(
@@ -126,18 +109,7 @@ def _ranges(study: Study, number: int, title: str, ax: Axes | None) -> Axes:
 
 
 def table_sample(study: Study) -> pd.DataFrame:
-    """Say how many of the paper's platforms the study runs on.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the samples if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Per kind: platforms, with LPRR and the exact search, printed, share.
-    """
+    """Say how many of the paper's platforms the study runs on."""
     frames = dict(zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True))
     table = pd.DataFrame(
         {
@@ -222,22 +194,7 @@ def fig_gap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
-    """Compare two methods platform by platform.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One column per method.
-    a, b : str
-        The two.
-
-    Returns
-    -------
-    dict of str to float
-        platforms; better, tie, worse (shares, from the point of view of a); of the ratio
-        a/b: mean, sd, largest, mean and sd without the largest, median, geometric, q5, q95.
-        Ratios leave out platforms where one of the two is 0 (their share: zero).
-    """
+    """Compare two methods platform by platform."""
     pair = frame[[a, b]].dropna()
     x, y = pair[a].to_numpy(), pair[b].to_numpy()
     better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
@@ -262,18 +219,7 @@ def _sd(values: Any) -> float:
 
 
 def table_duels(study: Study) -> pd.DataFrame:
-    """Compare the heuristics in pairs: wins, ties, and the ratio by mean, median, quantiles.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the samples if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by kind and pair; columns of `duel`.
-    """
+    """Compare the heuristics in pairs: wins, ties, and the ratio by mean, median, quantiles."""
     pairs = (("G", "LPRG"), ("LPRG", "G"), ("LPRR", "G"), ("LPRR", "LPRG"))
     rows = {}
     for kind, frame in zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True):
@@ -292,18 +238,6 @@ def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
     :math:`s^2 = (x - a)^2 / n`. Without that assumption the largest of any values of at
     least 0 is at least :math:`\overline{x^2} / \bar x`.
 
-    Parameters
-    ----------
-    count : int
-        n.
-    mean, deviation : float
-        Of the values.
-
-    Returns
-    -------
-    dict of str to float
-        others, a; one, x; least, a lower bound of the largest value.
-
     Examples
     --------
     >>> {k: round(v, 6) for k, v in one_outlier(4, 2.0, 2.0).items()}  # of 1, 1, 1, 5
@@ -316,18 +250,7 @@ def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
 
 
 def table_outlier(study: Study) -> pd.DataFrame:
-    """Read the printed mean 1.18 and standard deviation 31.5 of G/LPRG, beside our own.
-
-    Parameters
-    ----------
-    study : Study
-        Runs the samples if they have not been run.
-
-    Returns
-    -------
-    DataFrame
-        Rows printed, here; columns platforms, mean, sd; then of `one_outlier`.
-    """
+    """Read the printed mean 1.18 and standard deviation 31.5 of G/LPRG, beside our own."""
     mine = duel(study.evidence.tiers, "G", "LPRG")
     count = round(mine["platforms"] * (1 - mine["zero"]))
     cases = {"printed": (PRINTED["Tiers"], *PRINTED_RATIO)}

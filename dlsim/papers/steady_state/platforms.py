@@ -40,19 +40,7 @@ _TOPOLOGY, _NUMBERS, _ORDER, _ROUNDING = range(10**6, 10**6 + 4)
 
 
 def printed_table(number: int) -> pd.DataFrame:
-    """Return Table 1 or 2 as printed.
-
-    Parameters
-    ----------
-    number : {1, 2}
-        Which.
-
-    Returns
-    -------
-    DataFrame
-        parameter; law: steps (first, first + step, ... up to second), uniform (first to
-        second) or log-normal (median first, deviation of the logarithm log(second)).
-    """
+    """Return Table 1 or 2 as printed."""
     path = shared_file(f"data/papers/steady-state-table{number}.csv")
     return read_csv(path, {"parameter": "text", "law": "text", "first": "positive"})
 
@@ -60,18 +48,6 @@ def printed_table(number: int) -> pd.DataFrame:
 @functools.cache
 def steps(number: int, parameter: str) -> tuple[float, ...]:
     """Return the values that a table prints as steps.
-
-    Parameters
-    ----------
-    number : {1, 2}
-        Of the table.
-    parameter : str
-        Its row.
-
-    Returns
-    -------
-    tuple of float
-        From first to at most second.
 
     Examples
     --------
@@ -90,81 +66,26 @@ def _child(seed: SeedSequence, *key: int) -> SeedSequence:
 
 
 def rounding(seed: SeedSequence) -> SeedSequence:
-    """Return the randomness of LPRR on a replicate's platform, apart from the platform's.
-
-    Parameters
-    ----------
-    seed : SeedSequence
-        Its last spawn key is the replicate.
-
-    Returns
-    -------
-    SeedSequence
-        For `solve`.
-    """
+    """Return the randomness of LPRR on a replicate's platform, apart from the platform's."""
     return _child(seed, _ROUNDING, int(seed.spawn_key[-1]))
 
 
 def tiers_network(clusters: int, seed: SeedSequence) -> tuple[nx.Graph, list[Any]]:
-    """Return a network of the Tiers-like sample and its clusters' routers.
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    seed : SeedSequence
-        Its last spawn key is the replicate r: network r modulo 100.
-
-    Returns
-    -------
-    graph : networkx.Graph
-        In full; nodes 0..39 are the wide-area network.
-    routers : list of nodes
-        Of each cluster; more clusters contain fewer.
-    """
+    """Return a network of the Tiers-like sample and its clusters' routers."""
     place = _child(seed, _TOPOLOGY, int(seed.spawn_key[-1]) % TOPOLOGIES)
     graph = topology.tiers_graph(place)
     return graph, some_nodes(graph, clusters, place)
 
 
 def on_tiers(clusters: int, seed: SeedSequence) -> Platform:
-    """Return a platform of the Tiers-like sample.
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    seed : SeedSequence
-        Its last spawn key is the replicate: a network of `tiers_network`, numbers of
-        Table 1 drawn anew.
-
-    Returns
-    -------
-    Platform
-        Pruned.
-    """
+    """Return a platform of the Tiers-like sample."""
     graph, routers = tiers_network(clusters, seed)
     numbers = _child(seed, _NUMBERS, int(seed.spawn_key[-1]))
     return topology.table1(prune(graph, routers), routers, numbers)
 
 
 def some_nodes(graph: nx.Graph, clusters: int, seed: SeedSequence) -> list[Any]:
-    """Draw different nodes, in the order of the graph; more clusters contain fewer.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Of routers.
-    clusters : int
-        How many.
-    seed : SeedSequence
-        Of the draw.
-
-    Returns
-    -------
-    list of nodes
-        Without repetition.
-    """
+    """Draw different nodes, in the order of the graph; more clusters contain fewer."""
     nodes = list(graph)
     key = (*seed.spawn_key, _ORDER)
     rng = np.random.default_rng(SeedSequence(seed.entropy, spawn_key=key))
@@ -172,22 +93,7 @@ def some_nodes(graph: nx.Graph, clusters: int, seed: SeedSequence) -> list[Any]:
 
 
 def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
-    """Return the means of Table 2 that a replicate takes at one connectivity.
-
-    Parameters
-    ----------
-    connectivity : float
-        The stratum; the other one, K, changes nothing, so that K is compared like for like.
-    seed : SeedSequence
-        Its last spawn key is the replicate.
-
-    Returns
-    -------
-    dict of str to float
-        gateway, bandwidth, max_connect, heterogeneity. The 375 combinations are visited in
-        a random order, eight places per replicate, one for each connectivity: 375
-        replicates visit each once in every stratum.
-    """
+    """Return the means of Table 2 that a replicate takes at one connectivity."""
     names = ("gateway", "bandwidth", "max_connect", "heterogeneity")
     every = list(itertools.product(*(steps(2, name) for name in names)))
     order = np.random.default_rng(_child(seed, _ORDER)).permutation(len(every))
@@ -203,74 +109,20 @@ def on_random(
     table2: str = "one",
     change: Mapping[str, float] | None = None,
 ) -> Platform:
-    """Return a platform of the random sample.
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    connectivity : float
-        Probability of a link.
-    seed : SeedSequence
-        Its last spawn key is the replicate, see `combination`.
-    table2 : {"one", "het"}
-        See `dlsim.steady.topology.random`.
-    change : mapping, optional
-        Means other than those of the replicate.
-
-    Returns
-    -------
-    Platform
-        Every node is a cluster.
-    """
+    """Return a platform of the random sample."""
     means: dict[str, Any] = {**combination(connectivity, seed), **(change or {})}
     return topology.random(clusters, connectivity, seed=seed, table2=table2, **means)
 
 
 def of_kind(kind: str, clusters: int, seed: SeedSequence, table2: str = "one") -> Platform:
-    """Return a platform of either sample, the random one with connectivity 0.4.
-
-    Parameters
-    ----------
-    kind : {"Tiers", "random"}
-        Which sample.
-    clusters : int
-        K.
-    seed : SeedSequence
-        Its last spawn key is the replicate.
-    table2 : {"one", "het"}
-        As for `on_random`.
-
-    Returns
-    -------
-    Platform
-        As `on_tiers` or `on_random`.
-    """
+    """Return a platform of either sample, the random one with connectivity 0.4."""
     if kind == "Tiers":
         return on_tiers(clusters, seed)
     return on_random(clusters, 0.4, seed, table2)
 
 
 def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> Platform:
-    """Put the numbers of either table on either kind of network.
-
-    Parameters
-    ----------
-    structure : str
-        One of `STRUCTURES`.
-    numbers : {"Table 1", "Table 2"}
-        Where bandwidths, speeds and applications come from; the means of Table 2 are
-        those of `MIDDLE`.
-    clusters : int
-        K.
-    seed : SeedSequence
-        Of all draws.
-
-    Returns
-    -------
-    Platform
-        Equal seeds give equal numbers on every structure, link by link in order.
-    """
+    """Put the numbers of either table on either kind of network."""
     if structure in REDUNDANCY:
         graph = topology.tiers_graph(seed, **REDUNDANCY[structure])
         routers = some_nodes(graph, clusters, seed)
@@ -303,20 +155,7 @@ def _table2(graph: nx.Graph, routers: list[Any], seed: SeedSequence) -> Platform
 
 
 def features(p: Platform) -> dict[str, float]:
-    """Describe the network between the clusters.
-
-    Parameters
-    ----------
-    p : Platform
-        Whose links name their ends.
-
-    Returns
-    -------
-    dict of str to float
-        treeness, links a spanning forest would have over links there are; degree, mean
-        links per router; hops, mean length of a route; shared, mean number of routes
-        over a link.
-    """
+    """Describe the network between the clusters."""
     ends = p.links[["start", "end"]].to_numpy()
     graph = nx.Graph(ends.tolist())
     lengths = np.diff(p.tables.start)

@@ -52,99 +52,30 @@ Switches = Mapping[str, str]
 
 
 def split_switches(switches: Switches) -> tuple[Reading, dict[str, Any]]:
-    """Split a reading into the engine's part and the generator's.
-
-    Parameters
-    ----------
-    switches : mapping of str to str
-        Fields of `Reading`, and table2.
-
-    Returns
-    -------
-    reading : Reading
-        The engine's.
-    drawn : dict of str to str
-        Arguments of `on_random`.
-    """
+    """Split a reading into the engine's part and the generator's."""
     drawn: dict[str, Any] = {k: v for k, v in switches.items() if k in topology.SWITCHES}
     return Reading.of({k: v for k, v in switches.items() if k not in drawn}), drawn
 
 
 def share(value: float, top: float) -> float:
-    """Return an objective over a bound, to six decimals: rounding error is no difference.
-
-    Parameters
-    ----------
-    value, top : float
-        Objective and bound.
-
-    Returns
-    -------
-    float
-        1 where both are 0.
-    """
+    """Return an objective over a bound, to six decimals: rounding error is no difference."""
     return round(value / top, 6) if top > 0 else 1.0
 
 
 def ratios(p: Platform, methods: Sequence[str], seed: Any, reading: Reading) -> dict[str, float]:
-    """Solve a platform by several methods.
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    methods : sequence of str
-        Names as for `dlsim.steady.solve`.
-    seed : SeedSequence
-        That of the replicate.
-    reading : Reading
-        How the paper is read.
-
-    Returns
-    -------
-    dict of str to float
-        Objective over the bound of the relaxed program (`share`).
-    """
+    """Solve a platform by several methods."""
     top, draws = bound(p), rounding(seed)
     return {name: share(solve(p, name, draws, reading).objective, top) for name in methods}
 
 
 def optimum(p: Platform, found: Sequence[Allocation]) -> Allocation:
-    """Search for the exact optimum from the best of some allocations.
-
-    Parameters
-    ----------
-    p : Platform
-        What to schedule on.
-    found : sequence of Allocation
-        Valid ones.
-
-    Returns
-    -------
-    Allocation
-        `is_proved` says whether it is the optimum.
-    """
+    """Search for the exact optimum from the best of some allocations."""
     best = max(found, key=lambda a: a.objective)
     return solve_program(p, start=polish(p, best.connections), most_nodes=MOST_NODES)
 
 
 def network_use(p: Platform, relaxed: Allocation, rounded: Allocation) -> Row:
-    """Measure what rounding down does to the connections (claims 9 and 10).
-
-    Parameters
-    ----------
-    p : Platform
-        With one application per cluster.
-    relaxed, rounded : Allocation
-        By LP and LPR, from one vertex.
-
-    Returns
-    -------
-    dict
-        lost, share of the relaxed program's connections, counted on every link they pass,
-        that are not opened; below, share of its routes that use less than one connection;
-        idle, share of all connections that the links admit which stay closed.
-    """
+    """Measure what rounding down does to the connections (claims 9 and 10)."""
     t = p.tables
     routed, hops = tuple(t.pairs.T), np.diff(t.start)
     usage, kept = relaxed.connections[routed], rounded.connections[routed]
@@ -159,22 +90,7 @@ def network_use(p: Platform, relaxed: Allocation, rounded: Allocation) -> Row:
 
 
 def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
-    """Measure how much of what LPR leaves free its better-off owners take (claim 10).
-
-    Parameters
-    ----------
-    p : Platform
-        With one application per cluster.
-    rounded, refined : Allocation
-        By LPR and LPRG.
-
-    Returns
-    -------
-    float
-        Share of the free speed that LPRG gives to the cluster's own application although
-        LPR already served that one beyond the objective LPRG ends with; NaN where LPR
-        leaves nothing free.
-    """
+    """Measure how much of what LPR leaves free its better-off owners take (claim 10)."""
     spare = p.speed - rounded.work.T @ p.work
     added = np.clip(np.diag(refined.work) - np.diag(rounded.work), 0, None) * p.work
     better_off = rounded.values > refined.objective * (1 + TIE)
@@ -205,25 +121,7 @@ def _methods(clusters: int, seed: Any, costly_to: int, costly_runs: int) -> tupl
 def compare_on_tiers(
     clusters: int, *, costly_to: int, costly_runs: int, switches: Switches, seed: Any
 ) -> Row:
-    """Compare the heuristics on a Tiers-like platform (Figure 4(a)).
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    costly_to, costly_runs : int
-        Largest K, and number of replicates, for which LPRR and the exact search run.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Its last spawn key is the replicate.
-
-    Returns
-    -------
-    dict
-        G LPR LPRG LPRR MILP: objective over the bound of the relaxed program, NaN where
-        not run or not proved; bound; lost below idle (see `network_use`), own_use.
-    """
+    """Compare the heuristics on a Tiers-like platform (Figure 4(a))."""
     p, (reading, _) = on_tiers(clusters, seed), split_switches(switches)
     return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
 
@@ -232,20 +130,7 @@ def compare_on_random(
     clusters: int, connectivity: float, *, costly_to: int, costly_runs: int,
     switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
-    """Compare the heuristics on a random platform (Figure 4(b)).
-
-    Parameters
-    ----------
-    clusters, connectivity : int, float
-        K, probability of a link.
-    costly_to, costly_runs, switches, seed
-        As for `compare_on_tiers`.
-
-    Returns
-    -------
-    dict
-        As `compare_on_tiers`.
-    """
+    """Compare the heuristics on a random platform (Figure 4(b))."""
     reading, drawn = split_switches(switches)
     p = on_random(clusters, connectivity, seed, **drawn)
     return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
@@ -254,44 +139,14 @@ def compare_on_random(
 def at_heterogeneity(
     heterogeneity: float, clusters: int, connectivity: float, *, switches: Switches, seed: Any
 ) -> Row:
-    """Compare G and LPRG at one spread of the numbers (claim 5).
-
-    Parameters
-    ----------
-    heterogeneity, clusters, connectivity : float, int, float
-        Of the platform; its other means are those of the replicate.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Its last spawn key is the replicate.
-
-    Returns
-    -------
-    dict
-        G LPRG.
-    """
+    """Compare G and LPRG at one spread of the numbers (claim 5)."""
     reading, drawn = split_switches(switches)
     p = on_random(clusters, connectivity, seed, change={"heterogeneity": heterogeneity}, **drawn)
     return dict(ratios(p, ("G", "LPRG"), seed, reading))
 
 
 def across(structure: str, numbers: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
-    """Compare the heuristics where one table's numbers meet another's network (claim 12).
-
-    Parameters
-    ----------
-    structure, numbers, clusters : str, str, int
-        See `dlsim.papers.steady_state.platforms.crossed`.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of the platform.
-
-    Returns
-    -------
-    dict
-        G LPRG LPRR; treeness degree hops shared (`features`); below.
-    """
+    """Compare the heuristics where one table's numbers meet another's network (claim 12)."""
     reading, _ = split_switches(switches)
     p = crossed(structure, numbers, clusters, seed)
     row: Row = dict(ratios(p, ("G", "LPRG", "LPRR"), seed, reading))
@@ -304,52 +159,13 @@ def across(structure: str, numbers: str, clusters: int, *, switches: Switches, s
 def improve(
     kind: str, clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any
 ) -> Row:
-    """Run methods with what may follow them (beyond the paper).
-
-    Parameters
-    ----------
-    kind : {"Tiers", "random"}
-        Of the platform; a random one has the connectivity 0.4.
-    clusters : int
-        K.
-    methods : sequence of str
-        Such as "LPRG+polish".
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of the platform.
-
-    Returns
-    -------
-    dict
-        One ratio to the bound per method.
-    """
+    """Run methods with what may follow them (beyond the paper)."""
     reading, drawn = split_switches(switches)
     return dict(ratios(of_kind(kind, clusters, seed, **drawn), methods, seed, reading))
 
 
 def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any) -> list[Row]:
-    """Time the methods on a Tiers-like platform (Figure 5).
-
-    Parameters
-    ----------
-    clusters : int
-        K.
-    methods : sequence of str
-        What is timed.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of the platform.
-
-    Returns
-    -------
-    list of dict
-        One row per method: policy; seconds of processor time, which other work on the
-        machine does not lengthen; proved, whether the exact search, which visits no more
-        than `MOST_NODES`, proved its optimum; programs, linear programs that LPRR solved,
-        and rounded, routes that it fixed (NaN elsewhere).
-    """
+    """Time the methods on a Tiers-like platform (Figure 5)."""
     reading, _ = split_switches(switches)
     small, p = topology.tiers(3), on_tiers(clusters, seed)
     rows = []
@@ -375,21 +191,7 @@ POLICIES = ("none", "4 per pair", "1 per pair", "10 % for others", "both")
 
 
 def limits_of(policy: str, clusters: int) -> Limits:
-    """Return the limits that a policy of section 7 sets.
-
-    Parameters
-    ----------
-    policy : str
-        One of `POLICIES`: a number of connections between two sites, "10 % for others"
-        (each cluster keeps 90 % from the applications of all others together), or both.
-    clusters : int
-        K.
-
-    Returns
-    -------
-    Limits
-        For a platform.
-    """
+    """Return the limits that a policy of section 7 sets."""
     everyone = range(clusters)
     others = tuple(
         Share(k, tuple(j for j in everyone if j != k), 0.1) for k in everyone if clusters > 1
@@ -399,23 +201,7 @@ def limits_of(policy: str, clusters: int) -> Limits:
 
 
 def under_policy(kind: str, rule: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
-    """Compare the heuristics on a platform whose owners set limits (section 7).
-
-    Parameters
-    ----------
-    kind, rule, clusters : str, str, int
-        As for `improve`; one of `POLICIES`.
-    switches : mapping of str to str
-        The reading.
-    seed : SeedSequence
-        Of the platform.
-
-    Returns
-    -------
-    dict
-        G LPR LPRG LPRR, ratios to the bound of the limited program; allowed, that bound
-        over the bound without limits.
-    """
+    """Compare the heuristics on a platform whose owners set limits (section 7)."""
     reading, drawn = split_switches(switches)
     free = of_kind(kind, clusters, seed, **drawn)
     p = replace(free, limits=limits_of(rule, clusters))

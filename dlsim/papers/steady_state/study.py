@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.given import number, option
 from dlsim.papers.steady_state import beyond, claims, runs
 from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES, steps
 from dlsim.papers.steady_state.switches import SWITCHES
-from dlsim.steady.model import choose
 from dlsim.study.claims import Verdict, load_claims, verdict_of
 from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
@@ -30,37 +30,7 @@ METHOD = "LPRG"
 
 
 class Scale(NamedTuple):
-    """How much is computed.
-
-    Attributes
-    ----------
-    tiers_clusters, random_clusters : tuple of int
-        Strata of the two samples: K.
-    connectivities : tuple of float
-        Strata of the random sample.
-    tiers_runs, random_runs : int
-        Platforms per stratum.
-    costly_to, costly_runs : int
-        LPRR and the exact search run up to this K, on so many platforms of each stratum.
-    side_clusters : tuple of int
-        K of the side experiments.
-    side_runs : int
-        Platforms of each.
-    timed_clusters : tuple of int
-        K of Figure 5.
-    timed_runs : int
-        Platforms of each.
-    reading_clusters : tuple of int
-        K at which other readings are judged.
-    reading_runs : int
-        Platforms of each.
-    churn_clusters : tuple of int
-        K of the virtual organisations whose sites come and go.
-    churn_runs : int
-        Platforms of each.
-    churn_hours : float
-        How long each is served.
-    """
+    """How much is computed."""
 
     tiers_clusters: tuple[int, ...]
     random_clusters: tuple[int, ...]
@@ -100,13 +70,7 @@ SCALES = {
 
 
 def alternatives() -> list[dict[str, str]]:
-    """List every reading that differs from the default in one switch.
-
-    Returns
-    -------
-    list of dict
-        The default (empty) first.
-    """
+    """List every reading that differs from the default in one switch."""
     return [{}, *({name: value} for name, options in SWITCHES.items() for value in options[1:])]
 
 
@@ -161,11 +125,10 @@ class Study:
     def __post_init__(self) -> None:
         """Refuse unknown scales and readings before anything runs."""
         need_common(self, SCALES)
-        if not 0 <= self.share <= 1:
-            raise InputError(f"share must be from 0 (what the scale says) to 1, got {self.share!r}")
+        number("share", self.share, high=1, rule="from 0 (what the scale says) to 1")
         for name, value in self.switches.items():
-            choose("reading switch", name, tuple(SWITCHES))
-            choose(name, value, SWITCHES[name])
+            option("reading switch", name, tuple(SWITCHES))
+            option(name, value, SWITCHES[name])
         for name, least in (("tiers_clusters", 2), ("random_clusters", 2), ("side_clusters", 1)):
             sizes = getattr(self.size, name)
             if len(set(sizes)) < least or min(sizes) < 2:
@@ -211,28 +174,7 @@ class Study:
     def sweep(
         self, function: Any, grid: Any, replicates: int, label: str, jobs: int = 0, **fixed: Any
     ) -> pd.DataFrame:
-        """Run a cell function over a grid under the study's seed and reading.
-
-        Parameters
-        ----------
-        function : callable
-            One of `dlsim.papers.steady_state.runs` or ``beyond``.
-        grid : mapping
-            Its axes.
-        replicates : int
-            Platforms per point.
-        label : str
-            For the progress bar.
-        jobs : int
-            Worker processes; 0 = the study's, 1 = none.
-        **fixed
-            Further arguments.
-
-        Returns
-        -------
-        DataFrame
-            Grid, replicate, results.
-        """
+        """Run a cell function over a grid under the study's seed and reading."""
         fixed.setdefault("switches", self.switches)
         executor = None if jobs else self.executor
         return sweep(
@@ -243,20 +185,7 @@ class Study:
     def samples(
         self, switches: Mapping[str, str] | None = None, is_small: bool = False
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Run the heuristics on both samples (Figure 4).
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own.
-        is_small : bool
-            At the scale's `reading_clusters` only, with one connectivity.
-
-        Returns
-        -------
-        tiers, random : DataFrame
-            See `dlsim.papers.steady_state.claims.Evidence`.
-        """
+        """Run the heuristics on both samples (Figure 4)."""
         s = self.size
         switches = self.switches if switches is None else dict(switches)
         tiers, random, links = s.tiers_clusters, s.random_clusters, s.connectivities
@@ -277,18 +206,7 @@ class Study:
         )
 
     def spread(self, switches: Mapping[str, str] | None = None) -> pd.DataFrame:
-        """Run G and LPRG at every heterogeneity on otherwise equal platforms.
-
-        Parameters
-        ----------
-        switches : mapping, optional
-            A reading other than the study's own; with one connectivity then.
-
-        Returns
-        -------
-        DataFrame
-            heterogeneity clusters connectivity replicate G LPRG.
-        """
+        """Run G and LPRG at every heterogeneity on otherwise equal platforms."""
         links = self.size.connectivities if switches is None else (0.4,)
         switches = self.switches if switches is None else dict(switches)
         grid = {

@@ -48,20 +48,7 @@ def _mark(ax: Axes, study: Study) -> None:
 
 
 def fig_time(study: Study, ax: Axes | None = None) -> Axes:
-    """Draw E(n) with the budget, n_min, N*, and what no number of nodes can do.
-
-    Parameters
-    ----------
-    study : Study
-        Cluster, load and budget.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw E(n) with the budget, n_min, N*, and what no number of nodes can do."""
     ax, table = axes_of(ax), _table(study)
     bare = [execution_time(study.sigma, int(k), study.bare) for k in table["n"]]
     ax.plot(table["n"], table["E"], "o-", color=INK["blue"], label="E(n)")
@@ -75,20 +62,7 @@ def fig_time(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def fig_cost(study: Study, ax: Axes | None = None) -> Axes:
-    """Draw W(n) = n E(n): the node time rises with every node (Theorem 5.3).
-
-    Parameters
-    ----------
-    study : Study
-        Cluster and load.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw W(n) = n E(n): the node time rises with every node (Theorem 5.3)."""
     ax, table = axes_of(ax), _table(study)
     ax.plot(table["n"], table["W"], "o-", color=INK["blue"], label="W(n) = n E(n)")
     ax.set(ylabel="node time", title="Cost", ylim=(0, None))
@@ -97,20 +71,7 @@ def fig_cost(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def fig_share(study: Study, ax: Axes | None = None) -> Axes:
-    """Draw the first share B(n) and the last: B is least where the last one turns negative.
-
-    Parameters
-    ----------
-    study : Study
-        Cluster and load.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw the first share B(n) and the last: B is least where the last one turns negative."""
     ax, table = axes_of(ax), _table(study)
     ax.plot(table["n"], table["B"], "o-", color=INK["blue"], label=r"first share $\mathcal{B}(n)$")
     ax.plot(
@@ -133,22 +94,7 @@ def _reference(cluster: Cluster, sigma: float, n: int) -> Decimal:
 
 
 def accuracy(nodes: int, st: float, sigma: float = 1.0) -> pd.DataFrame:
-    """Measure the relative error of E(n) over nine decades of Cms/Cps.
-
-    Parameters
-    ----------
-    nodes : int
-        n.
-    st : float
-        Set-up time of a transmission.
-    sigma : float
-        Data size.
-
-    Returns
-    -------
-    DataFrame
-        Columns ratio, engine and printed: errors of the engine's table and of (4.12).
-    """
+    """Measure the relative error of E(n) over nine decades of Cms/Cps."""
     rows = []
     for ratio in 10.0 ** np.linspace(-9, 0, 37):
         one = Cluster(nodes, 100.0 * ratio, 100.0, st)
@@ -164,22 +110,7 @@ def accuracy(nodes: int, st: float, sigma: float = 1.0) -> pd.DataFrame:
 
 
 def fig_accuracy(study: Study, n: int = 8, ax: Axes | None = None) -> Axes:
-    """Draw the error of the engine's E(n) beside that of the printed formula.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    n : int
-        Number of nodes.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; dotted: the bounds 4 eps and n eps/4 + 4 eps.
-    """
+    """Draw the error of the engine's E(n) beside that of the printed formula."""
     ax, eps, frames = axes_of(ax), 2.0**-52, []
     for st, color, bound in ((0.0, INK["blue"], 4 * eps), (1.0, INK["green"], (n / 4 + 4) * eps)):
         frame = accuracy(n, st)
@@ -195,19 +126,7 @@ def fig_accuracy(study: Study, n: int = 8, ax: Axes | None = None) -> Axes:
 
 
 def table_deadlines(study: Study) -> pd.DataFrame:
-    """Count how often each rule finds n where the deadline is exactly start + E(n).
-
-    Parameters
-    ----------
-    study : Study
-        Seed and number of loads.
-
-    Returns
-    -------
-    DataFrame
-        One row per rule: shares of n, n + 1, and anything else, over loads at times up
-        to 1e7 on 16 nodes with Cms = 1, Cps = 100.
-    """
+    """Count how often each rule finds n where the deadline is exactly start + E(n)."""
     rng, one = np.random.default_rng(study.seed), Cluster(16, 1.0, 100.0)
     loads, beta = study.runs or SCALES[study.scale][1], 100.0 / 101.0
     found: dict[str, list[int]] = {"scan with one tolerance": [], "ceil(ln gamma / ln beta)": []}
@@ -236,19 +155,7 @@ def table_deadlines(study: Study) -> pd.DataFrame:
 
 
 def table_reduction(study: Study) -> pd.DataFrame:
-    """Compare best throughput and independence number over all small graphs.
-
-    Parameters
-    ----------
-    study : Study
-        Scale: graphs of up to 4 or 6 vertices.
-
-    Returns
-    -------
-    DataFrame
-        Per number of vertices: graphs, agreements of the mixed program with a clique
-        search in the complement, graphs on which the relaxation lies above, worst ratio.
-    """
+    """Compare best throughput and independence number over all small graphs."""
     rows = []
     for example in nx.graph_atlas_g():
         if 1 <= len(example) <= SCALES[study.scale][0]:

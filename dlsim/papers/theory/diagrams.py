@@ -22,55 +22,19 @@ VERTICES = 6
 
 
 def fig2(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
-    """Figure 2 of paper M from computed shares: one load on n nodes, no set-up cost.
-
-    Parameters
-    ----------
-    study : Study
-        Cluster and load.
-    n : int
-        Number of nodes.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Figure 2 of paper M from computed shares: one load on n nodes, no set-up cost."""
     chunks = split(study.sigma, n, study.bare)
     return study.keep("mcdf-fig2", plot_timing(chunks, ax=ax), chunks)
 
 
 def fig3(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
-    """Figure 3 of paper M from computed shares: the same with set-up costs.
-
-    Parameters
-    ----------
-    study : Study
-        Cluster and load.
-    n : int
-        Number of nodes; at most N*.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; each bar begins with its set-up.
-    """
+    """Figure 3 of paper M from computed shares: the same with set-up costs."""
     chunks = split(study.sigma, n, study.cluster)
     return study.keep("mcdf-fig3", plot_timing(chunks, ax=ax), chunks)
 
 
 def graph() -> nx.Graph:
-    """Return the graph of Figures 6 and 7: a triangle, a path, a vertex of its own.
-
-    Returns
-    -------
-    networkx.Graph
-        Vertices 1..6.
-    """
+    """Return the graph of Figures 6 and 7: a triangle, a path, a vertex of its own."""
     example = nx.Graph()
     example.add_nodes_from(range(1, VERTICES + 1))
     example.add_edges_from(EDGES)
@@ -78,20 +42,7 @@ def graph() -> nx.Graph:
 
 
 def fig6(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 6 of paper S: a graph, with a largest independent set found by scheduling.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; the set is filled.
-    """
+    """Figure 6 of paper S: a graph, with a largest independent set found by scheduling."""
     ax, example = axes_of(ax, (4.6, 3.2)), graph()
     chosen = largest_independent_set(example)
     place = nx.circular_layout(example)
@@ -124,20 +75,7 @@ def _places(links: pd.DataFrame, routes: Mapping[tuple[int, int], Sequence[Any]]
 
 
 def fig7(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 7 of paper S: the platform built from the graph, with corrected indices.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; shared links are heavy, routes in use coloured.
-    """
+    """Figure 7 of paper S: the platform built from the graph, with corrected indices."""
     ax, platform = axes_of(ax, (6.8, 4.6)), instance(graph())
     best, place = solve_program(platform), _places(platform.links, platform.routes)
     used = [route for pair, route in platform.routes.items() if best.connections[pair] > 0]
@@ -177,18 +115,7 @@ def _placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataF
 
 
 def fig_order(study: Study) -> Figure:
-    """Draw the counterexample to the order rule: cost 32 in decreasing DC, 30 otherwise.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-
-    Returns
-    -------
-    Figure
-        MCDF's schedule and a cheaper one (statement 5.sum).
-    """
+    """Draw the counterexample to the order rule: cost 32 in decreasing DC, 30 otherwise."""
     figure, axes = plt.subplots(2, 1, figsize=(7.2, 4.6), layout="constrained")
     tasks = pd.DataFrame(
         {"arrival": [0.0] * 3, "deadline": [17.0, 32.0, 19.0]}, index=["1", "2", "3"]
@@ -210,20 +137,7 @@ def fig_order(study: Study) -> Figure:
 
 
 def fig_release(study: Study, ax: Axes | None = None) -> Axes:
-    """Draw the counterexample to paper I's Theorem 3: the end lies before node 2 is free.
-
-    Parameters
-    ----------
-    study : Study
-        Where the picture goes.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on: what node 1 alone does, and what (3) and (4) promise.
-    """
+    """Draw the counterexample to paper I's Theorem 3: the end lies before node 2 is free."""
     ax = axes_of(ax, (7.2, 2.2))
     plot_gantt(_placed([("1", 1, 0, [1])]), nodes=[1, 2], link=False, until=6, ax=ax)
     ax.barh(1, 5, color="#EEEEEE", hatch="xx", edgecolor="#999999", zorder=1)

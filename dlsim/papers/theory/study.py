@@ -78,22 +78,7 @@ class Study:
         return Results(self.out, KEY)
 
     def keep(self, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-        """Write a picture and the numbers behind it.
-
-        Parameters
-        ----------
-        name : str
-            Id of the figure.
-        ax : Axes
-            The picture.
-        table : DataFrame, optional
-            Its numbers.
-
-        Returns
-        -------
-        Axes
-            The axes given.
-        """
+        """Write a picture and the numbers behind it."""
         if table is not None:
             self.results.table(name, table)
         self.results.figure(name, ax)
@@ -101,22 +86,7 @@ class Study:
 
 
 def split(sigma: float, n: int, cluster: Cluster) -> pd.DataFrame:
-    """Lay out one load on n equal nodes: sends in turn, a common end (paper M, section 4).
-
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n : int
-        Number of nodes, at most N*.
-    cluster : Cluster
-        Costs.
-
-    Returns
-    -------
-    DataFrame
-        Chunks with the columns that `dlsim.study.gantt` draws; every time includes its set-up.
-    """
+    """Lay out one load on n equal nodes: sends in turn, a common end (paper M, section 4)."""
     alpha = shares(sigma, n, cluster)
     sent = np.cumsum(cluster.st + alpha * sigma * cluster.cms)
     return pd.DataFrame(

@@ -1,0 +1,269 @@
+"""The one home of a refusal: a value comes in and goes out, or an InputError says why not.
+
+A number is what Python and NumPy call real: no bool, no text, no Decimal (write ``float(x)``, or
+``Fraction(x)`` where exactness counts). It goes out as int, float or Fraction; the last is exact.
+Every number is 0 or has a magnitude from `LEAST` to `MOST`: a product or ratio of any three is
+then in 1e-300..1e300, so that what engines form of times, data and speeds, such as
+sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal number does.
+"""
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+
+Seed = int | SeedSequence
+
+#: Magnitudes of a number that is not 0 (module docstring).
+LEAST, MOST = 1e-100, 1e100
+#: Most of a count without a limit of its own: floats know every whole number up to here.
+MOST_WHOLE = 2**53
+
+_PLAIN = (float, int, Fraction)
+
+
+def plain(value: Any) -> Any:
+    """Return a real number as int, float or Fraction, and NaN for what is none."""
+    if type(value) in _PLAIN:
+        return value
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    if isinstance(value, Integral):
+        return int(value)
+    return Fraction(value) if isinstance(value, Rational) else float(value)
+
+
+def label(value: Any) -> Any:
+    """Return a label or value as it prints best: numpy's 48 as 48."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def number(
+    name: str,
+    value: Any,
+    low: float = 0,
+    high: float = MOST,
+    *,
+    above: bool = False,
+    below: bool = False,
+    rule: str = "",
+) -> Any:
+    """Return a number in a range; `above` and `below` exclude its ends, an end of inf is allowed.
+
+    `rule` says in the words of the model what `low` and `high` say.
+    """
+    x = value if type(value) in _PLAIN else plain(value)
+    inside = (low < x if above else low <= x) and (x < high if below else x <= high)
+    size = abs(x)
+    if inside and (LEAST <= size <= MOST or x == 0 or size == math.inf):
+        return x
+    is_far = (size > MOST and high >= MOST) or 0 < size < LEAST
+    if is_far and size <= sys.float_info.max and x >= low:
+        zero = "" if above and low == 0 else "0 or "
+        raise InputError(
+            f"{name} must be {zero}between {LEAST:g} and {MOST:g}, got {value!r}; "
+            "choose another unit of time or data"
+        )
+    raise InputError(f"{name} must be {rule or _rule(low, high, above, below)}, got {value!r}")
+
+
+def _rule(low: float, high: float, above: bool, below: bool) -> str:
+    ends = [f"above {low:g}" if above else f"of at least {low:g}"] if low > -MOST else []
+    if high < MOST:
+        ends.append(f"below {high:g}" if below else f"at most {high:g}")
+    return " ".join([f"a {'finite ' if high == MOST else ''}number", " and ".join(ends)]).strip()
+
+
+def positive(**values: Any) -> list[float]:
+    """Return finite numbers above 0 as floats, in the order of their names."""
+    return [float(number(name, value, above=True)) for name, value in values.items()]
+
+
+def whole(name: str, value: Any, low: int = 1, high: float = MOST_WHOLE, rule: str = "") -> int:
+    """Return a whole number in a range: 3, numpy's 3 or 3.0."""
+    x = value if type(value) in _PLAIN else plain(value)
+    if low <= x <= high and x % 1 == 0:
+        return int(x)
+    least = f"of at least {low}" if high >= MOST_WHOLE and not x > high else f"in {low}..{high}"
+    raise InputError(f"{name} must be {rule or f'a whole number {least}'}, got {value!r}")
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if isinstance(value, bool):
+        return value
+    raise InputError(f"{name} must be True or False, got {value!r}")
+
+
+def option(name: str, value: Any, options: Iterable[Any]) -> Any:
+    """Return the one of some options that a value is; True is not 1."""
+    known = tuple(options)
+    if type(value) is str and value in known:
+        return value
+    kind = str if isinstance(value, str) else type(value)
+    for one in known:
+        if type(one) is kind and value == one:
+            return one
+    raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}")
+
+
+def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
+    """Return a value of a class."""
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{name} must be a {kind.__name__}, got {value!r}" + remedy)
+
+
+def mapping(name: str, value: Any) -> Any:
+    """Return a mapping, such as the switches of a reading."""
+    if isinstance(value, Mapping):
+        return value
+    raise InputError(f"{name} must be a mapping such as a dict, got {value!r}")
+
+
+def in_range(x: Any) -> Any:
+    """Tell elementwise which numbers are 0 or in the range that this page states."""
+    return ((abs(x) >= LEAST) & (abs(x) <= MOST)) | (x == 0)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(plain(value))
+    except OverflowError:
+        return math.inf
+
+
+def floats(values: Any) -> NDArray[np.float64]:
+    """Return numbers as a fresh array, with NaN for what is no number."""
+    if isinstance(values, pd.Series | pd.Index):
+        if values.dtype.kind not in "iuf":
+            values = values.to_numpy(object)
+        elif isinstance(values.dtype, np.dtype):
+            values = values.to_numpy()
+        else:  # with missing values of pandas' own
+            values = values.to_numpy(np.float64, na_value=math.nan)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iufmM":
+        if values.dtype.kind in "mM":  # as objects they would pass for whole numbers
+            return np.full(values.shape, math.nan)
+        if values.dtype.itemsize <= 8:
+            return values.astype(np.float64)
+        with np.errstate(over="ignore"):  # a long double
+            return values.astype(np.float64)
+    array = np.array(values, dtype=object)
+    flat = array.ravel().tolist()
+    if set(map(type, flat)) == {float}:
+        return np.array(flat).reshape(array.shape)
+    return np.array([_float(value) for value in flat], dtype=np.float64).reshape(array.shape)
+
+
+def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bool:
+    """Tell of a small or a usual column without masks that it is good; the sliders wait."""
+    bottom, top = max(low, LEAST), min(high, MOST)
+    if x.size > 64:
+        return bool(x.min() > bottom and x.max() < top)
+    zero = low == 0 and not above
+    return all(bottom < value < top or (zero and value == 0) for value in x.ravel().tolist())
+
+
+def column(
+    name: str,
+    values: Any,
+    low: float = 0,
+    high: float = MOST,
+    *,
+    above: bool = False,
+    below: bool = False,
+    absent: bool = False,
+    is_whole: bool = False,
+    rule: str = "",
+    row: str = "",
+    labels: Sequence[Any] | pd.Index | None = None,
+) -> Any:
+    """Return numbers of a range, as `number` and `whole` know them, as a fresh array.
+
+    The first that is none is named by `row` and its label (``task 'a'``), or by its place;
+    `absent` allows missing values, which go out as NaN.
+    """
+    x = floats(values)
+    if not is_whole and _is_good(x, low, high, above):
+        return x
+    good = ((x > low) if above else (x >= low)) & ((x < high) if below else (x <= high))
+    good &= in_range(x) | np.isinf(x)
+    if absent:
+        good |= np.isnan(x) & np.asarray(pd.isna(values))
+    if is_whole:
+        good &= x == np.floor(x)
+    if good.all():
+        return x.astype(np.int64) if is_whole else x
+    at = tuple(np.argwhere(~good)[0].tolist())
+    one = np.asarray(values, dtype=object)[at]
+    place = f"[{', '.join(map(str, at))}]" if at else ""
+    if labels is not None:
+        place = f" of {row} {label(labels[at[0]])!r}"
+    one = label(one)
+    if is_whole:
+        whole(name + place, one, int(low), high, rule)
+    number(name + place, one, low, high, above=above, below=below, rule=rule)
+    raise InputError(f"{name}{place} must be a number, got {values[at[0]]!r}")  # a date
+
+
+def table(
+    name: str, value: Any, columns: Sequence[str], *, empty: bool = True, unique: bool = True
+) -> pd.DataFrame:
+    """Return a table with the columns asked for, each once, where labels are `unique`."""
+    if not isinstance(value, pd.DataFrame):
+        what = f"{name} must be a pandas DataFrame with the columns {', '.join(columns)}"
+        raise InputError(f"{what}; got {type(value).__name__}")
+    if missing := [one for one in columns if one not in value.columns]:
+        known = ", ".join(map(str, value.columns)) or "none"
+        what = f"{name} need the columns {', '.join(columns)}"
+        raise InputError(f"{what}; {', '.join(missing)} not found among {known}")
+    if not value.columns.is_unique:
+        for twice in set(columns) & set(value.columns[value.columns.duplicated()]):
+            raise InputError(f"column {twice} appears twice; give every column its own name")
+    if unique and not value.index.is_unique:
+        twice = value.index[value.index.duplicated()].tolist()[0]
+        raise InputError(f"label {twice!r} of {name} appears twice; give every row its own")
+    if value.empty and not empty:
+        raise InputError(f"{name} must have at least one row, got none")
+    return value
+
+
+def span(name: str, value: Any, low: float = 0, *, above: bool = False) -> tuple[float, float]:
+    """Return the ends of a range of numbers, the lower one first."""
+    ends = floats(value)
+    least = f"above {low:g}" if above else f"of at least {low:g}"
+    if ends.shape != (2,) or not low <= ends[0] <= ends[1] < math.inf or (above and ends[0] == low):
+        rule = f"a range (low, high) of finite numbers {least}"
+        raise InputError(f"{name} must be {rule}, got {value!r}")
+    first, last = column(name, ends, low, above=above).tolist()
+    return first, last
+
+
+def sequence(seed: Any) -> SeedSequence:
+    """Return the root of random streams: a SeedSequence as it is, or that of a whole number."""
+    if isinstance(seed, SeedSequence):
+        return seed
+    return SeedSequence(whole("seed", seed, 0, math.inf))
+
+
+def child(seed: Any, *key: int) -> SeedSequence:
+    """Return the sequence below a seed with a key; `seed.spawn` would count its calls."""
+    root = sequence(seed)
+    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key), pool_size=root.pool_size)
+
+
+def seed_record(seed: Any) -> int | dict[str, Any]:
+    """Return a seed as attrs and JSON can hold it."""
+    if isinstance(seed, SeedSequence):
+        return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
+    return whole("seed", seed, 0, math.inf)

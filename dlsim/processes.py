@@ -1,0 +1,93 @@
+"""Processes that a run starts: found by a mark, ended with everything below them.
+
+A kernel lives in a session of its own, and outlives whoever started it if it is stopped at
+that moment. What a run starts therefore carries the run's mark in its environment, by which
+it is found whoever its parent is by then.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
+
+#: Environment variable that holds the marks of the runs that a process works for.
+VARIABLE = "DLSIM_RUN"
+#: How long a process that was killed may take to be gone.
+GONE_SECONDS = 5.0
+
+
+def marked(mark: str) -> dict[str, str]:
+    """Return the environment of a process that works for a run."""
+    outer = os.environ.get(VARIABLE, "")
+    return {**os.environ, VARIABLE: f"{outer}:{mark}".strip(":")}
+
+
+def of_run(mark: str) -> "list[psutil.Process]":
+    """Return the processes that work for a run, this one left out."""
+    import psutil  # not at the top: the command line cannot yet be interrupted in words
+
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            marks = process.environ().get(VARIABLE, "").split(":")
+            if mark in marks and process.pid != os.getpid():
+                found.append(process)
+    return found
+
+
+def end(processes: "Iterable[psutil.Process]") -> None:
+    """Kill processes, stopped ones too, and wait until they are gone."""
+    import psutil
+
+    doomed = list(processes)
+    for process in doomed:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    deadline = time.monotonic() + GONE_SECONDS
+    while any(map(_runs, doomed)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _runs(process: "psutil.Process") -> bool:
+    """Tell whether a process is there and not only waits to be asked how it ended."""
+    import psutil
+
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def end_run(mark: str) -> None:
+    """Kill every process of a run, and what they may have started meanwhile."""
+    for _ in range(3):
+        if not (found := of_run(mark)):
+            return
+        end(found)
+
+
+@contextlib.contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM, and a terminal that goes away, do what Ctrl-C does."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,71 @@
+"""The base of every engine's Reading: how the ambiguous sentences of a paper are understood."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
+
+from dlsim.given import mapping, number, option
+
+
+def _as_number(text: Any) -> Any:
+    """Return the number that a text holds, and anything else as it is."""
+    try:
+        return float(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+@dataclass(frozen=True)
+class BaseReading:
+    """Switches with options, the default first; an engine's own are the fields of a subclass."""
+
+    #: Options by switch; limits of `dlsim.given.number` by switch that is a number; switches
+    #: that take a function, too.
+    OPTIONS: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    NUMBERS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    OPEN: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a value that no switch knows."""
+        for switch in fields(self):
+            name, value = switch.name, getattr(self, switch.name)
+            if name in self.NUMBERS:
+                object.__setattr__(self, name, number(name, value, **self.NUMBERS[name]))
+            elif not (name in self.OPEN and callable(value)):
+                option(name, value, self.OPTIONS[name])
+
+    @classmethod
+    def of(cls, switches: Mapping[str, Any]) -> Self:
+        """Build a reading from a mapping, refusing unknown switches by name.
+
+        Parameters
+        ----------
+        switches : mapping of str to value
+            The fields that differ from the default; a number may be a text.
+
+        Returns
+        -------
+        Reading
+            The reading.
+
+        Raises
+        ------
+        InputError
+            For a switch or a value that is not known, or what is no mapping.
+        """
+        known, values = [switch.name for switch in fields(cls)], {}
+        for name, value in mapping("switches", switches).items():
+            option("reading switch", name, known)
+            values[name] = _as_number(value) if name in cls.NUMBERS else value
+        return cls(**values)
+
+    def changes(self) -> dict[str, Any]:
+        """Return the switches that differ from the default.
+
+        Returns
+        -------
+        dict of str to value
+            Empty for the default reading.
+        """
+        usual = asdict(type(self)())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}

@@ -1,0 +1,72 @@
+"""Processes that tests start: signals reach them, events are waited for, none is left over."""
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import psutil
+
+#: Environment variable by which the processes of one run are found, orphans included.
+MARK = "DLSIM_TEST_RUN"
+
+
+def spawn(command, **options):
+    """Start a process that an interrupt ends, though this one may have been told to ignore it.
+
+    A shell starts what runs in its background with SIGINT ignored, and that is inherited; a
+    handler is not, so that the child begins with the default.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def until(event, process=None, within=300.0):
+    """Wait for an event, and return it: what the function returns once that is true.
+
+    A process that ends first ends the wait; `within` is for what hangs, not for what is slow.
+    """
+    deadline = time.monotonic() + within
+    while not (found := event()):
+        if process is not None and process.poll() is not None:
+            return event()
+        assert time.monotonic() < deadline, f"nothing happened within {within:g} s"
+        time.sleep(0.01)
+    return found
+
+
+def alive(value, name=MARK):
+    """Return the processes that were started with this environment."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(name) == value and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def none_left(value, name=MARK, within=10.0):
+    """Wait until none of the processes is left; return (and kill) those that stay."""
+    deadline = time.monotonic() + within
+    while (left := alive(value, name)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    told = [f"{process.pid}: {' '.join(_words(process))}" for process in left]
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    return told
+
+
+def _words(process):
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return ["gone"]
+
+
+def marked(value, **more):
+    """Return this process's environment with a mark by which `alive` finds children."""
+    return os.environ | {MARK: value} | more

@@ -1,0 +1,158 @@
+"""Every kind of file that dlsim reads: its reader, a good file, and what a refusal can name."""
+
+import copy
+import io
+import json
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import nbformat
+import numpy as np
+
+from dlsim import files
+from dlsim.bricks import workload as requests
+from dlsim.bricks.tracefiles import read_traces
+from dlsim.cli.broker import read_organisation
+from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
+from dlsim.cpugpu import workload as applications
+from dlsim.cpugpu.model import POLICIES
+from dlsim.cpugpu.records import Log
+from dlsim.errors import InputError
+from dlsim.realtime import Cluster
+from dlsim.realtime import workload as tasks
+from dlsim.steady.store import read_platform, to_document
+from dlsim.study import cells
+from dlsim.study.claimlist import load_claims
+from dlsim.study.claims import read_scorecard
+from dlsim.study.clusters import _address
+from dlsim.study.notebooks import first_problem, parameters_of
+from dlsim.study.report import load_figures, read_headline
+from tests.steady_platforms import pair
+from tests.test_bricks_gwf import LINES
+from tests.test_files import LOG, TABLE
+
+GWF = ("\n".join(LINES) + "\n").encode()
+CLUSTER = Cluster(4, 1.0, 100.0)
+PLATFORM = json.dumps(to_document(pair()), indent=1).encode()
+PLATFORM_TOML = b"""[[cluster]]
+speed = 100.0
+gateway = 20
+router = "a"
+[[cluster]]
+speed = 50.0
+gateway = 30
+router = "b"
+[[application]]
+origin = 0
+priority = 1
+work = 10.0
+data = 2
+[[link]]
+name = "l"
+bandwidth = 10.0
+max_connect = 3
+start = "a"
+end = "b"
+[[route]]
+from = 0
+to = 1
+links = ["l"]
+[[limits.pair]]
+from = 0
+to = 1
+most = 2
+"""
+CLAIMS = files.shared_file("data/claims.toml").read_bytes()[:1200].rpartition(b"\n[[claim]]")[0]
+BOOK = nbformat.v4.new_notebook(
+    cells=[
+        nbformat.v4.new_code_cell("seed: int = 0  # of all\n", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("seed + 1"),
+    ]
+)
+for at, cell in enumerate(BOOK.cells):
+    cell["id"] = f"cell-{at}"  # drawn at random otherwise
+FIGURES = files.shared_file("data/figures.toml").read_bytes().split(b"\n[[figure]]")
+FIGURES = b"\n[[figure]]".join(FIGURES[:3]) + b"\n"
+ORGANISATION = files.shared_file("data/examples/organisation.toml").read_bytes()
+SCORES = files.shared_file("data/reference/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
+RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
+NPZ = {"values": np.ones((2, 3)), "step": np.float64(0.5), "names": np.array(["a", "b"])}
+IDENTITY = "f(x=1)"
+CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
+
+
+def saved(write, **arrays):
+    """The bytes of an NPZ file."""
+    stream = io.BytesIO()
+    write(stream, **arrays)
+    return stream.getvalue()
+
+
+def decisions():
+    """A log of two decisions of a live session, in lines."""
+    state = State.of(Machine(), History())
+    state.main.append(Item(0, "A", {"gpu": 0.5, "cpu": 1.25}))
+    log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {"gpu0": "none"})
+    log.write(state, Decision(0, 1, "mct", (2.0, 1.0)))
+    state.history.measure("A", "cpu", 1.5)
+    log.write(state, Decision(0, 0, "mct", (1.0, 3.0)))
+    with tempfile.TemporaryDirectory() as folder:
+        log.save(f"{folder}/log")
+        return Path(folder, "log").read_bytes()
+
+
+def executed_book():
+    """A notebook that ran: text, an output, a widget."""
+    book = copy.deepcopy(BOOK)
+    book.cells.append(nbformat.v4.new_markdown_cell("Done.", id="cell-9"))
+    for cell in book.cells[:2]:
+        cell["execution_count"] = 1
+    shown = nbformat.v4.new_output("display_data", {"text/plain": "1"})
+    book.cells[1]["outputs"] = [shown]
+    book.metadata["widgets"] = {"state": {"a": {"outputs": [shown]}}}
+    return nbformat.writes(book).encode()
+
+
+def executed(path):
+    """Refuse as `first_problem` tells, which is asked of every notebook that has run."""
+    problem = first_problem(path)
+    assert problem is None or problem
+    if problem:
+        raise InputError(f"{path.name}: {problem}")
+
+
+def cell(path):
+    """A cell of a sweep's cache is not refused but computed again: None."""
+    if cells.load(path.parent, IDENTITY) is None:
+        raise InputError(f"{path.name}: no such cell")
+
+
+#: Reader, a good file, and whether a refusal can name a line; the key is the file's name.
+READERS = {
+    "tasks.csv": (tasks.from_csv, TABLE, True),
+    "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
+    "requests.swf": (partial(requests.from_log, clients=2, limit=60_000), LOG.encode(), True),
+    "requests.gwf": (partial(requests.from_log, clients=2, limit=60_000), GWF, True),
+    "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
+    "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
+    "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
+    "applications.csv": (
+        applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
+    ),
+    "mcdf-claims.csv": (read_scorecard, b"".join(SCORES[:3]), False),
+    "claims.toml": (lambda path: load_claims(path=path), CLAIMS, False),
+    "figures.toml": (load_figures, FIGURES, False),
+    "organisation.toml": (lambda path: read_organisation(str(path)), ORGANISATION, False),
+    "platform.toml": (read_platform, PLATFORM_TOML, False),
+    "platform.json": (read_platform, PLATFORM, False),
+    "log.jsonl": (Log.read, decisions(), True),
+    "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
+    "executed.ipynb": (executed, executed_book(), False),
+    "run.json": (lambda path: read_headline(path.parent), RUN, False),
+    "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
+    "text.txt": (files.read_text, "Größe 1\n".encode(), False),
+    cells._path(Path(), IDENTITY).name: (cell, CELL, False),
+}  # fmt: skip
+#: Those with checksums, of which hardly any damage is read.
+SEALED = ("traces.npz", "packed.npz", list(READERS)[-1])

@@ -1,0 +1,266 @@
+"""The history under fire: damaged files by the hundred, and processes that write at once or die.
+
+`damaged` can be called on its own with as many instances as wanted; it counts by kind.
+"""
+
+import collections
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from dlsim.cpugpu import Store
+from dlsim.cpugpu.store import COLUMNS
+from dlsim.errors import InputError
+from tests.strategies import SCALE
+from tests.test_cpugpu_history import loosely, with_sql
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+def fill(path, runs, seed):
+    rng = random.Random(seed)
+    with Store(path) as store:
+        for k in range(runs):
+            cls, where = rng.choice(("gpu", "cpu")), {"size": str(rng.randrange(9)), "host": "h"}
+            if rng.random() < 0.2:
+                store.note("b", cls, rng.choice(("failed", "lost")), "why" * k * 9, **where)
+            else:
+                seconds = rng.lognormvariate(0, 3)
+                store.add("a", cls, seconds, transfer=seconds * rng.choice((0, 0.5, 1)), **where)
+
+
+def read(path):
+    with Store(path, create=False) as store:
+        return store.table()
+
+
+def flip(data, rng, _):
+    for _ in range(rng.choice((1, 1, 1, 2, 8))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def flip_head(data, rng, _):
+    data[rng.randrange(100)] ^= 1 << rng.randrange(8)
+
+
+def overwrite(data, rng, _):
+    start, length = rng.randrange(len(data)), rng.choice((1, 8, 64, 512, 4096))
+    new = rng.choice((bytes(length), b"\xff" * length, rng.randbytes(length)))
+    data[start : start + length] = new[: len(data) - start]
+
+
+def cut(data, rng, _):
+    del data[rng.choice((rng.randrange(len(data)), 4096 * rng.randrange(len(data) // 4096))) :]
+
+
+def grow(data, rng, _):
+    data += rng.choice((bytes, rng.randbytes))(rng.choice((1, 100, 4096, 10_000)))
+
+
+def splice(data, rng, others):
+    """A page of another history, of this one earlier, or from another place of this one."""
+    source = rng.choice((*others, bytes(data)))
+    step = rng.choice((4096, 4096, 512, 1))
+    start, end = (step * rng.randrange(len(x) // step) for x in (source, data))
+    piece = source[start : start + rng.choice((step, 4096))][: len(data) - end]
+    if rng.random() < 0.2:
+        data[end:end] = piece
+    else:
+        data[end : end + len(piece)] = piece
+
+
+TEXTS = ("'a'", "'gpu'", "'done'", "'lost'", "''", "x'00ff'", "NULL", "0", "1.5", "-1.0", "9e999")
+
+
+def command(rng, runs):
+    """A change of the values, the runs, the schema or the marks, as SQL."""
+    one, two = rng.randrange(1, runs + 1), rng.randrange(1, runs + 1)
+    names = [*COLUMNS, "digest"]
+    name, columns = rng.choice(names), ", ".join(names)
+    acts = "BEGIN DELETE FROM runs WHERE id = {}; END"
+    return rng.choice([
+        *[f"UPDATE runs SET {name} = {rng.choice(TEXTS)} WHERE id = {one}"] * 6,
+        *[f"UPDATE runs SET {name} = (SELECT {name} FROM runs WHERE id = {two}) WHERE id = {one}",
+          f"UPDATE runs SET seconds = seconds * (1 + 1e-15) WHERE id = {one}"] * 3,
+        f"UPDATE runs SET id = id + {runs} WHERE id = {one}",
+        f"UPDATE runs SET transfer = seconds * 2 WHERE id = {one}",
+        f"DELETE FROM runs WHERE id = {one}", f"DELETE FROM runs WHERE id >= {one}",
+        f"DELETE FROM runs WHERE id <= {one}", "DELETE FROM runs",
+        f"INSERT INTO runs SELECT {runs + 1}, {columns} FROM runs WHERE id = {one}",
+        "UPDATE sqlite_sequence SET seq = seq - 1", "DELETE FROM sqlite_sequence",
+        f"CREATE TRIGGER t AFTER INSERT ON runs {acts.format(one)}",
+        f"CREATE TRIGGER runs BEFORE INSERT ON runs {acts.format(one)}",
+        "CREATE VIEW v AS SELECT 1", "CREATE INDEX i ON runs (at)", "CREATE TABLE t (x)",
+        "ALTER TABLE runs ADD COLUMN x TEXT", "ALTER TABLE runs RENAME COLUMN note TO said",
+        "ALTER TABLE runs RENAME TO walks", "DROP TABLE runs", "ANALYZE", "VACUUM", "REINDEX",
+        f"PRAGMA user_version = {rng.randrange(5)}", "PRAGMA application_id = 3",
+        "PRAGMA journal_mode = WAL",
+    ])  # fmt: skip
+
+
+def by_sql(path, rng, runs):
+    change = command(rng, runs)
+    values = change.startswith(("UPDATE runs", "INSERT", "DELETE"))
+    with suppress(sqlite3.IntegrityError):  # the table keeps it out: nothing was damaged
+        (loosely if values and rng.random() < 0.5 else with_sql)(path, change)
+
+
+BYTES = {f.__name__: f for f in (flip, flip_head, overwrite, cut, grow, splice)}
+
+
+def damaged(folder, instances, seed=0):
+    """Damage histories; each is refused, or gives the same runs and takes a further one."""
+    rng, counts, wholes = random.Random(seed), collections.Counter(), []
+    for runs in (3, 12, 60):
+        path = folder / f"{runs}.sqlite"
+        fill(path, runs - 1, runs)
+        before = path.read_bytes()
+        with Store(path) as store:
+            store.add("a", "gpu", 1.0)
+        wholes.append((path, runs, (before, path.read_bytes()), read(path)))
+    room = folder / "room"
+    for number in range(instances):
+        path, runs, versions, table = wholes[number % 3]
+        kind = rng.choice((*BYTES, "sql"))
+        room.mkdir()
+        victim = room / "h.sqlite"
+        if kind == "sql":
+            shutil.copy(path, victim)
+            by_sql(victim, rng, runs)
+        else:
+            data = bytearray(versions[1])
+            BYTES[kind](data, rng, (versions[0], *(other[2][1] for other in wholes)))
+            victim.write_bytes(data)
+        left = victim.read_bytes()
+        try:
+            found = read(victim)
+        except InputError:
+            counts[kind, "refused"] += 1
+        else:
+            assert found.equals(table), (seed, number, kind)
+            counts[kind, "whole"] += 1
+            took = 0
+            with Store(victim) as store:
+                try:
+                    store.add("a", "cpu", 2.0)
+                    took = 1
+                except InputError:  # a flag that forbids writing
+                    counts[kind, "whole, but not written to"] += 1
+            again = read(victim)
+            assert len(again) == runs + took
+            assert again.iloc[:runs].equals(table), (seed, number, kind)
+            left = victim.read_bytes()
+        assert victim.read_bytes() == left, (seed, number, kind)
+        assert [p.name for p in room.iterdir()] == ["h.sqlite"], (seed, number, kind)
+        shutil.rmtree(room)
+    return counts
+
+
+def test_a_damaged_history_is_refused_or_whole(tmp_path):
+    counts = damaged(tmp_path, round(400 * SCALE))
+    assert counts.total() >= round(400 * SCALE)
+    for kind in {*BYTES, "sql"} - {"grow"}:  # what is beyond the end is not read
+        assert counts[kind, "refused"] > 0, counts
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+import pytest
+
+from dlsim.cpugpu import Store
+with Store(sys.argv[1]) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for k in range(1, int(sys.argv[3]) + 1):
+        store.add(sys.argv[2], "gpu", float(k))
+        print(k, flush=True)
+"""
+
+
+def start(*words, **options):
+    command = [sys.executable, "-W", "ignore", *map(str, words)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+    )
+
+
+def end(*processes):
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def left(path):
+    """What is there once a run was added: it takes away the journal a killed writer began."""
+    with Store(path) as store:
+        store.add("last", "gpu", 1.0)
+    return sorted(p.name for p in path.parent.iterdir())
+
+
+def test_two_who_write_at_once_lose_nothing_even_if_one_is_killed(tmp_path):
+    path, told, rng = tmp_path / "h.sqlite", collections.Counter(), random.Random(7)
+    for trial in range(round(2 * SCALE)):
+        names = [f"{who}{trial}" for who in ("a", "b", "victim")]
+        one, two, victim = writers = [start("-c", WRITER, path, name, 20) for name in names]
+        try:
+            for process in writers:
+                assert process.stdout.readline() == "ready\n"
+            for process in writers:
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            most = rng.randrange(1, 18)
+            told[names[2]] = next(k for k, line in enumerate(victim.stdout, 1) if k == most)
+            victim.kill()
+            told[names[2]] += len(victim.stdout.readlines())
+            for name, process in zip(names, (one, two), strict=False):
+                told[name] = len(process.stdout.readlines())
+                assert process.wait() == 0
+        finally:
+            end(*writers)
+    runs = read(path).groupby("app")["seconds"].apply(list)
+    for name, lines in told.items():
+        assert runs[name] == [float(k) for k in range(1, len(runs[name]) + 1)]
+        # a run may be on disk before its line is
+        assert lines <= len(runs[name]) <= lines + ("victim" in name)
+        assert "victim" in name or lines == 20
+    assert left(path) == ["h.sqlite"]
+
+
+LIVE = ("-m", "dlsim", "live", "run", "--gpu", "numpy", "--factor", "0.01")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="reads how a kill ended it")
+def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
+    path = tmp_path / "h.sqlite"
+    Store(path).close()
+    work = {"one": ("saxpy", 24), "two": ("saxpy", 24), "victim": ("word-count", 5000)}
+    sessions = [
+        start(*LIVE, "--history", path, "--log", f"{name}.jsonl", "--kernels", kernel,
+              "--jobs", jobs, cwd=tmp_path)
+        for name, (kernel, jobs) in work.items()
+    ]  # fmt: skip
+    *others, victim = sessions
+    try:
+        while (read(path)["app"] == "word-count").sum() < 3:
+            assert victim.poll() is None
+        victim.kill()
+        victim.wait()
+        outs = [session.communicate()[0] for session in others]
+    finally:
+        end(*sessions)
+    assert [session.returncode for session in sessions] == [0, 0, -signal.SIGKILL]
+    for name, out in zip(work, outs, strict=False):
+        assert f"24 decisions in {name}.jsonl, 0 differ" in out
+    runs = read(path)
+    assert runs["app"].value_counts()["saxpy"] == 48
+    assert set(runs["outcome"]) == {"done"}
+    assert left(path) == ["h.sqlite", "one.jsonl", "two.jsonl"]

@@ -1,0 +1,399 @@
+"""What every public argument does with each kind of number, and with magnitudes at the ends."""
+
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim import bricks, cpugpu, given, realtime, steady
+from dlsim.bricks import topology as ways
+from dlsim.bricks import traces
+from dlsim.cli import main
+from dlsim.cpugpu import workload as queues
+from dlsim.errors import InputError
+from dlsim.papers.bricks.study import Study as StudyB
+from dlsim.papers.cpu_gpu.study import Study as StudyC
+from dlsim.papers.inserted_idle_time.study import Study as StudyI
+from dlsim.papers.mcdf.study import Study as StudyM
+from dlsim.papers.steady_state.study import Study as StudyS
+from dlsim.realtime import workload
+from dlsim.steady import topology
+from dlsim.study.stats import mean_interval
+from dlsim.study.sweeps import sweep
+
+CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
+TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
+APPS = pd.DataFrame({"cpu_time": [4.0, 2.0], "gpu_time": [1.0, 3.0]}, index=["a", "b"])
+JOBS = queues.repeated(APPS, ["a", "b", "a"])
+LINKS = pd.DataFrame({"bandwidth": [3.0, 2.0], "max_connect": [2, 3]})
+ROUTES = {(0, 1): [0], (1, 0): [0], (1, 2): [1], (2, 1): [1]}
+PLATFORM = {
+    "speed": [10.0, 2.0, 5.0], "gateway": [20.0, 20.0, 9.0], "priority": [1.0, 1.0, 2.0],
+    "work": [1.0, 1.0, 2.0], "data": [1.0, 2.0, 1.0],
+}  # fmt: skip
+GRID = {
+    "servers": pd.DataFrame({"domain": [0, 0], "performance": [100.0, 300.0]}),
+    "clients": pd.DataFrame({"domain": [0]}),
+    "requests": pd.DataFrame(
+        {"time": [0.0, 5.0], "client": [0, 0], "send": [10.0, 20.0], "recv": [5.0, 5.0],
+         "work": [1e3, 2e3], "deadline": [200.0, 300.0]}
+    ),
+    "traces": np.full((1, 4, 3), 50.0), "step": 10.0,
+}  # fmt: skip
+
+
+def one_row(seed, **_):
+    return {"y": 1.0}
+
+
+def changed(table, column, value):
+    """Return a table whose first value is another one, of any kind."""
+    table = table.astype({column: object})
+    table.iloc[0, table.columns.get_loc(column)] = value
+    return table
+
+
+def platform(**parts):
+    links = LINKS
+    for name in ("bandwidth", "max_connect"):
+        if name in parts:
+            links = changed(links, name, parts.pop(name))
+    first = {name: [value, *PLATFORM[name][1:]] for name, value in parts.items()}
+    return steady.Platform(links=links, routes=ROUTES, **(PLATFORM | first))
+
+
+def environment(table=None, column=None, value=None, **parts):
+    rows = {} if table is None else {table: changed(GRID[table], column, value)}
+    return bricks.Environment(**(GRID | rows | parts))
+
+
+def mcdf(**options):
+    return workload.mcdf(CLUSTER, **({"load": 0.5, "horizon": 100.0} | options))
+
+
+def dcratio(**options):
+    return workload.dcratio(CLUSTER, **({"load": 0.5, "horizon": 100.0} | options))
+
+
+def drawn(**options):
+    return queues.draw(APPS, **({"jobs": 3} | options))
+
+
+def random_environment(**options):
+    few = {"seed": 0, "interval": 10.0, "horizon": 2000.0, "domains": 1}
+    return bricks.Environment.random(**(few | options))
+
+
+def broker(**options):
+    wires = LINKS.iloc[:1]
+    return steady.Broker(steady.Network(["a", "b"], [9, 9], wires, {(0, 1): [0]}), **options)
+
+
+def star(**options):
+    tree = nx.Graph()
+    tree.add_node("m", speed=1.0)
+    tree.add_node("a", speed=options.pop("speed", 2.0))
+    tree.add_edge("m", "a", bandwidth=options.pop("bandwidth", 3.0))
+    return steady.equivalent_speed(tree, "m", **options)
+
+
+#: Every argument that is a number of any kind: what takes it, and a value that it takes.
+NUMBERS = {
+    **{f"Cluster {n}": (lambda x, n=n: realtime.Cluster(**{n: x}), 2.0)
+       for n in ("cms", "cps", "st", "sc")},
+    "simulate negotiate": (lambda x: realtime.simulate(TASKS, CLUSTER, "MCDF", negotiate=x), 2.0),
+    "execution_time sigma": (lambda x: realtime.execution_time(x, 2, CLUSTER), 2.0),
+    "fewest_nodes budget": (lambda x: realtime.fewest_nodes(2.0, x, CLUSTER), 2.0),
+    "fewest_nodes start": (lambda x: realtime.fewest_nodes(2.0, 9.0, CLUSTER, x), 2.0),
+    "split_load sigma": (lambda x: realtime.split_load(x, [0, 0], CLUSTER), 2.0),
+    "split_load release": (lambda x: realtime.split_load(9.0, [x, 2.0], CLUSTER), 2.0),
+    **{f"tasks {n}": (lambda x, n=n: realtime.simulate(changed(TASKS, n, x), CLUSTER, "MCDF"), 0.5)
+       for n in TASKS},
+    **{f"mcdf {n}": (lambda x, n=n: mcdf(**{n: x}), v)
+       for n, v in (("load", 0.5), ("horizon", 128.0), ("mean", 64.0))},
+    **{f"dcratio {n}": (lambda x, n=n: dcratio(**{n: x}), v)
+       for n, v in (("load", 0.5), ("horizon", 128.0), ("mean", 64.0), ("dc_ratio", 2.0))},
+    "realised_load": (lambda x: workload.realised_load(TASKS, CLUSTER, x), 2.0),
+    "mean_least_time": (lambda x: workload.mean_least_time(CLUSTER, x), 2.0),
+    **{f"Platform {n}": (lambda x, n=n: platform(**{n: x}), 2.0)
+       for n in (*PLATFORM, "bandwidth", "max_connect")},
+    "Share": (lambda x: steady.Share(0, (1,), x), 0.5),
+    "Limits": (lambda x: steady.Limits(pairs=x), 2.0),
+    **{f"random {n}": (lambda x, n=n: topology.random(3, **{n: x}), 0.5)
+       for n in ("connectivity", "heterogeneity", "gateway", "bandwidth", "speed")},
+    **{f"Broker {n}": (lambda x, n=n: broker(**{n: x}), 0.5) for n in ("period", "trust")},
+    "Broker speed": (lambda x: broker().register("a", x), 2.0),
+    **{f"Broker {n}": (lambda x, n=n: broker().submit("x", "a", **({"load": 1.0} | {n: x})), 2.0)
+       for n in ("load", "priority", "work", "data")},
+    **{f"tree {n}": (lambda x, n=n: star(**{n: x}), 2.0)
+       for n in ("speed", "bandwidth", "data", "work")},
+    **{f"Scheduler {n}": (lambda x, n=n: bricks.Scheduler(**{n: x}), 0.5)
+       for n in ("opt", "pload", "fallback_slack")},
+    "bricks Reading": (lambda x: bricks.Reading(probe=x), 2.0),
+    **{f"Environment {n}": (lambda x, n=n: environment(**{n: x}), 16.0)
+       for n in ("step", "packet", "horizon")},
+    "Environment server_load": (lambda x: environment(server_load=x), 0.5),
+    "Environment traces": (lambda x: environment(traces=[[[50.0, x]] * 4]), 2.0),
+    "Environment background": (lambda x: environment(background=[[x], []]), 2.0),
+    "Environment performance": (lambda x: environment("servers", "performance", x), 2.0),
+    **{f"requests {n}": (lambda x, n=n: environment("requests", n, x), 2.0)
+       for n in ("time", "send", "recv", "work", "deadline")},
+    **{f"drawn {n}": (lambda x, n=n: random_environment(**{n: x}), v)
+       for n, v in (("interval", 8.0), ("horizon", 1024.0), ("trace_step", 16.0),
+                    ("background_work", 64.0), ("server_load", 0.5), ("H", 0.5))},
+    "drawn range": (lambda x: random_environment(data_range=(x, 512.0)), 64.0),
+    "traces H": (lambda x: traces.noise(8, x), 0.5),
+    "traces mean": (lambda x: traces.draw([x], 8), 2.0),
+    "traces std": (lambda x: traces.draw([1.0], 8, std=x), 0.5),
+    "cpugpu bound": (lambda x: cpugpu.Policy("five", bound=x), 0.5),
+    "cpugpu deviations": (lambda x: cpugpu.Reading(deviations=x), 0.5),
+    "cpugpu arrival": (lambda x: cpugpu.simulate(changed(JOBS, "arrival", x).assign(
+        arrival=[x, 9.0, 9.0])), 2.0),
+    "cpugpu cpu_time": (lambda x: cpugpu.simulate(changed(JOBS, "cpu_time", x)), 2.0),
+    "applications single": (lambda x: queues.applications(single=x), 0.5),
+    **{f"jobs {n}": (lambda x, n=n: drawn(**{n: x}), 0.5)
+       for n in ("cv", "outliers", "factor", "error", "interval")},
+    "mean_interval": (lambda x: mean_interval([1.0, 2.0], x), 0.5),
+    "Study dc_ratio": (lambda x: StudyI(dc_ratio=x), 2.0),
+}  # fmt: skip
+
+#: Every argument that is a whole number, and a value that it takes.
+WHOLES = {
+    "Cluster nodes": (lambda x: realtime.Cluster(nodes=x), 2),
+    "Policy rounds": (lambda x: realtime.Policy("edf", "min", "umr", rounds=x), 2),
+    "execution_time n": (lambda x: realtime.execution_time(2.0, x, CLUSTER), 2),
+    "user_nodes": (lambda x: realtime.simulate(
+        TASKS.assign(user_nodes=pd.Series([x, 1], dtype=object)), CLUSTER, "EDF-US"), 2),
+    **{f"solve {n}": (lambda x, n=n: steady.solve(platform(), "LPRR", **{n: x}), 2)
+       for n in ("runs", "batch", "most_nodes", "seed")},
+    "tiers": (lambda x: topology.tiers(x, wan=4, mans=1, man=2), 2),
+    "tiers wan": (lambda x: topology.tiers(2, wan=x, mans=1, man=2), 4),
+    "random": (lambda x: topology.random(x), 3),
+    "origin": (lambda x: steady.Platform(links=LINKS, routes=ROUTES, origin=[x, 1, 2], **PLATFORM),
+               2),
+    "Share cluster": (lambda x: steady.Share(x, (1,), 0.5), 2),
+    "Scheduler max_fallbacks": (lambda x: bricks.Scheduler(max_fallbacks=x), 2),
+    "two_level": (lambda x: ways.two_level(x), 2),
+    "client": (lambda x: bricks.Environment(**GRID | {
+        "clients": pd.DataFrame({"domain": [0, 0, 0]}),
+        "requests": changed(GRID["requests"], "client", x)}), 2),
+    "noise": (lambda x: traces.noise(x), 8),
+    "Machine": (lambda x: cpugpu.Machine(x, 1), 2),
+    "applications": (lambda x: queues.applications(count=x), 2),
+    "jobs": (lambda x: drawn(jobs=x), 2),
+    "batches": (lambda x: drawn(batches=x), 2),
+    "min_samples": (lambda x: cpugpu.Policy("five", min_samples=x), 2),
+    "replicates": (lambda x: sweep(one_row, {"a": [1]}, x, jobs=1, cache=False), 2),
+    **{f"seed {name}": (call, 2) for name, call in {
+        "mcdf": lambda x: mcdf(seed=x),
+        "dcratio": lambda x: dcratio(seed=x),
+        "user_split": lambda x: workload.user_split(TASKS, CLUSTER, x),
+        "tiers": lambda x: topology.tiers(2, x, wan=4, mans=1, man=2),
+        "random": lambda x: topology.random(3, seed=x),
+        "Broker": lambda x: broker(seed=x),
+        "Environment": lambda x: random_environment(seed=x),
+        "noise": lambda x: traces.noise(8, seed=x),
+        "applications": lambda x: queues.applications(seed=x),
+        "jobs": lambda x: drawn(seed=x),
+        "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1, cache=False),
+    }.items()},
+    **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
+       for study in (StudyM, StudyI, StudyS, StudyB, StudyC) for n in ("runs", "seed", "jobs")},
+}  # fmt: skip
+
+NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]
+
+
+#: What has a meaning of its own: no limit, the last request, no such version, all, an array.
+MEANT = {
+    "Limits": "None", "Environment horizon": "None", "cpugpu cpu_time": "None nan",
+    "tiers": "None", "traces mean": "[1]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *WHOLES])
+def test_what_is_no_number_is_refused_everywhere(name):
+    call, _ = (NUMBERS | WHOLES)[name]
+    for value in NONE:
+        if repr(value) not in MEANT.get(name, "").split():
+            with pytest.raises(InputError, match=r"must|needs"):
+                call(value)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_of_any_kind_is_that_number(name):
+    call, value = NUMBERS[name]
+    for kind in (float, Fraction, np.float64, np.float32, np.float16):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(kind(value))
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_a_whole_number_of_any_kind_is_that_number(name):
+    call, value = WHOLES[name]
+    for kind in (float, Fraction, np.int8, np.uint64, np.float32):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(kind(value))
+    for broken in (1.5, math.inf, Fraction(7, 3), -1e300):
+        with pytest.raises(InputError):
+            call(broken)
+
+
+def test_kinds_do_not_change_what_comes_out():
+    for one, other in (
+        (mcdf(load=0.5, seed=3), mcdf(load=Fraction(1, 2), seed=3.0)),
+        (mcdf(mean=64.0), mcdf(mean=np.float32(64))),
+        (drawn(cv=0.5, seed=2), drawn(cv=Fraction(1, 2), seed=np.int8(2))),
+        (queues.applications(count=3), queues.applications(count=3.0)),
+    ):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    assert mcdf(seed=2.0).attrs == mcdf(seed=2).attrs
+    assert realtime.Cluster(cms=np.float32(0.1)).cms == float(np.float32(0.1))
+    assert realtime.Cluster(cms=Fraction(1, 3)).cms == Fraction(1, 3)
+    assert type(realtime.Cluster(cms=np.float32(0.5)).cms) is float
+    tasks = TASKS.astype("float32")
+    s, t = (realtime.simulate(x, CLUSTER, "MCDF").tasks for x in (TASKS, tasks))
+    pd.testing.assert_frame_equal(s, t, check_exact=True)
+    assert platform(speed=Fraction(1, 3)).speed[0] == 1 / 3
+
+
+# ------------------------------------------------------------------------------ magnitudes
+
+FAR = [5e-324, 1e-308, 1e-200, 1e200, 1e308]
+RANGE = "between 1e-100 and 1e+100"
+#: Numbers with a smaller upper end of their own, which is what the message then names.
+SHARES = (
+    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Scheduler opt",
+    "cpugpu bound", "cpugpu deviations", "applications single", "jobs cv", "jobs outliers",
+    "jobs error", "drawn H", "drawn server_load", "traces H", "mean_interval",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_out_of_range_is_refused_by_the_range(name):
+    call, _ = NUMBERS[name]
+    for value in FAR:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(InputError) as refusal:
+                call(value)
+        own = value > 1 and name in SHARES
+        own |= value < 1 and name in ("simulate negotiate", "Environment horizon")  # at least 1, 5
+        own |= name == "drawn range"  # from the value to 512
+        assert repr(value) in str(refusal.value)
+        assert RANGE in str(refusal.value) or own
+
+
+def checked(tasks, cluster, policy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        s = realtime.simulate(tasks, cluster, policy)
+        s.check()
+    return s.tasks
+
+
+@pytest.mark.parametrize("policy", ["MCDF", "FIFOMN", "EDFAN", "FIFO-OPR-MN", "EDF-UMR-MN"])
+def test_a_unit_near_an_end_of_the_range_is_a_unit_like_another(policy):
+    base = checked(TASKS, CLUSTER, policy)
+    for unit in (given.LEAST * 100, given.MOST / 100):
+        cluster = realtime.Cluster(3, CLUSTER.cms * unit, CLUSTER.cps * unit)
+        tasks = TASKS.assign(arrival=TASKS["arrival"] * unit, deadline=TASKS["deadline"] * unit)
+        done = checked(tasks, cluster, policy)
+        if unit > 1:  # below 1e-12 every instant is the same up to the tolerance of dlsim.kernel
+            assert (done["completion"] / unit).tolist() == pytest.approx(
+                base["completion"].tolist()
+            )
+
+
+@pytest.mark.parametrize("name", ["arrival", "sigma", "deadline", "cms", "cps", "st", "sc"])
+@pytest.mark.parametrize("policy", ["MCDF", "FIFOMN", "EDFAN", "EDF-OPR-MN", "EDF-DLT"])
+def test_one_quantity_at_an_end_of_the_range_passes_the_check(policy, name):
+    for value in (given.LEAST, given.MOST):
+        cluster, tasks = CLUSTER, TASKS
+        if name in TASKS:
+            tasks = TASKS.assign(**{name: [TASKS[name][0], value]})
+        elif policy != "EDF-DLT" or name not in ("st", "sc"):  # it knows no set-up times
+            cluster = realtime.Cluster(**{"nodes": 3, "cms": 1, "cps": 10} | {name: value})
+        checked(tasks, cluster, policy)
+
+
+@pytest.mark.parametrize("policy", ["history", "preferred", "mct", "rsa"])
+def test_a_device_time_at_an_end_of_the_range_passes_the_check(policy):
+    for name in ("cpu_time", "gpu_time"):
+        for value in (given.LEAST, given.MOST):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                cpugpu.simulate(changed(JOBS, name, value), policy=policy).check()
+
+
+@pytest.mark.parametrize("option", ["cms", "cps", "st", "sc"])
+@pytest.mark.parametrize("value", ["5e-324", "1e-308", "1e200", "1e308"])
+def test_the_command_line_names_the_range(option, value, capsys):
+    words = ["simulate", "--paper", "mcdf", "--horizon", "1000", f"--{option}", value]
+    assert main([*words, "--policy", "MCDF"]) == 2
+    assert RANGE in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------- the page itself
+
+
+def test_a_message_names_value_rule_and_remedy():
+    for call, said in (
+        (lambda: given.number("cms", 5e-324),
+         "cms must be 0 or between 1e-100 and 1e+100, got 5e-324; "
+         "choose another unit of time or data"),
+        (lambda: given.number("cms", 1e200, above=True),
+         "cms must be between 1e-100 and 1e+100, got 1e+200; choose another unit of time or data"),
+        (lambda: given.number("x", -1), "x must be a finite number of at least 0, got -1"),
+        (lambda: given.number("x", 2, 0, 1, above=True),
+         "x must be a number above 0 and at most 1, got 2"),
+        (lambda: given.number("x", 1, 0, 1, below=True),
+         "x must be a number of at least 0 and below 1, got 1"),
+        (lambda: given.whole("n", 2.5), "n must be a whole number of at least 1, got 2.5"),
+        (lambda: given.whole("n", 9, 1, 8), "n must be a whole number in 1..8, got 9"),
+        (lambda: given.whole("n", 10**400), "n must be a whole number in 1..9007199254740992, got"),
+        (lambda: given.flag("f", 1), "f must be True or False, got 1"),
+        (lambda: given.option("o", "c", ("a", "b")), "o must be one of a, b; got 'c'"),
+        (lambda: given.option("o", 1, (True, False)), "o must be one of True, False; got 1"),
+        (lambda: given.column("x", [1.0, [2]]), "x[1] must be a finite number of at least 0, got"),
+        (lambda: given.column("x", pd.Series([1.0, -2.0]), row="row", labels=pd.Index(["a", "b"])),
+         "x of row 'b' must be a finite number of at least 0, got -2.0"),
+        (lambda: given.column("x", np.array([1, 2], "datetime64[ns]")), "x[0] must be a num"),
+        (lambda: given.column("x", pd.Series([5e-324, 0.0, 1.0])), "x[0] must be 0 or between"),
+        (lambda: given.column("x", np.array([0.0, 1.0, 1e101])), "x[2] must be 0 or between"),
+        (lambda: given.column("x", [0.0, 1.0], above=True), "x[0] must be a finite number above"),
+        (lambda: given.column("x", [True, 2.0]), "x[0] must be a finite number of at least 0, got"),
+        (lambda: given.span("r", (2, 1)),
+         "r must be a range (low, high) of finite numbers of at least 0, got (2, 1)"),
+        (lambda: given.table("t", [1], ["a"]),
+         "t must be a pandas DataFrame with the columns a; got list"),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as refusal:
+            call()
+        assert str(refusal.value).startswith(said)
+
+
+def test_three_numbers_of_the_range_have_an_ordinary_product():
+    least, most = given.LEAST, given.MOST
+    for product in (least**3, most**3, least * least / most, most * most / least):
+        assert np.finfo(float).tiny < product < np.finfo(float).max
+
+
+def test_numbers_go_out_as_they_are():
+    third = Fraction(1, 3)
+    assert given.number("x", third) is third
+    assert given.number("x", 10) == 10
+    assert type(given.number("x", 10)) is int
+    assert given.number("x", math.inf, high=math.inf) == math.inf
+    missing = given.column("x", pd.Series([1.0, math.nan]), absent=True)
+    assert missing[0] == 1
+    assert math.isnan(missing[1])
+    values = np.array([1.0, 2.0])
+    assert not np.shares_memory(given.column("x", values), values)

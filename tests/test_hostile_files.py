@@ -1,0 +1,368 @@
+"""What a hostile file may cost: every format refuses it in words, in bounded memory and time.
+
+One child process imports the readers and forks for every case; the fork's data segment may
+grow by `MEMORY` at most (RLIMIT_DATA), its peak resident memory (ru_maxrss) is measured, and
+an alarm ends it after `SECONDS`. The readers themselves catch no MemoryError.
+"""
+
+import gzip
+import io
+import json
+import os
+import re
+import resource
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import time
+import traceback
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim import files
+from dlsim.errors import DlsimError, InputError
+from dlsim.study.notebooks import first_problem, parameters_of
+from tests.test_files import SCALE
+
+#: What reading one file may take beyond what the process has, and how long (under load).
+MEMORY, SECONDS = 2**30, 60
+#: A file of this size is larger than any limit; it takes no room on the disk.
+SPARSE = 2**36
+
+SPACES = b" " * 999 + b"\n"
+HEADS = {"tasks.csv": b"arrival,sigma,deadline\n", "traces.csv": b"link,time,throughput\n",
+         "applications.csv": b"app,cpu_time,gpu_time\n"}  # fmt: skip
+
+
+def kept(path, name, make):
+    """Link to a large file that several cases share."""
+    shared = path.parents[1] / name
+    if not shared.exists():
+        shared.write_bytes(make())
+    path.symlink_to(shared)
+
+
+def sparse(path):
+    with open(path, "wb") as stream:
+        stream.truncate(SPARSE)
+
+
+#: Name of a case to what puts the file in its place; for every format.
+EVERY = {
+    "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+    "a pipe": os.mkfifo,
+    "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "a folder": Path.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path),
+    "64 GiB of nothing": sparse,
+    "one long line": lambda path: kept(path, "line", lambda: b"1" * 2**26),
+    "a bomb of zeros": lambda path: kept(path, "zeros", lambda: gzip.compress(bytes(2**28))),
+    "a bomb of lines": lambda path: kept(
+        path, "lines", lambda: gzip.compress((b" " * 999 + b"\n") * 2**18)
+    ),
+    "brackets": lambda path: path.write_bytes(b"[" * 10**6),
+    "bytes": lambda path: path.write_bytes(bytes(range(128, 256)) * 1000),
+}
+#: What is refused in other words than these is refused for its content.
+SAID = {
+    "a link to /dev/zero": "a device, not a regular file", "a pipe": "a pipe, not a regular",
+    "a socket": "a socket, not a regular file", "a folder": "a folder, not a regular file",
+    "a link to itself": "cannot be read",
+}  # fmt: skip
+
+
+def of_text(text):
+    return lambda path: path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def cells_of(cell):
+    return of_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cell}))
+
+
+DIGITS = {400: "9" * 400, 5000: "9" * 5000, 10**6: "9" * 10**6}
+NUMBERS = {
+    "tasks.csv": "arrival,sigma,deadline\n0,{},1\n",
+    "tasks.swf": "1 0 -1 {} 128 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n",
+    "requests.gwf": "1 0 -1 {} 1" + " -1" * 24 + "\n",
+    "traces.csv": "link,time,throughput\na,0,{}\na,1,1\n",
+    "applications.csv": "app,cpu_time,gpu_time\nA,{},1\n",
+    "claims.toml": "[[claim]]\nmargin = {}\n",
+    "figures.toml": "[[figure]]\nid = {}\n",
+    "organisation.toml": "period = {}\n",
+    "platform.toml": "[[cluster]]\nspeed = {}\n",
+    "platform.json": '{{"cluster": [{{"speed": {}}}]}}',
+    "log.jsonl": '{{"log": "dlsim live 1", "machine": {{"cpus": {}}}}}\n',
+    "book.ipynb": '{{"nbformat": {}, "cells": []}}',
+    "executed.ipynb": '{{"nbformat": 4, "cells": {}}}',
+    "run.json": '{{"headline": {}}}',
+    "scheduler.json": '{{"address": {}}}',
+}
+JSON = [name for name in NUMBERS if name.endswith(("json", "ipynb", "jsonl"))]
+TOML = [name for name in NUMBERS if name.endswith("toml")]
+CSV = list(HEADS)
+NESTED = {
+    "nested lists": '{"a": ' + "[" * 500 + "]" * 500 + "}",
+    "nested tables": '{"a": ' * 500 + "1" + "}" * 500,
+    "a million small tables": '{"a": [' + "{}," * (31 * 2**20 // 3) + "{}]}",
+}
+
+
+def member(name, head, data=b"", size=None, kind=zipfile.ZIP_STORED):
+    """A ZIP file of one array, whose directory may say another size."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", kind) as archive:
+        archive.writestr(f"{name}.npy", head + data)
+        for other in {"values", "step", "names"} - {name}:
+            archive.writestr(f"{other}.npy", npy(np.ones(1)))
+    raw = bytearray(stream.getvalue())
+    if size is not None:
+        at = raw.index(b"PK\1\2")
+        raw[at + 20 : at + 28] = struct.pack("<II", len(head + data), size)
+    return bytes(raw)
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def header(shape, descr="<f8"):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def arrays(**given):
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **given)
+    return stream.getvalue()
+
+
+def directory(entries):
+    """A ZIP file with no member and a directory of many."""
+    entry = b"PK\1\2" + bytes(42)
+    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 1, 1, entries * len(entry), 0, 0)
+    return entry * entries + end
+
+
+GOOD = {"values": np.ones((2, 3)), "step": np.float64(1), "names": np.array(["a", "b"])}
+NPZ = {
+    "11 GiB of values declared": member("values", header((2, 3 * 2**28)), bytes(48)),
+    "more values than atoms": member("values", header((10**30, 10**30)), bytes(48)),
+    "values less than none": member("values", header((-2, -3)), bytes(48)),
+    "a directory that lies": member("values", header((2, 2**26)), bytes(48), size=2**30),
+    "a bomb of values": lambda: member(
+        "values", header((2, 2**26)), bytes(2**30), kind=zipfile.ZIP_DEFLATED
+    ),
+    "bytes that become floats": arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
+    "a million names": arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
+    "empty names": member("names", header((10**18,), "<U0")),
+    "objects": arrays(**GOOD | {"values": np.array([{}, []], dtype=object)}),
+    "a header of brackets": member("values", header("(" * 9000)),
+    "an endless header": member("values", b"\x93NUMPY\2\0\xff\xff\xff\x7f", bytes(2**20)),
+    "a wrong way to pack": lambda: member(
+        "values", header((2, 2**21)), bytes(2**25), kind=zipfile.ZIP_LZMA
+    ),
+    "a directory of a million": directory(10**6),
+    "a long comment": directory(0)[:-2] + b"\xff\xff" + b"PK\5\6" * 16383,
+}
+
+#: Cases of some formats only: format, what it is, how it is made.
+SPECIAL = [
+    *((name, f"{n} digits", of_text(text.format(DIGITS[n])))
+      for name, text in NUMBERS.items() for n in DIGITS),
+    *((name, what, of_text(text)) for name in JSON for what, text in NESTED.items()
+      if len(text) < 2**20 or name in ("platform.json", "log.jsonl")),
+    *((name, "a key of 32,000 parts", of_text(".".join("a" * 32000) + " = 1\n")) for name in TOML),
+    *((name, "quoted parts", of_text("[" + " . ".join(['"a\\"b"', "'c'"] * 9000) + "]\n"))
+      for name in TOML),
+    *((name, "nested arrays", of_text("a = " + "[" * 10**5)) for name in TOML),
+    *((name, "nested a little", of_text("a = " + "[" * 150 + "]" * 150)) for name in TOML),
+    *((name, "30,000 tables", of_text("".join(f"[t{i}]\n" for i in range(30_000))))
+      for name in TOML),
+    *((name, "200,000 columns", of_text(",".join(f"c{i}" for i in range(100_000)) + "\n"))
+      for name in CSV),
+    *((name, "one long field", of_text(HEADS[name] + b'"' + b"x\n" * 10**6)) for name in CSV),
+    ("tasks.swf", "a label again and again", of_text("; N: x\n" * 300_000)),
+    ("book.ipynb", "a default of signs", cells_of([
+        {"cell_type": "code", "id": "a", "metadata": {"tags": ["parameters"]}, "outputs": [],
+         "execution_count": None, "source": "a: int = " + "-" * 10**5 + "1"}])),
+    ("book.ipynb", "a default of brackets", cells_of([
+        {"cell_type": "code", "id": "a", "metadata": {"tags": ["parameters"]}, "outputs": [],
+         "execution_count": None, "source": "a: int = " + "(" * 10**5}])),
+    *(("traces.npz", what, of_text(data) if isinstance(data, bytes)
+       else lambda path, make=data: path.write_bytes(make())) for what, data in NPZ.items()),
+]  # fmt: skip
+#: What is odd but no harm: it is read, in the same bounds.
+READ = {("text.txt", "brackets"), ("figures.toml", "30,000 tables")}
+
+
+def cases():
+    from tests.readers import READERS
+
+    every = [(name, what, make) for name in READERS for what, make in EVERY.items()]
+    return [(f"{name}: {what}", name, make) for name, what, make in every + SPECIAL]
+
+
+def attempt(read, path):
+    """Read in a fork; say how it ended and what it took."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    status = Path("/proc/self/status").read_text()
+    held = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData"))
+    resource.setrlimit(resource.RLIMIT_DATA, (held * 1024 + MEMORY,) * 2)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SECONDS)
+    try:
+        read(path)
+        ended, said = "read", ""
+    except DlsimError as error:
+        ended, said = "refused", str(error)
+    except BaseException:
+        ended, said = "crashed", traceback.format_exc(-3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return ended, said[-2000:], peak / 1024, time.process_time() - start
+
+
+def main(folder):
+    """Try every case in a fork of its own and print how each ended, a line of JSON each."""
+    from tests.readers import READERS
+
+    for number, (case, name, make) in enumerate(cases()):
+        path = Path(folder, str(number), name)
+        path.parent.mkdir()
+        make(path)
+        read = READERS[name][0]
+        if isinstance(read, partial):  # the limits are those of dlsim
+            read = partial(read.func, **{**read.keywords, "limit": files.LOG})
+        receive, send = os.pipe()
+        if (child := os.fork()) == 0:
+            os.write(send, json.dumps(attempt(read, path)).encode())
+            os._exit(0)
+        os.close(send)
+        with open(receive, "rb") as stream:
+            told = stream.read()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        ended = json.loads(told) if told else ["crashed", f"ended with {code}", 0, 0]
+        if not path.is_symlink() and path.is_file():
+            path.unlink()
+        print(json.dumps([case, *ended]), flush=True)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    command = [sys.executable, "-m", "tests.test_hostile_files", str(folder)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=1200,
+        cwd=Path(__file__).parents[1],
+    )  # fmt: skip
+    found = {case: rest for case, *rest in map(json.loads, done.stdout.splitlines())}
+    peak, seconds = (max(rest[at] for rest in found.values()) for at in (2, 3))
+    print(
+        f"{len(found)} hostile files: at most {peak:.0f} MiB (ru_maxrss) and {seconds:.1f} s each"
+    )
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA and /proc are of Linux")
+@pytest.mark.parametrize(("case", "name"), [case[:2] for case in cases()])
+def test_a_hostile_file_is_refused_in_words_within_bounds(outcomes, case, name):
+    ended, said, peak, _ = outcomes[case]
+    what = case.removeprefix(f"{name}: ")
+    assert ended == ("read" if (name, what) in READ else "refused"), said
+    assert peak < MEMORY / 2**20
+    if ended == "refused":
+        assert name in said
+        assert SAID.get(what, "") in said or len(name) > 64  # a cell is computed again, no words
+        assert "allocate" not in said
+
+
+# --- executed notebooks: whatever the JSON, a sentence that names the cell, or none -------------
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)  # fmt: skip
+ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no"}
+OUTPUT = st.just(ERROR) | st.just({"output_type": "stream", "text": ["x"]}) | ANY
+FIELDS = {
+    "cell_type": st.sampled_from(["code", "code", "markdown", "raw"]),
+    "source": st.sampled_from(["1", "", " ", ["1\n", "2"], []]),
+    "metadata": st.sampled_from([{}, {"tags": ["parameters"]}]),
+    "outputs": st.lists(OUTPUT, max_size=2),
+    "execution_count": st.sampled_from([1, 1, None]),
+    "id": st.just("a"),
+}
+
+
+def odd(fields):
+    """Each of the fields as it should be, as anything else, or not there at all."""
+    mostly = {name: st.one_of(good, good, good, ANY) for name, good in fields.items()}
+    whole, some = st.fixed_dictionaries(mostly), st.fixed_dictionaries({}, optional=mostly)
+    return st.one_of(whole, whole, some)
+
+
+BOOKS = odd({
+    "nbformat": st.just(4), "nbformat_minor": st.just(5),
+    "cells": st.lists(odd(FIELDS) | ANY, max_size=3),
+    "metadata": odd({"widgets": st.lists(OUTPUT, max_size=2)}),
+})  # fmt: skip
+
+
+@given(BOOKS | ANY)
+@settings(max_examples=int(300 * SCALE), deadline=None)
+def test_any_json_shaped_like_a_notebook_has_a_sentence_or_is_sound(tmp_path_factory, book):
+    path = tmp_path_factory.getbasetemp() / "any.ipynb"
+    path.write_text(json.dumps(book))
+    problem = first_problem(path)
+    if problem is None:  # then all of this must hold
+        text = json.dumps([book["cells"], book.get("metadata")])
+        assert json.dumps(ERROR)[1:-1] not in text or '"markdown"' in text or '"raw"' in text
+        for cell in book["cells"]:
+            assert isinstance(cell["metadata"], dict)
+            ran = cell.get("execution_count") is not None and isinstance(cell["outputs"], list)
+            assert ran or cell["cell_type"] != "code" or not "".join(cell["source"]).strip()
+    else:
+        assert re.match(r"unreadable \(.+\)$|code cell \d|inside a widget: ", problem, re.DOTALL)
+    said = "any.ipynb: not a notebook that can be run"
+    try:
+        parameters_of(path)
+    except InputError as error:
+        said = str(error)
+    assert "any.ipynb: not a notebook that can be run" in said
+
+
+@pytest.mark.parametrize("field", ["cell_type", "source", "metadata", "outputs"])
+@pytest.mark.parametrize("value", [None, 3, {"a": 1}, [1]], ids=repr)
+def test_a_cell_without_a_usable_field_is_named(tmp_path, field, value):
+    cell = {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [], "execution_count": 1}
+    path = tmp_path / "done.ipynb"
+    book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell, dict(cell)]}
+    path.write_text(json.dumps(book))
+    assert first_problem(path) is None
+    book["cells"][1][field] = value
+    if value is None:
+        del book["cells"][1][field]
+    path.write_text(json.dumps(book))
+    fine = (field, value) in [("metadata", {"a": 1}), ("outputs", [1])]
+    assert first_problem(path) == (None if fine else f"unreadable (cell 2 has no usable {field})")
+
+
+@pytest.mark.parametrize("change", [{"cells": {}}, {"cells": None}, {"metadata": []}])
+def test_a_book_without_cells_or_metadata(tmp_path, change):
+    path = tmp_path / "done.ipynb"
+    path.write_text(json.dumps({"nbformat": 4, "metadata": {}, "cells": [], **change}))
+    assert "unreadable (no list of cells, or metadata" in first_problem(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

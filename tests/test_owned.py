@@ -1,0 +1,256 @@
+"""Folders that dlsim writes into: nothing is renewed, moved or removed but what dlsim wrote."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from dlsim.cli import lab, main
+from dlsim.errors import InputError
+from dlsim.files import shared_file
+from dlsim.owned import ASIDE, KINDS, RECORD, Owned
+from dlsim.study.report import Results
+from tests.strategies import SCALE
+
+NAMES = ["a.csv", "data/b.csv", "notebooks/.c.json"]
+
+
+class Folder(RuleBasedStateMachine):
+    """A folder where dlsim and a person write by turns: whatever the person wrote is there."""
+
+    @initialize(make=st.sampled_from([True, False]))
+    def begin(self, make):
+        import tempfile
+
+        self.holder = tempfile.TemporaryDirectory()
+        self.path = f"{self.holder.name}/out"
+        if make:
+            os.mkdir(self.path)
+        self.home, self.theirs, self.count = Owned(self.path).claim(), set(), 0
+
+    def teardown(self):
+        if hasattr(self, "holder"):
+            self.holder.cleanup()
+
+    def everything(self):
+        found = {}
+        for folder, _, files in os.walk(self.path):
+            for name in files:
+                with open(os.path.join(folder, name)) as stream:
+                    found[os.path.relpath(os.path.join(folder, name), self.path)] = stream.read()
+        return found
+
+    def nothing_is_lost(self):
+        assert self.theirs <= set(self.everything().values())
+
+    @rule(name=st.sampled_from(NAMES), again=st.booleans())
+    def person_writes(self, name, again):
+        self.count += 1
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        before = self.everything().get(name)
+        self.theirs.discard(before)  # their own to overwrite
+        text = before + "!" if again and before else f"mine {self.count}"
+        with open(path, "w") as stream:
+            stream.write(text)
+        self.theirs.add(text)
+
+    @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["x", "y", "z"]))
+    def dlsim_writes(self, name, text):
+        self.home.write(name, text.encode())
+        assert self.everything()[name] == text
+        self.nothing_is_lost()
+
+    @rule(name=st.sampled_from(NAMES))
+    def dlsim_clears(self, name):
+        self.home.clear(name)
+        assert name not in self.everything()
+        self.nothing_is_lost()
+
+    @rule(cut=st.integers(0, 200))
+    def the_record_is_cut(self, cut):
+        path = os.path.join(self.path, RECORD)
+        with open(path, "rb") as stream:
+            first, data = stream.readline(), stream.read()
+        with open(path, "wb") as stream:
+            stream.write(first + data[: max(0, len(data) - cut)])
+
+    @rule()
+    def another_process_goes_on(self):
+        self.home = Owned(self.path).claim()
+
+
+TestFolder = Folder.TestCase
+TestFolder.settings = settings(
+    max_examples=max(5, round(40 * SCALE)), stateful_step_count=25, deadline=None
+)
+
+
+def test_a_new_or_empty_folder_is_claimed_and_any_other_refused(tmp_path):
+    for folder in (tmp_path / "new" / "deep", tmp_path / "empty"):
+        if folder.name == "empty":
+            folder.mkdir()
+        Owned(folder).claim().write("a.csv", b"1")
+        assert {p.name for p in folder.iterdir()} == {RECORD, "a.csv"}
+        assert Owned(folder).claim().known()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years")
+    with pytest.raises(InputError, match=r"mine: not empty, and this dlsim did not make it "
+                       r"\(it holds thesis.tex\); nothing was written there: choose"):  # fmt: skip
+        Owned(mine).claim()
+    assert [p.name for p in mine.iterdir()] == ["thesis.tex"]
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="cannot be written to"):
+            Owned(place).check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_one_command_made_is_not_another_ones(tmp_path, kind):
+    Owned(tmp_path / "out", kind).claim()
+    for other in KINDS:
+        home = Owned(tmp_path / "out", other)
+        if other == kind:
+            home.claim()
+        else:
+            with pytest.raises(InputError, match=f"holds {KINDS[kind]}; nothing was written"):
+                home.claim()
+
+
+def test_a_check_makes_nothing(tmp_path):
+    Owned(tmp_path / "out").check()
+    assert not (tmp_path / "out").exists()
+
+
+def test_links_and_folders_in_the_way_are_moved_aside_not_followed(tmp_path, capsys):
+    home = Owned(tmp_path / "out").claim()
+    (tmp_path / "elsewhere").write_text("theirs")
+    (home.folder / "a.csv").symlink_to(tmp_path / "elsewhere")
+    (home.folder / "b.csv").mkdir()
+    (home.folder / "b.csv" / "note").write_text("theirs too")
+    home.write("a.csv", b"ours")
+    home.write("b.csv", b"ours")
+    assert (tmp_path / "elsewhere").read_text() == "theirs"
+    assert (home.folder / ASIDE / "a.csv").is_symlink()
+    assert (home.folder / ASIDE / "b.csv" / "note").read_text() == "theirs too"
+    said = capsys.readouterr().err
+    assert said.count("is not as dlsim wrote it: kept as") == 2
+    (home.folder / "a.csv").write_text("changed")
+    home.write("a.csv", b"ours")
+    assert (home.folder / ASIDE / "a-2.csv").read_text() == "changed"
+
+
+def test_a_link_is_not_followed_even_where_dlsim_wrote_what_it_leads_to(tmp_path):
+    home = Owned(tmp_path / "out").claim()
+    home.write("a.csv", b"first").rename(tmp_path / "kept.csv")
+    (home.folder / "a.csv").symlink_to(tmp_path / "kept.csv")
+    home.write("a.csv", b"second")
+    assert (tmp_path / "kept.csv").read_text() == "first"
+    assert (home.folder / "a.csv").read_text() == "second"
+
+
+def test_what_cannot_be_moved_aside_is_refused_and_stays(tmp_path):
+    home = Owned(tmp_path / "out").claim()
+    (home.folder / ASIDE).write_text("a file")
+    home.write("a.csv", b"ours").write_text("mine")
+    for act in (lambda: home.write("a.csv", b"again"), lambda: home.clear("a.csv")):
+        with pytest.raises(InputError, match=r"changed/a\.csv: not written"):
+            act()
+    assert (home.folder / "a.csv").read_text() == "mine"
+
+
+def test_a_kill_at_the_first_write_leaves_a_folder_that_can_be_used(tmp_path):
+    (tmp_path / ".dlsim-0123456789abcdef.part").write_text('{"dls')
+    Owned(tmp_path).claim().write("a.csv", b"1")
+    assert (tmp_path / "a.csv").exists()
+
+
+def test_two_runs_at_once_in_one_folder_are_refused(tmp_path):
+    home = Owned(tmp_path / "out").claim()
+    code = "import sys; from dlsim.owned import Owned\nwith Owned(sys.argv[1]).locked(): pass"
+    words = [sys.executable, "-c", code, str(home.folder)]
+    with home.locked():
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert "another dlsim is at work there; nothing was written there: wait" in done.stderr
+        # two that began at once: the second put a record in the place of the first one's
+        os.replace(shutil.copy(home.folder / RECORD, tmp_path / "copy"), home.folder / RECORD)
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert "another dlsim is at work there" in done.stderr
+    assert subprocess.run(words).returncode == 0
+
+
+def test_results_of_a_notebook_are_kept_from_what_is_there(tmp_path, capsys):
+    frame = pd.DataFrame({"a": [1]})
+    path = Results(tmp_path / "out").table("t", frame)
+    path.write_text("edited by hand")
+    assert Results(tmp_path / "out").table("t", frame).read_text() == "a\n1\n"
+    assert (tmp_path / "out" / ASIDE / "data" / "t.csv").read_text() == "edited by hand"
+    with pytest.raises(InputError, match="choose another folder with out="):
+        Results(tmp_path).table("t", frame)
+
+
+def test_lab_then_an_edit_then_reproduce_into_it_ends_in_a_refusal(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lab.copy(tmp_path / "dlsim-notebooks")
+    mine = tmp_path / "dlsim-notebooks" / "notebooks" / "00-start-here.ipynb"
+    book = json.loads(mine.read_text("utf-8"))
+    book["cells"][0]["source"] = "what I wrote"
+    mine.write_text(json.dumps(book))
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    assert main(["reproduce", "start-here", "--out", "dlsim-notebooks"]) == 2
+    assert capsys.readouterr().err == (
+        "dlsim: dlsim-notebooks: holds the copy of the notebooks that dlsim lab made, with your "
+        "changes; nothing was written there: choose a new or empty folder with --out\n"
+    )
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+COMMANDS = {
+    "reproduce": ["reproduce", "start-here"],
+    "simulate": ["simulate", "--paper", "mcdf", "--horizon", "1000"],
+    "broker": ["broker", str(shared_file("data/examples/organisation.toml"))],
+}
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_no_command_writes_into_a_folder_of_somebody_elses(tmp_path, capsys, verb):
+    (tmp_path / "run.json").write_text("mine")
+    assert main([*COMMANDS[verb], "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "not empty, and this dlsim did not make it (it holds run.json)" in said.err
+    assert said.out == ""  # before anything ran
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+    assert (tmp_path / "run.json").read_text() == "mine"
+
+
+def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):
+    words = [*COMMANDS["broker"], "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    before = (tmp_path / "out" / "summary.csv").read_bytes()
+    (tmp_path / "out" / "summary.csv").write_text("notes")
+    (tmp_path / "out" / "notes.txt").write_text("notes")
+    assert main(words) == 0
+    assert (tmp_path / "out" / "summary.csv").read_bytes() == before
+    assert (tmp_path / "out" / ASIDE / "summary.csv").read_text() == "notes"
+    assert "notes.txt" not in capsys.readouterr().out
+    assert (tmp_path / "out" / "notes.txt").read_text() == "notes"
+
+
+def test_tables_of_an_earlier_run_are_told_from_those_of_this_one(tmp_path, capsys):
+    words = [*COMMANDS["broker"], "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert "earlier run" not in capsys.readouterr().out
+    assert main([*words, "--method", "LPRG"]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(
+        "of an earlier run, and not renewed: G-applications.csv, G-rates.csv, G-schedules.csv, "
+        "G-sites.csv\n"
+    )

@@ -1,0 +1,301 @@
+"""What dlsim trusts: a cache that is the user's alone, and files that are data, never code."""
+
+import ast
+import errno
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from dlsim import kernel
+from dlsim.errors import InputError
+from dlsim.study import sweep
+from tests import sweep_functions as functions
+
+ROOT = Path(__file__).parents[1]
+STRANGER = 65534
+US = os.geteuid() if hasattr(os, "geteuid") else -1
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")
+LEAF = f"kernels-{kernel.source_digest()}"
+SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "3000")
+MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
+USE = "from dlsim.kernel import meets; meets(1.0, 2.0, 1.0); print(meets.stats.cache_path)"
+#: Makes a process of this user see its own files as a stranger's.
+AS_ANOTHER = "import os; us = os.geteuid() + 1; os.geteuid = lambda: us\n"
+
+
+def run(code, *words, **environment):
+    """Run code in a process with this environment and little else."""
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=300,
+        env=kept | environment, check=False,
+    )  # fmt: skip
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def give_away(folder):
+    """Make a folder another user's: really so as root; else return code that pretends it."""
+    if US != 0:
+        return AS_ANOTHER
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, STRANGER, STRANGER)
+    return ""
+
+
+class Bomb:
+    """What leaves a mark where it is unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.mark),)
+
+
+# ------------------------------------------------------------------ compiled code
+
+
+@posix
+def test_a_planted_index_of_compiled_code_is_not_read_from_a_strangers_folder(tmp_path):
+    cache, mark = tmp_path / "cache", tmp_path / "mark"
+    done = run(USE, DLSIM_CACHE=str(cache))
+    assert done.stdout.startswith(str(cache / LEAF)), done.stderr
+    planted = list(cache.rglob("*.nbi"))
+    assert planted
+    for path in planted:
+        path.write_bytes(pickle.dumps(Bomb(mark)))
+    run(USE, DLSIM_CACHE=str(cache))
+    assert mark.exists()  # the index is a pickle: whoever writes there runs
+    mark.rmdir()
+    pretend = give_away(cache / LEAF)
+    for code, words in ((USE, ()), (MAIN, SIMULATE)):
+        done = run(pretend + code, *words, DLSIM_CACHE=str(cache))
+        assert not mark.exists()
+        assert f"{cache / LEAF} cannot be used: it belongs to user " in done.stderr
+        assert "set the environment variable DLSIM_CACHE to a folder of your own" in done.stderr
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@posix
+def test_the_folder_that_numba_is_given_is_held_to_the_same(tmp_path):
+    (tmp_path / LEAF).mkdir()
+    pretend = give_away(tmp_path / LEAF)
+    done = run(pretend + MAIN, *SIMULATE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert f"{tmp_path / LEAF} cannot be used: it belongs to user" in done.stderr
+    assert "NUMBA_CACHE_DIR to a folder of your own" in done.stderr
+
+
+@posix
+@pytest.mark.parametrize("leaf", [LEAF, "cells"], ids=["kernels", "cells"])
+def test_a_batch_is_refused_before_anything_runs(tmp_path, leaf):
+    (tmp_path / "cache" / leaf).mkdir(parents=True)
+    pretend = give_away(tmp_path / "cache" / leaf)
+    out = tmp_path / "out"
+    words = ("reproduce", "theory", "--out", str(out))
+    done = run(pretend + MAIN, *words, DLSIM_CACHE=str(tmp_path / "cache"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"dlsim: cache folder {tmp_path / 'cache'}")
+    assert done.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+NO_HOME = """import os, pwd
+def unknown(*_):
+    raise KeyError("no such user")
+pwd.getpwuid = pwd.getpwnam = unknown
+"""
+
+
+@posix
+@pytest.mark.parametrize(
+    ("words", "environment", "code", "said"),
+    [
+        (SIMULATE, {}, 2, "you have no home folder"),
+        (SIMULATE, {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-"),
+        (SIMULATE, {"NUMBA_DISABLE_JIT": "1"}, 0, ""),
+        (("claims", "mcdf"), {}, 0, ""),
+        (("list",), {"DLSIM_CACHE": "/dev/null"}, 0, ""),
+    ],
+)
+def test_without_a_home_or_a_cache_only_compiling_ends_in_words(words, environment, code, said):
+    done = run(NO_HOME + MAIN, *words, **environment)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_older_platformdirs_returns_a_home_that_it_did_not_find(monkeypatch):
+    monkeypatch.delenv("DLSIM_CACHE", raising=False)
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(InputError, match="you have no home folder"):
+        kernel.private_folder(kernel.cache_folder(), "cells")
+    assert not Path("~").exists()
+
+
+# ------------------------------------------------------------------ the folders
+
+
+def another_owner(base, monkeypatch):
+    (base / "cells").mkdir()
+    if give_away(base / "cells"):
+        monkeypatch.setattr(os, "geteuid", lambda: US + 1)
+
+
+def a_link(base, monkeypatch):
+    (base / "elsewhere").mkdir()
+    (base / "cells").symlink_to(base / "elsewhere")
+
+
+def a_link_on_the_way(base, monkeypatch):
+    (base / "cells").mkdir()
+    (base / "cells" / "digest").symlink_to(base)
+
+
+def a_file(base, monkeypatch):
+    (base / "cells").touch()
+
+
+def a_strangers_file(base, monkeypatch):
+    if US != 0:
+        pytest.skip("only root can give a file away")
+    (base / "cells").mkdir()
+    (base / "cells").chmod(0o775)
+    (base / "cells" / "planted").touch()
+    os.chown(base / "cells" / "planted", STRANGER, STRANGER)
+
+
+def read_only(base, monkeypatch):
+    def refuse(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (another_owner, r"base/cells cannot be used: it belongs to user \d+, you are user \d+"),
+        (a_link, "base/cells cannot be used: it is a link or a file"),
+        (a_link_on_the_way, "base/cells/digest cannot be used: it is a link or a file"),
+        (a_file, "base/cells cannot be used: it is a link or a file"),
+        (a_strangers_file, f"base/cells cannot be used: user {STRANGER} put planted there"),
+        (read_only, "base/cells/digest cannot be used: Read-only file system"),
+    ],
+)
+def test_a_folder_that_is_not_ours_alone_is_refused_every_time(tmp_path, monkeypatch, make, said):
+    base = tmp_path / "base"
+    base.mkdir()
+    monkeypatch.setenv("DLSIM_CACHE", str(base))
+    make(base, monkeypatch)
+    for _again in range(2):
+        with pytest.raises(InputError, match=f"{said}.*DLSIM_CACHE to a folder of your own"):
+            kernel.private_folder(base, "cells", "digest")
+
+
+@posix
+@pytest.mark.parametrize("open_to", [0o755, 0o775, 0o777, 0o710])
+def test_a_folder_of_ours_that_is_open_to_others_is_closed_and_kept(tmp_path, open_to):
+    leaf = tmp_path / "cells"
+    leaf.mkdir()
+    (leaf / "kept").write_text("kept")
+    leaf.chmod(open_to)
+    assert kernel.private_folder(tmp_path, "cells") == leaf
+    assert mode(leaf) == 0o700
+    assert (leaf / "kept").read_text() == "kept"
+
+
+@posix
+def test_a_base_that_was_there_keeps_its_rights_and_a_new_one_is_private(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "above" / "new"
+    old.mkdir()
+    old.chmod(0o1777)  # such as /tmp
+    for base in (old, new):
+        leaf = kernel.private_folder(base, "cells", "digest")
+        assert [mode(leaf), mode(leaf.parent)] == [0o700, 0o700]
+    assert mode(old) == 0o777 | stat.S_ISVTX
+    assert mode(new) == 0o700
+    assert mode(new.parent) == mode(tmp_path / "above")
+
+
+def test_where_there_are_no_owners_the_folder_is_made(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "geteuid", raising=False)  # Windows
+    assert kernel.private_folder(tmp_path / "base", "cells").is_dir()
+
+
+@posix
+def test_sweeps_keep_cells_in_a_private_folder_or_refuse(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
+    sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1)
+    cells = tmp_path / "cells"
+    assert {mode(cells), *map(mode, cells.iterdir())} == {0o700}
+    monkeypatch.setattr(os, "geteuid", lambda: US + 1)
+    with pytest.raises(InputError, match="belongs to user"):
+        sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1)
+    assert len(sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1, cache=False)) == 1
+
+
+# ------------------------------------------------------------------ files are data
+
+#: What turns bytes of a file into code or objects: modules, and functions by their last name.
+MODULES = {"dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "runpy"}
+CALLS = {"eval", "exec", "compile", "read_pickle", "read_hdf", "execfile"}
+
+
+def unsafe(tree):
+    """Yield what in a module would read code or objects from a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            yield from MODULES & {name.partition(".")[0] for name in names}
+        if not isinstance(node, ast.Call):
+            continue
+        function, words = ast.unparse(node.func), ast.unparse(node)
+        last = function.rpartition(".")[2]
+        if function in CALLS or (last in CALLS and last.startswith("read")):
+            yield words
+        if function.startswith("pickle.") and last != "dumps":
+            # an error that travels between our own processes, tried before it is sent
+            if not words.startswith("pickle.loads(pickle.dumps("):
+                yield words
+        if function in ("np.load", "numpy.load") and "allow_pickle=False" not in words:
+            yield words
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["np.load(f)", "np.load(f, allow_pickle=True)", "pickle.load(f)", "pickle.loads(f.read())",
+     "pickle.Unpickler(f)", "import shelve", "from joblib import load", "pd.read_pickle(f)",
+     "exec(f.read())", "eval(f.read())"],
+)  # fmt: skip
+def test_the_search_finds_what_it_looks_for(code):
+    assert list(unsafe(ast.parse(code)))
+
+
+def test_no_file_is_ever_unpickled_or_run():
+    found = {
+        path.name: calls
+        for path in sorted((ROOT / "dlsim").rglob("*.py"))
+        if (calls := list(unsafe(ast.parse(path.read_text("utf-8")))))
+    }
+    assert found == {}
+
+
+def test_the_readme_says_what_is_trusted():
+    text = (ROOT / "README.md").read_text("utf-8").partition("\n## Trust\n")[2]
+    section = text.partition("\n## ")[0]
+    for word in ("DLSIM_CACHE", "NUMBA_CACHE_DIR", "--dask", "NOTEBOOK.ipynb", "`live`", "SQLite"):
+        assert word in section, word

@@ -1,0 +1,254 @@
+"""Kernels that stop, hang, die or lose a message: ended with all they started, told by cell."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from dlsim import processes
+from dlsim.errors import InputError
+from dlsim.study import notebooks
+from dlsim.study.notebooks import run_all
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
+
+#: Tells its kernel's process, and one that it started, then does what the test wants.
+BEGIN = """import os, pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(pids, f"{os.getpid()}-{child.pid}").touch()"""
+DEAF = """kernel, send = get_ipython().kernel, get_ipython().kernel.session.send
+def lossy(stream, what, *args, **options):
+    kind = what if isinstance(what, str) else what["header"]["msg_type"]
+    parent = options.get("parent") or (args[1] if len(args) > 1 else None)
+    lost = kind == "execute_reply" or (LOSE_ALL and parent and parent["header"] != this)
+    return None if lost else send(stream, what, *args, **options)
+this = kernel.get_parent("shell")["header"]
+kernel.session.send = lossy"""
+FATES = {
+    "stopped": "import signal; os.kill(os.getpid(), signal.SIGSTOP)",
+    "endless": "while True: pass",
+    "waiting": "os.read(os.pipe()[0], 1)",
+    "asking": "input('who is there? ')",
+    "unanswered": f"LOSE_ALL = False\n{DEAF}",
+    "unheard": "1",  # with everything about it lost
+}
+SAYS = {
+    "stopped": r"code cell 4, after \d+ s: no heartbeat of the kernel for 3 s",
+    "endless": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
+    "waiting": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
+    "asking": r"code cell 4: StdinNotImplementedError",
+    "unanswered": r"code cell 4, after \d+ s: the kernel is idle, and never told the cell's end",
+    "unheard": r"code cell 5, after \d+ s: the kernel is idle, and never told the cell's begin",
+}
+RUN = """import sys
+from dlsim.study import execution, watch
+watch.HEART_SECONDS, watch.REPLY_SECONDS = 3.0, 6.0  # one to two, as they are
+execution.run_notebook(*sys.argv[1:3], {"pids": sys.argv[3]}, cell_limit=8)"""
+
+
+def write(path, *cells):
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell(text) for text in ('pids: str = ""', BEGIN, *cells)]
+    book.cells[0].metadata["tags"] = ["parameters"]
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "3", "language": "python"}
+    nbformat.write(book, path)
+    return path
+
+
+def all_gone(names, seconds=10):
+    """Whether every process named in these files is gone within some seconds."""
+    there = []
+    for pid in (int(word) for name in names for word in name.split("-")):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            there.append(psutil.Process(pid))
+    return not psutil.wait_procs(there, seconds)[1]
+
+
+@pytest.fixture(scope="module")
+def fates(tmp_path_factory):
+    """Every fate at once, each in a process of its own."""
+    folder, running = tmp_path_factory.mktemp("fates"), {}
+    for name, cell in FATES.items():
+        pids = folder / f"{name}-pids"
+        pids.mkdir()
+        deaf = [f"LOSE_ALL = True\n{DEAF}"] if name == "unheard" else []
+        if deaf:  # the cell that makes it so is answered itself
+            deaf = [deaf[0].replace('kind == "execute_reply" or ', "")]
+        source = write(folder / f"{name}.ipynb", *([cell] if not deaf else [*deaf, cell]))
+        words = [sys.executable, "-c", RUN, str(source), str(folder / name / "x.ipynb"), str(pids)]
+        running[name] = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    said = {name: one.communicate(timeout=180)[1] for name, one in running.items()}
+    return folder, said
+
+
+@pytest.mark.parametrize("name", FATES)
+def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
+    folder, said = fates
+    assert re.search(rf"StudyError: {name}\.ipynb failed: {SAYS[name]}", said[name]), said[name]
+    names = os.listdir(folder / f"{name}-pids")
+    assert len(names) == 1  # not tried again: its cells may have done anything
+    assert all_gone(names)
+    assert (folder / name / "x.failed.ipynb").exists()
+    assert not (folder / name / "x.ipynb").exists()
+
+
+def test_a_notebook_of_the_suites_own_is_tried_once_more(tmp_path, monkeypatch, capfd):
+    from dlsim.study import execution
+
+    monkeypatch.setattr(execution, "shared_folder", lambda name: tmp_path)
+    (tmp_path / "pids").mkdir()
+    dies = "import glob\nif len(os.listdir(pids)) == 1: os._exit(1)"
+    source = write(tmp_path / "one.ipynb", dies)
+    done = execution.run_notebook(source, tmp_path / "a" / "b.ipynb", {"pids": f"{tmp_path}/pids"})
+    assert done.exists()
+    assert "one.ipynb: code cell 4, after" in capfd.readouterr().err
+    assert len(os.listdir(tmp_path / "pids")) == 2
+    assert all_gone(os.listdir(tmp_path / "pids"))
+    with pytest.raises(Exception, match="ZeroDivision"):  # an error is no accident
+        execution.run_notebook(write(tmp_path / "two.ipynb", "1 / 0"), tmp_path / "a" / "c.ipynb",
+                               {"pids": f"{tmp_path}/pids"})  # fmt: skip
+    assert len(os.listdir(tmp_path / "pids")) == 3
+
+
+HANG = "open(os.path.join(pids, 'ready'), 'w').close()\ntime.sleep(600)"
+
+
+def hanging(tmp_path, act, **options):
+    """Run a batch whose kernel hangs in its last cell; `act` on it and its parent."""
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def beside():
+        deadline = time.monotonic() + 120
+        while not (pids / "ready").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        kernel = psutil.Process(
+            int(next(n for n in os.listdir(pids) if "-" in n).partition("-")[0])
+        )
+        act(kernel, kernel.parent())
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    source = write(tmp_path / "hangs.ipynb", HANG)
+    extra = {"pids": str(pids)}
+    (result,) = run_all([source], out=tmp_path / "out", extra=extra, **options)
+    thread.join()
+    assert all_gone([name for name in os.listdir(pids) if "-" in name])
+    assert not (tmp_path / "out" / notebooks._WORK).exists()
+    return result
+
+
+def test_a_process_that_is_killed_leaves_no_kernel_not_even_a_stopped_one(tmp_path):
+    def act(kernel, parent):
+        kernel.suspend()
+        parent.kill()
+
+    result = hanging(tmp_path, act)
+    assert (result.status, result.error) == ("failed", "hangs.ipynb was killed by signal 9")
+    assert result.path.name == "hangs.failed.ipynb"
+
+
+def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
+    def act(kernel, parent):
+        alive = tmp_path / "out" / notebooks._WORK / "hangs" / "alive.json"
+        while not alive.read_text().startswith("[4"):
+            time.sleep(0.05)
+        parent.suspend()
+        monkeypatch.setattr(notebooks, "SILENT_SECONDS", 2.0)
+
+    result = hanging(tmp_path, act)
+    assert re.fullmatch(
+        r"hangs\.ipynb failed: its process has shown no sign of life for [2-9] s, "
+        r"in code cell 4 for \d+ s", result.error
+    )  # fmt: skip
+
+
+def test_a_notebook_has_a_limit_too(tmp_path, monkeypatch):
+    def act(kernel, parent):
+        time.sleep(1)  # so that the sign of the cell is read
+        monkeypatch.setattr(notebooks._Job, "look", limited)
+
+    def limited(job):
+        job.limits = (600, 0.5)
+        look(job)
+
+    look = notebooks._Job.look
+    result = hanging(tmp_path, act, limit=0)
+    assert re.fullmatch(
+        r"hangs\.ipynb failed: ran \d+ s, longer than its limit of 0.5 s \(--limit\), "
+        r"in code cell 4 for \d+ s", result.error
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", [{"cell_limit": -1}, {"limit": float("nan")}])
+def test_limits_are_seconds(tmp_path, limits):
+    with pytest.raises(InputError, match=r"limit must be seconds, at least 0 \(0 = no limit\)"):
+        run_all(["theory"], out=tmp_path / "out", **limits)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_everything_with_a_stopped_kernel_too(tmp_path, kind):
+    pids, out = tmp_path / "pids", tmp_path / "out"
+    pids.mkdir()
+    source = write(tmp_path / "hangs.ipynb", HANG)
+    code = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from dlsim import cli\nfrom dlsim.cli import reproduce\n"
+        "reproduce._notebooks = lambda names: names\n"
+        "from dlsim.study import notebooks\n"
+        "run_all = notebooks.run_all\n"
+        "notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)\n"
+        "sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(source), str(out), str(pids)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not (pids / "ready").exists():
+        assert time.monotonic() < deadline
+        assert parent.poll() is None, parent.communicate()
+        time.sleep(0.05)
+    names = [name for name in os.listdir(pids) if "-" in name]
+    os.kill(int(names[0].partition("-")[0]), signal.SIGSTOP)
+    parent.send_signal(kind)
+    _, errors = parent.communicate(timeout=60)
+    assert parent.returncode == 130, errors
+    assert "interrupted; the same command resumes" in errors
+    assert "Traceback" not in errors
+    assert all_gone(names)
+    assert sorted(p.name for p in out.iterdir()) == [
+        ".dlsim-record.jsonl", "notebooks", "report.html", "run.json"
+    ]  # fmt: skip
+    assert json.loads((out / "run.json").read_text())["notebooks"][0]["status"] == "interrupted"
+    assert list((out / "notebooks").iterdir()) == []
+
+
+def test_a_run_is_found_by_its_mark_whoever_the_parent_is():
+    code = (
+        "import os, subprocess, sys\n"
+        "words = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "one = subprocess.Popen(words, stdout=subprocess.DEVNULL)\n"
+        "print(one.pid, flush=True)"
+    )
+    environment = processes.marked("a-mark-of-this-test")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    orphan = int(done.stdout)
+    assert orphan in {process.pid for process in processes.of_run("a-mark-of-this-test")}
+    os.kill(orphan, signal.SIGSTOP)
+    processes.end_run("a-mark-of-this-test")
+    assert all_gone([str(orphan)])
