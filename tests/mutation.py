@@ -3,7 +3,7 @@
 ``pip install cosmic-ray``, then from a checkout, in the environment of the tests::
 
     python tests/mutation.py                        # every module, 20 mutants each
-    python tests/mutation.py realtime/planner cpugpu/rules --mutants 5 --seed 7
+    python tests/mutation.py realtime/core/plan cpugpu/rules --mutants 5 --seed 7
     python tests/mutation.py --minutes 30           # stop after half an hour
 
 A mutant is one small change to a module: ``<`` for ``<=``, ``+`` for ``-``, ``0`` for ``1``. It is
@@ -46,12 +46,13 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
+    "realtime/core/partition": (0.3, ["tests/test_partition.py",
+                                      "tests/test_partition_inserted.py"]),
     "realtime/splits": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
-    "realtime/planner": (0.2, ["tests/test_realtime_engine.py", "-k",
+    "realtime/core/plan": (0.2, ["tests/test_realtime_engine.py", "-k",
                                "hand or planned or every_decision or offer"]),
-    "realtime/line": (0.5, LINE),
-    "realtime/gather": (0.5, LINE),
-    "realtime/settle": (0.5, LINE),
+    "realtime/core/line": (0.5, LINE),
+    "realtime/core/demand": (0.5, LINE),
     "theory/zero": (1, ["tests/test_theory.py"]),
     "theory/closed_forms": (1, ["tests/test_theory.py"]),
     "steady/greedy": (1, ["tests/test_steady_heuristics.py", "-k",

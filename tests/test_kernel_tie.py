@@ -13,6 +13,7 @@ import sympy as sp
 from dlsim import theory
 from dlsim.kernel import latest_finish, meets, same_instant
 from dlsim.realtime import partition
+from dlsim.realtime.core import partition as core
 from dlsim.realtime.model import Cluster
 from dlsim.theory.words import B, G, share
 
@@ -38,16 +39,16 @@ class Kernels:
         self.unit, self.fixed, self.least = [None] * size, [None] * size, [None] * size
         self.slope, self.rise = [None] * size, [None] * size
         costs = (cms, cps, st, sc)
-        plain(partition.growth_sums)(cms, cps, self.growth)
+        plain(core.growth_sums)(cms, cps, self.growth)
         table = (self.unit, self.fixed, self.least)
-        plain(partition.cost_coefficients)(self.growth, *costs, *table)
-        plain(partition.derivative_coefficients)(self.growth, *costs, self.slope, self.rise)
+        plain(core.cost_coefficients)(self.growth, *costs, *table)
+        plain(core.derivative_coefficients)(self.growth, *costs, self.slope, self.rise)
 
     def time(self, sigma, n):
-        return plain(partition.duration)(sigma, n, self.unit, self.fixed)
+        return plain(core.duration)(sigma, n, self.unit, self.fixed)
 
     def rise_of_cost(self, sigma, n):
-        run = plain(partition.cost_derivative)
+        run = plain(core.cost_derivative)
         return run(sigma, n, NODES, False, self.slope, self.rise)
 
 
@@ -100,10 +101,8 @@ def test_the_fewest_nodes_are_found_from_any_lower_bound():
     """The engine searches upwards from the count of an earlier instant."""
     tables = Kernels(Fraction(3), Fraction(7), Fraction(1, 5), Fraction(2))
     unit, fixed = tables.unit, tables.fixed
-    run = plain(partition.fewest)
-    times = {
-        n: plain(partition.duration)(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)
-    }
+    run = plain(core.fewest)
+    times = {n: plain(core.duration)(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)}
     top = min(times, key=times.get)
     for n in range(1, top + 1):
         for low in range(1, n + 1):
@@ -128,8 +127,8 @@ def symbolic():
 def test_every_kernel_of_a_split_is_tied():
     kernels = {
         name
-        for name, value in vars(partition).items()
-        if plain(value) is not value and value.py_func.__module__ == partition.__name__
+        for name, value in vars(core).items()
+        if plain(value) is not value and value.py_func.__module__ == core.__name__
     }
     assert kernels in (set(_NAMES.split()), set())  # empty where nothing is compiled
 
@@ -198,11 +197,11 @@ def test_fractions_are_exact(case):
         assert k.time(size, n) == times[n - 1]
         assert k.rise_of_cost(size, n) == (n + 1) * times[n] - n * times[n - 1]
     best = min(range(1, NODES + 1), key=lambda n: times[n - 1])
-    assert plain(partition.fastest)(size, k.least, NODES) == best
+    assert plain(core.fastest)(size, k.least, NODES) == best
     for wanted in range(1, best + 1):
         for budget in (times[wanted - 1], times[wanted - 1] - Fraction(1, 10**9)):
             fits = [n for n in range(1, best + 1) if times[n - 1] <= budget]
-            found = plain(partition.fewest)(0, budget, size, 1, best, k.unit, k.fixed)
+            found = plain(core.fewest)(0, budget, size, 1, best, k.unit, k.fixed)
             assert found == (fits[0] if fits else 0)
 
 
@@ -230,7 +229,7 @@ def test_floats_compiled_and_plain_agree_with_fractions():
         table = partition.table_of(cluster)
         for n in range(1, NODES + 1):
             want = float(exact_time(case, n))
-            found = partition.duration(float(size), n, table.unit, table.fixed)
+            found = core.duration(float(size), n, table.unit, table.fixed)
             assert found == pytest.approx(want, rel=8 * EPS)
 
 
@@ -246,7 +245,7 @@ def errors(setup, ratio, cps_=100.0):
     table = partition.table_of.__wrapped__(Cluster(max(COUNTS), *costs))
     for n, size in itertools.product(COUNTS, (1.0, 77.7, 1e5)):
         want = closed_time(costs, size, n)
-        found = partition.duration(size, n, table.unit, table.fixed)
+        found = core.duration(size, n, table.unit, table.fixed)
         w = costs[0] + cps_
         b = cps_ / w
         f = setup[0] / (size * w)
@@ -304,9 +303,9 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         table = partition.table_of(one)
         top = partition.fastest_nodes(size, one)
         args = (size, 1, top, table.unit, table.fixed)
-        assert partition.fewest(t, latest_finish(due, time), *args) == n
+        assert core.fewest(t, latest_finish(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
-        assert partition.fewest(t, latest_finish(due - 5e-4, time), *args) != n
+        assert core.fewest(t, latest_finish(due - 5e-4, time), *args) != n
     assert found > TRIALS / 2
 
 

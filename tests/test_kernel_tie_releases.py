@@ -11,8 +11,17 @@ import sympy as sp
 
 from dlsim import kernel as kernel_module
 from dlsim import theory
-from dlsim.realtime import partition, releases
-from dlsim.realtime.releases import EQUAL, EVEN, OPR, OPTIMUM, PIECES, REMODEL, ROUNDS, ROUNDS_EARLY
+from dlsim.realtime.core import partition, releases
+from dlsim.realtime.core.releases import (
+    EQUAL,
+    EVEN,
+    OPR,
+    OPTIMUM,
+    PIECES,
+    REMODEL,
+    ROUNDS,
+    ROUNDS_EARLY,
+)
 from tests.strategies import SCALE
 from tests.test_kernel_tie import Kernels, cms, cps, exact_time, plain, sigma
 

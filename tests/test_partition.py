@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime import partition as p
+from dlsim.realtime.core import partition as core
 from tests.strategies import SCALE
 from tests.twins.realtime import Costs
 
@@ -228,9 +229,9 @@ def fraction_table(costs: Costs) -> p.Table:
     """Fill a table by the package's own recursions, on Fractions."""
     growth, *columns, lead = (np.empty(costs.nodes + 2, dtype=object) for _ in range(7))
     numbers = costs.cms, costs.cps, costs.st, costs.sc
-    plain(p.growth_sums)(costs.cms, costs.cps, growth)
-    plain(p.cost_coefficients)(growth, *numbers, *columns[:3])
-    plain(p.derivative_coefficients)(growth, *numbers, *columns[3:])
+    plain(core.growth_sums)(costs.cms, costs.cps, growth)
+    plain(core.cost_coefficients)(growth, *numbers, *columns[:3])
+    plain(core.derivative_coefficients)(growth, *numbers, *columns[3:])
     lead[:] = columns[1] - costs.st - costs.sc  # exact here, and only on floats worth a column
     return p.Table(*columns, lead)
 
@@ -244,18 +245,20 @@ def test_the_kernels_are_exact_on_fractions():
         table = fraction_table(costs)
         for sigma in (Q(source.randint(1, 90), source.randint(1, 9)), table.least[nodes] or Q(1)):
             times = [costs.E(sigma, n) for n in range(1, nodes + 2)]
-            top = plain(p.fastest)(sigma, table.least, nodes)
+            top = plain(core.fastest)(sigma, table.least, nodes)
             assert top == costs.fastest(sigma)
             for n, time in enumerate(times[:nodes], 1):
-                assert plain(p.duration)(sigma, n, table.unit, table.fixed) == time
-                derivative = plain(p.cost_derivative)(
+                assert plain(core.duration)(sigma, n, table.unit, table.fixed) == time
+                derivative = plain(core.cost_derivative)(
                     sigma, n, nodes, False, table.slope, table.rise
                 )
                 assert derivative == (n + 1) * times[n] - n * time
                 for start in (Q(0), Q(17, 3)):
                     for due in (start + time, start + time - Q(1, 10**9)):
                         wanted = costs.n_min(sigma, start, due)
-                        found = plain(p.fewest)(start, due, sigma, 1, top, table.unit, table.fixed)
+                        found = plain(core.fewest)(
+                            start, due, sigma, 1, top, table.unit, table.fixed
+                        )
                         assert found == (0 if wanted > nodes else wanted)
                         count += 1
     print(f"{count} exact decisions")
@@ -271,7 +274,7 @@ def test_equal_derivatives_are_equal_numbers():
 def test_the_derivative_is_infinite_at_the_top_where_asked():
     table = p.table_of(Cluster(3, 1, 1))
     for n, infinite in [(2, False), (3, True)]:
-        found = p.cost_derivative(5.0, n, 3, True, table.slope, table.rise)
+        found = core.cost_derivative(5.0, n, 3, True, table.slope, table.rise)
         assert math.isinf(found) == infinite
 
 

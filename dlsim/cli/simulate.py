@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
 from dlsim.realtime import Cluster, Reading, simulate, workload
-from dlsim.realtime.engine import Schedule
+from dlsim.realtime.schedule import Schedule
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400

@@ -8,7 +8,6 @@
 """
 
 from dlsim.realtime import workload
-from dlsim.realtime.engine import Offer, Schedule, simulate
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading
 from dlsim.realtime.partition import (
     execution_time,
@@ -17,6 +16,7 @@ from dlsim.realtime.partition import (
     shares,
     total_cost,
 )
+from dlsim.realtime.schedule import Offer, Schedule, simulate
 from dlsim.realtime.splits import Split, split_load
 
 __all__ = [

@@ -7,7 +7,7 @@ nodes are released one by one is in `dlsim.realtime.check_releases`.
 
 import heapq
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,24 +17,22 @@ from dlsim.errors import ScheduleError
 from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.check_releases import release_rules
-from dlsim.realtime.chunks import has_positive_shares, span_of, told
-from dlsim.realtime.model import IN_ROUNDS
-from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
-from dlsim.realtime.splits import table_for
-
-if TYPE_CHECKING:
-    from dlsim.realtime.engine import Schedule
-
-Floats = NDArray[np.float64]
-Rule = tuple[str, pd.Index, Any]
-
-
-def scale_of(s: "Schedule") -> float:
-    """Return the duration that tells two instants of a schedule apart."""
-    return span_of(s.tasks["sigma"].to_numpy(), table_for(s.cluster, s.policy.partition))
+from dlsim.realtime.evidence import (
+    ROUNDING,
+    ULPS,
+    Result,
+    Rule,
+    equal,
+    instant,
+    not_after,
+    overrun,
+    scale_of,
+)
+from dlsim.realtime.model import IN_ROUNDS, under
+from dlsim.realtime.partition import Floats, has_positive_shares, table_for
 
 
-def _given_rules(s: "Schedule") -> Iterator[Rule]:
+def _given_rules(s: Result) -> Iterator[Rule]:
     given, tasks = s.given, s.tasks
     if given is None:
         return
@@ -55,7 +53,7 @@ def _given_rules(s: "Schedule") -> Iterator[Rule]:
     )
 
 
-def _task_rules(s: "Schedule") -> Iterator[Rule]:
+def _task_rules(s: Result) -> Iterator[Rule]:
     tasks, refused = s.tasks, ~s.tasks["admitted"].to_numpy()
     ran = tasks["start"].notna().to_numpy()
     index, n = tasks.index, tasks["nodes"].to_numpy()
@@ -108,7 +106,7 @@ def _task_rules(s: "Schedule") -> Iterator[Rule]:
     yield from _order_rules(s, s.tasks[ran].sort_values("start", kind="stable"))
 
 
-def _count_rules(s: "Schedule", ran: NDArray[np.bool_], n: NDArray[np.int64]) -> Iterator[Rule]:
+def _count_rules(s: Result, ran: NDArray[np.bool_], n: NDArray[np.int64]) -> Iterator[Rule]:
     index, table = s.tasks.index, table_for(s.cluster, s.policy.partition)
     if s.policy.partition == "opr":
         positive = has_positive_shares(s.tasks, s.cluster)
@@ -132,13 +130,13 @@ def _count_rules(s: "Schedule", ran: NDArray[np.bool_], n: NDArray[np.int64]) ->
         yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
 
 
-def _grain(s: "Schedule", at: Any) -> Floats:
+def _grain(s: Result, at: Any) -> Floats:
     """Return what the table rounds off an instant that the engine has on its own clock."""
     origin = clock_origin(s.tasks["arrival"].to_numpy())
     return np.spacing(np.abs(np.asarray(at, dtype=float))) * (origin > 0)
 
 
-def _link_free(s: "Schedule", tasks: pd.DataFrame) -> Floats:
+def _link_free(s: Result, tasks: pd.DataFrame) -> Floats:
     """When the last send of each task ends, where tasks share the link; else -inf."""
     if s.reading.link != "shared":
         return np.full(len(tasks), -np.inf)
@@ -149,7 +147,7 @@ def _link_free(s: "Schedule", tasks: pd.DataFrame) -> Floats:
     return np.asarray(tasks["start"] + sends)
 
 
-def _service_rules(s: "Schedule", ran: NDArray[np.bool_]) -> Iterator[Rule]:
+def _service_rules(s: Result, ran: NDArray[np.bool_]) -> Iterator[Rule]:
     """Nobody is sent away from an idle cluster that could serve him."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
     if s.policy.partition in IN_ROUNDS or serial:  # no formula that is not the engine's
@@ -177,7 +175,7 @@ def _service_rules(s: "Schedule", ran: NDArray[np.bool_]) -> Iterator[Rule]:
     )
 
 
-def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
+def _order_rules(s: Result, line: pd.DataFrame) -> Iterator[Rule]:
     """Who starts when; `line` holds the tasks that ran, by start."""
     start, arrival, scale = line["start"].to_numpy(), line["arrival"].to_numpy(), scale_of(s)
     ends = np.fmax(line["estimate"].to_numpy(), _link_free(s, line))
@@ -213,7 +211,7 @@ def _order_rules(s: "Schedule", line: pd.DataFrame) -> Iterator[Rule]:
         yield "nobody passes a waiting task of smaller rank", line.index, _in_turn(s, line)
 
 
-def _in_turn(s: "Schedule", line: pd.DataFrame) -> NDArray[np.bool_]:
+def _in_turn(s: Result, line: pd.DataFrame) -> NDArray[np.bool_]:
     """Tell per start whether everyone who waited then ranked no lower."""
     rows = s.tasks.index.get_indexer(line.index)
     if s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
@@ -237,7 +235,7 @@ def _in_turn(s: "Schedule", line: pd.DataFrame) -> NDArray[np.bool_]:
     return good
 
 
-def _chunk_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
+def _chunk_rules(s: Result, chunks: pd.DataFrame) -> Iterator[Rule]:
     c, k = s.cluster, chunks.reset_index(drop=True)
     tasks = s.tasks.loc[pd.Index(chunks["task"].unique())]
     by = k.groupby("task", sort=False)
@@ -271,7 +269,7 @@ def _chunk_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
     yield from _exclusion_rules(s, k)
 
 
-def _exclusion_rules(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
+def _exclusion_rules(s: Result, k: pd.DataFrame) -> Iterator[Rule]:
     if not s.is_physical:
         k = k[k["alpha"] > 0]
     spans = (s.tasks["completion"] - s.tasks["start"]).reindex(k["task"]).to_numpy()
@@ -296,7 +294,7 @@ def _exclusion_rules(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
     yield "the head node sends one chunk at a time", pd.Index(by_link["task"]), free
 
 
-def check_schedule(s: "Schedule", strict: bool = False) -> None:
+def check_schedule(s: Result, strict: bool = False) -> None:
     """Raise at the first rule that a schedule breaks."""
     if s.parts is not None:
         _check_parts(s)
@@ -305,7 +303,7 @@ def check_schedule(s: "Schedule", strict: bool = False) -> None:
         bad = s.tasks.index[~has_positive_shares(s.tasks, s.cluster)][0]
         raise ScheduleError(
             f"every share is positive: broken by task {label(bad)!r} "
-            f"({told(s.name, s.reading)}), whose n exceeds N*; E(N) is then a formula, "
+            f"({under(s.name, s.reading)}), whose n exceeds N*; E(N) is then a formula, "
             "not a schedule (reading an_nodes='best' avoids it)"
         )
     _raise_first(_given_rules(s), s)
@@ -313,11 +311,11 @@ def check_schedule(s: "Schedule", strict: bool = False) -> None:
     _raise_first(_chunk_rules(s, s.chunks), s)
 
 
-def _check_parts(s: "Schedule") -> None:
+def _check_parts(s: Result) -> None:
     """Pieces that are admitted one by one are tasks; their sums are the table's."""
     assert s.parts is not None
     assert s.given is not None
-    s.parts.check()
+    check_schedule(s.parts)
     _raise_first(_given_rules(s), s)
     alpha = s.chunks.groupby("task")["alpha"].sum().reindex(s.tasks.index).fillna(0.0)
     asked = pd.Series(s.given.wanted, s.given.labels).reindex(s.tasks.index)
@@ -335,9 +333,9 @@ def _check_parts(s: "Schedule") -> None:
     )
 
 
-def _raise_first(rules: Iterator[Rule], s: "Schedule") -> None:
+def _raise_first(rules: Iterator[Rule], s: Result) -> None:
     for rule, index, holds in rules:
         good = np.asarray(holds, dtype=bool)
         if not good.all():
             task = label(index[int(np.argmin(good))])
-            raise ScheduleError(f"{rule}: broken by task {task!r} ({told(s.name, s.reading)})")
+            raise ScheduleError(f"{rule}: broken by task {task!r} ({under(s.name, s.reading)})")

@@ -5,23 +5,13 @@ gives it back, but no earlier than the task's own start.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from dlsim.realtime.chunks import span_of
+from dlsim.realtime.evidence import ROUNDING, ULPS, Result, Rule, equal, instant, scale_of
 from dlsim.realtime.model import IN_ROUNDS
-from dlsim.realtime.releases import EQUAL, EVEN, KINDS, OPTIMUM, PIECES, REMODEL, ROUNDS
-from dlsim.realtime.rounding import ROUNDING, ULPS, equal, instant
-from dlsim.realtime.splits import table_for
-
-if TYPE_CHECKING:
-    from dlsim.realtime.engine import Schedule
-
-Floats = NDArray[np.float64]
-Rule = tuple[str, pd.Index, Any]
+from dlsim.realtime.partition import Floats, table_for
 
 #: Kinds that each partition may end in.
 ENDS_IN = {
@@ -32,10 +22,9 @@ ENDS_IN = {
 }  # fmt: skip
 
 
-def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
+def with_releases(s: Result, chunks: pd.DataFrame) -> pd.DataFrame:
     """Add to every chunk what its task and its node say about it."""
-    assert s.runs is not None
-    tasks = s.tasks.join(s.runs[["kind"]])
+    tasks = s.tasks.assign(kind=s.kinds)
     facts = tasks[["kind", "nodes", "sigma", "start", "estimate"]].rename(columns={"nodes": "n"})
     facts = facts.assign(due=tasks["arrival"] + tasks["deadline"])
     k = chunks.reset_index(drop=True)
@@ -50,13 +39,12 @@ def with_releases(s: "Schedule", chunks: pd.DataFrame) -> pd.DataFrame:
     held = ends.groupby("node").shift().fillna(-np.inf)
     keys = pd.MultiIndex.from_frame(k[["task", "node"]])
     release = np.maximum(held.reindex(keys).to_numpy(), k["start"])
-    scale = span_of(tasks["sigma"].to_numpy(), table_for(s.cluster, s.policy.partition))
-    slack = ROUNDING * k["span"] + instant(scale, k["estimate"])
+    slack = ROUNDING * k["span"] + instant(scale_of(s), k["estimate"])
     return k.assign(release=release, slack=slack)
 
 
-def _sends(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
-    together = k["kind"].isin([EQUAL, ROUNDS]).to_numpy()
+def _sends(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
+    together = k["kind"].isin(["equal", "rounds"]).to_numpy()
     free = k["release"] - k["slack"] <= k["send_start"]
     yield "a node is sent its share when it is released, not before", index, free
     waits = np.where(together, k["before"], np.maximum(k["before"], k["release"]))
@@ -66,22 +54,21 @@ def _sends(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
     yield "a share is sent as soon as node and link are free", index, prompt
 
 
-def _shares(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
-    c, kind = s.cluster, k["kind"].to_numpy()
-    names = np.array(KINDS, dtype=object)[kind]
-    fits = np.isin(names, ENDS_IN[s.policy.partition])
+def _shares(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
+    c, kind = s.cluster, k["kind"].to_numpy(dtype=str)
+    fits = np.isin(kind, ENDS_IN[s.policy.partition])
     yield "a task is split by its policy's partition", index, fits
     yield "every share is positive", index, k["alpha"] > 0
     load = (k["alpha"] * k["sigma"]).to_numpy()
-    even = ~np.isin(kind, [EQUAL, PIECES]) | equal(load * k["n"], k["sigma"], k["sigma"])
+    even = ~np.isin(kind, ["equal", "pieces"]) | equal(load * k["n"], k["sigma"], k["sigma"])
     yield "equal shares are equal", index, even
     ends = equal(k["compute_end"], k["estimate"], 0.0, ULPS + c.nodes, k["slack"])
     yield (
         "all nodes of an optimally split task finish together",
         index,
-        ~np.isin(kind, [EVEN, OPTIMUM]) | ends,
+        ~np.isin(kind, ["equal finish", "optimum"]) | ends,
     )
-    idle = ~(kind == EVEN) | equal(k["send_start"], k["release"], 0.0, slack=k["slack"])
+    idle = ~(kind == "equal finish") | equal(k["send_start"], k["release"], 0.0, slack=k["slack"])
     yield "equal finish leaves no inserted idle time", index, idle
     if s.policy.partition in ("dlt", "I", "II"):
         yield from _remodelled(s, k, index)
@@ -92,7 +79,7 @@ def _shares(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
         yield "rounds grow so that no node waits", index, first | equal(load, ahead, k["sigma"])
 
 
-def _remodelled(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
+def _remodelled(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
     c, by = s.cluster, k.groupby("task", sort=False)
     last, w = by["release"].transform("max"), k["sigma"] * (c.cms + c.cps)
@@ -102,7 +89,7 @@ def _remodelled(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rul
     load = k["alpha"] * k["sigma"]
     earlier = (load * chi).groupby(k["task"], sort=False).shift()
     chained = (k["place"] == 0) | equal(load * (c.cms + chi), earlier, time, slack=k["slack"])
-    remodelled = (k["kind"] == REMODEL).to_numpy()
+    remodelled = (k["kind"] == "remodel").to_numpy()
     yield "shares are those of the heterogeneous remodel", index, ~remodelled | chained
     final = (k["place"] == k["n"] - 1).to_numpy()
     planned = last + k["sigma"] * c.cms + load * c.cps
@@ -123,13 +110,13 @@ def _remodelled(s: "Schedule", k: pd.DataFrame, index: pd.Index) -> Iterator[Rul
     ):
         broken = (holds & ~final).groupby(k["task"], sort=False).transform("any")
         if rule.startswith("equal finish is used only"):
-            yield rule, index, ~((k["kind"] == EVEN) & broken)
+            yield rule, index, ~((k["kind"] == "equal finish") & broken)
         else:
             several = (k["n"] > 1) & (end > last + slack)
-            yield rule, index, ~((k["kind"] == REMODEL) & several & ~broken)
+            yield rule, index, ~((k["kind"] == "remodel") & several & ~broken)
 
 
-def _enough(s: "Schedule", k: pd.DataFrame) -> Iterator[Rule]:
+def _enough(s: Result, k: pd.DataFrame) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
@@ -160,7 +147,7 @@ def _carried(release: Floats, end: float, cms: float, cps: float) -> float:
     return data
 
 
-def release_rules(s: "Schedule", chunks: pd.DataFrame) -> Iterator[Rule]:
+def release_rules(s: Result, chunks: pd.DataFrame) -> Iterator[Rule]:
     """Yield the rules of nodes released one by one, and of several rounds."""
     k = with_releases(s, chunks)
     index = pd.Index(k["task"])

@@ -15,6 +15,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import flag, number, option, whole
 from dlsim.reading import BaseReading
+from dlsim.realtime.core.releases import MOST_ROUNDS
 
 #: A user's own order: one static key per task, smallest first, ties by table order.
 Order = str | Callable[[pd.DataFrame], Any]
@@ -32,8 +33,11 @@ IN_ROUNDS = ("umr", "umr-iit")
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
-#: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
-MOST_ROUNDS = 64
+#: What a load was split by, after a constraint was tested; codes in `core.releases`.
+KINDS = (
+    "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
+    "rounds from releases",
+)  # fmt: skip
 
 
 def check_rounds(partition: str, rounds: int | str) -> None:
@@ -79,6 +83,24 @@ class Cluster:
             object.__setattr__(self, name, cost)
         if self.cms + self.cps <= 0:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
+
+
+def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
+    """Refuse a partition on a cluster for which it is not defined."""
+    if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
+        raise InputError(
+            f"partition {partition!r} knows no set-up times (paper I, section 3); got "
+            f"st={cluster.st}, sc={cluster.sc}: use st=0, sc=0, or partition 'opr'"
+        )
+    if partition in IN_ROUNDS and cluster.cms == 0:
+        raise InputError(
+            f"partition {partition!r} needs cms > 0, got 0: without transmission one round does"
+        )
+    if partition in IN_ROUNDS and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
+        raise InputError(
+            "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
+            "give a number of rounds"
+        )
 
 
 @dataclass(frozen=True)
@@ -320,3 +342,8 @@ def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
         order = getattr(policy.order, "__name__", policy.order)
         return (known[0] if known else f"{order}-{policy.nodes}-{policy.partition}"), policy
     return option("policy", policy, POLICIES), POLICIES[policy]
+
+
+def under(name: str, reading: Reading) -> str:
+    """Say under what a rule was broken, for the message."""
+    return f"{name}, reading {reading.changes()}"

@@ -16,10 +16,19 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.given import MOST, instance, number, whole
-from dlsim.kernel import kernel, latest_finish
+from dlsim.kernel import latest_finish
+from dlsim.realtime.core.partition import (
+    cost_coefficients,
+    derivative_coefficients,
+    duration,
+    fastest,
+    fewest,
+    growth_sums,
+)
 from dlsim.realtime.model import Cluster
 
 Floats = NDArray[np.float64]
@@ -36,62 +45,9 @@ class Table(NamedTuple):
     lead: Floats
 
 
-@kernel
-def growth_sums(cms, cps, growth):  # type: ignore[no-untyped-def]
-    r"""Fill :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` by a recursion of + * / only.
-
-    Valid at cms = 0 and cps = 0, on floats, Fractions and symbols; written with
-    x = 1 - beta, which does not round beta near 1 (paper M, between 4.4 and 4.5).
-    """
-    x = cms / (cms + cps)
-    growth[0] = 0 * x
-    for n in range(1, len(growth)):
-        growth[n] = growth[n - 1] + (1 - x * growth[n - 1])
-
-
 def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
     r"""Return :math:`G_n = (1 - \beta^n)/(1 - \beta)`: 1 ulp where the recursion loses n/4."""
     return -m.expm1(-n * m.log1p(cms / cps)) * ((cms + cps) / cms)
-
-
-@kernel
-def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):  # type: ignore[no-untyped-def]
-    r"""Fill u_n, f_n and l_n from G_n (paper M, eqs. 4.7-4.12, without cancellation).
-
-    :math:`\ell_n = \frac{ST}{C_{ms}+C_{ps}} \sum_{i<n} \sum_{j \le i} \beta^{-j}` is
-    the size at which the n-th share is 0.
-    """
-    w = cms + cps
-    total, power, inner, bracket = 0 * w, 1 + 0 * w, 0 * w, 0 * w
-    unit[0] = fixed[0] = least[0] = 0 * w
-    for n in range(1, len(growth)):
-        unit[n] = w / growth[n]
-        fixed[n] = st + sc + st * total / growth[n]
-        total = total + growth[n]
-        least[n] = st * bracket / w
-        power = power * w / cps
-        inner = inner + power
-        bracket = bracket + inner
-
-
-@kernel
-def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):  # type: ignore[no-untyped-def]
-    r"""Fill the coefficients of the cost derivative W(n + 1) - W(n) (paper M, Lemma 5.1).
-
-    .. math:: \frac{n+1}{G_{n+1}} - \frac{n}{G_n}
-              = \frac{C_{ms}}{C_{ms}+C_{ps}} \frac{1 + 2\beta + \dots + n\beta^{n-1}}{G_n G_{n+1}}
-
-    so that nothing cancels, and equal derivatives are equal numbers.
-    """
-    w = cms + cps
-    total, power, weighted = 0 * w, 1 + 0 * w, 0 * w
-    for n in range(1, len(growth) - 1):
-        weighted = weighted + n * power
-        power = power * cps / w
-        slope[n] = cms * weighted / (growth[n] * growth[n + 1])
-        before = n * total / growth[n]
-        total = total + growth[n]
-        rise[n] = st + sc + st * ((n + 1) * total / growth[n + 1] - before)
 
 
 @functools.lru_cache(maxsize=256)
@@ -124,89 +80,40 @@ def table_of(cluster: Cluster) -> Table:
     return table
 
 
-@kernel
-def duration(sigma, n, unit, fixed):  # type: ignore[no-untyped-def]
-    """Return E(sigma, n), the execution time on n nodes (paper M, 4.13)."""
-    return fixed[n] + sigma * unit[n]
+@functools.lru_cache(maxsize=256)
+def table_for(cluster: Cluster, partition: str) -> Table:
+    r"""Tabulate the execution time on nodes that start together, for one partition.
 
-
-@kernel
-def fastest(sigma, least, nodes):  # type: ignore[no-untyped-def]
-    """Return N*, the largest n <= nodes whose shares are all positive.
-
-    Parameters
-    ----------
-    sigma : float
-        Data size, positive.
-    least : ndarray
-        Thresholds of a `Table`, non-decreasing.
-    nodes : int
-        Number of nodes N.
-
-    Returns
-    -------
-    int
-        The n at which E is smallest.
+    .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
+              \mathcal{E}_{piece} = ST + SC + \sigma (C_{ms} + C_{ps})/n
     """
-    if sigma > least[nodes]:
-        return nodes
-    low, high = 1, nodes  # sigma > least[low], not sigma > least[high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if sigma > least[middle]:
-            low = middle
-        else:
-            high = middle
-    return low
+    table = table_of(cluster)
+    if partition not in ("equal", "pieces"):
+        return table
+    n = np.maximum(1, np.arange(cluster.nodes + 2, dtype=float))
+    blank = np.zeros(len(n))
+    if partition == "pieces":
+        unit, fixed, least = (cluster.cms + cluster.cps) / n, blank + cluster.st + cluster.sc, blank
+    else:
+        unit, fixed = cluster.cms + cluster.cps / n, n * cluster.st + cluster.sc
+        gain = n * (n - 1) * cluster.st
+        with np.errstate(divide="ignore", over="ignore"):
+            least = np.where(gain > 0, gain / cluster.cps if cluster.cps > 0 else np.inf, 0.0)
+    table = Table(unit, fixed, least, blank, blank, blank)
+    for array in table:
+        array.flags.writeable = False
+    return table
 
 
-@kernel
-def fewest(start, limit, sigma, low, top, unit, fixed):  # type: ignore[no-untyped-def]
-    """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
-
-    Gallops from `low`, because n_min never falls as time goes on; E decreases on
-    1..N*, so the first n that fits is found by bisection.
-
-    Parameters
-    ----------
-    start, limit : float
-        Start time and latest admissible finish, ``latest_finish(due, budget)``.
-    sigma : float
-        Data size.
-    low, top : int
-        A number of nodes known not to exceed n_min, and N*.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
-
-    Returns
-    -------
-    int
-        n_min, or 0 where no number of nodes meets the deadline.
-    """
-    if start + (fixed[low] + sigma * unit[low]) <= limit:
-        return low
-    if not start + (fixed[top] + sigma * unit[top]) <= limit:
-        return 0
-    step, high = 1, low + 1
-    while high < top and not start + (fixed[high] + sigma * unit[high]) <= limit:
-        low = high
-        step *= 2
-        high = min(top, high + step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if start + (fixed[middle] + sigma * unit[middle]) <= limit:
-            high = middle
-        else:
-            low = middle
-    return high
+def span_of(sigma: Floats, table: Table) -> float:
+    """Return the scale at which two instants are one: the time of the least load on one node."""
+    return float(table.fixed[1] + sigma.min() * table.unit[1]) if len(sigma) else 0.0
 
 
-@kernel
-def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):  # type: ignore[no-untyped-def]
-    """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5)."""
-    if infinite_at_top and n == nodes:
-        return np.inf
-    return rise[n] + sigma * slope[n]
+def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.bool_]:
+    """Tell per task that ran whether the optimal partitioning rule gives it positive shares."""
+    least = table_of(cluster).least[tasks["nodes"].to_numpy()]
+    return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))
 
 
 def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:

@@ -9,7 +9,7 @@ import pandas as pd
 from dlsim import files, joblog
 from dlsim.errors import InputError
 from dlsim.given import LEAST, Seed, in_range, positive, seed_record, whole
-from dlsim.realtime.draws import (
+from dlsim.realtime.laws import (
     frame,
     realised_load,
     signed,

@@ -1,37 +1,30 @@
 """One load on nodes with given release times: which share goes where, and when it is done.
 
-The friendly face of `dlsim.realtime.releases`, for experiments without an admission test.
+The friendly face of `dlsim.realtime.core.releases`, for experiments without an admission test.
 """
 
-import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, floats, instance, number, option
 from dlsim.kernel import clock_origin
+from dlsim.realtime.core.demand import divide, fill_releases, lay
+from dlsim.realtime.core.state import TASK, fresh_state
+from dlsim.realtime.engine import rules_of
 from dlsim.realtime.model import (
-    IN_ROUNDS,
+    KINDS,
     MOST_ROUNDS,
     PARTITIONS,
-    WITHOUT_SETUP,
     Cluster,
+    Policy,
+    Reading,
+    check_partition,
     check_rounds,
 )
-from dlsim.realtime.partition import Floats, Table, table_of
-from dlsim.realtime.releases import KINDS
-from dlsim.realtime.settle import divide, fill_releases, lay
-from dlsim.realtime.state import (
-    CAPACITY,
-    FEWEST,
-    FRAGMENT,
-    SCAN,
-    TASK,
-    Rules,
-    fresh_state,
-)
+from dlsim.realtime.partition import Floats, table_for
 
 
 class Split(NamedTuple):
@@ -40,7 +33,7 @@ class Split(NamedTuple):
     Attributes
     ----------
     kind : str
-        What it was split by, one of `dlsim.realtime.releases.KINDS`: under partitions I
+        What it was split by, one of `dlsim.realtime.model.KINDS`: under partitions I
         and II "equal finish" where the constraint holds, else "remodel".
     release : ndarray of float, shape (n,)
         Release times of the nodes that serve, ascending.
@@ -58,63 +51,6 @@ class Split(NamedTuple):
     compute_end: Floats
     estimate: float
     completion: float
-
-
-@functools.lru_cache(maxsize=256)
-def table_for(cluster: Cluster, partition: str) -> Table:
-    r"""Tabulate the execution time on nodes that start together, for one partition.
-
-    .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
-              \mathcal{E}_{piece} = ST + SC + \sigma (C_{ms} + C_{ps})/n
-    """
-    table = table_of(cluster)
-    if partition not in ("equal", "pieces"):
-        return table
-    n = np.maximum(1, np.arange(cluster.nodes + 2, dtype=float))
-    blank = np.zeros(len(n))
-    if partition == "pieces":
-        unit, fixed, least = (cluster.cms + cluster.cps) / n, blank + cluster.st + cluster.sc, blank
-    else:
-        unit, fixed = cluster.cms + cluster.cps / n, n * cluster.st + cluster.sc
-        gain = n * (n - 1) * cluster.st
-        with np.errstate(divide="ignore", over="ignore"):
-            least = np.where(gain > 0, gain / cluster.cps if cluster.cps > 0 else np.inf, 0.0)
-    table = Table(unit, fixed, least, blank, blank, blank)
-    for array in table:
-        array.flags.writeable = False
-    return table
-
-
-def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
-    """Refuse a partition on a cluster for which it is not defined."""
-    if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
-        raise InputError(
-            f"partition {partition!r} knows no set-up times (paper I, section 3); got "
-            f"st={cluster.st}, sc={cluster.sc}: use st=0, sc=0, or partition 'opr'"
-        )
-    if partition in IN_ROUNDS and cluster.cms == 0:
-        raise InputError(
-            f"partition {partition!r} needs cms > 0, got 0: without transmission one round does"
-        )
-    if partition in IN_ROUNDS and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
-        raise InputError(
-            "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
-            "give a number of rounds"
-        )
-
-
-def rules_of(cluster: Cluster, partition: str, rounds: int | str = 1, nodes: str = "min") -> Rules:
-    """Return the planner's switches for a partition under the default reading, FIFO."""
-    method = {"umr": SCAN, "umr-iit": SCAN, "exact-n": CAPACITY}.get(partition, FEWEST)
-    flags: dict[str, Any] = dict.fromkeys(Rules._fields, False)
-    flags |= {
-        "nodes": int(cluster.nodes), "cms": float(cluster.cms), "cps": float(cluster.cps),
-        "st": float(cluster.st), "sc": float(cluster.sc), "negotiate": 0.0, "strict": True,
-        "in_line": True, "part": PARTITIONS.index(partition),
-        "method": FRAGMENT if nodes == "fragment" else method, "all_nodes": nodes == "all",
-        "rounds": 0 if rounds == "best" else int(rounds),
-    }  # fmt: skip
-    return Rules(**flags)
 
 
 def _release_times(release: Sequence[float], cluster: Cluster) -> Floats:
@@ -178,7 +114,8 @@ def split_load(
     check_rounds(partition, rounds)
     check_partition(partition, rounds, cluster)
     times = _release_times(release, cluster)
-    rules = rules_of(cluster, partition, rounds)
+    nodes = "user" if partition == "pieces" else "min"
+    rules = rules_of(cluster, Policy("fifo", nodes, partition, rounds), Reading())
     q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules, 0.0)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
     q["sigma"], q["top"] = float(sigma), len(times)

@@ -21,7 +21,7 @@ from dlsim.errors import InputError
 from dlsim.given import Seed, column, option, positive, seed_record, table
 from dlsim.kernel import TOL
 from dlsim.realtime import model
-from dlsim.realtime.draws import (
+from dlsim.realtime.laws import (
     MOST_TASKS,
     check_interval,
     frame,

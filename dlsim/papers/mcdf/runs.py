@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
-from dlsim.realtime.engine import Schedule
 from dlsim.realtime.partition import least_times, table_of
+from dlsim.realtime.schedule import Schedule
 
 #: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")

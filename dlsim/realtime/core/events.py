@@ -1,7 +1,6 @@
-"""The compiled event loop of real-time divisible loads: arrivals, tests, offers, dispatch.
+"""The event loop of real-time divisible loads: arrivals, tests, offers, dispatch.
 
-Arguments as in `dlsim.realtime.planner`; ``d`` are the results (RESULT). `passing` is None
-where nobody passes another in line: what else there is is not compiled then.
+`passing` is None where nobody passes another in line: what else there is is not compiled then.
 
 Source: paper M, section 5, MCDF(); line numbers cite it.
 """
@@ -9,16 +8,23 @@ Source: paper M, section 5, MCDF(); line numbers cite it.
 import numpy as np
 
 from dlsim.kernel import kernel, meets, same_instant
-from dlsim.realtime.backfill import admit_with_backfill
-from dlsim.realtime.demand import earliest, longest, prepare, rank_of, runs_on, sent_by
-from dlsim.realtime.line import admit_in_line, dispatch_in_line
-from dlsim.realtime.partition import duration, fastest
-from dlsim.realtime.planner import admit
-from dlsim.realtime.state import absorb, fill_todo, insert_block, pop, push, record, sort_todo
+from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of, runs_on, sent_by
+from dlsim.realtime.core.line import admit_in_line, dispatch_in_line
+from dlsim.realtime.core.partition import duration, fastest
+from dlsim.realtime.core.plan import admit, admit_with_backfill
+from dlsim.realtime.core.state import (
+    absorb,
+    fill_todo,
+    insert_block,
+    pop,
+    push,
+    record,
+    sort_todo,
+)
 
 
 @kernel(inline=True)
-def decide(x, now, due, passing, q, r, s, c):  # type: ignore[no-untyped-def]
+def decide(x, now, due, passing, q, r, s, c):
     """Test newcomer x with a given deadline.
 
     Returns
@@ -48,7 +54,7 @@ def decide(x, now, due, passing, q, r, s, c):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def dispatch(now, inclusive, passing, d, q, r, s, c):  # type: ignore[no-untyped-def]
+def dispatch(now, inclusive, passing, d, q, r, s, c):
     """Start every planned task whose time has come; it cannot be moved any more (l.3-9)."""
     if passing is None:
         dispatch_in_line(now, inclusive, d, q, r, s, c)
@@ -78,7 +84,7 @@ def dispatch(now, inclusive, passing, d, q, r, s, c):  # type: ignore[no-untyped
 
 
 @kernel(inline=True)
-def batch_order(i, j, now, members, q, r, s, c):  # type: ignore[no-untyped-def]
+def batch_order(i, j, now, members, q, r, s, c):
     """Write the order in which the tasks i..j-1 of one instant are tested."""
     for k in range(i, j):
         fill_todo(k - i, k, 0, 0.0, 0.0, s)
@@ -93,7 +99,7 @@ def batch_order(i, j, now, members, q, r, s, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run(passing, q, r, s, members, probe, deadline, admitted, d, c):  # type: ignore[no-untyped-def]
+def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
     Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
@@ -142,7 +148,7 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):  # type: ig
 
 
 @kernel
-def run_all_admitted(q, r, waiting, drop, span, d, c):  # type: ignore[no-untyped-def]
+def run_all_admitted(q, r, waiting, drop, span, d, c):
     """Simulate all-nodes policies without admission control (FIFOANNA, EDFANNA).
 
     The cluster is a single server: whenever it is free, the first in rank among those
@@ -176,7 +182,7 @@ def run_all_admitted(q, r, waiting, drop, span, d, c):  # type: ignore[no-untype
 
 
 @kernel
-def mark_missed(arrival, deadline, end, admitted, missed):  # type: ignore[no-untyped-def]
+def mark_missed(arrival, deadline, end, admitted, missed):
     """Mark the admitted tasks that did not finish by their deadline."""
     for i in range(len(end)):
         due = arrival[i] + deadline[i]

@@ -10,7 +10,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
   :math:`H = \sum_i \frac{1}{\tau + \chi_i} \prod_{j<i} \beta_j`, which needs no difference;
 * equal finish, eqs. (2)-(4): :math:`e - r_n = (w - \sum p_i)/n`;
 * true optimum: a run of m nodes that the link keeps busy from release r carries
-  :math:`(e - r)/u_m` with u_m of `dlsim.realtime.partition`; the runs sum to sigma;
+  :math:`(e - r)/u_m` with u_m of `dlsim.realtime.core.partition`; the runs sum to sigma;
 * several rounds (UMR): :math:`c_{j+1} = \theta c_j + \kappa`, :math:`\theta = \chi/(n\tau)`,
   :math:`\kappa = (SC/n - ST)/\tau`.
 """
@@ -18,21 +18,18 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 import numpy as np
 
 from dlsim.kernel import TOL, kernel, meets, same_instant
-from dlsim.realtime.model import MOST_ROUNDS
 
-#: What a load was split by, after a constraint was tested.
+#: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
+MOST_ROUNDS = 64
+#: What a load was split by, after a constraint was tested: places in `model.KINDS`.
 OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY = range(8)
-KINDS = (
-    "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
-    "rounds from releases",
-)  # fmt: skip
 
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
 
 
 @kernel
-def remodelled_time(pool, groups, sigma, cms, cps, time):  # type: ignore[no-untyped-def]
+def remodelled_time(pool, groups, sigma, cms, cps, time):
     r"""Return the estimated execution time of [6], counted from r_n."""
     last = pool[groups - 1].time
     total, passed = 0 * time, 1 + 0 * time
@@ -51,7 +48,7 @@ def remodelled_time(pool, groups, sigma, cms, cps, time):  # type: ignore[no-unt
 
 
 @kernel
-def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
+def idle_sum(pool, groups):
     """Return the sum of p_i = r_n - r_i over the nodes of a pool (paper I, section 4.2)."""
     last = pool[groups - 1].time
     total = 0 * last
@@ -61,7 +58,7 @@ def idle_sum(pool, groups):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-def]
+def constraint_one(pool, groups, send, skip_ties):
     """Tell whether successive releases lie at least sigma Cms apart (Constraint 1)."""
     for k in range(groups):
         time = pool[k].time
@@ -73,7 +70,7 @@ def constraint_one(pool, groups, send, skip_ties):  # type: ignore[no-untyped-de
 
 
 @kernel
-def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyped-def]
+def constraint_two(pool, groups, end, part, skip_ties):
     """Tell whether no send of shares (3)-(4) lasts beyond the next release (Constraint 2)."""
     for k in range(groups):
         sent = pool[k].time + (end - pool[k].time) * part
@@ -85,7 +82,7 @@ def constraint_two(pool, groups, end, part, skip_ties):  # type: ignore[no-untyp
 
 
 @kernel
-def carried(pool, groups, end, part, unit):  # type: ignore[no-untyped-def]
+def carried(pool, groups, end, part, unit):
     """Return the most data that nodes can receive and compute by `end`.
 
     Every node takes all it can, in order of release: what is moved to a later node gains
@@ -106,13 +103,13 @@ def carried(pool, groups, end, part, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reach_of(run, part, unit):  # type: ignore[no-untyped-def]
+def reach_of(run, part, unit):
     """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m."""
     return part * unit[1] / unit[run]
 
 
 @kernel
-def optimum(pool, groups, sigma, part, unit):  # type: ignore[no-untyped-def]
+def optimum(pool, groups, sigma, part, unit):
     """Return the least completion of a load in one round, and how many nodes serve.
 
     Only nodes released before the completion serve; what they carry by then is concave
@@ -174,7 +171,7 @@ def optimum(pool, groups, sigma, part, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+def instalment(j, sigma, n, rounds, cms, cps, st, sc):
     r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
 
     .. math:: n \sum_{j<M} c_j = \sigma, \quad c_{j+1} = \theta c_j + \kappa, \quad
@@ -198,7 +195,7 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untype
 
 
 @kernel
-def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+def first_chunk(sigma, n, rounds, cms, cps, st, sc):
     """Return the chunk c_0 of the first round, 0 if some chunk would not be positive."""
     first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
     last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
@@ -207,7 +204,7 @@ def first_chunk(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-
 
 
 @kernel
-def rounds_time(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+def rounds_time(sigma, n, rounds, cms, cps, st, sc):
     r"""Return the makespan of UMR on n nodes released together, and its rounds.
 
     .. math:: n (ST + \tau c_0) + M\,SC + \chi\sigma/n
@@ -229,7 +226,7 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-
 
 
 @kernel
-def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):  # type: ignore[no-untyped-def]
+def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
     """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
 
     The makespan is not monotone in n: every n is tried.
@@ -244,7 +241,7 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc): 
 
 
 @kernel
-def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):  # type: ignore[no-untyped-def]
+def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
     """Lay one task out: every send and computation, in order of transmission."""
     cms, cps, st, sc = costs
     w, last = cms + cps, release[n - 1]

@@ -1,7 +1,7 @@
 """What the head node knows while it plans, as arrays: queues, running blocks, instants.
 
 Free nodes are counted, never listed: sorted (time, count) blocks of running tasks, so that
-cost does not depend on the size of the cluster. In every kernel ``s`` is the `State`.
+cost does not depend on the size of the cluster.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.kernel import kernel, same_instant
-from dlsim.realtime.model import MOST_ROUNDS, PARTITIONS
+from dlsim.realtime.core.releases import MOST_ROUNDS
 
 # Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
-
+#: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`.
+BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N, BY_UMR, BY_UMR_IIT = range(
+    10
+)
 #: How a task's number of nodes is found; see `Rules.method`.
 FEWEST, FRAGMENT, CAPACITY, SCAN = range(4)
 
@@ -137,7 +140,7 @@ def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
 def fresh_state(tasks: int, rules: Rules, span: float) -> State:
     """Return the state of an idle cluster with room for all tasks at once."""
     room, n = tasks + 2, rules.nodes
-    single = rules.finish or PARTITIONS[rules.part] == "pieces"  # node by node
+    single = rules.finish or rules.part == BY_PIECES  # node by node
     groups = 2 * n + 2 if single else room
     pool = min(n, 4 * groups) + 2
     head = np.zeros(1, HEAD).view(np.recarray)
@@ -150,8 +153,8 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
         _empty(pool, BLOCK),
         _empty(pool, BLOCK),
         _empty(pool, BLOCK),
-        np.empty(n if rules.part > 0 else 0),
-        np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > 0 else 0, 4)),
+        np.empty(n if rules.part > BY_OPR else 0),
+        np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > BY_OPR else 0, 4)),
         np.zeros((len(COUNT_RULES), len(COUNTED)), dtype=np.int64),
     )
 
@@ -166,14 +169,14 @@ def fresh_results(tasks: int) -> np.recarray:
 
 
 @kernel
-def fill_todo(k, task, nodes, time, rank, s):  # type: ignore[no-untyped-def]
+def fill_todo(k, task, nodes, time, rank, s):
     """Write one task still to be placed."""
     one = s.todo[k]
     one.task, one.nodes, one.time, one.rank = task, nodes, time, rank
 
 
 @kernel
-def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
+def push(heap, size, time, nodes):
     """Add (time, nodes) to a binary heap of `size` entries; return the new size."""
     i = size
     while i > 0:
@@ -187,7 +190,7 @@ def push(heap, size, time, nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pop(heap, size):  # type: ignore[no-untyped-def]
+def pop(heap, size):
     """Remove the top of a binary heap; return the new size."""
     size -= 1
     time, nodes, i = heap[size].time, heap[size].nodes, 0
@@ -207,7 +210,7 @@ def pop(heap, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
+def absorb(t, idle, block, size, s):
     """Count as idle what is free by t, of running blocks and planned completions."""
     stop, span = s.head[0].stop, s.head[0].span
     while block < stop and (
@@ -222,7 +225,7 @@ def absorb(t, idle, block, size, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-untyped-def]
+def next_instant(t, idle, link, block, size, shared, s):
     """Return the next decision instant t_k after t, or inf (l.25 k++)."""
     if shared and idle > 0 and link > t and not same_instant(link, t, s.head[0].span):
         return link
@@ -233,7 +236,7 @@ def next_instant(t, idle, link, block, size, shared, s):  # type: ignore[no-unty
 
 
 @kernel
-def goes_before(rank, i, other, j, span):  # type: ignore[no-untyped-def]
+def goes_before(rank, i, other, j, span):
     """Tell whether task i of a rank is served before task j of another, ties by table order.
 
     Ranks that are one up to the one tolerance are a tie: equal deadlines and equal cost
@@ -245,7 +248,7 @@ def goes_before(rank, i, other, j, span):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_todo(size, s):  # type: ignore[no-untyped-def]
+def sort_todo(size, s):
     """Order the tasks still to be placed by rank, ties by table order (l.12)."""
     span = s.head[0].span
     for gap in _GAPS:
@@ -263,7 +266,7 @@ def sort_todo(size, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert_block(time, nodes, s):  # type: ignore[no-untyped-def]
+def insert_block(time, nodes, s):
     """Add a running block; make room at the front where the end is reached."""
     head = s.head[0]
     if head.stop == len(s.blocks):
@@ -280,7 +283,7 @@ def insert_block(time, nodes, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def record(i, n, start, estimate, end, kind, rounds, d, s):  # type: ignore[no-untyped-def]
+def record(i, n, start, estimate, end, kind, rounds, d, s):
     """Write what became of a task that is dispatched now."""
     d[i].start, d[i].estimate, d[i].end = start, estimate, end
     d[i].nodes, d[i].kind, d[i].rounds, d[i].turn = n, kind, rounds, s.head[0].done

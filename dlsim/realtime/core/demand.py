@@ -1,0 +1,229 @@
+"""What one task asks for: its rank, how many nodes, for how long, how the load is split.
+
+Source: paper M, section 5; paper I, sections 4.2 to 4.5.
+"""
+
+import numpy as np
+
+from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
+from dlsim.realtime.core.releases import (
+    EQUAL,
+    EVEN,
+    OPR,
+    OPTIMUM,
+    PIECES,
+    REMODEL,
+    ROUNDS,
+    ROUNDS_EARLY,
+    constraint_one,
+    constraint_two,
+    fewest_in_rounds,
+    idle_sum,
+    optimum,
+    remodelled_time,
+    rounds_time,
+    spread,
+)
+from dlsim.realtime.core.state import (
+    BY_DLT,
+    BY_EQUAL,
+    BY_I,
+    BY_II,
+    BY_OPR,
+    BY_PIECES,
+    BY_UMR,
+    BY_UMR_IIT,
+    SCAN,
+    push,
+)
+
+
+@kernel
+def rank_of(i, n, q, r, c):
+    """Return the rank of a task that would run on n nodes, smallest first."""
+    if r.dc:
+        return -cost_derivative(q[i].sigma, n, r.nodes, r.infinite_top, c.slope, c.rise)
+    return q[i].due if r.edf else q[i].key
+
+
+@kernel
+def runs_on(i, n, q, r):
+    """Return how many nodes receive a chunk of a task that reserves n."""
+    return q[i].top if r.all_nodes and r.best else n
+
+
+@kernel
+def sent_by(i, n, t, q, r):
+    """Return when the last send of a task ends, had it nothing to wait for."""
+    return t + q[i].sigma * r.cms + runs_on(i, n, q, r) * r.st
+
+
+@kernel
+def update_count(i, t, n, time, q, r, c):
+    """Return a task's count and duration if it started at t; count 0 if none (l.8-10)."""
+    if t + time <= q[i].limit:
+        return n, time
+    if r.all_nodes or r.frozen:
+        return 0, time
+    n = fewest(t, q[i].limit, q[i].sigma, n, q[i].top, c.unit, c.fixed)
+    return n, duration(q[i].sigma, n, c.unit, c.fixed)
+
+
+@kernel
+def next_due(i, t, n, time, q, r, c):
+    """Return the smallest later deadline at which the count at t would change."""
+    if n == 0:
+        if r.all_nodes or r.frozen:
+            return t + time
+        return t + duration(q[i].sigma, q[i].top, c.unit, c.fixed)
+    if n == 1 or r.all_nodes or r.frozen:
+        return np.inf
+    return t + duration(q[i].sigma, n - 1, c.unit, c.fixed)
+
+
+@kernel
+def has_fixed_count(i, q, r):
+    """Tell whether a task's nodes are not searched at its start."""
+    return r.all_nodes or r.frozen or q[i].wanted > 0
+
+
+@kernel
+def longest(i, n, q, r, c):
+    """Return how long a task occupies n nodes that start together."""
+    if r.method == SCAN:
+        return rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
+    return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
+
+
+@kernel(inline=True)
+def prepare(x, now, due, q, r, c):
+    """Set a newcomer's deadline and its count at the instant of its test."""
+    one = q[x]
+    one.due, one.limit = due, latest_finish(due, due - now)
+    one.top = fastest(one.sigma, c.least, r.nodes)
+    if r.all_nodes or one.wanted > 0:
+        one.low = r.nodes if r.all_nodes else one.wanted
+        one.length = longest(x, one.low, q, r, c)
+        return now + one.length <= one.limit
+    if r.method == SCAN:
+        one.low, _ = fewest_in_rounds(
+            now, one.limit, one.sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
+        )
+    else:
+        one.low = fewest(now, one.limit, one.sigma, 1, one.top, c.unit, c.fixed)
+    one.length = longest(x, max(1, one.low), q, r, c)
+    return one.low > 0
+
+
+@kernel
+def earliest(x, now, q, r, c):
+    """Return the smallest absolute deadline that a task could meet if started at once."""
+    if r.method == SCAN:
+        _, least = fewest_in_rounds(
+            now, -np.inf, q[x].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
+        )
+        return now + least
+    n = fastest(q[x].sigma, c.least, r.nodes)
+    if r.all_nodes and not r.best:
+        n = r.nodes
+    elif q[x].wanted > 0:
+        n = q[x].wanted
+    return now + duration(q[x].sigma, n, c.unit, c.fixed)
+
+
+@kernel
+def fill_releases(groups, s):
+    """Write a pool node by node."""
+    k = 0
+    for g in range(groups):
+        for _ in range(s.pool[g].nodes):
+            s.release[k] = s.pool[g].time
+            k += 1
+
+
+@kernel
+def divide(i, n, groups, q, r, s, c):
+    """Choose how a task is split over the nodes of the pool, and until when it lasts."""
+    sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
+    if r.part == BY_OPR:
+        return OPR, 1, last, last + longest(i, n, q, r, c), n, groups
+    if r.part == BY_EQUAL:
+        return EQUAL, 1, last, last + longest(i, n, q, r, c), n, groups
+    if r.part == BY_PIECES:
+        return PIECES, 1, first, last + longest(i, n, q, r, c), n, groups
+    if r.part == BY_UMR or r.part == BY_UMR_IIT:
+        time, rounds = rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
+        kind = ROUNDS if r.part == BY_UMR else ROUNDS_EARLY
+        return kind, rounds, (last if r.part == BY_UMR else first), last + time, n, groups
+    part = r.cms / (r.cms + r.cps)
+    if r.part != BY_DLT and r.part != BY_I and r.part != BY_II:
+        end, n, groups = optimum(s.pool, groups, sigma, part, c.unit)
+        return OPTIMUM, 1, first, end, n, groups
+    time = duration(sigma, n, c.unit, c.fixed)
+    if groups > 1 and r.part != BY_DLT:
+        each = sigma * (r.cms + r.cps) / n
+        end = last + (sigma * (r.cms + r.cps) - idle_sum(s.pool, groups)) / n
+        if end > last and not same_instant(end, last, each):
+            if r.part == BY_I:
+                holds = constraint_one(s.pool, groups, sigma * r.cms, False)
+            else:
+                holds = constraint_two(s.pool, groups, end, part, False)
+            if holds:
+                return EVEN, 1, first, end, n, groups
+    if groups > 1:
+        time = min(time, remodelled_time(s.pool, groups, sigma, r.cms, r.cps, time))
+    return REMODEL, 1, first, last + time, n, groups
+
+
+@kernel
+def lay(i, kind, rounds, n, end, q, r, s, c):
+    """Lay a task out on the nodes of `State.release` into `State.rows`."""
+    costs = (r.cms, r.cps, r.st, r.sc)
+    return spread(
+        kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
+    )
+
+
+@kernel
+def ends_together(kind, groups):
+    """Tell whether a task is laid out as by the optimal partitioning rule."""
+    return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
+
+
+@kernel(inline=True)
+def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
+    """Split a task over the pool, write its placement, release its nodes on the heap."""
+    if r.part == BY_OPR:  # not left to `divide`: a call with all that state costs 0.1 us
+        start = s.pool[groups - 1].time
+        kind, rounds, used, filled = OPR, 1, n, groups
+        end = start + duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
+    elif groups == 1 and BY_DLT <= r.part < BY_UMR:  # released together: as OPR
+        start = s.pool[0].time
+        kind, rounds, used, filled = (REMODEL if r.part <= BY_II else OPTIMUM), 1, n, groups
+        end = start + duration(q[i].sigma, n, c.unit, c.fixed)
+    else:
+        kind, rounds, start, end, used, filled = divide(i, n, groups, q, r, s, c)
+    for g in range(filled, groups):
+        size = push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
+    even = ends_together(kind, filled)
+    own = kind == PIECES or (r.finish and not even)
+    if own or kind == ROUNDS_EARLY or (r.shared and not even):
+        fill_releases(filled, s)
+        completion, sent = lay(i, kind, rounds, used, end, q, r, s, c)
+        if kind == ROUNDS_EARLY or (kind == PIECES and r.shared):
+            end = completion
+    else:
+        sent = sent_by(i, used, start, q, r)
+    if r.shared:
+        link = max(link, sent)
+    entry = s.plan[1, slot]
+    entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, used, start, end, rank
+    entry.ready, entry.kind, entry.rounds = s.pool[filled - 1].time, kind, rounds
+    entry.marks = marks
+    if own:
+        for k in range(used):
+            size = push(s.heap, size, s.rows[(rounds - 1) * used + k, 3], 1)
+    else:
+        size = push(s.heap, size, end, used)
+    return size, link

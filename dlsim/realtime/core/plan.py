@@ -1,0 +1,318 @@
+"""The admission tests where a task may pass a waiting one, or ranks change with time.
+
+Paper M's test rests on two facts, each checked against the plain twin in the tests:
+
+* n_min never falls as time goes on, so a task's count is searched upwards from its last;
+* planning again without a newcomer gives the plan in force again (paper M's default
+  reading). So the plan in force is followed up to the first instant at which the newcomer
+  enters it, and only what comes later is planned anew. Where a reading breaks this fact
+  (cost derivative with order_when=once or without overtaking), all is planned anew; so it is
+  where whoever fits may pass on nodes as they are released (paper I's partitions).
+
+Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite them.
+"""
+
+import numpy as np
+
+from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core.demand import (
+    assign,
+    has_fixed_count,
+    next_due,
+    rank_of,
+    sent_by,
+    update_count,
+)
+from dlsim.realtime.core.line import next_optimum, reach, search
+from dlsim.realtime.core.releases import PIECES
+from dlsim.realtime.core.state import (
+    CAPACITY,
+    FRAGMENT,
+    absorb,
+    fill_todo,
+    goes_before,
+    next_instant,
+    pop,
+    push,
+    sort_todo,
+)
+
+
+@kernel
+def place(i, n, t, length, rank, slot, q, r, s):
+    """Write one placement into the new plan; return when its last send ends (l.15-20).
+
+    Returns
+    -------
+    float
+        When the link is free of this task.
+    """
+    entry = s.plan[1, slot]
+    entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, n, t, t + length, rank
+    entry.ready, entry.kind, entry.rounds, entry.marks = t, 0, 1, 0
+    return sent_by(i, n, t, q, r)
+
+
+@kernel(inline=True)
+def follow(x, now, q, r, s, c):
+    """Walk the plan in force to the first instant at which newcomer x enters it."""
+    idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
+    link, size, t, later = s.head[0].link, 0, now, np.inf
+    n, time = q[x].low, q[x].length
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
+        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    while True:
+        idle, block, size = absorb(t, idle, block, size, s)
+        n, time = update_count(x, t, n, time, q, r, c)
+        later = min(later, next_due(x, t, n, time, q, r, c))
+        if n == 0:
+            return False, t, link, idle, block, size, cursor, later
+        rank, turn, blocked = rank_of(x, n, q, r, c), True, False
+        while True:
+            here = cursor < stop and (
+                s.plan[0, cursor].start <= t
+                or same_instant(s.plan[0, cursor].start, t, s.head[0].span)
+            )
+            ahead = cursor < stop and goes_before(
+                rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
+            )
+            if turn and (ahead or not here):
+                turn = False
+                if ahead and r.edf:  # a tie that x wins by its index ends beyond the tolerance
+                    due = s.plan[0, cursor].rank
+                    later = min(later, due if due > rank else latest_finish(due, s.head[0].span))
+                if not blocked and n <= idle:
+                    return True, t, link, idle, block, size, cursor, later
+            if not here:
+                break
+            nodes = s.plan[0, cursor].nodes
+            idle -= nodes
+            size = push(s.heap, size, s.plan[0, cursor].end, nodes)
+            if r.shared:
+                entry = s.plan[0, cursor]
+                link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
+                blocked = link > t and not same_instant(link, t, s.head[0].span)
+            cursor += 1
+        t = next_instant(t, idle, link, block, size, r.shared, s)
+
+
+@kernel(inline=True)
+def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
+    """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
+    waiting, unsorted, smallest, calm = True, True, 0, -np.inf
+    while True:
+        idle, block, size = absorb(t, idle, block, size, s)
+        # where nothing fits and no count changes: on to the next instant
+        if waiting or smallest <= idle or t >= calm:
+            for k in range(todo):
+                i = s.todo[k].task
+                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+                if i == x:
+                    later = min(later, next_due(i, t, n, time, q, r, c))
+                if n == 0:
+                    return False, later
+                unsorted = unsorted or (r.dc and not r.once and n != s.todo[k].nodes)
+                s.todo[k].nodes, s.todo[k].time = n, time
+            if unsorted:
+                for k in range(todo):
+                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
+                sort_todo(todo, s)
+                unsorted = False
+            kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
+            for k in range(todo):
+                i, n, time = s.todo[k].task, s.todo[k].nodes, s.todo[k].time
+                if n <= idle and not blocked:
+                    ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
+                    slot, idle = slot + 1, idle - n
+                    size = push(s.heap, size, t + time, n)
+                    waiting = waiting and i != x
+                    if r.shared:
+                        link = max(link, ends)
+                        blocked = link > t and not same_instant(link, t, s.head[0].span)
+                    continue
+                blocked = blocked or r.strict
+                smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
+                s.todo[kept] = s.todo[k]
+                kept += 1
+            todo = kept
+            if todo == 0:
+                s.head[0].last = slot
+                return True, later
+        t = next_instant(t, idle, link, block, size, r.shared, s)
+
+
+@kernel(inline=True)
+def admit(x, now, q, r, s, c):
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
+    first, stop = s.head[0].first, s.head[0].last
+    if r.dc and (r.strict or r.once):  # planning again may change the plan in force
+        t, link, idle, block, size, cursor, later = (
+            now,
+            s.head[0].link,
+            s.head[0].idle,
+            s.head[0].block,
+            0,
+            first,
+            np.inf,
+        )
+        if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
+            t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    else:
+        ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
+        if not ok:
+            return False, later
+    for k in range(first, cursor):
+        s.plan[1, k - first] = s.plan[0, k]
+    todo = stop - cursor + 1
+    for k in range(todo):
+        i = s.plan[0, cursor + k - 1].task if k else x
+        fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
+    ok, later = replan(x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, c)
+    if not ok:
+        return False, later
+    for k in range(s.head[0].last):
+        s.plan[0, k] = s.plan[1, k]
+    s.head[0].first = 0
+    return True, later
+
+
+@kernel
+def backfill_count(i, t, idle, groups, asked, q, r, s, c):
+    """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
+    one, later = q[i], np.inf
+    if r.method == CAPACITY and not r.frozen:
+        head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
+        part = r.cms / (r.cms + r.cps)
+        while n == 0 and g < groups:
+            before, total = total, total + s.free[g].nodes
+            time = s.free[g].time
+            if time < one.limit:
+                n, head, run, closed = reach(
+                    one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
+                )
+            g += 1
+        if asked and g > 0:
+            later = next_optimum(s.free, g, total, n, i, q, r, c)
+        return (n if n > 0 else 0 if t < one.limit and idle < r.nodes else -1), later
+    if has_fixed_count(i, q, r):
+        n = one.low if t + one.length <= one.limit else 0
+        later = np.inf if n > 0 else t + one.length
+    else:
+        n, later = search(i, t, 0, r.nodes, q, r, c)
+    if n == 0:
+        return -1, later
+    if n > idle:
+        return 0, later
+    return (max(n, min(idle, one.top)) if r.method == FRAGMENT else n), later
+
+
+@kernel
+def next_rank(x, todo, q, r, s):
+    """Return the smallest later deadline of x at which its place among todo could change."""
+    later = np.inf
+    if r.edf:
+        for k in range(todo):
+            due = q[s.todo[k].task].due
+            if s.todo[k].task != x and not latest_finish(due, s.head[0].span) <= q[x].due:
+                later = min(later, due if due > q[x].due else latest_finish(due, s.head[0].span))
+    return later
+
+
+@kernel
+def absorb_groups(t, floor, groups, idle, block, size, s):
+    """Move to `State.free` what is released by t."""
+    while True:
+        running = s.blocks[block].time if block < s.head[0].stop else np.inf
+        planned = s.heap[0].time if size > 0 else np.inf
+        time = min(running, planned)
+        if time == np.inf or not (time <= t or same_instant(time, t, s.head[0].span)):
+            return groups, idle, block, size
+        if planned < running:
+            nodes = s.heap[0].nodes
+            size = pop(s.heap, size)
+        else:
+            nodes = s.blocks[block].nodes
+            block += 1
+        time, k = max(floor, time), groups
+        while k > 0 and s.free[k - 1].time > time:  # a piece may end before it is absorbed
+            s.free[k] = s.free[k - 1]
+            k -= 1
+        s.free[k].time, s.free[k].nodes = time, nodes
+        groups, idle = groups + 1, idle + nodes
+
+
+@kernel
+def take(n, groups, s):
+    """Move the n nodes released first from `State.free` to `State.pool`.
+
+    Returns
+    -------
+    filled, groups : int
+        Entries of the pool and of the free groups.
+    """
+    filled, used = 0, 0
+    while n > 0:
+        nodes, time = min(n, s.free[used].nodes), s.free[used].time
+        if filled > 0 and same_instant(time, s.pool[filled - 1].time, s.head[0].span):
+            s.pool[filled - 1].nodes += nodes
+        else:
+            s.pool[filled].time, s.pool[filled].nodes = time, nodes
+            filled += 1
+        s.free[used].nodes -= nodes
+        n -= nodes
+        used += s.free[used].nodes == 0
+    for g in range(used, groups):
+        s.free[g - used] = s.free[g]
+    return filled, groups - used
+
+
+@kernel
+def admit_with_backfill(x, now, q, r, s, c):
+    """Test newcomer x where whoever fits may pass; all is planned anew."""
+    first, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
+    todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
+    for k in range(todo):
+        i = s.plan[0, first + k - 1].task if k else x
+        fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
+    sort_todo(todo, s)
+    later = next_rank(x, todo, q, r, s)
+    groups, idle = 0, s.head[0].idle
+    if idle > 0:
+        s.free[0].time, s.free[0].nodes = now, idle
+        groups = 1
+    t = now
+    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
+        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    while True:
+        groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
+        kept, blocked = 0, False
+        for k in range(todo):
+            i = s.todo[k].task
+            floor = max(now, link) if r.shared else now
+            for g in range(groups):
+                s.free[g].time = max(s.free[g].time, floor)
+            asked = r.offers and i == x
+            n, beyond = backfill_count(i, t, idle, groups, asked, q, r, s, c)
+            if i == x:
+                later = min(later, beyond)
+            if n < 0:
+                return False, later
+            if n == 0 or blocked:
+                s.todo[kept] = s.todo[k]
+                kept += 1
+                continue
+            filled, groups = take(n, groups, s)
+            idle -= n
+            size, link = assign(i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c)
+            if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
+                return False, min(later, s.plan[1, slot].end) if i == x else later
+            slot += 1
+            blocked = r.shared and link > t and not same_instant(link, t, s.head[0].span)
+            groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
+        todo = kept
+        if todo == 0:
+            for k in range(slot):
+                s.plan[0, k] = s.plan[1, k]
+            s.head[0].first, s.head[0].last = 0, slot
+            return True, later
+        t = next_instant(t, idle, link, block, size, r.shared, s)

@@ -1,0 +1,409 @@
+"""Simulate real-time divisible loads on one cluster: what is left is a `Schedule`."""
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError, ScheduleError
+from dlsim.given import instance, label, number
+from dlsim.kernel import CLOCK, clock_origin
+from dlsim.realtime.check import check_schedule
+from dlsim.realtime.core.layout import fill_chunks
+from dlsim.realtime.core.state import COUNT_RULES, COUNTED
+from dlsim.realtime.engine import Given, checked, run_policy
+from dlsim.realtime.model import (
+    KINDS,
+    Cluster,
+    Policy,
+    Reading,
+    check_partition,
+    policy_named,
+    under,
+)
+from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
+
+
+class Offer(NamedTuple):
+    """The deadline a refused task could have had (paper M, section 5: negotiation).
+
+    Attributes
+    ----------
+    deadline : float
+        Smallest relative deadline that is admissible in the state the task met.
+    nodes : int
+        Nodes it would run on.
+    cost : float
+        Node time there: W(n) = n E(n) where all nodes start together.
+    start, completion : float
+        As planned at that instant.
+    """
+
+    deadline: float
+    nodes: int
+    cost: float
+    start: float
+    completion: float
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a policy did with every task; plain tables.
+
+    Attributes
+    ----------
+    tasks : DataFrame
+        arrival sigma deadline admitted start nodes estimate completion missed, indexed
+        as the input; NaN, 0 and False where a task was refused. With negotiation the
+        deadline is the one agreed on. The estimate is the completion as planned; where
+        nodes are used as they are released the real one may be earlier.
+    cluster : Cluster
+        Where it ran.
+    policy : Policy
+        Who decided, and `name`, its legend name.
+    reading : Reading
+        How the paper was understood.
+    negotiate : float
+        The factor up to which refused tasks accepted a longer deadline; 0 for none.
+    given : NamedTuple, optional
+        The tasks as they came, which `check` compares with: arrays arrival, sigma,
+        deadline (as asked for), key (rank of a static order) and wanted (user_nodes, or
+        0), and labels.
+    runs : DataFrame, optional
+        How every task ran: turn (order of dispatch, -1 for none), kind (place in
+        `dlsim.realtime.model.KINDS`) and rounds; began and until, its start and estimate
+        on a clock that begins by the first arrival, where a float holds them finer.
+    counted : ndarray of int, shape (5, 4), optional
+        Behind `counts`.
+    parts : Schedule, optional
+        Under ``split="piece"`` the schedule of the pieces, each a task.
+    """
+
+    tasks: pd.DataFrame
+    cluster: Cluster
+    policy: Policy
+    name: str
+    reading: Reading
+    negotiate: float = 0.0
+    given: Given | None = field(default=None, repr=False)
+    runs: pd.DataFrame | None = field(default=None, repr=False)
+    counted: NDArray[np.int64] | None = field(default=None, repr=False)
+    parts: "Schedule | None" = field(default=None, repr=False)
+
+    @functools.cached_property
+    def chunks(self) -> pd.DataFrame:
+        """One row per task, round and node: task node alpha send_start send_end compute_end.
+
+        Returns
+        -------
+        DataFrame
+            In order of dispatch and transmission; nodes are numbered from 0 and any
+            idle one serves, here the lowest.
+        """
+        if self.parts is not None:
+            return _chunks_of_pieces(self)
+        return _lay_out(self, _fresh_runs(self.tasks) if self.runs is None else self.runs)
+
+    @property
+    def kinds(self) -> pd.Series:
+        """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
+        assert self.runs is not None
+        names = pd.Series(KINDS, dtype=object).reindex(self.runs["kind"])
+        return names.set_axis(self.tasks.index).where(self.tasks["start"].notna()).rename("kind")
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """How often nodes were released at different instants, and a constraint held.
+
+        Returns
+        -------
+        DataFrame
+            A row per counting rule: admitted (each admitted task in its own test),
+            arrival (the newcomer of every test that found nodes for it), replanned (every
+            task planned in every test), dispatched (each plan carried out), rtgrid (as
+            admitted, but the authors' own counter: Constraint 1 is taken to hold iff
+            exactly one node is released before r_n; it has no counter for Constraint 2).
+            Columns s_iits, opt_iits and opt_iits_ii of Table 1 of paper I: a constraint
+            counts where (3)-(4) give positive shares; non_positive, how often one held
+            as printed with a share that is not.
+
+        Raises
+        ------
+        InputError
+            For policies that do not serve in line.
+        """
+        if self.counted is None:
+            raise InputError(
+                "counts are kept for policies that serve in line, such as FIFO-DLT, without "
+                f"backfill and split='piece'; got {under(self.name, self.reading)}"
+            )
+        frame = pd.DataFrame(self.counted, index=pd.Index(COUNT_RULES, name="rule"))
+        frame = frame.set_axis(list(COUNTED), axis=1).astype("Int64")
+        frame.loc["rtgrid", "opt_iits_ii"] = pd.NA
+        return frame
+
+    @property
+    def reject_ratio(self) -> float:
+        """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
+        return _ratio(self._refused(), np.ones(len(self.tasks)))
+
+    @property
+    def work_reject_ratio(self) -> float:
+        """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
+        return _ratio(self._refused(), self.tasks["sigma"].to_numpy())
+
+    def _refused(self) -> Floats:
+        """Refused part of every task, 0 or 1 unless its pieces are admitted one by one."""
+        if self.parts is not None:
+            assert self.given is not None
+            return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.wanted)
+        return np.asarray(~self.tasks["admitted"].to_numpy(), dtype=float)
+
+    @property
+    def miss_ratio(self) -> float:
+        """Tasks that missed their deadline per arrived task (paper M, section 6)."""
+        return _ratio(self.tasks["missed"].to_numpy(dtype=float), np.ones(len(self.tasks)))
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
+        if self.policy.partition != "opr":
+            return bool((self.chunks["alpha"] > 0).all())
+        return bool(has_positive_shares(self.tasks, self.cluster).all())
+
+    @property
+    def stretch(self) -> pd.Series:
+        """Deadline agreed on over the one asked for; not 1 only after negotiation."""
+        assert self.given is not None
+        return self.tasks["deadline"] / self.given.deadline
+
+    @property
+    def total_cost(self) -> float:
+        """Node time of all tasks that ran: the sum of W(n), nodes counted from s_1 on."""
+        span = self.tasks["completion"] - self.tasks["start"]
+        return float((span * self.tasks["nodes"]).sum())
+
+    def check(self, strict: bool = False) -> None:
+        """Verify the schedule from the model's definition alone.
+
+        Parameters
+        ----------
+        strict : bool
+            Also refuse non-positive shares, which ``an_nodes="all"`` lets through.
+
+        Raises
+        ------
+        ScheduleError
+            Naming the first violated rule.
+        """
+        check_schedule(self, strict=strict)
+
+    def offer(self, task: object) -> Offer | None:
+        """Find the smallest deadline with which a refused task would be admitted.
+
+        The run is repeated up to the test of that task, so the state is the one it met.
+        A static user order keeps its key.
+
+        Parameters
+        ----------
+        task : index label
+            A refused task.
+
+        Returns
+        -------
+        Offer or None
+            None where no deadline at all is admissible (a newcomer that fits at once
+            may take nodes that a waiting task cannot do without).
+
+        Raises
+        ------
+        InputError
+            For an unknown task or one that was admitted.
+        """
+        if not pd.api.types.is_hashable(task) or task not in self.tasks.index:
+            raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
+        row = int(np.flatnonzero(self.tasks.index == task)[0])
+        if self.tasks["admitted"].iloc[row]:
+            raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
+        assert self.given is not None
+        if self.parts is not None:
+            raise InputError("offers are made to whole tasks; use the reading split='all'")
+        run = run_policy(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
+        if np.isnan(run.offer):
+            return None
+        one = run.done[row]
+        cost = one.nodes * (one.estimate - one.start)
+        start, end = float(run.origin + one.start), float(run.origin + one.end)
+        return Offer(run.offer, int(one.nodes), float(cost), start, end)
+
+
+def _ratio(part: Floats, weight: Floats) -> float:
+    return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
+
+
+def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
+    fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
+    return pd.DataFrame(fresh, index=tasks.index)
+
+
+def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the chunks of every task that ran."""
+    ran = s.tasks[s.tasks["start"].notna()].join(runs)
+    by = ["turn"] if s.policy.partition != "opr" else ["start"]
+    ran = ran.sort_values(by, kind="stable")
+    how = ran[["nodes", "kind", "rounds"]].to_numpy(dtype=np.int64)
+    counts = how[:, 0] * how[:, 2]
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]]) if len(ran) else counts
+    ints: NDArray[np.int64] = np.empty((int(counts.sum()), 2), dtype=np.int64)
+    out, free = np.empty((len(ints), 4)), np.full(s.cluster.nodes, -np.inf)
+    times = ran[["sigma", "start", "estimate"]].to_numpy(dtype=float, copy=True)
+    origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
+    finer = ran[["began", "until"]].to_numpy(dtype=float)  # unless the table says otherwise
+    times[:, 1:] = np.where(origin + finer == times[:, 1:], finer, times[:, 1:] - origin)
+    c, table = s.cluster, table_for(s.cluster, s.policy.partition)
+    costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
+    own = s.reading.link == "shared", s.reading.release == "finish"
+    # a table holds no instant more exactly than its clock
+    span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table) + origin / CLOCK
+    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
+    given = (times, costs, table.unit, table.lead, own, span, free)
+    bad = fill_chunks(how, first, *given, *work, ints, out)
+    if bad >= 0:
+        raise ScheduleError(
+            f"a task starts on idle nodes: broken by task {label(ran.index[bad])!r} "
+            f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
+            f"{origin + times[bad, 1]} when fewer are idle"
+        )
+    out[:, 1:] += origin
+    chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
+    chunks.insert(0, "node", ints[:, 1])
+    chunks.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
+    return chunks
+
+
+# User Split with ``split="piece"``: every task is cut beforehand into ``user_nodes`` equal
+# pieces, each a task of its own on one node, with the arrival and the deadline of the whole.
+
+
+def _owners(given: Given) -> NDArray[np.int64]:
+    """Return the row of the task that each piece belongs to."""
+    return np.repeat(np.arange(len(given.wanted)), given.wanted)
+
+
+def _cut(tasks: pd.DataFrame, given: Given) -> pd.DataFrame:
+    """Cut tasks into their pieces, counted from 0."""
+    rows = tasks.iloc[_owners(given)].reset_index(drop=True)
+    return rows.assign(sigma=rows["sigma"] / rows["user_nodes"], user_nodes=1)
+
+
+def _join(inner: Schedule, given: Given) -> pd.DataFrame:
+    """Gather the schedule of the pieces by task."""
+    by = inner.tasks.groupby(_owners(given))
+    nodes = by["nodes"].sum().to_numpy()
+    return pd.DataFrame(
+        {
+            "arrival": given.arrival,
+            "sigma": given.sigma,
+            "deadline": given.deadline,
+            "admitted": nodes > 0,
+            "start": by["start"].min().to_numpy(),
+            "nodes": nodes,
+            "estimate": by["estimate"].max().to_numpy(),
+            "completion": by["completion"].max().to_numpy(),
+            "missed": by["missed"].any().to_numpy(),
+        },
+        index=given.labels,
+    )
+
+
+def _chunks_of_pieces(s: Schedule) -> pd.DataFrame:
+    """Return the chunks of the pieces under the names of their tasks."""
+    assert s.parts is not None
+    assert s.given is not None
+    chunks = s.parts.chunks.copy()
+    rows = _owners(s.given)[chunks["task"].to_numpy()]
+    chunks["alpha"] /= s.given.wanted[rows]
+    chunks["task"] = s.given.labels.to_numpy()[rows]
+    return chunks
+
+
+def simulate(
+    tasks: pd.DataFrame,
+    cluster: Cluster,
+    policy: str | Policy,
+    reading: Reading | None = None,
+    negotiate: float = 0.0,
+) -> Schedule:
+    """Schedule divisible tasks as they arrive, under one policy and one reading.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
+        = task id. Sorted by arrival; tasks with one arrival time are one batch.
+    cluster : Cluster
+        Nodes and costs.
+    policy : str or Policy
+        A name of `POLICIES` or a row of one's own.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+    negotiate : float
+        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
+        deadline if it is at most x times its own.
+
+    Returns
+    -------
+    Schedule
+        Tables of what was decided; `Schedule.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For tasks, a policy, a reading or a factor that cannot be used.
+
+    References
+    ----------
+    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
+    paper I, section 4 (Figure 2), and its references [5], [6], [9].
+
+    Examples
+    --------
+    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
+    ...                       "deadline": [10, 64, 16]})
+    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
+    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
+    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
+    >>> s.offer(2).deadline
+    20.0
+    """
+    instance("cluster", cluster, Cluster)
+    reading = Reading() if reading is None else reading
+    instance("reading", reading, Reading, "; see Reading.of(mapping)")
+    rule = "0 (off) or a factor of at least 1"
+    if number("negotiate", negotiate, rule=rule):
+        number("negotiate", negotiate, 1, rule=rule)
+    name, policy = policy_named(policy)
+    check_partition(policy.partition, policy.rounds, cluster)
+    given = checked(tasks, policy, cluster)
+    if policy.partition == "pieces" and reading.split == "piece":
+        if negotiate > 0:
+            raise InputError("negotiate needs whole tasks; use the reading split='all'")
+        inner = simulate(_cut(tasks, given), cluster, policy, replace(reading, split="all"))
+        table = _join(inner, given)
+        return Schedule(table, cluster, policy, name, reading, 0.0, given, parts=inner)
+    run = run_policy(given, cluster, policy, reading, negotiate)
+    done, start = run.done, run.origin + run.done["start"]
+    columns = {
+        "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
+        "admitted": run.admitted, "start": start, "nodes": done["nodes"],
+        "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
+        "missed": run.missed,
+    }  # fmt: skip
+    table = pd.DataFrame(columns, index=tasks.index)
+    runs = pd.DataFrame({k: done[k] for k in ("turn", "kind", "rounds")}, index=tasks.index)
+    runs = runs.assign(began=done["start"], until=done["estimate"])
+    schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
+    return Schedule(*schedule, run.counts)
