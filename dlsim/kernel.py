@@ -181,7 +181,7 @@ def _without_literals(compiled: Any) -> Any:
 
 
 @numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions
-def latest_finish(due, budget, tol=TOL):  # type: ignore[no-untyped-def]
+def latest_finish(due: Any, budget: Any, tol: Any = TOL) -> Any:
     """Return the latest finish that still meets a deadline.
 
     The slack is a part of the time that was given, and what the clock itself rounds: it is in
@@ -191,13 +191,13 @@ def latest_finish(due, budget, tol=TOL):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def meets(finish, due, budget, tol=TOL):  # type: ignore[no-untyped-def]
+def meets(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
     """Tell whether a finish meets a deadline, up to the one tolerance."""
     return finish <= latest_finish(due, budget, tol)
 
 
 @kernel
-def same_instant(a, b, span, tol=TOL):  # type: ignore[no-untyped-def]
+def same_instant(a: Any, b: Any, span: Any, tol: Any = TOL) -> Any:
     """Tell whether two times are one instant, up to the one tolerance."""
     return abs(a - b) <= tol * (span + max(abs(a), abs(b)) / CLOCK)
 

@@ -55,7 +55,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/core/demand": (0.5, LINE),
     "theory/zero": (1, ["tests/test_theory.py"]),
     "theory/closed_forms": (1, ["tests/test_theory.py"]),
-    "steady/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
+    "steady/core/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
                           "hand_case or lone or takes_the_steps or ends_where or lprg"]),
     "steady/rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"

@@ -93,19 +93,9 @@ def room(module):
     return [*module.split("."), ""][1]
 
 
-class RunTime(ast.NodeTransformer):
-    """Drop what only a type checker imports."""
-
-    def visit_If(self, node):
-        return (
-            None if ast.unparse(node.test).endswith("TYPE_CHECKING") else self.generic_visit(node)
-        )
-
-
-def named_imports(module, path, only_run_time):
+def named_imports(module, path):
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = ast.parse(path.read_text("utf-8"))
-    for node in ast.walk(RunTime().visit(tree) if only_run_time else tree):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -116,14 +106,10 @@ def named_imports(module, path, only_run_time):
                 yield inner if inner in MODULES else base
 
 
-def imports(only_run_time=False):
+def imports():
     """Which modules of the package each module imports, at the top or inside a function."""
     return {
-        module: {
-            name
-            for name in named_imports(module, path, only_run_time)
-            if name.split(".")[0] == "dlsim"
-        }
+        module: {name for name in named_imports(module, path) if name.split(".")[0] == "dlsim"}
         for module, path in MODULES.items()
     }
 
@@ -147,7 +133,38 @@ def test_no_import_runs_upward():
 
 
 def test_no_import_cycles():
-    graphlib.TopologicalSorter(imports(only_run_time=True)).prepare()
+    """Not even where only a type checker imports."""
+    graphlib.TopologicalSorter(imports()).prepare()
+
+
+#: What a check may import of its engine: the words, what came in, formulas of the model.
+CHECKS = {
+    "dlsim.realtime.check": {"model", "partition", "evidence", "check_releases"},
+    "dlsim.realtime.check_releases": {"model", "partition", "evidence"},
+    "dlsim.realtime.evidence": {"model", "partition"},
+    "dlsim.cpugpu.check": {"model", "given", "intake"},
+    "dlsim.bricks.check": {"model", "environment"},
+    "dlsim.steady.check": {"model"},
+}
+
+
+def test_a_check_imports_no_engine():
+    checks = {module for module in MODULES if module.split(".")[-1].startswith("check")}
+    assert checks <= {*CHECKS, "dlsim.cli.check"}
+    for module, allowed in CHECKS.items():
+        package = module.rpartition(".")[0]
+        inside = {name for name in imports()[module] if name.startswith(package + ".")}
+        assert inside <= {f"{package}.{name}" for name in allowed}, module
+
+
+def test_a_core_knows_arrays_and_floats_only():
+    for module, path in MODULES.items():
+        if ".core" not in module:
+            continue
+        core = module[: module.index(".core") + len(".core")]
+        names = set(named_imports(module, path))
+        strange = {n for n in names if not (n + ".").startswith((core + ".", "dlsim.kernel."))}
+        assert strange <= {"numpy", "numpy.typing", "typing", "numba.extending"}, module
 
 
 @pytest.mark.parametrize("heavy", ["numba", "pandas", "matplotlib", "sympy"])

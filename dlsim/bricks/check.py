@@ -6,18 +6,16 @@ its trace, queues are served first come, first served, and eq. (6) and (7) were 
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.environment import Environment
+from dlsim.bricks.model import Reading, Scheduler
 from dlsim.errors import ScheduleError
 from dlsim.kernel import TOL
-
-if TYPE_CHECKING:
-    from dlsim.bricks.outcome import Outcome
 
 Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
@@ -36,6 +34,21 @@ COLUMNS = {
 ROUNDING = 1e-9
 #: Stands for an estimate that is infinite, over a link of throughput zero.
 FAR = 1e300
+
+
+class Result(Protocol):
+    """What a check may read; the meanings stand in `dlsim.bricks.Outcome`."""
+
+    @property
+    def requests(self) -> pd.DataFrame: ...
+    @property
+    def attempts(self) -> pd.DataFrame: ...
+    @property
+    def environment(self) -> Environment: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def reading(self) -> Reading: ...
 
 
 def _close(a: Any, b: Any) -> NDArray[np.bool_]:
@@ -58,7 +71,7 @@ def _moved(rates: Floats, step: float, start: float, end: float) -> float:
     return float(rates[:, first].min() * (end - start))
 
 
-def _transfers(o: "Outcome", starts: Any, ends: Any, data: Any, pairs: Any) -> NDArray[np.bool_]:
+def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDArray[np.bool_]:
     """Tell per transfer whether it took what its path allows, exactly in a fluid network."""
     env, fluid = o.environment, o.reading.network == "fluid"
     rates = env.open_rates if fluid else env.rates
@@ -76,7 +89,7 @@ def _transfers(o: "Outcome", starts: Any, ends: Any, data: Any, pairs: Any) -> N
     return good
 
 
-def _missing(o: "Outcome") -> str:
+def _missing(o: Result) -> str:
     """Name a column that a table lacks; "" where both are whole."""
     for name, columns in COLUMNS.items():
         for column in columns:
@@ -85,7 +98,7 @@ def _missing(o: "Outcome") -> str:
     return ""
 
 
-def _request_rules(o: "Outcome") -> Iterator[Rule]:
+def _request_rules(o: Result) -> Iterator[Rule]:
     env, done, tries = o.environment, o.requests, o.attempts
     given, index = env.requests, o.requests.index
     yield "every request is in the table, once, in order", given.index, _same(index, given.index)
@@ -124,7 +137,7 @@ def _same(a: pd.Index, b: pd.Index) -> NDArray[np.bool_]:
     return np.asarray(a == b)
 
 
-def _cause_rules(o: "Outcome") -> Iterator[Rule]:
+def _cause_rules(o: Result) -> Iterator[Rule]:
     given, done, tries = o.environment.requests, o.requests, o.attempts
     before = tries.groupby("request", sort=False)["arrived"].shift()
     asked = given["time"].reindex(tries["request"]).to_numpy()
@@ -147,7 +160,7 @@ def _cause_rules(o: "Outcome") -> Iterator[Rule]:
     yield "no input arrives before it is sent", pd.Index(tries["request"]), early
 
 
-def _transfer_rules(o: "Outcome") -> Iterator[Rule]:
+def _transfer_rules(o: Result) -> Iterator[Rule]:
     env, done, tries = o.environment, o.requests, o.attempts
     given, domains = env.requests, env.topology.domains
     what = "no faster than its traces"
@@ -196,7 +209,7 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     return starts[mine], ends[mine]
 
 
-def _queue_rules(o: "Outcome") -> Iterator[Rule]:
+def _queue_rules(o: Result) -> Iterator[Rule]:
     env, done = o.environment, o.requests
     work = env.requests["work"].to_numpy()
     arrived, start, end = (done[name].to_numpy() for name in ("arrived", "start", "end"))
@@ -216,7 +229,7 @@ def _queue_rules(o: "Outcome") -> Iterator[Rule]:
     yield "a job ends when its work is done", done.index, good[2]
 
 
-def _fallback_rules(o: "Outcome") -> Iterator[Rule]:
+def _fallback_rules(o: Result) -> Iterator[Rule]:
     env, tries, most = o.environment, o.attempts, o.scheduler.max_fallbacks
     if most and not o.reading.fallback_strict:
         most += 1
@@ -243,7 +256,7 @@ def _fallback_rules(o: "Outcome") -> Iterator[Rule]:
         yield "no server is asked twice while another is left", index, ~again
 
 
-def _known_at(o: "Outcome") -> Floats:
+def _known_at(o: Result) -> Floats:
     """Return the time of which the scheduler knew at every submission: probe, or now."""
     time = o.attempts["submitted"].to_numpy(dtype=float)
     if o.reading.predictor == "perfect":
@@ -255,7 +268,7 @@ def _after(time: Floats) -> Floats:
     return np.asarray(time + TOL * np.maximum(1.0, np.abs(time)))
 
 
-def _entries(o: "Outcome", steps: int) -> NDArray[np.int64]:
+def _entries(o: Result, steps: int) -> NDArray[np.int64]:
     """Return the entry of the traces that was known at every submission."""
     at = _known_at(o) / o.environment.step
     return np.asarray(np.minimum(at, steps - 1.0).astype(np.int64))
@@ -282,7 +295,7 @@ def _inside(
     return np.maximum(fewest, 0), most
 
 
-def _loads(o: "Outcome") -> tuple[Floats, Floats] | None:
+def _loads(o: Result) -> tuple[Floats, Floats] | None:
     """Return the least and greatest Load behind every estimate, with Load Correction (5).
 
     None for a reading that the tables of an outcome do not tell (util, queue).
@@ -308,7 +321,7 @@ def _loads(o: "Outcome") -> tuple[Floats, Floats] | None:
     return low, high
 
 
-def _on_path(o: "Outcome", pairs: NDArray[np.int64], entries: NDArray[np.int64]) -> Floats:
+def _on_path(o: Result, pairs: NDArray[np.int64], entries: NDArray[np.int64]) -> Floats:
     """Return the smallest throughput on each path at its entry; inf for an empty path."""
     env = o.environment
     first, hops, rates = env.topology.first, env.topology.hops, env.open_rates
@@ -319,7 +332,7 @@ def _on_path(o: "Outcome", pairs: NDArray[np.int64], entries: NDArray[np.int64])
     return np.array(found, dtype=float)
 
 
-def _estimate_rules(o: "Outcome") -> Iterator[Rule]:
+def _estimate_rules(o: Result) -> Iterator[Rule]:
     """Yield what eq. (2) says of the estimates, as far as it can be told from outside.
 
     Where links are predicted by the last probe, or perfectly, and not corrected, both
@@ -354,7 +367,7 @@ def _estimate_rules(o: "Outcome") -> Iterator[Rule]:
         yield f"no estimate is above {what} (eq. 2)", index, _not_before(most, told)
 
 
-def check_outcome(o: "Outcome") -> None:
+def check_outcome(o: Result) -> None:
     """Raise at the first rule that an outcome breaks."""
     parts = (
         _request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules,

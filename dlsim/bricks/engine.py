@@ -4,27 +4,96 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from dlsim.bricks import events
-from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import MOST_PACKETS, MOST_PROBES, Reading, Scheduler
-from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.schedulers import bar, split_moves
-from dlsim.bricks.state import (
+from dlsim.bricks.core import events
+from dlsim.bricks.core.network import Stream
+from dlsim.bricks.core.schedulers import bar, split_moves
+from dlsim.bricks.core.state import (
     CHOOSE,
     DONE,
     FAR,
     GROW,
+    MOST_PROBES,
+    USER,
     Rules,
     State,
     World,
     fresh_state,
-    rules_of,
-    world_of,
-)  # fmt: skip
+)
+from dlsim.bricks.environment import Environment
+from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
+from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
 from dlsim.kernel import TOL
+
+#: Columns of the requests that are real numbers.
+MEASURES = ("time", "send", "recv", "work", "deadline")
+
+
+def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+    """Return a view that cannot be written: one type for the compiler, whoever made it."""
+    view: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _fixed_stream(one: Stream) -> Stream:
+    return Stream(_fixed(one.first, np.int64), _fixed(one.times), _fixed(one.sizes))
+
+
+def world_of(env: Environment) -> World:
+    """Return an environment as arrays, without copying what is large."""
+    servers, r, topology = env.servers, env.requests, env.topology
+    loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
+    domain = servers["domain"].to_numpy()
+    return World(
+        performance=_fixed(servers["performance"].to_numpy()),
+        server_domain=_fixed(domain, np.int64),
+        client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
+        jobs=_fixed_stream(env.background),
+        marks=_fixed(env.marks),
+        server_load=float(env.server_load),
+        loads=_fixed(loads),
+        rates=_fixed(env.open_rates),
+        raw=_fixed(env.rates),
+        data=_fixed_stream(env.link_background),
+        step=float(env.step),
+        packet=float(env.packet),
+        first=_fixed(topology.first, np.int64),
+        hops=_fixed(topology.hops, np.int64),
+        domains=int(topology.domains),
+        two_level=env.is_two_level,
+        places=_fixed(np.unique(domain), np.int64),
+        client=_fixed(r["client"].to_numpy(), np.int64),
+        **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
+    )
+
+
+def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
+    """Return a scheduler and a reading as numbers."""
+
+    def code(value: object, options: tuple[object, ...]) -> int:
+        return USER if callable(value) else options.index(value)
+
+    most = int(scheduler.max_fallbacks)
+    return Rules(
+        algorithm=code(scheduler.algorithm, ALGORITHMS),
+        load=code(reading.load, SWITCHES["load"]),
+        predictor=code(reading.predictor, SWITCHES["predictor"]),
+        opt=float(scheduler.opt),
+        pload=float(scheduler.pload),
+        slack=float(scheduler.fallback_slack),
+        probe=float(reading.probe),
+        most=most + (most > 0 and not reading.fallback_strict),
+        correct=scheduler.load_correction,
+        correct_links=scheduler.correct_links,
+        exclude=scheduler.exclude_rejecting,
+        at_arrival=reading.fallback_time == "at_arrival",
+        packets=reading.network == "packet",
+        until_served=reading.corrected_until == "served",
+    )
 
 
 def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, outlook: View) -> None:

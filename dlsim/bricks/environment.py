@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.network import Stream, left_over, marked
+from dlsim.bricks.core.network import Stream, left_over, marked
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError

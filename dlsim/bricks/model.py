@@ -27,7 +27,7 @@ hold under every reading:
 - numjobs of eq. (5), and the transfers that ``correct_links`` counts, no longer hold a
   rejected request when the resubmission chooses.
 - The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
-  errors of the forecasters in `dlsim.bricks.state.FORECASTERS`; the first of those that err
+  errors of the forecasters in `dlsim.bricks.core.state.FORECASTERS`; the first of those that err
   least (sums within `dlsim.kernel.TOL` are equal) predicts.
 - With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
 - Other users' data (`Environment.link_background`) take from a link up to the end of its trace
@@ -49,12 +49,10 @@ from dlsim.reading import BaseReading
 
 ALGORITHMS = ("greedy", "deadline")
 
-#: Probes that the predictor "mean" averages, and that a user's predictor is shown.
-WINDOW = 10
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
-#: Most probes of a run, and most packets.
-MOST_PROBES, MOST_PACKETS = 10**8, 10**9
+#: Most packets of a run.
+MOST_PACKETS = 10**9
 
 #: Switches of `Reading` with their options, the default first. Row numbers refer to the
 #: table in the notes of `Reading`.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.instants import latest_finish
+from dlsim.bricks.core.instants import latest_finish
 from dlsim.bricks.view import View, best_server
 from dlsim.given import number, positive
 

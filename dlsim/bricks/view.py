@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.state import Rules, State, World
+from dlsim.bricks.core.state import Rules, State, World
 from dlsim.kernel import TOL
 
 Floats = NDArray[np.float64]

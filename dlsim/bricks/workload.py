@@ -14,8 +14,8 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks import traces
+from dlsim.bricks.core.network import Stream
 from dlsim.bricks.model import DRAWN
-from dlsim.bricks.network import Stream
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError

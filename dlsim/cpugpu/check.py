@@ -4,21 +4,33 @@ The model is paper C's section 5: non-preemptive devices, one job at a time, a s
 device that is served in the order it was filled.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.cpugpu.given import hold, not_after, together
-
-if TYPE_CHECKING:
-    from dlsim.cpugpu.engine import Schedule
+from dlsim.cpugpu.intake import Given
+from dlsim.cpugpu.model import Machine, Reading
 
 Floats = NDArray[np.float64]
 
 
-def check_schedule(schedule: "Schedule") -> None:
+class Result(Protocol):
+    """What a check may read; the meanings stand in `dlsim.cpugpu.Schedule`."""
+
+    @property
+    def jobs(self) -> pd.DataFrame: ...
+    @property
+    def given(self) -> Given: ...
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def reading(self) -> Reading: ...
+
+
+def check_schedule(schedule: Result) -> None:
     """Verify that a machine could have done what a schedule says."""
     jobs, given, machine = schedule.jobs, schedule.given, schedule.machine
     labels = jobs.index
@@ -40,7 +52,7 @@ def check_schedule(schedule: "Schedule") -> None:
         hold(rule, together(mine["start"].to_numpy(), ready), mine.index)
 
 
-def _work_done(schedule: "Schedule") -> Floats:
+def _work_done(schedule: Result) -> Floats:
     """Return the work of each run: its length, less what GPU jobs took from the CPUs."""
     jobs, machine = schedule.jobs, schedule.machine
     start, end = jobs["start"].to_numpy(), jobs["end"].to_numpy()

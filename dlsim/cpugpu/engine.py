@@ -133,7 +133,7 @@ class Schedule:
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
-        return judged(self, global_bounds(self, fifo.end), significant)
+        return judged(self, global_bounds(fifo.end), significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`).

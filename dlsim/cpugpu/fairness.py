@@ -3,21 +3,31 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.cpugpu.check import Result
 from dlsim.cpugpu.given import not_after
-
-if TYPE_CHECKING:
-    from dlsim.cpugpu.engine import Schedule
 
 Floats = NDArray[np.float64]
 
 #: The paper's two exceptions, and what is neither.
 EXCUSES = ("explored", "mispredicted", "")
+
+
+class Predicted(Result, Protocol):
+    """What is read beyond that: the finishes that were predicted, and who filled the history."""
+
+    @property
+    def predictions(self) -> pd.DataFrame:
+        """Predicted finish of each job on every device when it was decided."""
+
+    @property
+    def explored(self) -> pd.Series:
+        """Which jobs were placed to fill the history (rule 2)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class Fairness:
         return self.jobs["lateness"].where(self.jobs["late"], 0.0)
 
 
-def local_bounds(schedule: "Schedule") -> Floats:
+def local_bounds(schedule: Result) -> Floats:
     """Return the end each job would have had, appended to its preferred class (F1).
 
     Behind the work that had been assigned there when the job was decided, with realised
@@ -68,17 +78,17 @@ def local_bounds(schedule: "Schedule") -> Floats:
     return bounds
 
 
-def global_bounds(schedule: "Schedule", ends: Sequence[float]) -> Floats:
+def global_bounds(ends: Sequence[float]) -> Floats:
     """Return the end of each job where all go to their preferred device (F2)."""
     return np.asarray(ends, dtype=float)
 
 
-def judged(schedule: "Schedule", bounds: Floats, significant: float) -> Fairness:
+def judged(schedule: Predicted, bounds: Floats, significant: float) -> Fairness:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
     Parameters
     ----------
-    schedule : Schedule
+    schedule : Predicted
         What happened.
     bounds : ndarray of float, shape (n,)
         Latest fair ends.

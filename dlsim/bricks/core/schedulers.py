@@ -1,18 +1,15 @@
-"""The schedulers of paper B, section 3: Greedy and Deadline.
-
-Arguments as in `dlsim.bricks.state`.
-"""
+"""The schedulers of paper B, section 3: Greedy and Deadline."""
 
 import numpy as np
 
-from dlsim.bricks.instants import latest_finish, meets, same_instant
-from dlsim.bricks.monitor import predicted_on_path
-from dlsim.bricks.state import DEADLINE
+from dlsim.bricks.core.instants import latest_finish, meets, same_instant
+from dlsim.bricks.core.network import least_on_path
+from dlsim.bricks.core.state import DEADLINE
 from dlsim.kernel import TOL, kernel
 
 
 @kernel
-def seconds(data, throughput):  # type: ignore[no-untyped-def]
+def seconds(data, throughput):
     """Return how long a transfer takes; none for no data.
 
     Returns
@@ -24,7 +21,7 @@ def seconds(data, throughput):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bar(row, r, s):  # type: ignore[no-untyped-def]
+def bar(row, r, s):
     """Mark the servers that a request fell back from, unless these are all there are."""
     different = 0
     for k in range(s.jobs[row].fallbacks):
@@ -36,21 +33,21 @@ def bar(row, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unbar(row, r, s):  # type: ignore[no-untyped-def]
+def unbar(row, r, s):
     """Unmark them."""
     for k in range(s.jobs[row].fallbacks):
         s.barred[s.refused[row, k]] = False
 
 
 @kernel
-def estimate_moves(row, w, s):  # type: ignore[no-untyped-def]
+def estimate_moves(row, w, s):
     """Write, per domain that holds servers, the first two terms of eq. (2)."""
     home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
     if not w.two_level:
         for k in range(w.places.shape[0]):
             there = w.places[k]
-            on_way = seconds(send, predicted_on_path(home, there, s.shown, w))
-            s.moving[there] = on_way + seconds(recv, predicted_on_path(there, home, s.shown, w))
+            on_way = seconds(send, least_on_path(home, there, s.shown, w))
+            s.moving[there] = on_way + seconds(recv, least_on_path(there, home, s.shown, w))
         return
     up, down = s.edges[0, home], s.edges[1, home]
     for k in range(w.places.shape[0]):
@@ -62,17 +59,17 @@ def estimate_moves(row, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split_moves(row, terms, w, s):  # type: ignore[no-untyped-def]
+def split_moves(row, terms, w, s):
     """Write, per server, the first two terms of eq. (2), each for itself."""
     home = w.client_domain[w.client[row]]
     for k in range(w.server_domain.shape[0]):
         there = w.server_domain[k]
-        terms[0, k] = seconds(w.send[row], predicted_on_path(home, there, s.shown, w))
-        terms[1, k] = seconds(w.recv[row], predicted_on_path(there, home, s.shown, w))
+        terms[0, k] = seconds(w.send[row], least_on_path(home, there, s.shown, w))
+        terms[1, k] = seconds(w.recv[row], least_on_path(there, home, s.shown, w))
 
 
 @kernel
-def estimate(row, server, w, s):  # type: ignore[no-untyped-def]
+def estimate(row, server, w, s):
     """Return T_Si of eq. (2).
 
     Returns
@@ -84,7 +81,7 @@ def estimate(row, server, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose_server(row, now, w, r, s):  # type: ignore[no-untyped-def]
+def choose_server(row, now, w, r, s):
     """Return the server of step 4: nearest below the target, else the fastest."""
     limit = -np.inf
     if r.algorithm == DEADLINE:

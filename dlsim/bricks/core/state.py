@@ -1,16 +1,11 @@
-"""What a run works on, as arrays: the inputs, the rules, and what changes.
+"""What a run works on, as arrays: the inputs, the rules, and what changes."""
 
-In every kernel of `dlsim.bricks` ``w`` is the `World`, ``r`` the `Rules`, ``s`` the `State`.
-"""
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import ALGORITHMS, SWITCHES, WINDOW, Reading, Scheduler
-from dlsim.bricks.network import Stream
+from dlsim.bricks.core.network import Stream
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -26,11 +21,12 @@ CLIENTS, UTIL, QUEUE, EXT = range(4)
 LAST, MEAN, PERFECT, ADAPTIVE = range(4)
 USER = -1
 
+#: Probes that the predictor "mean" averages, and that a user's predictor is shown.
+WINDOW = 10
+#: Most probes of a run.
+MOST_PROBES = 10**8
 #: Forecasters among which the predictor "adaptive" chooses, the first one on equal errors.
 FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothing by 0.5")
-
-#: Columns of the requests that are real numbers.
-MEASURES = ("time", "send", "recv", "work", "deadline")
 
 EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
@@ -170,70 +166,6 @@ class State(NamedTuple):
     moving: Floats
     barred: NDArray[np.bool_]
     refused: NDArray[np.int32]
-
-
-def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
-    """Return a view that cannot be written: one type for the compiler, whoever made it."""
-    view: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
-
-
-def _fixed_stream(one: Stream) -> Stream:
-    return Stream(_fixed(one.first, np.int64), _fixed(one.times), _fixed(one.sizes))
-
-
-def world_of(env: Environment) -> World:
-    """Return an environment as arrays, without copying what is large."""
-    servers, r, topology = env.servers, env.requests, env.topology
-    loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
-    domain = servers["domain"].to_numpy()
-    return World(
-        performance=_fixed(servers["performance"].to_numpy()),
-        server_domain=_fixed(domain, np.int64),
-        client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
-        jobs=_fixed_stream(env.background),
-        marks=_fixed(env.marks),
-        server_load=float(env.server_load),
-        loads=_fixed(loads),
-        rates=_fixed(env.open_rates),
-        raw=_fixed(env.rates),
-        data=_fixed_stream(env.link_background),
-        step=float(env.step),
-        packet=float(env.packet),
-        first=_fixed(topology.first, np.int64),
-        hops=_fixed(topology.hops, np.int64),
-        domains=int(topology.domains),
-        two_level=env.is_two_level,
-        places=_fixed(np.unique(domain), np.int64),
-        client=_fixed(r["client"].to_numpy(), np.int64),
-        **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
-    )
-
-
-def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
-    """Return a scheduler and a reading as numbers."""
-
-    def code(value: object, options: tuple[object, ...]) -> int:
-        return USER if callable(value) else options.index(value)
-
-    most = int(scheduler.max_fallbacks)
-    return Rules(
-        algorithm=code(scheduler.algorithm, ALGORITHMS),
-        load=code(reading.load, SWITCHES["load"]),
-        predictor=code(reading.predictor, SWITCHES["predictor"]),
-        opt=float(scheduler.opt),
-        pload=float(scheduler.pload),
-        slack=float(scheduler.fallback_slack),
-        probe=float(reading.probe),
-        most=most + (most > 0 and not reading.fallback_strict),
-        correct=scheduler.load_correction,
-        correct_links=scheduler.correct_links,
-        exclude=scheduler.exclude_rejecting,
-        at_arrival=reading.fallback_time == "at_arrival",
-        packets=reading.network == "packet",
-        until_served=reading.corrected_until == "served",
-    )
 
 
 def _records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:

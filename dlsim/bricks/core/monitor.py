@@ -1,15 +1,14 @@
 """The resource monitor, its database, and the predictors: what the scheduler is told.
 
-Source: paper B, section 2 (Figure 1) and section 3.1. Arguments as in `dlsim.bricks.state`.
+Source: paper B, section 2 (Figure 1) and section 3.1.
 """
 
 import numpy as np
 
-from dlsim.bricks.instants import latest_finish, same_instant
-from dlsim.bricks.model import MOST_PROBES, WINDOW
-from dlsim.bricks.network import entry_at
-from dlsim.bricks.servers import count_gone, count_seen, external_load, follow
-from dlsim.bricks.state import (
+from dlsim.bricks.core.instants import latest_finish, same_instant
+from dlsim.bricks.core.network import entry_at
+from dlsim.bricks.core.servers import count_gone, count_seen, external_load, follow
+from dlsim.bricks.core.state import (
     ADAPTIVE,
     BEFORE,
     BUSY,
@@ -20,10 +19,12 @@ from dlsim.bricks.state import (
     GONE,
     LAST,
     MEAN,
+    MOST_PROBES,
     PERFECT,
     PREDICT,
     QUEUE,
     USER,
+    WINDOW,
 )  # fmt: skip
 from dlsim.kernel import TOL, kernel
 
@@ -32,7 +33,7 @@ _SHARES = (0.1, 0.5)
 
 
 @kernel
-def measured_load(server, time, bound, w, r, s):  # type: ignore[no-untyped-def]
+def measured_load(server, time, bound, w, r, s):
     """Return what the monitor reports as Load of a server.
 
     What has happened by `bound` counts: a little before `time` for a probe, `time` itself
@@ -56,7 +57,7 @@ def measured_load(server, time, bound, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _predict(series, r, s):  # type: ignore[no-untyped-def]
+def _predict(series, r, s):
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
     value, count, mean = s.ring[k % WINDOW, series], min(k + 1, WINDOW), 0.0
@@ -82,7 +83,7 @@ def _predict(series, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_probe(w, r, s):  # type: ignore[no-untyped-def]
+def take_probe(w, r, s):
     """Measure every link and server at the next probe, and predict."""
     head, links = s.head[0], w.rates.shape[0]
     time = head.probes * r.probe
@@ -102,7 +103,7 @@ def take_probe(w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def observe(time, w, r, s):  # type: ignore[no-untyped-def]
+def observe(time, w, r, s):
     """Bring the database up to a time; probes that no prediction depends on are left out."""
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
@@ -127,7 +128,7 @@ def observe(time, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_link(link, w, r, s):  # type: ignore[no-untyped-def]
+def show_link(link, w, r, s):
     """Write a link's predicted throughput after Load Correction for links."""
     ours = s.links[link].ours if r.correct_links else 0
     s.shown[link] = s.predicted[link] / (1 + r.pload * ours)
@@ -138,7 +139,7 @@ def show_link(link, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_server(server, w, r, s):  # type: ignore[no-untyped-def]
+def show_server(server, w, r, s):
     """Write 1 / P_serv, eq. (5) included."""
     load = s.predicted[w.rates.shape[0] + server]
     if r.correct:
@@ -147,7 +148,7 @@ def show_server(server, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_all(w, r, s):  # type: ignore[no-untyped-def]
+def show_all(w, r, s):
     """Write what the scheduler is shown, where something new has been predicted."""
     if s.head[0].stale:
         for link in range(w.rates.shape[0]):
@@ -155,12 +156,3 @@ def show_all(w, r, s):  # type: ignore[no-untyped-def]
         for server in range(w.performance.shape[0]):
             show_server(server, w, r, s)
         s.head[0].stale = 0
-
-
-@kernel
-def predicted_on_path(a, b, values, w):  # type: ignore[no-untyped-def]
-    """Return the smallest value on the path from domain a to b; inf for an empty path."""
-    least, pair = np.inf, a * w.domains + b
-    for h in range(w.first[pair], w.first[pair + 1]):
-        least = min(least, values[w.hops[h]])
-    return least

@@ -2,26 +2,26 @@
 
 Background jobs are not events. A queue is followed job by job (the recursion of Lindley:
 a job starts when it has arrived and the one before has ended) as far as somebody looks.
-Source: paper B, sections 2.1 and 3.3. Arguments as in `dlsim.bricks.state`.
+Source: paper B, sections 2.1 and 3.3.
 """
 
 import numpy as np
 
-from dlsim.bricks.instants import latest_finish
-from dlsim.bricks.network import APART, entry_at
-from dlsim.bricks.state import GONE, SEEN
+from dlsim.bricks.core.instants import latest_finish
+from dlsim.bricks.core.network import APART, entry_at
+from dlsim.bricks.core.state import GONE, SEEN
 from dlsim.kernel import kernel
 
 
 @kernel
-def external_load(server, time, w):  # type: ignore[no-untyped-def]
+def external_load(server, time, w):
     """Return the external CPU load of a server's trace at a time; 0 without one."""
     steps = w.loads.shape[1]
     return w.loads[server, entry_at(time, w.step, steps)] if steps else 0.0
 
 
 @kernel
-def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
+def finish_service(server, start, work, w):
     """Return when a server ends work that it starts at a time."""
     steps, speed = w.loads.shape[1], w.performance[server]
     if steps == 0 or work <= 0:
@@ -38,7 +38,7 @@ def finish_service(server, start, work, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_after(limit, at, last, times):  # type: ignore[no-untyped-def]
+def first_after(limit, at, last, times):
     """Return the first of some sorted arrivals that comes after a time; `last` for none."""
     while at < last:
         middle = (at + last) // 2
@@ -50,12 +50,12 @@ def first_after(limit, at, last, times):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def absorb_background(server, time, w, s):  # type: ignore[no-untyped-def]
+def absorb_background(server, time, w, s):
     r"""Let the background jobs of a server arrive up to a time.
 
     Jobs of one span p are not walked one by one: what a server that has other work too has
     done with n more of them is :math:`\max(V, F + n p)`, V when it would be done without
-    that work (`dlsim.bricks.network.marked`) and F when it was before.
+    that work (`dlsim.bricks.core.network.marked`) and F when it was before.
     """
     one, limit = s.servers[server], latest_finish(time)
     at, last, free = one.at, w.jobs.first[server + 1], one.free
@@ -79,7 +79,7 @@ def absorb_background(server, time, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def accept(server, row, time, w, s):  # type: ignore[no-untyped-def]
+def accept(server, row, time, w, s):
     """Put a request at the end of a queue whose background has been absorbed."""
     one, job = s.servers[server], s.jobs[row]
     job.start = max(one.free, time)
@@ -93,13 +93,13 @@ def accept(server, row, time, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def following(server, job, s):  # type: ignore[no-untyped-def]
+def following(server, job, s):
     """Return the client job after one on its server, after -1 the first; -1 for none."""
     return s.servers[server].head if job < 0 else s.jobs[job].next
 
 
 @kernel
-def count_seen(server, bound, background, w, s):  # type: ignore[no-untyped-def]
+def count_seen(server, bound, background, w, s):
     """Return how many jobs have arrived by an instant."""
     c = s.cursors[server, SEEN]
     job = following(server, c.job, s)
@@ -116,7 +116,7 @@ def count_seen(server, bound, background, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_gone(server, bound, s):  # type: ignore[no-untyped-def]
+def count_gone(server, bound, s):
     """Return how many client jobs have ended by an instant."""
     c = s.cursors[server, GONE]
     job = following(server, c.job, s)
@@ -128,7 +128,7 @@ def count_gone(server, bound, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def follow(server, c, bound, time, w, s):  # type: ignore[no-untyped-def]
+def follow(server, c, bound, time, w, s):
     """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
     last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0
     while True:

@@ -29,13 +29,13 @@ class Stream(NamedTuple):
 
 
 @kernel
-def entry_at(time, step, steps):  # type: ignore[no-untyped-def]
+def entry_at(time, step, steps):
     """Return the entry of a trace that holds at a time."""
     return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
 
 
 @kernel
-def bottleneck(k, rates, hops, first, last):  # type: ignore[no-untyped-def]
+def bottleneck(k, rates, hops, first, last):
     """Return the smallest throughput on a path in entry k; inf without a hop."""
     least = np.inf
     for h in range(first, last):
@@ -44,7 +44,16 @@ def bottleneck(k, rates, hops, first, last):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def finish_transfer(start, data, rates, step, hops, first, last):  # type: ignore[no-untyped-def]
+def least_on_path(a, b, values, w):
+    """Return the smallest value on the path from domain a to b; inf for an empty path."""
+    least, pair = np.inf, a * w.domains + b
+    for h in range(w.first[pair], w.first[pair + 1]):
+        least = min(least, values[w.hops[h]])
+    return least
+
+
+@kernel
+def finish_transfer(start, data, rates, step, hops, first, last):
     """Return when data that flow at the smallest throughput of a path have all arrived."""
     if data <= 0 or first == last:
         return start
@@ -61,7 +70,7 @@ def finish_transfer(start, data, rates, step, hops, first, last):  # type: ignor
 
 
 @kernel
-def finish_on_link(start, data, rates, step, link):  # type: ignore[no-untyped-def]
+def finish_on_link(start, data, rates, step, link):
     """Return when data that have one link to themselves have left it."""
     if data <= 0:
         return start
@@ -78,7 +87,7 @@ def finish_on_link(start, data, rates, step, link):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-def]
+def _spread(busy, rates, step, first, times, sizes):
     """Write the seconds per step in which other users' data occupy each link."""
     steps, unit = busy.shape[1], 1 if sizes.shape[0] > 1 else 0
     for link in range(busy.shape[0]):
@@ -94,7 +103,7 @@ def _spread(busy, rates, step, first, times, sizes):  # type: ignore[no-untyped-
 
 
 @kernel
-def _mark(marks, speed, first, times, size):  # type: ignore[no-untyped-def]
+def _mark(marks, speed, first, times, size):
     """Write when everything before every job of a round number is done."""
     for queue in range(speed.shape[0]):
         free, span = -np.inf, size / speed[queue]

@@ -1,16 +1,20 @@
-"""The event loop: submissions, transfers, queues, results (paper B, Figure 1 and section 3).
-
-Arguments as in `dlsim.bricks.state`.
-"""
+"""The event loop: submissions, transfers, queues, results (paper B, Figure 1 and section 3)."""
 
 import numpy as np
 
-from dlsim.bricks.instants import latest_finish, meets
-from dlsim.bricks.monitor import observe, predicted_on_path, show_all, show_link, show_server
-from dlsim.bricks.network import finish_on_link, finish_transfer
-from dlsim.bricks.schedulers import bar, choose_server, estimate, estimate_moves, seconds, unbar
-from dlsim.bricks.servers import absorb_background, accept
-from dlsim.bricks.state import (
+from dlsim.bricks.core.instants import latest_finish, meets
+from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
+from dlsim.bricks.core.network import finish_on_link, finish_transfer, least_on_path
+from dlsim.bricks.core.schedulers import (
+    bar,
+    choose_server,
+    estimate,
+    estimate_moves,
+    seconds,
+    unbar,
+)
+from dlsim.bricks.core.servers import absorb_background, accept
+from dlsim.bricks.core.state import (
     CHOOSE,
     DONE,
     GROW,
@@ -25,7 +29,7 @@ from dlsim.kernel import TOL, kernel
 
 
 @kernel
-def before(a, time, kind, row, packet):  # type: ignore[no-untyped-def]
+def before(a, time, kind, row, packet):
     """Tell whether an event comes before another one.
 
     Returns
@@ -41,7 +45,7 @@ def before(a, time, kind, row, packet):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def push(time, kind, row, packet, hop, s):  # type: ignore[no-untyped-def]
+def push(time, kind, row, packet, hop, s):
     """Add an event to the heap."""
     heap, i = s.heap, s.head[0].size
     s.head[0].size += 1
@@ -53,7 +57,7 @@ def push(time, kind, row, packet, hop, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pop(s):  # type: ignore[no-untyped-def]
+def pop(s):
     """Remove the first event from the heap."""
     heap, size = s.heap, s.head[0].size - 1
     s.head[0].size = size
@@ -71,7 +75,7 @@ def pop(s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def ends_of(row, w, s):  # type: ignore[no-untyped-def]
+def ends_of(row, w, s):
     """Return the domains between which a request's data flow, in the direction they do."""
     job = s.jobs[row]
     home, there = w.client_domain[w.client[row]], w.server_domain[job.server]
@@ -81,7 +85,7 @@ def ends_of(row, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_links(row, change, w, r, s):  # type: ignore[no-untyped-def]
+def count_links(row, change, w, r, s):
     """Note that a transfer of ours begins or ends on its links."""
     if r.correct_links:
         pair, _ = ends_of(row, w, s)
@@ -91,14 +95,14 @@ def count_links(row, change, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_jobs(server, change, w, r, s):  # type: ignore[no-untyped-def]
+def count_jobs(server, change, w, r, s):
     """Note that a job of ours is scheduled on a server, or no longer (eq. 5)."""
     s.servers[server].ours += change
     show_server(server, w, r, s)
 
 
 @kernel
-def send_data(row, now, w, r, s):  # type: ignore[no-untyped-def]
+def send_data(row, now, w, r, s):
     """Start the transfer of a request's input or result."""
     count_links(row, 1, w, r, s)
     pair, data = ends_of(row, w, s)
@@ -111,7 +115,7 @@ def send_data(row, now, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def absorb_data(link, time, w, s):  # type: ignore[no-untyped-def]
+def absorb_data(link, time, w, s):
     """Let other users' data arrive at a link up to a time."""
     one, limit = s.links[link], latest_finish(time)
     last, unit = w.data.first[link + 1], 1 if w.data.sizes.shape[0] > 1 else 0
@@ -122,7 +126,7 @@ def absorb_data(link, time, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pass_link(row, packet, hop, now, w, s):  # type: ignore[no-untyped-def]
+def pass_link(row, packet, hop, now, w, s):
     """Let a packet queue at a link and leave it, towards the next one or the end."""
     pair, data = ends_of(row, w, s)
     link, hops = w.hops[w.first[pair] + hop], w.first[pair + 1] - w.first[pair]
@@ -140,7 +144,7 @@ def pass_link(row, packet, hop, now, w, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def submit(row, now, w, r, s):  # type: ignore[no-untyped-def]
+def submit(row, now, w, r, s):
     """Pick a server for a request and send its input there (section 3.1)."""
     head, job = s.head[0], s.jobs[row]
     if r.algorithm == USER:
@@ -164,7 +168,7 @@ def submit(row, now, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def receive(row, now, w, r, s):  # type: ignore[no-untyped-def]
+def receive(row, now, w, r, s):
     """Take a request whose input has arrived into the queue, or let it fall back."""
     job = s.jobs[row]
     server = job.server
@@ -172,7 +176,7 @@ def receive(row, now, w, r, s):  # type: ignore[no-untyped-def]
     job.arrived = now
     absorb_background(server, now, w, s)
     home = w.client_domain[w.client[row]]
-    back = predicted_on_path(w.server_domain[server], home, s.predicted, w)
+    back = least_on_path(w.server_domain[server], home, s.predicted, w)
     rest = max(0.0, s.servers[server].free - now) + w.work[row] / w.performance[server]
     finish = now + rest + seconds(w.recv[row], back)  # eq. (6), on the clock
     one = s.attempts[job.attempt]
@@ -192,7 +196,7 @@ def receive(row, now, w, r, s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def happen(kind, row, packet, hop, now, w, r, s):  # type: ignore[no-untyped-def]
+def carry_out(kind, row, packet, hop, now, w, r, s):
     """Carry out one event."""
     job = s.jobs[row]
     if kind == SUBMIT:
@@ -216,7 +220,7 @@ def happen(kind, row, packet, hop, now, w, r, s):  # type: ignore[no-untyped-def
 
 
 @kernel
-def run(w, r, s):  # type: ignore[no-untyped-def]
+def run(w, r, s):
     """Carry out events until all is done or somebody outside has to speak.
 
     Returns
@@ -251,5 +255,5 @@ def run(w, r, s):  # type: ignore[no-untyped-def]
             head.new += 1
         else:
             pop(s)
-        happen(kind, row, packet, hop, now, w, r, s)
+        carry_out(kind, row, packet, hop, now, w, r, s)
     return DONE
