@@ -227,6 +227,46 @@ def test_greedy_ends_where_steps_are_tiny():
     assert found.work.sum() == pytest.approx(2e6)
 
 
+def uneven_platform(seed):
+    """Two to four clusters whose numbers lie up to 1e18 apart."""
+    rng = np.random.default_rng(seed)
+    clusters, links = rng.integers(2, 5), rng.integers(1, 5)
+
+    def draw(n, low, high):
+        return rng.integers(low, high, n) * 10.0 ** rng.choice([0, 0, 0, 0, -9, 9, -6, 6], n)
+
+    table = pd.DataFrame({"bandwidth": draw(links, 1, 6), "max_connect": rng.integers(1, 8, links)})
+    table.loc[rng.integers(0, links), "max_connect"] = 10 ** rng.integers(0, 13)
+    routes = {
+        (k, to): rng.choice(links, rng.integers(1, min(links, 3) + 1), replace=False).tolist()
+        for k in range(clusters)
+        for to in range(clusters)
+        if k != to and rng.random() < 0.8
+    }
+    speed, gateway = draw(clusters, 0, 50), draw(clusters, 1, 50)
+    priority = [1, *rng.integers(0, 4, clusters - 1)]
+    work, data = draw(clusters, 1, 2), draw(clusters, 1, 2)
+    return Platform(speed, gateway, table, routes, priority, work, data)
+
+
+@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("method", ["G", "LPRG"])
+def test_greedy_ends_on_very_uneven_platforms(method, name):
+    for seed in range(round(40 * SCALE)):
+        p = uneven_platform(seed)
+        a = solve(p, method, reading=READINGS[name])
+        a.check()
+        assert a.objective <= bound(p) * (1 + ROUNDING)
+
+
+def test_many_steps_at_once_are_nearly_as_fair():
+    links = pd.DataFrame({"bandwidth": [3e-12, 4e-12], "max_connect": [2, 2]})
+    routes = {(0, 2): [0], (1, 2): [1], (2, 0): [0], (2, 1): [1]}
+    p = Platform([30.0, 7.0, 20.0], [1e3] * 3, links, routes, [1, 1, 1], [1, 2, 1], [1, 1, 1])
+    found = run_greedy(p, Reading())
+    assert found.work.sum(axis=1) == pytest.approx([30, 3.5, 20], rel=1e-6)
+
+
 # ------------------------------------------------------- twin of LPRR, programs
 
 

@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 
 #: Below this part of what there was at first, nothing is left of a resource.
 DUST = 1e-9
+#: Turns of `serve` after which steps double, and again after each MORE: it always ends, also
+#: where a step is less than a rounding of what is left.
+MANY, MORE = 2**20, 2**16
 
 
 class Network(NamedTuple):
@@ -193,18 +196,31 @@ def _take(values, first, i, amount):
 
 
 @kernel
-def _connect(net, left, k, m):
-    """Open a connection from k to m, and close the routes over links that are full then."""
+def _connect(net, left, k, m, count):
+    """Open connections from k to m, and close the routes over links that are full then."""
     r = net.route[k, m]
     if r < 0:
         return
-    left.connections[k, m] += 1
+    left.connections[k, m] += count
     for i in range(net.start[r], net.start[r + 1]):
         link = net.link[i]
-        left.link[link] -= 1
+        left.link[link] -= count
         if left.link[link] < 1:
             for j in range(net.link_of[link], net.link_of[link + 1]):
                 left.full[net.link_routes[j]] += 1
+
+
+@kernel
+def _bundle(net, left, a, m, times):
+    """Units of a on m over several connections, as many as there are and are of use."""
+    k, r, count = net.origin[a], net.route[net.origin[a], m], times
+    if r < 0:
+        return left.benefit[m], 1
+    for i in range(net.start[r], net.start[r + 1]):
+        count = min(count, np.floor(left.link[net.link[i]]))
+    least = min(left.gateway[k], count * net.bandwidth[k, m], left.gateway[m])
+    amount = min(_room(net, left, a, m), least / net.data[a])
+    return amount, int(min(count, np.ceil(amount * net.data[a] / net.bandwidth[k, m])))
 
 
 @kernel
@@ -293,8 +309,11 @@ def _leap(net, left, prose, rest):
 @kernel
 def serve(net, left, trace, prose, rest):
     """Run steps 2 to 7 until the list is empty."""
-    steps, streak, patience = 0, 0, 8 * len(left.active)
+    steps, streak, patience, turns, times = 0, 0, 8 * len(left.active), 0, 1.0
     while True:
+        turns += 1
+        if turns > MANY and turns % MORE == 0:
+            times *= 2
         a = _select(net, left)
         if a < 0:
             return steps
@@ -302,13 +321,18 @@ def serve(net, left, trace, prose, rest):
         if to < 0:
             left.active[a] = False
             continue
-        k, amount = net.origin[a], left.benefit[to]
+        k, amount, count = net.origin[a], left.benefit[to], 1
         if to == k:
             amount, _, _ = _local(net, left, a, widest, prose, rest)
             streak += 1
         else:
             streak = 0
-            _connect(net, left, k, to)
+        if times > 1 and to == k:
+            amount = min(left.benefit[k], times * amount)
+        elif times > 1:
+            amount, count = _bundle(net, left, a, to, times)
+        if to != k:
+            _connect(net, left, k, to, count)
         _spend(net, left, a, to, amount)
         if steps < len(trace.amount):
             trace.application[steps], trace.cluster[steps] = a, to
