@@ -6,6 +6,7 @@ clock is left out. The twins work on Fractions, so that a tie is a tie on every 
 """
 
 import math
+import random
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,10 +14,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
+from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
+from dlsim.cpugpu.pipeline import Gpu, run_chunks
+from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import ScheduleError
 from dlsim.kernel import clock_origin
 from dlsim.realtime import Cluster, simulate
+from tests.cpugpu_queues import queue
 from tests.strategies import ROWS, ROWS_I, SCALE, Instance, any_reading, seeded, seeded_for
+from tests.test_cpugpu_engine import SWITCHES, both, runnable
+from tests.twins import cpugpu_slots
 
 #: (shift, unit): where the clock begins, and one second in the new unit.
 CLOCKS = [
@@ -111,6 +120,148 @@ def test_the_check_knows_a_missed_deadline_without_admission_on_a_late_clock():
     s.check()
     with pytest.raises(ScheduleError, match="missed means completion after the deadline"):
         replace(s, tasks=s.tasks.assign(missed=False)).check()
+
+
+# --- CPUs and GPUs ------------------------------------------------------------------------
+
+
+def is_close(exact, value, shift, unit):
+    """Whether an instant is the twin's, but for what another clock and unit must round."""
+    there = Fraction(exact) * Fraction(unit)
+    loss = there / 10**9 + 4 * Fraction(float(np.spacing(value)))
+    return abs(Fraction(value) - Fraction(shift) - there) <= loss
+
+
+def queue_anew(q, shift, unit):
+    """The same queue on another clock; None where a float cannot hold an arrival there."""
+    shift, unit = Fraction(shift), Fraction(unit)
+
+    def scaled(times):
+        return [None if t is None else t * unit for t in times]
+
+    rows = [(app, a * unit + shift, *scaled(times)) for app, a, *times in q.rows]
+    if shift and any(Fraction(float(row[1])) != row[1] for row in rows):
+        return None
+    return q._replace(apps={app: scaled(times) for app, times in q.apps.items()}, rows=rows)
+
+
+@pytest.mark.parametrize("case", [*ONLINE, *range(1, len(SWITCHES))])
+def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
+    name, switches = (case, {}) if case in ONLINE else ("history", SWITCHES[case])
+    runs, rng = 0, random.Random(f"clock {case}")
+    for k in range(round(8 * SCALE)):
+        q = queue(rng)
+        while not runnable(q, name):
+            q = queue(rng)
+        share = Fraction(1, 4) if k % 4 == 3 and q.cpus > q.gpus else Fraction(0)
+        _, records = both(q, name, switches, share=share)
+        for shift, unit in CLOCKS:
+            other = queue_anew(q, shift, unit)
+            if other is None:
+                continue
+            r, _ = both(other, name, switches, share=share)
+            for job, row in zip(records, r.jobs.itertuples(), strict=True):
+                assert (job.device, job.rule) == (row.device, row.rule), (k, shift, unit)
+                for exact, value in ((job.start, row.start), (job.end, row.end)):
+                    assert is_close(exact, value, shift, unit), (k, shift, unit)
+            assert r.jobs["arrival"].tolist() == other.table["arrival"].tolist()
+            r.check()
+            r.fairness()
+            runs += 1
+    print(f"{case}: {runs} clocks")
+    assert runs > 30 * SCALE
+
+
+@pytest.mark.parametrize("scheduler", SLOT_SCHEDULERS)
+def test_slots_do_not_depend_on_the_clock(scheduler):
+    source = np.random.default_rng(7)
+    columns = ["arrival", "tasks", "task_time", "queue", "share", "weight"]
+    for _ in range(round(15 * SCALE)):
+        shares = {"p": int(source.integers(1, 4)), "q": int(source.integers(1, 4))}
+        rows = [
+            (int(a), int(n), int(t), queue, shares[queue], int(w))
+            for a, n, t, queue, w in zip(
+                source.integers(0, 9, 5), source.integers(1, 6, 5), source.integers(1, 5, 5),
+                source.choice(["p", "q"], 5), source.integers(1, 4, 5), strict=True,
+            )
+        ]  # fmt: skip
+        slots = int(source.integers(1, 5))
+        ends = cpugpu_slots.run(rows, slots, scheduler)
+        for shift, unit in CLOCKS:
+            table = pd.DataFrame(rows, columns=columns)
+            table["arrival"] = table["arrival"] * float(unit) + shift
+            table["task_time"] = table["task_time"] * float(unit)
+            s = run_slots(table, slots, scheduler)
+            s.check()
+            for exact, value in zip(ends, s.jobs["end"], strict=True):
+                assert is_close(exact, value, shift, unit)
+
+
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_moldable_jobs_do_not_depend_on_the_clock(scheduler):
+    source, pool = np.random.default_rng(11), NodePool(4, exponent=1.0, both=1.0)
+    for _ in range(round(12 * SCALE)):
+        n = int(source.integers(1, 5))
+        jobs = pd.DataFrame({
+            "arrival": np.sort(source.integers(0, 6, n)), "nodes": source.choice([1, 2, 4], n),
+            "cpu_time": source.integers(1, 9, n) * 4, "gpu_time": source.integers(1, 9, n) * 4,
+        })  # fmt: skip
+        first = run_moldable(jobs.astype({"arrival": float}), pool, scheduler)
+        for shift, unit in CLOCKS:
+            times = {c: jobs[c] * float(unit) for c in ("arrival", "cpu_time", "gpu_time")}
+            times["arrival"] += shift
+            s = run_moldable(jobs.assign(**times), pool, scheduler)
+            s.check()
+            if scheduler != "exhaustive":  # of several best schedules any
+                assert s.jobs[["type", "nodes"]].equals(first.jobs[["type", "nodes"]])
+                place = ["job", "node", "device"]
+                assert s.uses[place].equals(first.uses[place])
+                whole = first.jobs["completion"].sum()
+                assert s.jobs["completion"].sum() == pytest.approx(unit * whole, rel=1e-9)
+            loss = float(np.spacing(s.jobs["end"].max())) * 4
+            assert s.makespan == pytest.approx(unit * first.makespan, rel=1e-9, abs=loss)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 2.0**-10, 1e9])
+@pytest.mark.parametrize("queues", ["hyper-q", "per-engine", "single"])
+def test_pipelines_do_not_depend_on_the_unit_of_time(queues, unit):
+    source = np.random.default_rng(5)
+    for _ in range(round(25 * SCALE)):
+        gpu = Gpu(int(source.integers(1, 4)), int(source.integers(1, 3)), queues=queues)
+        parts = source.integers(0, 10, (int(source.integers(1, 9)), 3))
+        names = ["h2d", "map", "d2h"]
+        exact = run_chunks(
+            pd.DataFrame([[Fraction(int(x), 4) for x in row] for row in parts], columns=names), gpu
+        )
+        scaled = run_chunks(pd.DataFrame(parts * (unit / 4), columns=names), gpu)
+        scaled.check()
+        key = ["chunk", "stage"]
+        ours, theirs = (t.ops.set_index(key).sort_index() for t in (scaled, exact))
+        for name in ("start", "end"):
+            wanted = [float(x) * unit for x in theirs[name]]
+            assert ours[name].tolist() == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 2.0**-10, 1e9])
+def test_mapreduce_does_not_depend_on_the_unit_of_time(unit):
+    text = "the quick fox jumps over the dog and the fox runs " * 40
+    usual = Costs()
+    times = ("cpu_map", "gpu_map", "cpu_reduce", "gpu_reduce", "copy", "remote", "setup")
+    scaled = replace(usual, **{name: unit * getattr(usual, name) for name in times})
+    for policy in ("history", "mct", "rsc"):
+        blocks = split_text(text, 9)
+        first = run_mapreduce(word_count(), blocks, policy=policy, lost={("map", 1): 1})
+        other = run_mapreduce(
+            word_count(), blocks, policy=policy, lost={("map", 1): 1}, costs=scaled
+        )
+        other.check()
+        same = ["kind", "number", "device", "outcome", "rule"]
+        assert other.attempts[same].equals(first.attempts[same])
+        wanted = unit * first.attempts["end"]
+        assert other.attempts["end"].to_numpy() == pytest.approx(wanted, rel=1e-9)
+
+
+# --- the origin ---------------------------------------------------------------------------
 
 
 def test_the_origin_loses_nothing():

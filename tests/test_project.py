@@ -67,7 +67,18 @@ def test_constraints_are_plain_pins():
 
 # --------------------------------------------------------------- import floors
 
-BASE = {"", "errors", "files", "given", "joblog", "kernel", "owned", "processes", "reading"}
+BASE = {
+    "",
+    "errors",
+    "files",
+    "given",
+    "joblog",
+    "kernel",
+    "owned",
+    "processes",
+    "reading",
+    "rounding",
+}
 ENGINES = {"realtime", "steady", "cpugpu", "bricks"}
 FLOOR_2 = BASE | ENGINES | {"theory", "study"}
 #: What each room of the package may import; "" is dlsim/__init__.py.
@@ -81,6 +92,7 @@ MAY_IMPORT = {
     "owned": {"", "errors", "files"},
     "processes": {""},
     "reading": {"", "given"},
+    "rounding": {"", "kernel"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.cpugpu.given import hold, not_after, together
+from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import Machine, Reading
+from dlsim.rounding import ROUNDING, ULPS, not_after
 
 Floats = NDArray[np.float64]
 
@@ -42,14 +43,17 @@ def check_schedule(schedule: Result) -> None:
     hold("a job runs where it has a version", ~np.isnan(times), labels)
     for name in ("decided", "start", "end"):
         hold(f"a job has a {name} instant", np.isfinite(jobs[name].to_numpy()), labels)
-    hold("no job is decided before it arrives", not_after(given.arrival, jobs["decided"]), labels)
-    work = _work_done(schedule)
-    hold("a job runs for its time, without a break", together(work, times), labels)
+    span = float(np.nanmin(given.times))  # tells two instants apart
+    decided = jobs["decided"].to_numpy()
+    hold("no job is decided before it arrives", not_after(given.arrival, decided, span), labels)
+    work, clock = _work_done(schedule), ULPS * np.spacing(np.abs(jobs["end"].to_numpy()))
+    hold("a job runs for its time, without a break", abs(work - times) <= clock + ROUNDING * times,
+         labels)  # fmt: skip
     for device, mine in jobs.sort_values("turn").groupby("device", sort=False):
         before = mine["end"].shift(fill_value=-np.inf).to_numpy()
         ready = np.maximum(before, mine["decided"].to_numpy())
         rule = f"{device} serves its sub-queue in order, one job at a time, and idles only without"
-        hold(rule, together(mine["start"].to_numpy(), ready), mine.index)
+        hold(rule, together(mine["start"].to_numpy(), ready, span), mine.index)
 
 
 def _work_done(schedule: Result) -> Floats:

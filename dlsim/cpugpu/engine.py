@@ -12,21 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from dlsim.cpugpu.check import check_schedule
 from dlsim.cpugpu.dispatch import Desk, Move
-from dlsim.cpugpu.fairness import Fairness, global_bounds, judged, local_bounds
+from dlsim.cpugpu.fairness import Fairness, judged, local_bounds
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
 from dlsim.cpugpu.intake import Given, check_targets, checked, need_known
 from dlsim.cpugpu.model import Decide, Machine, Policy, Reading, policy_named
 from dlsim.errors import InputError
 from dlsim.given import option
-from dlsim.kernel import TOL
+from dlsim.kernel import clock_origin, latest_finish
 
 Floats = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order."""
+    """What happened to each job, by its place in the queue order; times are from `origin` on."""
 
+    origin: float
     device: list[int]
     start: list[float]
     end: list[float]
@@ -96,7 +97,8 @@ class Schedule:
     @functools.cached_property
     def bound(self) -> float:
         """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
-        return lower_bound(self.given, self.machine) - float(self.given.arrival[0])
+        given = _on_own_clock(self.given)[1]
+        return lower_bound(given, self.machine) - float(given.arrival[0])
 
     @property
     def run_times(self) -> pd.Series:
@@ -133,7 +135,7 @@ class Schedule:
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
-        return judged(self, global_bounds(fifo.end), significant)
+        return judged(self, fifo.origin + np.array(fifo.end), significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`).
@@ -144,6 +146,12 @@ class Schedule:
             Naming the first broken rule and job.
         """
         check_schedule(self)
+
+
+def _on_own_clock(given: Given) -> tuple[float, Given]:
+    """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
+    origin = clock_origin(given.arrival)
+    return origin, given._replace(arrival=given.arrival - origin)
 
 
 def lower_bound(given: Given, machine: Machine) -> float:
@@ -204,9 +212,11 @@ def play(
     decide: Decide | None = None,
 ) -> Trace:
     """Run the event loop: completions, arrivals, then decisions, instant by instant."""
+    origin, given = _on_own_clock(given)
+    span = float(np.nanmin(given.times))
     desk = Desk(machine, policy, reading, history, decide)
     n, coming, left = len(given.items), 0, len(given.items)
-    trace = Trace([-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
+    trace = Trace(origin, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
     devices = _Devices(machine, reading.gpu_cpu_share)
     arrival, times = given.arrival.tolist(), given.times.tolist()
     while left:
@@ -215,7 +225,7 @@ def play(
             label = given.labels[desk.state.main[0].job] if desk.state.main else None
             name = policy_named(policy)[0]
             raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
-        limit, now = first + TOL * max(1.0, abs(first)), first
+        limit, now = latest_finish(first, span), first
         for d in devices.due(limit):
             job, now = desk.state.running[d], devices.end[d]
             if job is not None:
@@ -242,21 +252,22 @@ def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
         return None
     if reading.gpu_cpu_share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
-    return follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
+    arrival = _on_own_clock(given)[1].arrival.tolist()
+    return follow(ideal_plan(arrival, given.times, policy.objective))
 
 
 def _tables(given: Given, machine: Machine, trace: Trace) -> tuple[pd.DataFrame, pd.DataFrame]:
     moves = [trace.moves[j] for j in range(len(given.items))]
     blank = (math.nan,) * len(machine.devices)
-    finishes = np.array([move.decision.finishes or blank for move in moves])
+    finishes = trace.origin + np.array([move.decision.finishes or blank for move in moves])
     columns = {
         "app": [item.app for item in given.items],
         "arrival": given.arrival,
-        "decided": [move.when for move in moves],
+        "decided": [trace.origin + move.when for move in moves],
         "turn": [move.turn for move in moves],
         "device": [machine.devices[d] for d in trace.device],
-        "start": trace.start,
-        "end": trace.end,
+        "start": trace.origin + np.array(trace.start),
+        "end": trace.origin + np.array(trace.end),
         "rule": [move.decision.rule for move in moves],
         "predicted": finishes[np.arange(len(moves)), trace.device],
     }

@@ -1,7 +1,6 @@
 """Fairness: nobody ends later than on the preferred device (paper C, section 5)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.cpugpu.check import Result
-from dlsim.cpugpu.given import not_after
+from dlsim.rounding import not_after
 
 Floats = NDArray[np.float64]
 
@@ -78,11 +77,6 @@ def local_bounds(schedule: Result) -> Floats:
     return bounds
 
 
-def global_bounds(ends: Sequence[float]) -> Floats:
-    """Return the end of each job where all go to their preferred device (F2)."""
-    return np.asarray(ends, dtype=float)
-
-
 def judged(schedule: Predicted, bounds: Floats, significant: float) -> Fairness:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
@@ -117,7 +111,7 @@ def judged(schedule: Predicted, bounds: Floats, significant: float) -> Fairness:
         "preferred": preferred,
         "fair_end": bounds,
         "lateness": end - bounds,
-        "late": ~not_after(end, bounds),
+        "late": ~not_after(end, bounds, end - decided),
         "excuse": excuse,
     }
     return Fairness(pd.DataFrame(columns, index=jobs.index))

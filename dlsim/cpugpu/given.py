@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
 from dlsim.given import column, option
-from dlsim.kernel import TOL
+from dlsim.kernel import latest_finish
+from dlsim.rounding import not_after
 
 Floats = NDArray[np.float64]
 
@@ -31,31 +32,14 @@ def time_column(
     )
 
 
-def near(a: Any, b: Any) -> Any:
-    """Tell whether two times are one instant, up to the one tolerance; also on Fractions."""
-    return abs(a - b) <= TOL * max(1, abs(a), abs(b))
+def near(a: Any, b: Any, span: Any) -> bool:
+    """Tell whether two times are one instant, for a duration at hand; also on Fractions."""
+    return bool(max(a, b) <= latest_finish(min(a, b), span))
 
 
-def not_after(a: Any, b: Any) -> Any:
-    """Tell elementwise whether times lie at or before others, up to the one tolerance."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return a <= b + 4 * TOL * np.maximum(1, np.abs(b))
-
-
-def together(a: Any, b: Any) -> Any:
-    """Tell elementwise whether times are one instant, up to the one tolerance.
-
-    Parameters
-    ----------
-    a, b : array_like of float
-        Absolute times.
-
-    Returns
-    -------
-    ndarray of bool
-        True where they differ by rounding at most.
-    """
-    return not_after(a, b) & not_after(b, a)
+def together(a: Any, b: Any, span: Any) -> Any:
+    """Tell elementwise whether instants are one, for a duration at hand: a check's own rule."""
+    return not_after(a, b, span) & not_after(b, a, span)
 
 
 def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:

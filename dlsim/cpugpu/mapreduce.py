@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, not_after, together
+from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import (
@@ -29,6 +29,7 @@ from dlsim.cpugpu.maptasks import Faults, Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
 from dlsim.given import flag, instance, number, option, whole
+from dlsim.rounding import not_after
 
 __all__ = [
     "Costs",
@@ -132,22 +133,26 @@ class MapReduceRun:
         places = self.setting.group.places
         yield "a device is on its node", [places.get(r.device) == r.node for r in rows]
         died = np.array([dead.get(r.node, np.inf) for r in rows])
-        yield "nothing runs on a dead node", not_after(a["end"], died)
-        yield "only a dying node kills", (a["outcome"] != "killed") | together(a["end"], died)
+        needed = np.array(
+            [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
+        )
+        yield "nothing runs on a dead node", not_after(a["end"], died, needed)
+        killed_then = (a["outcome"] != "killed") | together(a["end"], died, needed)
+        yield "only a dying node kills", killed_then
         yield "nothing starts before 0", a["start"] >= 0
         line = a.sort_values(["device", "start", "end"])
         same = line["device"].eq(line["device"].shift())
-        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"])
+        span = float(needed.min(initial=np.inf, where=needed > 0))
+        span = span if span < np.inf else 0.0
+        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"], span)
         yield "a device runs one task at a time", apart.reindex(a.index)
         reads = list(self._readings(rows))
         yield "a reduce starts when all maps are done", [found is not None for found in reads]
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
         yield "a task reads its data, at hand or from other nodes", good
-        needed = np.array(
-            [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
-        )
-        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], a["start"] + needed)
-        yield "an attempt takes its time", cut | together(a["start"] + needed, a["end"])
+        whole = a["start"] + needed
+        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], whole, needed)
+        yield "an attempt takes its time", cut | together(whole, a["end"], needed)
 
     def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
         """Yield the units that each attempt reads, and how many of them from other nodes.
@@ -182,7 +187,8 @@ class MapReduceRun:
         alive = [
             row
             for row in rows
-            if not_after(row.end, when) and not not_after(dead.get(row.node, np.inf), when)
+            if not_after(row.end, when, row.end - row.start)
+            and not not_after(dead.get(row.node, np.inf), when, row.end - row.start)
         ]
         return alive[-1] if alive else None
 

@@ -30,6 +30,7 @@ from dlsim.cpugpu.model import (
 )
 from dlsim.cpugpu.rivals import DECIDE
 from dlsim.errors import InputError
+from dlsim.kernel import latest_finish
 
 
 class Faults(NamedTuple):
@@ -118,10 +119,11 @@ class TaskRun:
         while len(self.results) < self.set.job.partitions:
             now = self._next_instant()
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
-                if near(attempt.end, now) or attempt.end < now:
+                if near(attempt.end, now, attempt.seconds):
                     self._end(attempt)
+            limit = latest_finish(now, min((a.seconds for a in self.attempts), default=0.0))
             for node, when in self.set.faults.dead.items():
-                if node not in self.dead and (near(when, now) or when < now):
+                if node not in self.dead and when <= limit:
                     self._die(node, now)
             self._settle(now)
             self._dispatch(now)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.booking import Plan, run_booked, run_line
-from dlsim.cpugpu.given import hold, not_after, together
+from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.moldsearch import search_best
 from dlsim.cpugpu.nodes import (
     SCHEDULERS,
@@ -22,6 +22,8 @@ from dlsim.cpugpu.nodes import (
     lower_bound,
 )
 from dlsim.given import instance, option
+from dlsim.kernel import clock_origin
+from dlsim.rounding import not_after
 
 __all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
@@ -62,11 +64,13 @@ def run_moldable(
     instance("pool", pool, NodePool)
     name, row = _named(scheduler)
     given = jobs_of(jobs, pool)
+    origin = clock_origin(np.sort([job.arrival for job in given]))
+    given = [job._replace(arrival=job.arrival - origin) for job in given]
     if row.search:
         plan = search_best(given, pool, row)
     else:
         plan = (run_line if row.line != "none" else run_booked)(given, pool, row)
-    return MoldableSchedule(*_tables(jobs, pool, plan), pool, row, name)
+    return MoldableSchedule(*_tables(jobs, pool, plan, origin), pool, row, name)
 
 
 def _named(scheduler: str | Scheduler) -> tuple[str, Scheduler]:
@@ -77,7 +81,9 @@ def _named(scheduler: str | Scheduler) -> tuple[str, Scheduler]:
     return scheduler, SCHEDULERS[scheduler]
 
 
-def _tables(jobs: pd.DataFrame, pool: NodePool, plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _tables(
+    jobs: pd.DataFrame, pool: NodePool, plan: Plan, origin: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of jobs, in their own order, and that of devices."""
     rows, uses = [], []
     for booking, start in zip(*plan, strict=True):
@@ -85,8 +91,9 @@ def _tables(jobs: pd.DataFrame, pool: NodePool, plan: Plan) -> tuple[pd.DataFram
         end = start + pool.time(job.cpu, job.gpu, kind, count)
         label = jobs.index[job.place]
         wait, turnaround = start - job.arrival, end - job.arrival
-        times = (job.arrival, start, end, booking.predicted, wait, turnaround)
-        rows.append((label, kind, count, *times))
+        start, end = origin + start, origin + end
+        times = (origin + job.arrival, start, end, origin + booking.predicted)
+        rows.append((label, kind, count, *times, wait, turnaround))
         devices = ("gpu", "cpu") if kind == "both" else (kind,)
         uses += [(label, n, d, start, end) for n in booking.nodes for d in devices]
     columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
@@ -168,13 +175,18 @@ class MoldableSchedule:
         for rule, good in self._line_rules():
             hold(rule, good)
 
+    @property
+    def _span(self) -> float:
+        """The scale at which two instants are one: the shortest run."""
+        return float((self.jobs["completion"] - self.jobs["wait"]).min())
+
     def _job_rules(self) -> Iterator[Rule]:
         jobs, pool, row = self.jobs, self.pool, self.scheduler
         ways = jobs[["cpu_time", "gpu_time", "type", "nodes"]].to_numpy().tolist()
         times = np.array([pool.time(*way) for way in ways])
         yield "a job runs where it has a version", ~np.isnan(times)
-        yield "a job takes its time", together(jobs["start"] + times, jobs["end"])
-        yield "no job starts before it arrives", not_after(jobs["arrival"], jobs["start"])
+        yield "a job takes its time", together(jobs["start"] + times, jobs["end"], times)
+        yield "no job starts before it arrives", not_after(jobs["arrival"], jobs["start"], times)
         if row.counts == "requested":
             yield "a job gets the nodes asked for", jobs["nodes"] == jobs["requested"]
         yield "a job runs on a number of nodes of the pool", jobs["nodes"].isin(pool.counts)
@@ -202,9 +214,9 @@ class MoldableSchedule:
         yield "a job holds its devices on distinct nodes of the pool", full, list(found)
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
         yield "a job holds its devices while it runs", spans.all(axis=1), uses["job"].tolist()
-        line = uses.sort_values(["node", "device", "start", "end"])
+        line, span = uses.sort_values(["node", "device", "start", "end"]), self._span
         same = (line[["node", "device"]] == line[["node", "device"]].shift()).all(axis=1)
-        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"])
+        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"], span)
         yield "a device serves one job at a time", apart, line["job"].tolist()
 
     def _line_rules(self) -> Iterator[Rule]:
@@ -215,9 +227,9 @@ class MoldableSchedule:
             lane = line["type"] if row.line == "class" else pd.Series("all", line.index)
             for _, mine in line.groupby(lane):
                 start = mine["start"].to_numpy()
-                yield "a line is served in order", not_after(start[:-1], start[1:])
+                yield "a line is served in order", not_after(start[:-1], start[1:], self._span)
         instants = np.concatenate([jobs["end"], jobs["arrival"]])
-        prompt = [together(start, instants).any() for start in jobs["start"]]
+        prompt = [together(start, instants, self._span).any() for start in jobs["start"]]
         yield "a job starts when it arrives or another ends", prompt
 
 

@@ -48,7 +48,9 @@ class _Search:
             if booking.predicted >= self.best:
                 return
             after = list(free)
-            occupy(after, booking.nodes, booking.option.kind, booking.predicted)
+            occupy(
+                after, booking.nodes, booking.option.kind, booking.predicted, booking.option.time
+            )
             self.visit(left - {booking.job}, after, start, [*bookings, booking])
             if len(left) == 1:  # it ends first of all that the last job can do
                 return
@@ -98,7 +100,7 @@ def starts_of(bookings: list[Booking], pool: NodePool) -> list[float]:
     starts = []
     for job, way, nodes, _ in bookings:
         start = max(job.arrival, *(free_at(free, node, way.kind) for node in nodes))
-        occupy(free, nodes, way.kind, start + way.time)
+        occupy(free, nodes, way.kind, start + way.time, way.time)
         starts.append(start)
     return starts
 

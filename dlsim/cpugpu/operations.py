@@ -146,6 +146,11 @@ class Work:
         return self.times[op // len(self.stages)][op % len(self.stages)]
 
     @cached_property
+    def span(self) -> Any:
+        """Return the scale at which two instants are one: the shortest time."""
+        return min((t for row in self.times for t in row if t > 0), default=0)
+
+    @cached_property
     def engines(self) -> list[str]:
         """The engine of every operation."""
         names = [self.gpu.engine(stage) for stage in self.stages]
@@ -170,7 +175,7 @@ def run_operations(work: Work, issue: Sequence[Operation]) -> pd.DataFrame:
     run = _Run(work, issue)
     run.dispatch(0)
     while run.running:
-        now, done = _completions(run.running)
+        now, done = _completions(run.running, work.span)
         for op in done:
             run.finish(op)
         run.dispatch(now)
@@ -224,11 +229,11 @@ class _Run:
                 self.admit(then)
 
 
-def _completions(running: list[tuple[Any, int]]) -> tuple[Any, list[int]]:
+def _completions(running: list[tuple[Any, int]], span: Any) -> tuple[Any, list[int]]:
     """Take all operations that end at the next instant."""
     now, op = heapq.heappop(running)
     done = [op]
-    while running and near(running[0][0], now):
+    while running and near(running[0][0], now, span):
         now, op = heapq.heappop(running)
         done.append(op)
     return now, done

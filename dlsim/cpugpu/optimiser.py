@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, hold, not_after, together
+from dlsim.cpugpu.given import MOST_COUNT, hold, together
 from dlsim.errors import InputError
 from dlsim.given import number, whole
+from dlsim.rounding import not_after
 
 
 class Split(NamedTuple):
@@ -150,22 +151,24 @@ class Adaptation:
         """Check shares, times and the rule of adjustment."""
         share = self.rounds.pivot(index="round", columns="device", values="share").astype(float)
         time = self.rounds.pivot(index="round", columns="device", values="time").astype(float)
+        whole = 4 * float(self.work)
         hold("no share is negative", (share >= 0).all(axis=1), list(share.index))
-        whole = together(share.sum(axis=1), float(self.work))
-        hold("the shares of a round are the whole work", whole, list(share.index))
+        sums = together(share.sum(axis=1), float(self.work), whole)
+        hold("the shares of a round are the whole work", sums, list(share.index))
         hold("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
         if not self.noise:
             true = share * np.array(self.unit, float) + np.array(self.fixed, float)
-            kept = (together(time, true) | (share == 0)).all(axis=1)
+            kept = (together(time, true, 4 * true) | (share == 0)).all(axis=1)
             hold("a share x takes a + b x", kept, list(share.index))
             best = np.full(len(time), float(self.ideal.time))
-            hold("no round beats equal finish", not_after(best, time.max(axis=1)), list(time.index))
+            hold("no round beats equal finish", not_after(best, time.max(axis=1), 4 * best),
+                 list(time.index))  # fmt: skip
         rate = (share / time).fillna(0.0)
         wanted = float(self.work) * rate.div(rate.sum(axis=1), axis=0)
         moved = float(self.damping) * share + (1 - float(self.damping)) * wanted
         moved = moved.where(moved >= float(self.least), 0.0)
         moved = float(self.work) * moved.div(moved.sum(axis=1), axis=0)
-        follows = together(moved.iloc[:-1], share.iloc[1:]).all(axis=1)
+        follows = together(moved.iloc[:-1], share.iloc[1:], whole).all(axis=1)
         hold("the next shares follow the measured rates", follows, list(share.index[1:]))
 
 
@@ -262,7 +265,7 @@ def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[An
         return [work / count for _ in range(count)]
     for x in start:
         number("start", x, above=True)
-    if len(start) != count or not together(float(sum(start)), float(work)):
+    if len(start) != count or not together(float(sum(start)), float(work), 4 * float(work)):
         raise InputError(
             f"start must hold {count} positive shares with sum {work}; got {list(start)!r}"
         )

@@ -132,7 +132,7 @@ def _sooner_here(state: State, cls: str) -> list[Item]:
     for item in sorted(state.main, key=lambda one: (one.declared[other], one.job)):
         there = ahead / m + item.declared[other]
         ahead += item.declared[other]
-        if item.declared.get(cls, math.inf) < there - TOL * max(1.0, there):
+        if item.declared.get(cls, math.inf) < there * (1 - TOL):
             found.append(item)
     return sorted(found, key=lambda one: (one.declared[cls], one.job))
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from dlsim.cpugpu.history import History, Record
 from dlsim.cpugpu.model import Decision, Item, Policy, Reading, State
-from dlsim.kernel import TOL
+from dlsim.kernel import latest_finish
 
 #: Expected run time of a job on a class; NaN where nothing is known.
 Expect = Callable[[Item, str], float]
@@ -140,7 +140,7 @@ def rule_4(state: State, item: Item, expect: Expect, finishes: tuple[float, ...]
             several = len({state.classes[d] for d in free}) > 1
             return Decision(item.job, device, "R3*" if several else "R3", finishes)
     least = min(finish for finish in finishes if finish == finish)
-    limit = least + TOL * max(1.0, abs(least)) if least < math.inf else least
+    limit = latest_finish(least, least - state.now)
     tied = [d for d, finish in enumerate(finishes) if finish <= limit]
     device = min(tied, key=lambda d: (times[state.classes[d]], d))
     return Decision(item.job, device, "R4" if device in free else "R4q", finishes)
@@ -170,7 +170,8 @@ def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
             item = queue[-1]
             here = state.now + expect(item, state.classes[device])
             end = ready(state, there, expect, policy, reading)
-            if state.classes[device] in item.declared and here < end - TOL * max(1.0, abs(end)):
+            sooner = latest_finish(here, end - state.now) < end
+            if state.classes[device] in item.declared and sooner:
                 found.append((here - end, device, item))
     if not found:
         return None

@@ -14,15 +14,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.cpugpu.given import (
-    hold,
-    near,
-    not_after,
-    time_column,
-    together,
-)
+from dlsim.cpugpu.given import hold, near, time_column, together
 from dlsim.given import number, option, whole
 from dlsim.given import table as need_table
+from dlsim.kernel import clock_origin
+from dlsim.rounding import not_after
 
 
 class Waiting(NamedTuple):
@@ -69,47 +65,47 @@ class SlotSchedule:
         hold("no task runs twice", ~tasks.duplicated(["job", "task"]), labels)
         hold("a slot is one of those there are", tasks["slot"].between(0, self.slots - 1), labels)
         given = jobs.loc[tasks["job"]]
-        took = together(tasks["start"].to_numpy() + given["task_time"].to_numpy(), tasks["end"])
+        time, span = given["task_time"].to_numpy(), float(jobs["task_time"].min())
+        took = together(tasks["start"].to_numpy() + time, tasks["end"], time)
         hold("a task takes its time", took, labels)
-        early = not_after(given["arrival"].to_numpy(), tasks["start"])
+        early = not_after(given["arrival"].to_numpy(), tasks["start"], span)
         hold("no task starts before its job arrives", early, labels)
         line = tasks.sort_values(["slot", "start", "end"])
         for _, mine in line.groupby("slot"):
             ends, starts = mine["end"].to_numpy()[:-1], mine["start"].to_numpy()[1:]
-            hold(
-                "a slot runs one task at a time", not_after(ends, starts), mine["job"].tolist()[1:]
-            )
+            apart = not_after(ends, starts, span)
+            hold("a slot runs one task at a time", apart, mine["job"].tolist()[1:])
         self._check_turns()
         last = tasks.groupby("job")["end"].max().reindex(jobs.index)
         hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
 
     def _check_turns(self) -> None:
         """Replay: no slot idles while a task waits, and each start is the scheduler's choice."""
-        key = SLOT_SCHEDULERS[self.scheduler]
+        key, span = SLOT_SCHEDULERS[self.scheduler], float(self.jobs["task_time"].min())
         rows: list[Any] = list(self.tasks.itertuples(index=False))
         line = self.jobs.sort_values("arrival", kind="stable").to_dict("index")
         waits: list[bool] = []
         for i, row in enumerate(rows):
             before = rows[:i]
-            jobs = _waiting_at(line, before, row.start)
+            jobs = _waiting_at(line, before, row.start, span)
             least = min(jobs, key=lambda label: key(jobs[label]), default=None)
             hold(f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job])
             since = [line[row.job]["arrival"], *(one.end for one in before)]
-            waits.append(any(near(row.start, instant) for instant in since))
+            waits.append(any(together(row.start, instant, span) for instant in since))
         hold("a task starts when its job arrives or a slot is free", waits)
         order = [row.start for row in rows]
         hold("tasks are listed by their starts", all(a <= b for a, b in pairwise(order)))
 
 
 def _waiting_at(
-    line: dict[Any, dict[Any, Any]], before: list[Any], now: float
+    line: dict[Any, dict[Any, Any]], before: list[Any], now: float, span: float
 ) -> dict[Any, Waiting]:
     """Return the jobs with tasks left, when some have started; `line` is by arrival."""
-    running = [row.job for row in before if row.end > now and not near(row.end, now)]
+    running = [row.job for row in before if not not_after(row.end, now, span)]
     started = Counter(row.job for row in before)
     found = {}
     for place, (label, row) in enumerate(line.items()):
-        if row["tasks"] > started[label] and not_after(row["arrival"], now):
+        if row["tasks"] > started[label] and not_after(row["arrival"], now, span):
             beside = sum(line[other]["queue"] == row["queue"] for other in running)
             own = running.count(label)
             found[label] = Waiting(place, row["queue"], own, beside, row["weight"], row["share"])
@@ -174,6 +170,8 @@ def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
 def _serve(table: pd.DataFrame, slots: int, key: Callable[[Waiting], Any]) -> list[tuple[Any, ...]]:
     line = table.sort_values("arrival", kind="stable")
     labels, rows = list(line.index), line.to_dict("records")
+    origin, span = clock_origin(line["arrival"].to_numpy()), float(line["task_time"].min())
+    arrival = [row["arrival"] - origin for row in rows]
     coming = list(range(len(rows)))[::-1]
     waiting: list[int] = []
     started, running = [0] * len(rows), [0] * len(rows)
@@ -181,29 +179,22 @@ def _serve(table: pd.DataFrame, slots: int, key: Callable[[Waiting], Any]) -> li
     busy: list[tuple[float, int, int]] = []
     found = []
     while coming or waiting or busy:
-        now = _next_instant(busy, rows[coming[-1]]["arrival"] if coming else None)
-        while busy and (busy[0][0] <= now or near(busy[0][0], now)):
+        now = min([one[0] for one in busy[:1]] + [arrival[j] for j in coming[-1:]])
+        while busy and near(busy[0][0], now, span):
             _, slot, j = heapq.heappop(busy)
             running[j] -= 1
             heapq.heappush(free, slot)
-        while coming and (
-            rows[coming[-1]]["arrival"] <= now or near(rows[coming[-1]]["arrival"], now)
-        ):
+        while coming and near(arrival[coming[-1]], now, span):
             waiting.append(coming.pop())
         while free and waiting:
             j = min(waiting, key=lambda i: key(_as_seen(i, rows, running)))
             slot, end = heapq.heappop(free), now + rows[j]["task_time"]
-            found.append((labels[j], started[j], slot, now, end))
+            found.append((labels[j], started[j], slot, origin + now, origin + end))
             heapq.heappush(busy, (end, slot, j))
             started[j], running[j] = started[j] + 1, running[j] + 1
             if started[j] == rows[j]["tasks"]:
                 waiting.remove(j)
     return found
-
-
-def _next_instant(busy: list[tuple[float, int, int]], arrival: float | None) -> float:
-    instants = [busy[0][0]] if busy else []
-    return min(instants + ([] if arrival is None else [arrival]))
 
 
 def _as_seen(j: int, rows: list[dict[Any, Any]], running: list[int]) -> Waiting:

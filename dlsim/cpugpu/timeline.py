@@ -1,5 +1,6 @@
 """What came of a pipeline: its operations, what they hid, and whether they are valid."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,6 +76,12 @@ class Timeline:
                 total += end - begin
         return float(shared / total) if total else float("nan")
 
+    @functools.cached_property
+    def _span(self) -> Any:
+        """The scale at which two instants are one: the shortest time."""
+        stages = [stage for stage in _STAGES if stage in self.chunks.columns]
+        return min((t for stage in stages for t in self.chunks[stage] if t > 0), default=0)
+
     def check(self) -> None:
         """Check the operations against the model, independently of the engine."""
         ops = [Op(*row) for row in zip(*(self.ops[c].tolist() for c in Op._fields), strict=True)]
@@ -88,7 +95,7 @@ class Timeline:
         at = {(op.chunk, op.stage): op for op in ops}
         yield "every chunk passes every stage once", [at.keys() == wanted and len(at) == len(ops)]
         times = {stage: self.chunks[stage].tolist() for stage in stages}
-        took = [near(op.start + times[op.stage][op.chunk], op.end) for op in ops]
+        took = [near(op.start + times[op.stage][op.chunk], op.end, self._span) for op in ops]
         yield "an operation takes the time given", took
         yield "nothing starts before 0", [op.start >= 0 for op in ops]
         yield "chunk i is on GPU i mod m", [op.gpu == op.chunk % self.gpus for op in ops]
@@ -98,7 +105,7 @@ class Timeline:
         for rule in dict.fromkeys(rule for found in waits for rule, _ in found):
             keys = [[key for name, key in found if name == rule] for found in waits]
             over = [
-                all(_by(at[key].end, op.start) for key in mine)
+                all(_by(at[key].end, op.start, self._span) for key in mine)
                 for op, mine in zip(ops, keys, strict=True)
             ]
             yield rule, over
@@ -124,15 +131,18 @@ class Timeline:
         disk = [op for op in ops if op.stage in _DISK]
         kernels = [op for op in ops if op.stage == "map"]
         copies = [op for op in ops if op.stage in _COPIES]
-        yield "the disk serves one chunk at a time", _apart(disk, lambda op: "disk")
-        yield "a GPU computes one chunk at a time", _apart(kernels, lambda op: op.gpu)
+        yield "the disk serves one chunk at a time", _apart(disk, lambda op: "disk", self._span)
+        yield "a GPU computes one chunk at a time", _apart(kernels, lambda op: op.gpu, self._span)
         rule = "a direction carries one copy at a time"
-        yield rule, _apart(copies, lambda op: (op.gpu, op.stage))
+        yield rule, _apart(copies, lambda op: (op.gpu, op.stage), self._span)
         if self.gpu.copy_engines == 1:
-            yield "one copy engine carries one copy at a time", _apart(copies, lambda op: op.gpu)
+            yield (
+                "one copy engine carries one copy at a time",
+                _apart(copies, lambda op: op.gpu, self._span),
+            )
         if not self.gpu.pinned:
             rule = "pageable copies overlap with nothing on the GPU"
-            yield rule, _apart([*copies, *kernels], lambda op: op.gpu)
+            yield rule, _apart([*copies, *kernels], lambda op: op.gpu, self._span)
 
     def _in_order(self, at: "dict[Operation, Op]") -> list[bool]:
         last: dict[Any, Any] = {}
@@ -140,7 +150,7 @@ class Timeline:
         for key in self.issue:
             op = at[key]
             lane = op.engine if self.gpu.queues == "per-engine" else op.gpu
-            good.append(_by(last.get(lane, 0), op.start))
+            good.append(_by(last.get(lane, 0), op.start, self._span))
             last[lane] = op.start
         return good
 
@@ -155,23 +165,23 @@ class Timeline:
                 due = max(due, queued.get(op.gpu, 0))
                 queued[op.gpu] = op.start
             free[op.engine] = op.end
-            good.append(_by(op.start, due))
+            good.append(_by(op.start, due, self._span))
         return good
 
 
-def _apart(ops: list[Op], group: Callable[[Op], Any]) -> list[bool]:
+def _apart(ops: list[Op], group: Callable[[Op], Any], span: Any) -> list[bool]:
     """Tell whether the operations of each group follow one another."""
     last: dict[Any, Any] = {}
     good = []
     for op in sorted(ops, key=lambda op: (op.start, op.end)):
         key = group(op)
-        good.append(_by(last.get(key, 0), op.start))
+        good.append(_by(last.get(key, 0), op.start, span))
         last[key] = max(op.end, last.get(key, 0))
     return good
 
 
-def _by(a: Any, b: Any) -> bool:
-    return bool(a <= b or near(a, b))
+def _by(a: Any, b: Any, span: Any) -> bool:
+    return bool(a <= b or near(a, b, span))
 
 
 def _spans(ops: pd.DataFrame) -> "np.ndarray[Any, Any]":

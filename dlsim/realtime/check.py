@@ -17,19 +17,10 @@ from dlsim.errors import ScheduleError
 from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.check_releases import release_rules
-from dlsim.realtime.evidence import (
-    ROUNDING,
-    ULPS,
-    Result,
-    Rule,
-    equal,
-    instant,
-    not_after,
-    overrun,
-    scale_of,
-)
+from dlsim.realtime.evidence import Result, Rule, scale_of
 from dlsim.realtime.model import IN_ROUNDS, under
 from dlsim.realtime.partition import Floats, has_positive_shares, table_for
+from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
 
 def _given_rules(s: Result) -> Iterator[Rule]:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dlsim.realtime.evidence import ROUNDING, ULPS, Result, Rule, equal, instant, scale_of
+from dlsim.realtime.evidence import Result, Rule, scale_of
 from dlsim.realtime.model import IN_ROUNDS
 from dlsim.realtime.partition import Floats, table_for
+from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
 #: Kinds that each partition may end in.
 ENDS_IN = {
