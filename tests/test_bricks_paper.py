@@ -14,22 +14,18 @@ from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
 from dlsim.errors import InputError
 from dlsim.joblog import read_swf
 from dlsim.papers import bricks
-from dlsim.papers.bricks import beyond, claims, diagrams, economy, figures, runs
-from dlsim.papers.bricks.runs import Kind
-from dlsim.papers.bricks.study import (
-    SCALES,
-    alternatives,
-    name_of,
-    printed_table,
-)
-from dlsim.papers.bricks.switches import SWITCHES
-from dlsim.papers.mcdf.claims import points
+from dlsim.papers.bricks import cells, claims, draw
+from dlsim.papers.bricks.cells import SWITCHES, Kind
+from dlsim.papers.bricks.study import SCALES, printed_table
 from dlsim.study import report, sweeps, workers
 from dlsim.study.claims import judge, load_claims
 from dlsim.study.execution import run_notebook
+from dlsim.study.measure import ratio
 from dlsim.study.stats import mean_interval
+from dlsim.study.study import name_of
 
 KEY = "bricks"
+alternatives = list(bricks.Study.alternatives())
 SMALL = {
     "intervals": (60.0, 120.0), "opts": (0.5, 0.9), "fallbacks": (0, 1, 3), "nodes": (4, 75),
     "domains": 3,
@@ -55,7 +51,7 @@ def shorten(patch):
 def study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         shorten(patch)
-        patch.setattr("dlsim.papers.bricks.study.alternatives", lambda: [{}, *SOME_READINGS])
+        patch.setattr(bricks.Study, "alternatives", lambda *_: iter([{}, *SOME_READINGS]))
         yield bricks.Study(runs=3, jobs=1, out=str(tmp_path_factory.mktemp("b")), **SMALL)
 
 
@@ -137,20 +133,6 @@ def test_costs_are_compared_relative_to_greedy(study):
     assert table.loc["D-0.5 x/x, interval 60", "estimate"] == pytest.approx(want)
 
 
-def test_points_are_those_of_summary():
-    rng = np.random.default_rng(2)
-    index = pd.MultiIndex.from_product([[60.0, 90.0], range(4)], names=["interval", "replicate"])
-    values = pd.DataFrame(rng.random((8, 3)), index=index, columns=["a", "b", "c"]).assign(d=0.5)
-    values.iloc[0, 2] = np.nan
-    keys = ["point", "estimate", "low", "high", "n"]
-    for labels in (["interval"], []):
-        part = values if labels else values.loc[60.0]
-        mine, usual = (
-            f(part, labels).set_index("point").sort_index() for f in (claims.points, points)
-        )
-        pd.testing.assert_frame_equal(mine[keys[1:]], usual[keys[1:]], check_dtype=False)
-
-
 def synthetic(failure):
     """Evidence made up by hand: two environments, one Int, from failures by (policy, c, n)."""
     rows = [
@@ -187,12 +169,14 @@ def test_lateness_is_the_ratio_of_means():
     frame = pd.DataFrame(
         {"replicate": [0, 1], "policy": "a", "tardiness": [2.0, 4.0], "failure": [0.1, 0.3]}
     )
-    assert figures.magnitude(frame, ["policy"])["estimate"].item() == pytest.approx(6 / 0.4)
+    assert ratio(frame, "tardiness", "failure", ["policy"])["estimate"].item() == pytest.approx(
+        6 / 0.4
+    )
 
 
 def test_background_models_are_counted():
     trace, jobs = (
-        runs.background(m, switches={}, seed=np.random.SeedSequence(3))
+        cells.background(m, switches={}, seed=np.random.SeedSequence(3))
         for m in ("trace", "extraneous")
     )
     assert trace["servers"] == trace["links"] == 360  # one entry in ten seconds
@@ -205,7 +189,7 @@ def test_background_models_are_counted():
 def test_background_models_without_load_and_noise_are_counted():
     seed = np.random.SeedSequence(3)
     still = {"server_load": 0.0, "trace_std": 0.0, "trace_step": 60.0}
-    trace, jobs = (runs.background(m, switches=still, seed=seed) for m in ("trace", "extraneous"))
+    trace, jobs = (cells.background(m, switches=still, seed=seed) for m in ("trace", "extraneous"))
     assert trace == {"servers": 0, "links": 60, "spread": 0}
     assert jobs["servers"] == 0 < jobs["links"]
 
@@ -215,16 +199,16 @@ def test_background_models_without_load_and_noise_are_counted():
 
 def test_the_front_is_the_lower_hull():
     rows = pd.DataFrame({"cost": [1.0, 2.0, 3.0, 2.0], "failure": [0.4, 0.3, 0.0, 0.9]})
-    assert beyond.on_front(rows, 2.0) == (pytest.approx(0.2), True)
-    assert beyond.on_front(rows, 0.5) == (pytest.approx(0.4), False)
-    assert beyond.on_front(rows, 9.0) == (pytest.approx(0.0), False)
+    assert claims.on_front(rows, 2.0) == (pytest.approx(0.2), True)
+    assert claims.on_front(rows, 0.5) == (pytest.approx(0.4), False)
+    assert claims.on_front(rows, 9.0) == (pytest.approx(0.0), False)
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=8))
 def test_no_fixed_opt_lies_below_the_front(found):
     rows = pd.DataFrame(found, columns=["cost", "failure"], dtype=float)
     for cost, failure in found:
-        at, inside = beyond.on_front(rows, cost)
+        at, inside = claims.on_front(rows, cost)
         assert inside
         assert at <= failure + 1e-9
 
@@ -239,8 +223,8 @@ def test_bills_of_a_hand_case():
     env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
     o = simulate(env, Scheduler())
     # the second arrives while the first (0 to 10 s) is served: one waits there
-    assert economy.waiting(o).tolist() == [0, 1]
-    bill = economy.bills(o)
+    assert cells.waiting(o).tolist() == [0, 1]
+    bill = cells.bills(o)
     assert bill["speed of the server"] == pytest.approx(4)
     assert bill["per second, as speed"] == pytest.approx(1)
     assert bill["per second, premium"] == pytest.approx(2)
@@ -256,45 +240,45 @@ def test_a_buyer_takes_the_cheapest_server_in_time():
     )  # fmt: skip
     clients = pd.DataFrame({"domain": [0]})
     env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
-    o = simulate(env, Scheduler(economy.cheapest("per second, premium", 1.0)))
+    o = simulate(env, Scheduler(cells.cheapest("per second, premium", 1.0)))
     assert o.requests["server"].tolist() == [0, 1, 2]
 
 
 def test_the_synthetic_log_is_a_log(tmp_path):
     path = tmp_path / "log.swf"
-    path.write_text(economy.log_text(1, hours=24, jobs=500))
+    path.write_text(cells.log_text(1, hours=24, jobs=500))
     jobs, _, notes = read_swf(path)
     assert len(jobs) == 500
     assert notes == []
     assert jobs["submit"].between(0, 24 * 3600).all()
     hour = jobs["submit"] // 3600
     assert (hour.between(10, 13)).sum() > 2 * (hour.isin([0, 1, 22, 23])).sum()
-    assert economy.log_text(1) == economy.log_text(1) != economy.log_text(2)
+    assert cells.log_text(1) == cells.log_text(1) != cells.log_text(2)
 
 
 def test_a_log_of_ones_own_is_replayed(tmp_path):
     path = tmp_path / "own.swf"
-    path.write_text(economy.log_text(4, hours=2, jobs=30))
+    path.write_text(cells.log_text(4, hours=2, jobs=30))
     seed = np.random.SeedSequence(0, spawn_key=(0,))
-    log, drawn = economy.replay_of(str(path), seed, interval=60.0, horizon=7200.0, domains=2)
+    log, drawn = cells.replay_of(str(path), seed, interval=60.0, horizon=7200.0, domains=2)
     assert len(log.requests) == 30
     assert log.requests.attrs["synthesised"] == ["send", "recv", "deadline"]
     assert log.servers.equals(drawn.servers)
-    before = economy.fingerprint(str(path))
-    path.write_text(economy.log_text(5, hours=2, jobs=30))
-    assert economy.fingerprint(str(path)) != before
+    before = cells.fingerprint(str(path))
+    path.write_text(cells.log_text(5, hours=2, jobs=30))
+    assert cells.fingerprint(str(path)) != before
     with pytest.raises(InputError, match=r"none\.swf"):
-        economy.fingerprint(str(tmp_path / "none.swf"))
+        cells.fingerprint(str(tmp_path / "none.swf"))
 
 
 def test_hours_without_requests_are_counted():
     requests = pd.DataFrame({"time": [3600.0, 3601.0, 4 * 3600.0 - 1]})
-    assert economy.by_hour(requests).to_dict() == {0: 0, 1: 2, 2: 0, 3: 1}
+    assert cells.by_hour(requests).to_dict() == {0: 0, 1: 2, 2: 0, 3: 1}
 
 
 def test_traffic_of_figure_1(study):
     o = direct(0, 60.0, Scheduler(max_fallbacks=1))
-    n = diagrams.traffic(o)
+    n = draw.traffic(o)
     assert n["submissions"] == n["requests"] + n["fallbacks"] == len(o.attempts)
     assert n["links"] == 12
 
@@ -312,13 +296,13 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
 
 def test_other_readings_are_one_switch_each():
     known = SWITCHES
-    assert alternatives()[0] == {}
-    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
-    names = [name_of(switches) for switches in alternatives()]
+    assert alternatives[0] == {}
+    assert len(alternatives) == 1 + sum(len(options) - 1 for options in known.values())
+    names = [name_of(switches) for switches in alternatives]
     assert len(set(names)) == len(names)
-    assert all(switches in alternatives() for switches in SOME_READINGS)
-    assert all(bricks.Study(reading=switches).switches == switches for switches in alternatives())
-    split = runs.split_switches({"load": "util", "H": 0.5, "exclude_rejecting": True})
+    assert all(switches in alternatives for switches in SOME_READINGS)
+    assert all(bricks.Study(reading=switches).switches == switches for switches in alternatives)
+    split = cells.split_switches({"load": "util", "H": 0.5, "exclude_rejecting": True})
     assert split == (Reading(load="util"), {"H": 0.5}, {"exclude_rejecting": True})
 
 
@@ -352,7 +336,7 @@ def test_every_verdict_under_a_reading_stands_beside_its_interval(study):
 
 
 def test_other_causes_and_sizes_are_those_of_direct_runs(study):
-    e = study.evidence_at({"load": "util"})
+    e = study.measure({"load": "util"})
     table = claims.large_systems(e).set_index("point")
     assert table.index.str.endswith("nodes 75").all()
     rates = []
@@ -380,12 +364,11 @@ def test_the_weakest_point_decides(found, claim):
         {"point": range(len(found)), "estimate": middle, "low": middle - half,
          "high": middle + half}
     )  # fmt: skip
-    row = claims.weakest(claim, table)
-    alone = judge(table[table["point"] == row["point"]], claim).word
-    assert (judge(table, claim).word == "holds") == (alone == "holds")
+    verdict = judge(table, claim)
+    alone = judge(table[table["point"] == verdict.weakest["point"]], claim)
+    assert (verdict.word == "holds") == (alone.word == "holds")
     if any(judge(table.iloc[[k]], claim).reason.endswith("other side.") for k in table.index):
-        reason = judge(table[table["point"] == row["point"]], claim).reason
-        assert reason.endswith("other side.")
+        assert alone.reason.endswith("other side.")
 
 
 def test_costs_are_weighted_by_work_too(study):
@@ -407,13 +390,13 @@ def test_further_mechanisms_are_those_of_direct_runs(study):
 
 
 def test_schedulers_of_legends():
-    assert runs.scheduler_of(Kind("D-0.7", 1, 2)) == Scheduler(
+    assert cells.scheduler_of(Kind("D-0.7", 1, 2)) == Scheduler(
         "deadline", opt=0.7, load_correction=True, max_fallbacks=2
     )
-    assert {runs.version(*v) for v in runs.VERSIONS.values()} == set(runs.VERSIONS)
-    assert all(callable(runs.scheduler_of(Kind(name)).algorithm) for name in runs.TUNERS)
+    assert {cells.version(*v) for v in cells.VERSIONS.values()} == set(cells.VERSIONS)
+    assert all(callable(cells.scheduler_of(Kind(name)).algorithm) for name in cells.TUNERS)
     with pytest.raises(InputError, match="Lazy"):
-        runs.scheduler_of(Kind("Lazy"))
+        cells.scheduler_of(Kind("Lazy"))
 
 
 def test_results_do_not_depend_on_the_number_of_processes():
@@ -424,7 +407,7 @@ def test_results_do_not_depend_on_the_number_of_processes():
         for name in ("START_SECONDS", "USE_SECONDS", "BATCH_SECONDS"):  # however little there is
             patch.setattr(sweeps, name, 0.0)
         fresh = functools.partial(sweeps.sweep, cache=False)
-        patch.setattr("dlsim.papers.bricks.study.sweep", fresh)
+        patch.setattr("dlsim.study.study.sweep", fresh)
         for jobs in (1, 2):
             frames.append(bricks.Study(runs=2, jobs=jobs, **SMALL).main.to_csv())
             assert workers.is_open() == (jobs > 1)

@@ -12,7 +12,7 @@ from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.errors import InputError
 from dlsim.explore import deadlines
 from dlsim.explore.deadlines import OPTS, PANEL, Setting, environments, outcomes, per_server, point
-from dlsim.papers.bricks.switches import SWITCHES as OF_PAPER
+from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from tests.strategies import SCALE
 from tests.twins import bricks as twin
 

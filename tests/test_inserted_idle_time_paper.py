@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
-from dlsim.papers.inserted_idle_time import claims, diagrams, figures, maps, runs
+from dlsim.papers.inserted_idle_time import cells, claims, draw
 from dlsim.papers.inserted_idle_time.study import (
     COUNT_READINGS,
     SCALES,
-    alternatives,
     printed_table,
-    switches_known,
 )
 from dlsim.realtime import POLICIES, Cluster, execution_time, simulate, workload
 from dlsim.study.claims import load_claims
@@ -27,6 +25,7 @@ from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
 
 KEY = "inserted-idle-time"
+alternatives = list(iit.Study.alternatives())
 LOADS = (0.6, 1.0)
 SMALL = {"loads": LOADS, "taus": (8.0, 1.0), "dc_ratios": (2.0, 5.0), "clusters": (4,), "jobs": 1}
 
@@ -72,14 +71,14 @@ def test_table_1_marks_them(study):
     assert table["printed", "%"].str.contains("≠").tolist() == [False] * 7 + [True, True, False]
     assert table.shape == (10, 5 + 4 * 3 + 2)
     rows = pd.read_csv(study.results.folder / "data" / f"{KEY}-table1.csv", keep_default_na=False)
-    assert set(rows["rule"]) == set(runs.RULES)
+    assert set(rows["rule"]) == set(cells.RULES)
     assert set(rows["reading"]) == {"", *COUNT_READINGS}
 
 
 def test_counts_are_those_of_the_engine(study):
-    table = figures.counted(study).set_index(["reading", "rule", "load"])
+    table = draw.counted(study).set_index(["reading", "rule", "load"])
     each = [direct(study, 1.0, k, "FIFO-DLT").counts for k in range(3)]
-    for rule in runs.RULES:
+    for rule in cells.RULES:
         want = np.mean([counts.loc[rule, "s_iits"] for counts in each])
         assert table.loc[("", rule, 1.0), "s_iits"] == pytest.approx(want)
 
@@ -91,16 +90,16 @@ def test_counts_are_those_of_the_engine(study):
 def test_window_is_the_difference_of_execution_times(n, ratio, sigma):
     cluster = Cluster(16, 2.0, 2.0 * ratio)
     gap = execution_time(sigma, n - 1, cluster) - execution_time(sigma, n, cluster)
-    assert maps.window(n, ratio) == pytest.approx(gap / (2.0 * sigma), rel=1e-6)
+    assert draw.window(n, ratio) == pytest.approx(gap / (2.0 * sigma), rel=1e-6)
 
 
 def test_bounds_on_n_are_those_of_the_specification():
     # chi = 100: n <= 4, 5, 7, 10 for tau = 8, 4, 2, 1
     most = {
-        tau: max(n for n in range(2, 17) if maps.window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)
+        tau: max(n for n in range(2, 17) if draw.window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)
     }
     assert most == {8: 4, 4: 5, 2: 7, 1: 10}
-    table = maps.feasible(16, [100.0])
+    table = draw.feasible(16, [100.0])
     assert table.loc[table["positive"], "n"].max() == 14  # n (n - 1) / 2 < 101
 
 
@@ -115,7 +114,7 @@ def test_constraint_1_holds_only_inside_the_window():
         fit = [n for n in range(1, 9) if releases[n - 1] + execution_time(sigma, n, cluster) <= due]
         if fit and fit[0] > 1 and (np.diff(releases[: fit[0]]) >= sigma).all():
             found += 1
-            assert maps.window(fit[0], 10.0) > 1
+            assert draw.window(fit[0], 10.0) > 1
     assert found > 50
 
 
@@ -128,12 +127,12 @@ PAIR = pd.DataFrame({"arrival": [0.0, 0.0], "sigma": [5.25, 14.0], "deadline": [
 
 def test_idle_time_of_a_hand_case():
     # specification of paper I, section 7, case 2: T2 runs on r = (0, 21)
-    waited = runs.idle_use(simulate(PAIR, TWO, "FIFO-OPR-MN"))
+    waited = cells.idle_use(simulate(PAIR, TWO, "FIFO-OPR-MN"))
     assert waited == pytest.approx({"idle": 21.0, "used": 0.0})
     for name in ("FIFO-DLT", "FIDO-I", "FIDO-II", "FIFO-EXACT"):
         s = simulate(PAIR, TWO, name)
-        assert runs.idle_use(s) == pytest.approx({"idle": 21.0, "used": 21.0}), name
-        table = runs.waits(s)
+        assert cells.idle_use(s) == pytest.approx({"idle": 21.0, "used": 21.0}), name
+        table = cells.waits(s)
         late = table[table["task"] == 1]
         assert sorted(late["release"]) == pytest.approx([0.0, 21.0])
         assert late["last"].tolist() == pytest.approx([21.0, 21.0])
@@ -142,24 +141,24 @@ def test_idle_time_of_a_hand_case():
 def test_a_node_that_ends_before_the_last_one_is_free_leaves_idle_time():
     # r = (0, 8, 30, 34), sigma = 40, tau = 1, chi = 4: the remodel ends node 1 after r_4,
     # while node 2 has to wait for the link until the send to node 1 is over
-    tasks = diagrams.FIRST.assign(sigma=[1.6, 6.0, 6.8, 40.0], deadline=[8.0, 30.0, 34.0, 105.0])
-    s = simulate(tasks, diagrams.FOUR, "FIFO-EXACT")
-    table = runs.waits(s)
+    tasks = draw.FIRST.assign(sigma=[1.6, 6.0, 6.8, 40.0], deadline=[8.0, 30.0, 34.0, 105.0])
+    s = simulate(tasks, draw.FOUR, "FIFO-EXACT")
+    table = cells.waits(s)
     mine = table[table["task"] == "T"].sort_values("release")
     assert mine["release"].tolist() == pytest.approx([0, 8, 30, 34])
     idle = (mine["send_start"].clip(upper=34) - mine["release"]).sum()
-    use = runs.idle_use(s)
+    use = cells.idle_use(s)
     assert use["idle"] == pytest.approx(34 + 26 + 4)
     assert use["used"] == pytest.approx(use["idle"] - idle)
     assert idle > 0
 
 
-@pytest.mark.parametrize("role", runs.ROLES)
+@pytest.mark.parametrize("role", cells.ROLES)
 def test_used_time_is_part_of_the_idle_time(study, role):
     for order in ("FIFO", "EDF"):
-        use = runs.idle_use(direct(study, 1.0, 0, runs.named(order, role)))
+        use = cells.idle_use(direct(study, 1.0, 0, cells.named(order, role)))
         assert -1e-9 <= use["used"] <= use["idle"] * (1 + 1e-9)
-        if role not in (*runs.EARLY, "US"):
+        if role not in (*cells.EARLY, "US"):
             assert use["used"] == pytest.approx(0, abs=1e-6)
 
 
@@ -181,7 +180,7 @@ def test_figure_1_shows_the_idle_time_it_says(study):
 
 
 def test_names_are_those_of_the_table_of_policies():
-    names = [*runs.both(runs.ROLES)]
+    names = [*cells.both(cells.ROLES)]
     assert set(names) <= set(POLICIES)
     assert set(names) <= set(STYLES)
     assert len(set(names)) == 24
@@ -232,7 +231,7 @@ def test_paired_and_unpaired_errors():
             "ratio": [0.1, 0.2, 0.3, 0.2, 0.1, 0.3],
         }
     )
-    row = figures.compared(frame, {"x": ("a", "b")}, ["load"]).iloc[0]
+    row = claims.compared(frame, {"x": ("a", "b")}, ["load"]).iloc[0]
     # by hand: differences -0.1, 0.1, 0 with deviation 0.1; both sides have deviation 0.1
     assert row["estimate"] == pytest.approx(0)
     assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
@@ -240,7 +239,7 @@ def test_paired_and_unpaired_errors():
 
 
 def test_every_task_takes_one_branch_of_the_flow(study):
-    table = diagrams.flow(study, 1.0)
+    table = draw.flow(study, 1.0)
     for role in ("I", "II"):
         column = table[role]
         assert column["arrived"] == column["refused"] + column["admitted"]
@@ -281,26 +280,26 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
 
 
 def test_other_readings_are_one_switch_each():
-    known = switches_known()
-    assert alternatives()[0] == {}
-    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
-    twofold = [s for s in alternatives()[1:] if len(s) != 1]
+    known = iit.Study.SWITCHES
+    assert alternatives[0] == {}
+    assert len(alternatives) == 1 + sum(len(options) - 1 for options in known.values())
+    twofold = [s for s in alternatives[1:] if len(s) != 1]
     assert twofold == [{"scope": "all", "count_single": "yes"}]
 
 
 @pytest.mark.parametrize(
     "switches",
-    [s for s in alternatives()[1:] if "same_time" not in s],  # needs arrivals at starts
+    [s for s in alternatives[1:] if "same_time" not in s],  # needs arrivals at starts
     ids=lambda s: ",".join(s),
 )
 def test_every_switch_changes_some_result(switches):
     """A switch that never changes anything would be no switch."""
-    setting = runs.Setting(16, 100.0, 200.0, 2.0, 1_000_000.0)
+    setting = cells.Setting(16, 100.0, 200.0, 2.0, 1_000_000.0)
     for seed, load in itertools.product(range(5), (1.0, 0.6)):
         key = np.random.SeedSequence(seed, spawn_key=(1,))
         rows = [
-            runs.compare(
-                load, 1.0, policies=runs.both(runs.ROLES), use=(), setting=setting,
+            cells.compare(
+                load, 1.0, policies=cells.both(cells.ROLES), use=(), setting=setting,
                 switches=reading, check_at=0.0, seed=key,
             )
             for reading in ({}, switches)
@@ -315,7 +314,7 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table.columns[0] == "default"
     assert table["default"].to_dict() == {key: own[key] for key in table.index}
-    assert table.shape == (len(claims.BY_READING), len(alternatives()))
+    assert table.shape == (16, len(alternatives))
     counted = [f"{KEY}-{number}" for number in (1, 2, 6, 15)]
     assert (table.loc[counted, "backfill=on"] == "cannot be checked").all()
 
@@ -364,8 +363,8 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 
 def test_every_figure_leaves_picture_and_numbers(study):
     drawn = [getattr(iit, name) for name in iit.__all__ if name.startswith("fig")]
-    for draw in drawn:
-        assert draw(study) is not None
+    for picture in drawn:
+        assert picture(study) is not None
     iit.table1(study)
     iit.verdicts(study)
     pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
@@ -375,9 +374,9 @@ def test_every_figure_leaves_picture_and_numbers(study):
         "admission partitions gantt readings"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    assert tables == pictures | {f"{KEY}-claims"}
+    assert tables == pictures | {f"{KEY}-claims", f"{KEY}-readings-intervals"}
     use = pd.read_csv(study.results.folder / "data" / f"{KEY}-use.csv").set_index("policy")
-    assert set(use.index) == set(runs.both(runs.USED))
+    assert set(use.index) == set(cells.both(cells.USED))
     assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
     for name in ("fig3a", "fig3b"):
         table = pd.read_csv(study.results.folder / "data" / f"{KEY}-{name}.csv")

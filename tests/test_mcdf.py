@@ -8,12 +8,13 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
-from dlsim.papers.mcdf import claims, runs
-from dlsim.papers.mcdf.study import alternatives
+from dlsim.papers.mcdf import cells, claims
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
 from dlsim.study.stats import mean_interval
+
+alternatives = list(mcdf.Study.alternatives())
 
 LOADS = (0.2, 0.5)
 
@@ -85,7 +86,7 @@ def test_mcdf_order_is_beaten_in_the_counterexample():
     # specification of the theory, erratum 34: MCDF's order costs 32, order 1, 2, 3 costs 30
     pool = pd.DataFrame({"arrival": 0.0, "sigma": [3.0, 6.0, 6.0], "deadline": [17.0, 32.0, 19.0]})
     cluster = Cluster(2, 1, 1)
-    costs = runs._costs(pool, cluster, Reading())["cost"]
+    costs = cells._costs(pool, cluster, Reading())["cost"]
     assert simulate(pool, cluster, "MCDF").total_cost == pytest.approx(32)
     assert costs.min() == pytest.approx(30)
     assert len(costs) == 6
@@ -111,23 +112,23 @@ def test_results_do_not_depend_on_the_number_of_processes(study, tmp_path):
 
 
 def test_other_readings_are_one_switch_each():
-    assert alternatives()[0] == {}
-    assert all(len(switches) == 1 for switches in alternatives()[1:])
+    assert alternatives[0] == {}
+    assert all(len(switches) == 1 for switches in alternatives[1:])
     engine = sum(len(options) - 1 for options in SWITCHES_M.values())
     law = sum(len(options) - 1 for options in workload.SWITCHES["mcdf"].values())
-    assert len(alternatives()) == 1 + engine + law
+    assert len(alternatives) == 1 + engine + law
 
 
-@pytest.mark.parametrize("switches", alternatives()[1:], ids=lambda s: "=".join(*s.items()))
+@pytest.mark.parametrize("switches", alternatives[1:], ids=lambda s: "=".join(*s.items()))
 def test_every_switch_changes_some_schedule(switches):
     """A switch that never changes anything would be no switch."""
-    names = (*runs.WITH_ADMISSION, *runs.WITHOUT_ADMISSION)
+    names = (*cells.WITH_ADMISSION, *cells.WITHOUT_ADMISSION)
     for seed, (cluster, load) in itertools.product(
         range(30), ((Cluster(10, 10, 10, 20, 20), 0.3), (Cluster(3, 1, 10), 1.0))
     ):
         both = []
         for reading in ({}, switches):
-            tasks, engine = runs.tasks_and_reading(cluster, load, 60_000.0, seed, reading)
+            tasks, engine = cells.tasks_and_reading(cluster, load, 60_000.0, seed, reading)
             if "same_time" in switches:  # arrivals that coincide with starts need whole numbers
                 tasks = (tasks / 50).round().clip(lower=1) * 50
             both.append([simulate(tasks, cluster, name, engine).tasks for name in names])
@@ -141,7 +142,7 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table.columns[0] == "default"
     assert table["default"].to_dict() == {key: own[key] for key in table.index}
-    assert table.shape[1] == len(alternatives())
+    assert table.shape[1] == len(alternatives)
 
 
 def test_a_reading_of_ones_own_leads_the_heat_map():
@@ -169,12 +170,16 @@ def test_every_figure_leaves_picture_and_numbers(study):
     tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig10 stability gantt overload weighted negotiation readings"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
-    assert tables == (pictures - {"mcdf-fig1"}) | {"mcdf-claims", "mcdf-sensitivities"}
+    assert tables == (pictures - {"mcdf-fig1"}) | {
+        "mcdf-claims",
+        "mcdf-sensitivities",
+        "mcdf-readings-intervals",
+    }
     for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
         table = pd.read_csv(study.results.folder / "data" / f"mcdf-{name}.csv")
         assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance
     fig4 = pd.read_csv(study.results.folder / "data" / "mcdf-fig4.csv")
-    assert set(fig4["policy"]) == set(runs.WITH_ADMISSION)
+    assert set(fig4["policy"]) == set(cells.WITH_ADMISSION)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,18 @@ def test_no_import_runs_upward():
     assert upward == []
 
 
+def test_no_paper_imports_another():
+    package = "dlsim.papers."
+    across = [
+        f"{module} imports {name}"
+        for module, names in imports().items()
+        if module.startswith(package)
+        for name in sorted(names)
+        if name.startswith(package) and name.split(".")[2] != module.split(".")[2]
+    ]
+    assert across == []
+
+
 def test_no_import_cycles():
     """Not even where only a type checker imports."""
     graphlib.TopologicalSorter(imports()).prepare()

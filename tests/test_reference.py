@@ -13,6 +13,7 @@ import pytest
 
 from dlsim.files import shared_file
 from dlsim.study.claims import load_claims
+from dlsim.study.measure import measured
 
 SEED = 1
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
@@ -74,10 +75,7 @@ def sample(request, tmp_path_factory):
         scale="paper", seed=SEED, jobs=1, out=str(tmp_path_factory.mktemp(paper)), **parameters
     )
     kept = pd.read_csv(shared_file(f"data/reference/{paper}-claims.csv"), keep_default_na=False)
-    claims = importlib.import_module(f"{package}.claims")
-    return SimpleNamespace(
-        paper=paper, names=names, evidence=run(study), kept=kept.set_index("id"), claims=claims
-    )
+    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept.set_index("id"))
 
 
 def number(text):
@@ -91,7 +89,7 @@ def test_a_smaller_sample_meets_the_reference(sample):
         claim = known[f"{sample.paper}-{name}"]
         kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
         assert kept, f"{claim.id}: the reference names no point"
-        points = sample.claims.measured(claim, sample.evidence)
+        points = measured(claim, sample.evidence)
         here = points[points["point"] == kept["point"]] if kept["point"] else points
         assert len(here) == 1, f"{claim.id}: no point {kept['point']!r} in the smaller sample"
         factor = 100 if kept["unit"] in ("%", "points") else 1

@@ -14,16 +14,17 @@ from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
 from dlsim.papers import steady_state as ss
-from dlsim.papers.steady_state import beyond, claims, diagrams, extras, figures, platforms, runs
-from dlsim.papers.steady_state.study import alternatives
+from dlsim.papers.steady_state import cells, claims, draw, platforms
 from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
 from dlsim.steady.graphs import prune
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.execution import run_notebook
+from dlsim.study.measure import measured
 from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
 from tests.steady_platforms import pair
 
+alternatives = list(ss.Study.alternatives())
 KEY, ROOT = "steady-state", Path(__file__).parents[1]
 RUNS = 2
 SMALL = {
@@ -146,7 +147,7 @@ def test_crossed_platforms_differ_in_one_thing():
 
 def test_features_of_a_path():
     # three routers, two links, one route of two hops each way
-    found = platforms.features(diagrams.notation())
+    found = platforms.features(draw.notation())
     assert found == pytest.approx({"treeness": 1, "degree": 4 / 3, "hops": 2, "shared": 2})
 
 
@@ -169,24 +170,24 @@ def test_rounding_down_loses_a_quarter_in_case_a():
     p, relaxed, rounded, selfish, fair = case_a()
     for a in (relaxed, rounded, selfish, fair):
         a.check()
-    use = runs.network_use(p, relaxed, rounded)
+    use = cells.network_use(p, relaxed, rounded)
     assert use == pytest.approx({"lost": 1 / 4, "below": 0, "idle": 1 / 2})
-    assert runs.own_use(p, rounded, selfish) == pytest.approx(1)
-    assert runs.own_use(p, rounded, fair) == 0
+    assert cells.own_use(p, rounded, selfish) == pytest.approx(1)
+    assert cells.own_use(p, rounded, fair) == 0
 
 
 def test_an_optimum_is_found_from_any_start():
     p = pair()
-    best = runs.optimum(p, [solve(p, "G"), solve(p, "LPR")])
+    best = cells.optimum(p, [solve(p, "G"), solve(p, "LPR")])
     assert best.objective == pytest.approx(6)
     assert best.is_proved
 
 
 def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):
     def proved(most):
-        monkeypatch.setattr(runs, "MOST_NODES", most)
+        monkeypatch.setattr(cells, "MOST_NODES", most)
         rows = [
-            runs.timed(5, methods=("G", "MILP"), switches={}, seed=seed_of(replicate))
+            cells.timed(5, methods=("G", "MILP"), switches={}, seed=seed_of(replicate))
             for replicate in (0, 1)
         ]
         assert all(np.isnan(of_g["proved"]) for of_g, _ in rows)
@@ -200,15 +201,15 @@ def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):
 
 
 def test_ratios_ignore_rounding_error():
-    assert runs.share(3.0000000001, 3.0) == 1
-    assert runs.share(0.0, 0.0) == 1
-    assert runs.share(1.0, 3.0) == 0.333333
+    assert cells.share(3.0000000001, 3.0) == 1
+    assert cells.share(0.0, 0.0) == 1
+    assert cells.share(1.0, 3.0) == 0.333333
 
 
 def test_limits_bind():
     p = platforms.on_tiers(6, seed_of(0))
-    for rule in runs.POLICIES:
-        limits = runs.limits_of(rule, 6)
+    for rule in cells.POLICIES:
+        limits = cells.limits_of(rule, 6)
         q = replace(p, limits=limits)
         a = solve(q, "LPRG")
         cost = a.work * q.work[:, None]
@@ -224,19 +225,19 @@ def test_limits_bind():
 def test_a_slower_link_cuts_the_flow_in_proportion():
     p, *_, fair = case_a()
     # link of bandwidth 3 at a third of it: two connections carry 2 of the 4 units
-    slow = beyond.drifted(p, np.log10([1 / 3, 1, 1]))
-    assert beyond.delivered(slow, fair) == pytest.approx(4)
-    assert beyond.delivered(p, fair) == pytest.approx(6)
+    slow = cells.drifted(p, np.log10([1 / 3, 1, 1]))
+    assert cells.delivered(slow, fair) == pytest.approx(4)
+    assert cells.delivered(p, fair) == pytest.approx(6)
     # gateway 1 of cluster 0: a quarter of the flow
-    narrow = beyond.drifted(p, np.log10([1, 1 / 20, 1]))
-    assert beyond.delivered(narrow, fair) == pytest.approx(3)
+    narrow = cells.drifted(p, np.log10([1, 1 / 20, 1]))
+    assert cells.delivered(narrow, fair) == pytest.approx(3)
 
 
 def test_drift_is_stationary_and_correlated():
-    walk = beyond.drifts(4000, 12, np.random.default_rng(3))
-    assert walk.std(axis=1) == pytest.approx(np.full(12, beyond.DECADES), rel=0.06)
+    walk = cells.drifts(4000, 12, np.random.default_rng(3))
+    assert walk.std(axis=1) == pytest.approx(np.full(12, cells.DECADES), rel=0.06)
     between = [np.corrcoef(walk[t], walk[t + 1])[0, 1] for t in range(11)]
-    assert between == pytest.approx(np.full(11, beyond.MEMORY), abs=0.02)
+    assert between == pytest.approx(np.full(11, cells.MEMORY), abs=0.02)
 
 
 def test_knowing_more_delivers_no_less_on_the_same_connections(study):
@@ -258,7 +259,7 @@ def test_the_ends_of_a_run_cost_one_period(study):
 
 def test_every_method_serves_the_same_events(study):
     methods = study.churn.set_index(["kind", "clusters", "replicate", "policy"])
-    assert len(methods) == 2 * RUNS * len(beyond.SERVING)
+    assert len(methods) == 2 * RUNS * len(cells.SERVING)
     assert (methods["submitted"] == 20).all()  # 12 hours
     assert (methods["completed"] == 20).all()
     assert methods["ratio"].between(0, 1 + 1e-9).all()
@@ -269,7 +270,7 @@ def test_a_broker_is_told_the_reading():
     """The printed local amount wastes speed, whoever comes and goes."""
     given = {"methods": ("G",), "hours": 3.0, "seed": seed_of(0)}
     rows = [
-        beyond.under_churn("random", 5, switches=s, **given)[0]["ratio"]
+        cells.under_churn("random", 5, switches=s, **given)[0]["ratio"]
         for s in ({}, {"local_amount": "prose"}, {"table2": "het"})
     ]
     assert len(set(rows)) == 3
@@ -284,7 +285,7 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
             for p in [platforms.on_tiers(5, seed)]
             for a in [solve(p, name, platforms.rounding(seed))]
         ]
-        for name in beyond.SERVING
+        for name in cells.SERVING
     }
     assert used["G"] == pytest.approx([1] * 6)
     assert used["LPRG"] == pytest.approx([1] * 6)
@@ -296,7 +297,7 @@ def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
         {"kind": "Tiers", "clusters": 5, "replicate": [0, 0, 1, 1], "policy": ["G", "LPRR"] * 2,
          "response": [1.0, 2.0, 3.0, 24.0]}
     )  # fmt: skip
-    [row] = extras._versus(frame, "response", "G").to_dict("records")
+    [row] = draw._versus(frame, "response", "G").to_dict("records")
     assert (row["policy"], row["n"]) == ("LPRR", 2)
     assert row["estimate"] == pytest.approx(4)  # of 2 and 8; the arithmetic mean is 5
     # t with one degree of freedom at 97.5 %: 12.7062; deviation of (ln 2, ln 8) over sqrt 2
@@ -307,7 +308,7 @@ def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
 def test_flows_add_up():
     p = platforms.on_tiers(6, seed_of(1))
     a = solve(p, "LPRG")
-    table, busy = diagrams.flows(a)
+    table, busy = draw.flows(a)
     assert (table["opened"] <= table["max_connect"]).all()
     assert (busy.sum(axis=0) <= 1 + 1e-9).all()
     sent = a.work * p.data[:, None]
@@ -406,17 +407,17 @@ def test_structure_and_numbers_are_separated_by_hand():
 def test_one_outlier_gives_back_what_it_came_from():
     for n, others, one in ((10, 0.9, 4.0), (29_298, 0.996, 5393.0)):
         values = np.r_[np.full(n - 1, others), one]
-        found = figures.one_outlier(n, values.mean(), values.std(ddof=1))
+        found = draw.one_outlier(n, values.mean(), values.std(ddof=1))
         assert found["others"] == pytest.approx(others)
         assert found["one"] == pytest.approx(one)
         assert found["least"] <= one
-    printed = figures.one_outlier(29_298, 1.18, 31.5)
+    printed = draw.one_outlier(29_298, 1.18, 31.5)
     assert printed["others"] < 1 < 5000 < printed["one"] < 5500
 
 
 def test_a_duel_by_hand():
     frame = pd.DataFrame({"a": [0.5, 1.0, 1.0, 0.9, 0.3], "b": [1.0, 1.0, 0.25, 0.3, 0.0]})
-    got = figures.duel(frame, "a", "b")
+    got = draw.duel(frame, "a", "b")
     assert (got["better"], got["tie"], got["worse"]) == pytest.approx((0.6, 0.2, 0.2))
     # ratios 0.5, 1, 4, 3; the last platform has none
     assert got["mean"] == pytest.approx(8.5 / 4)
@@ -438,23 +439,23 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
 
 
 def test_claims_without_evidence_are_left_open():
-    empty = evidence(**dict.fromkeys((*runs.HEURISTICS, "MILP"), [np.nan] * 6))
+    empty = evidence(**dict.fromkeys((*cells.HEURISTICS, "MILP"), [np.nan] * 6))
     [claim] = [c for c in load_claims(KEY) if c.measure == "lprr_is_best"]
-    assert verdict_of(claim, claims.measured(claim, empty)).word == "cannot be checked"
+    assert verdict_of(claim, measured(claim, empty)).word == "cannot be checked"
 
 
 def test_other_readings_are_one_switch_each():
     known = {**SWITCHES, **topology.SWITCHES}
-    assert alternatives()[0] == {}
-    assert len(alternatives()) == 1 + sum(len(options) - 1 for options in known.values())
+    assert alternatives[0] == {}
+    assert len(alternatives) == 1 + sum(len(options) - 1 for options in known.values())
 
 
-@pytest.mark.parametrize("switches", alternatives()[1:], ids=lambda s: "=".join(*s.items()))
+@pytest.mark.parametrize("switches", alternatives[1:], ids=lambda s: "=".join(*s.items()))
 def test_every_switch_changes_some_result(switches):
     """A switch that never changes anything would be no switch."""
     for replicate in range(20):
         both = [
-            runs.compare_on_random(
+            cells.compare_on_random(
                 8, 0.4, costly_to=0, costly_runs=0, switches=reading, seed=seed_of(replicate)
             )
             for reading in ({}, switches)
@@ -512,11 +513,11 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monk
     shown = {name for name in drawn if name not in ("SCALES", "Study", "verdicts")}
     kept = {name.removeprefix("table_") for name in shown}
     assert pictures == {name for name in shown if not name.startswith("table_")}
-    assert tables == (kept - {"table_structure"}) | {"claims", "regression"}
+    assert tables == (kept - {"table_structure"}) | {"claims", "regression", "readings-intervals"}
     heat = pd.read_csv(out / "data" / f"{KEY}-readings.csv", index_col="claim")
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert heat["default"].to_dict() == {key: own[key] for key in heat.index}
-    assert heat.shape == (len(claims.BY_READING), 1 + len(alternatives()))
+    assert heat.shape == (20, 1 + len(alternatives))
     assert heat.columns[1] == "default, fewer platforms"
     sample = pd.read_csv(out / "data" / f"{KEY}-sample.csv", index_col="kind")
     assert sample["platforms"].to_dict() == {"Tiers": 2 * RUNS, "random": 2 * RUNS}

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dlsim.errors import InputError
-from dlsim.study import style
+from dlsim.study import plot, style
 from dlsim.study.claims import SYMBOLS
 
 #: Okabe and Ito, "Color Universal Design", 2008; fixed once, readers rely on them.
@@ -123,7 +123,7 @@ def summary(policies, loads=(0.1, 0.5, 1.0)):
 
 
 def test_lines_come_in_the_fixed_order_whatever_the_table_says():
-    ax = style.policy_lines(
+    ax = plot.policy_lines(
         summary(["zeta", "EDFAN", "MCDF"]).sample(frac=1, random_state=0), "load"
     )
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["MCDF", "EDFAN", "zeta"]
@@ -135,7 +135,7 @@ def test_lines_come_in_the_fixed_order_whatever_the_table_says():
 
 
 def test_bands_span_the_interval():
-    ax = style.policy_lines(summary(["MCDF"]), "load")
+    ax = plot.policy_lines(summary(["MCDF"]), "load")
     ys = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (ys.min(), ys.max()) == pytest.approx((0.0, 1.2))
 
@@ -144,9 +144,9 @@ def test_bars_missing_intervals_and_a_given_axes():
     fig, ax = plt.subplots()
     frame = summary(["MCDF", "EDFMN"])
     frame.loc[0, ["low", "high"]] = np.nan
-    assert style.policy_lines(frame, "load", interval="bar", ax=ax, legend=False) is ax
+    assert plot.policy_lines(frame, "load", interval="bar", ax=ax, legend=False) is ax
     assert ax.get_legend() is None
-    style.policy_lines(frame.drop(columns=["low", "high"]), "load", ax=ax)
+    plot.policy_lines(frame.drop(columns=["low", "high"]), "load", ax=ax)
     fig.canvas.draw()
 
 
@@ -159,9 +159,9 @@ def test_bars_missing_intervals_and_a_given_axes():
 )
 def test_lines_refuse_what_they_cannot_draw(change, message):
     with pytest.raises(InputError, match=message):
-        style.policy_lines(change(summary(["MCDF"])), "load")
+        plot.policy_lines(change(summary(["MCDF"])), "load")
     with pytest.raises(InputError, match="band, bar, none"):
-        style.policy_lines(summary(["MCDF"]), "load", interval="box")
+        plot.policy_lines(summary(["MCDF"]), "load", interval="box")
 
 
 def test_category_is_ordered_and_survives_strings_that_look_like_numbers():
@@ -174,16 +174,16 @@ def test_category_is_ordered_and_survives_strings_that_look_like_numbers():
 def test_verdicts_carry_colour_and_symbol():
     words = list(SYMBOLS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcd"))
-    ax = style.verdict_heat(frame)
+    ax = plot.verdict_heat(frame)
     assert [text.get_text() for text in ax.texts] == [SYMBOLS[w] for w in words + words[::-1]]
     ax.figure.canvas.draw()
     cells = ax.collections[0].get_facecolors()
     assert [to_hex(cell).upper() for cell in cells[:4]] == list(style.VERDICT_INK.values())
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
     with pytest.raises(InputError, match="got 'maybe'"):
-        style.verdict_heat(frame.replace("holds", "maybe"))
+        plot.verdict_heat(frame.replace("holds", "maybe"))
     with pytest.raises(InputError, match="empty"):
-        style.verdict_heat(frame.iloc[:0])
+        plot.verdict_heat(frame.iloc[:0])
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)

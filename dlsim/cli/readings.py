@@ -21,9 +21,9 @@ def switches_of(notebook: str) -> Switches:
     package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
     spec = find_spec(package)
     rooms = spec.submodule_search_locations if spec else None
-    if not any((Path(room) / "switches.py").exists() for room in rooms or ()):
+    if not any((Path(room) / "cells.py").exists() for room in rooms or ()):
         return {}
-    return dict(importlib.import_module(f"{package}.switches").SWITCHES)
+    return dict(importlib.import_module(f"{package}.cells").SWITCHES)
 
 
 def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:

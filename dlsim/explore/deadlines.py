@@ -18,9 +18,9 @@ from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate, wor
 from dlsim.errors import InputError
 from dlsim.explore.overlap import say
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure
-from dlsim.papers.bricks.figures import PERCENT
-from dlsim.papers.bricks.runs import Kind, deadline, scheduler_of, split_switches
-from dlsim.papers.bricks.switches import SWITCHES as OF_PAPER
+from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
+from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
+from dlsim.study.plot import PERCENT
 from dlsim.study.style import INK, style_of
 
 #: What is drawn: hours, domains, nodes of each (half of them servers), environments.

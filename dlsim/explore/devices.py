@@ -18,8 +18,8 @@ from dlsim.cpugpu import POLICIES, History, Machine, Reading, Schedule, simulate
 from dlsim.errors import InputError
 from dlsim.explore.overlap import blocks, say
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
-from dlsim.papers.cpu_gpu.diagrams import rows_of
-from dlsim.papers.cpu_gpu.switches import SWITCHES
+from dlsim.papers.cpu_gpu.cells import SWITCHES
+from dlsim.papers.cpu_gpu.draw import rows_of
 from dlsim.study.gantt import task_colors
 from dlsim.study.style import INK
 

@@ -19,10 +19,9 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.overlap import say
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
-from dlsim.papers.cpu_gpu.diagrams import records
-from dlsim.papers.steady_state.diagrams import flows
-from dlsim.papers.steady_state.runs import TIE, split_switches
-from dlsim.papers.steady_state.switches import SWITCHES
+from dlsim.papers.cpu_gpu.draw import records
+from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
+from dlsim.papers.steady_state.draw import flows
 from dlsim.steady import (
     Allocation,
     Platform,

@@ -20,7 +20,7 @@ from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, equal_chunks_time
 from dlsim.cpugpu.timeline import Timeline
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure
-from dlsim.papers.cpu_gpu.diagrams import STAGE_INK, rows_of
+from dlsim.papers.cpu_gpu.draw import STAGE_INK, rows_of
 from dlsim.study.style import INK
 
 #: Streams whose timelines are drawn, and those whose speed-up is.

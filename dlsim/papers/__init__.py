@@ -1,1 +1,22 @@
-"""One module per reproduced paper: its experiments, figures, tables and claims."""
+"""One module per reproduced paper; each knows its figures by name and loads them when asked."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def rooms(package: str, names: Sequence[str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a paper, which finds its names in its rooms on first use.
+
+    A worker process that only runs cells then needs no study and no pictures.
+    """
+
+    def find(name: str) -> Any:
+        if name in names:
+            for room in ("study", "draw"):
+                found = importlib.import_module(f"{package}.{room}")
+                if hasattr(found, name):
+                    return getattr(found, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find

@@ -12,7 +12,7 @@ import importlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,8 @@ class Verdict:
         One sentence.
     statistic : str
         What was measured, with its interval; "" where nothing was.
+    weakest : mapping, optional
+        The point that speaks most against the claim: point, estimate, low, high.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class Verdict:
     word: str
     reason: str
     statistic: str = ""
+    weakest: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a fifth verdict."""
@@ -89,6 +92,13 @@ class Verdict:
     def symbol(self) -> str:
         """The verdict as one sign, for where colour is not enough."""
         return SYMBOLS[self.word]
+
+    @property
+    def sentence(self) -> str:
+        """The claim, its verdict, and what was measured, for a reader."""
+        found = f" Measured: {self.statistic}." if self.statistic else ""
+        claim = self.claim
+        return f"{self.symbol} **{claim.id} {self.word}**: {claim.text}{found} {self.reason}"
 
 
 def _number(value: float, unit: str) -> str:
@@ -175,9 +185,9 @@ def _weakest(points: pd.DataFrame, sides: list[str], claim: Claim) -> int:
     return int(np.lexsort((slack, rank))[0])
 
 
-def _said(points: pd.DataFrame, sides: list[str], claim: Claim, runs: object) -> str:
+def _said(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object) -> str:
     """Describe the estimates: their extent, and the point that fits least."""
-    unit, row = claim.unit, points.iloc[_weakest(points, sides, claim)]
+    unit = claim.unit
     text = f"{_number(row['estimate'], unit)} {unit}".strip()
     text += f" [{_number(row['low'], unit)}, {_number(row['high'], unit)}]"
     if len(points) > 1:
@@ -212,10 +222,11 @@ def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
     frame = _checked(points, claim)
+    sides = _sides(frame, claim)
+    weakest: Any = frame.iloc[_weakest(frame, sides, claim)].to_dict()
     if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more."
-        return Verdict(claim, "cannot be checked", what)
-    sides = _sides(frame, claim)
+        return Verdict(claim, "cannot be checked", what, weakest=weakest)
     count = Counter(sides)
     if count["beyond"] == len(sides):
         word = "holds"
@@ -227,7 +238,7 @@ def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     names = {"beyond": "as claimed", "undecided": "undecided", "other side": "on the other side"}
     counts = ", ".join(f"{count[side]} {name}" for side, name in names.items() if count[side])
     reason = f"Of {len(sides)} point{'s' * (len(sides) > 1)}: {counts}."
-    return Verdict(claim, word, reason, _said(frame, sides, claim, runs))
+    return Verdict(claim, word, reason, _said(frame, weakest, claim, runs), weakest)
 
 
 def theorem_status(key: str) -> tuple[str, str]:
@@ -277,8 +288,10 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":
-            said = "" if points is None else judge(points, claim).statistic
-            return Verdict(claim, word, reason, said)
+            if points is None:
+                return Verdict(claim, word, reason)
+            done = judge(points, claim)
+            return Verdict(claim, word, reason, done.statistic, done.weakest)
     if points is None:
         return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     return judge(points, claim)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from dlsim.errors import InputError
-from dlsim.study.style import axes_of, need_columns
+from dlsim.study.plot import axes_of, need_columns
 
 #: What a table of chunks must have: one row per chunk, times absolute.
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")

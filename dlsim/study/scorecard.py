@@ -15,7 +15,8 @@ from pandas.io.formats.style import Styler
 from dlsim.errors import InputError
 from dlsim.files import StrPath, project_root, read_json, shared_folder
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, scorecard
-from dlsim.study.style import VERDICT_INK, axes_of
+from dlsim.study.plot import axes_of
+from dlsim.study.style import VERDICT_INK
 
 #: The folder of `dlsim reproduce`, where none is given.
 LATEST = Path("results") / "latest"

@@ -55,15 +55,31 @@ def _grouped(values: pd.Series, keys: pd.DataFrame) -> Any:
     return values.groupby(by, sort=False, dropna=False)
 
 
-def _intervals(values: pd.Series, keys: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return `keys`, estimate, low, high, n: one row per group, in order of appearance."""
+def _half(spread: Any, n: Any, level: float) -> Any:
+    """Return half the width of Student's t interval of means with a standard deviation."""
     rule = "between 0 and 1, such as 0.95"
     level = float(number("level", level, 0, 1, above=True, below=True, rule=rule))
+    return stdtrit(n - 1.0, (1 + level) / 2) * spread / np.sqrt(n)
+
+
+def column_means(values: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+    """Estimate the mean of every column: one row per column, in their order."""
+    x, n = values.to_numpy(dtype=float), len(values)
+    equal = (x == x[0]).all(axis=0)
+    mean = np.where(equal, x[0], x.mean(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = x.std(axis=0, ddof=1) if n > 1 else np.full(len(mean), np.nan)
+    half = _half(np.where(equal & (n > 1), 0.0, spread), n, level)
+    return pd.DataFrame(dict(zip(RESULT, (mean, mean - half, mean + half, n), strict=True)))
+
+
+def _intervals(values: pd.Series, keys: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return `keys`, estimate, low, high, n: one row per group, in order of appearance."""
     table = _grouped(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
     equal = table["min"] == table["max"]
     mean = table["mean"].where(~equal, table["min"]).where(table["count"] == table["size"])
     spread = table["std"].where(~equal | (table["size"] < 2), 0.0)
-    half = stdtrit(table["size"] - 1.0, (1 + level) / 2) * spread / np.sqrt(table["size"])
+    half = _half(spread, table["size"], level)
     columns = (mean, mean - half, mean + half, table["size"])
     result = pd.DataFrame(dict(zip(RESULT, columns, strict=True)))
     return result.reset_index(drop=keys.columns.empty)

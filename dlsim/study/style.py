@@ -9,16 +9,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Patch
-
-from dlsim.errors import InputError
-from dlsim.study.claims import SYMBOLS
 
 #: Named colours of the house.
 INK = {
@@ -101,8 +93,6 @@ def _styles() -> dict[str, Style]:
 STYLES: dict[str, Style] = _styles()
 #: Every named policy with its colour.
 PALETTE: dict[str, str] = {name: style.color for name, style in STYLES.items()}
-# A legend of more policies than this stands beside the axes.
-_MOST_INSIDE = 4
 # Markers that no named policy uses: an unnamed one never looks like a named one.
 _SPARE_MARKERS = ("P", "X", "*", "h", "p", "<", ">", "d")
 
@@ -173,91 +163,3 @@ def use() -> None:
             "svg.hashsalt": "dlsim",
         },
     )
-
-
-def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
-    """Return the axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
-def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
-    """Refuse a table that lacks a column."""
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"{what} needs the columns {', '.join(missing)}; it has {', '.join(map(str, frame))}"
-        )
-
-
-def policy_lines(
-    frame: pd.DataFrame,
-    x: str,
-    y: str = "estimate",
-    *,
-    low: str = "low",
-    high: str = "high",
-    policy: str = "policy",
-    interval: str = "band",
-    legend: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw one mean line per policy with its interval, in the fixed order and style."""
-    need_columns(frame, (policy, x, y), "a table of policy lines")
-    if interval not in ("band", "bar", "none"):
-        raise InputError(f"interval must be one of band, bar, none; got {interval!r}")
-    if frame.empty:
-        raise InputError("a table of policy lines must have rows, got none: run the sweep first")
-    ax = axes_of(ax)
-    known = interval != "none" and low in frame.columns and high in frame.columns
-    for name in policy_order(frame[policy]):
-        rows = frame[frame[policy].astype(str) == name].sort_values(x)
-        color, marker, dash = style_of(name)
-        ax.plot(
-            rows[x], rows[y], color=color, marker=marker, linestyle=dash, label=name,
-            markeredgecolor="white", markeredgewidth=0.6, zorder=3,
-        )  # fmt: skip
-        if known and interval == "band":
-            ax.fill_between(rows[x], rows[low], rows[high], color=color, alpha=0.15, linewidth=0)
-        elif known:
-            spread = np.abs([rows[y] - rows[low], rows[high] - rows[y]])
-            ax.errorbar(
-                rows[x], rows[y], yerr=spread, fmt="none", ecolor=color, elinewidth=1, capsize=2.5
-            )
-    ax.set(xlabel=x, ylabel=y)
-    if legend:
-        crowded = frame[policy].nunique() > _MOST_INSIDE
-        place: dict[str, Any] = (
-            {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if crowded else {}
-        )
-        ax.legend(handlelength=3.2, **place)
-    return ax
-
-
-def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw which reading supports which claim: colour and symbol in every cell."""
-    words = list(SYMBOLS)
-    unknown = sorted(set(frame.to_numpy().ravel()) - set(words), key=str)
-    if frame.empty or unknown:
-        found = f"got {unknown[0]!r}" if unknown else "got an empty table"
-        raise InputError(f"every cell must be one of {', '.join(words)}; {found}")
-    rows, columns = frame.shape
-    label = max(len(str(name)) for name in frame.columns)
-    ax = axes_of(ax, (2.2 + 0.42 * columns, 1.3 + 0.08 * label + 0.3 * rows))
-    codes = frame.map(words.index).to_numpy(dtype=float)
-    sns.heatmap(
-        codes, ax=ax, cmap=ListedColormap(list(VERDICT_INK.values())), vmin=0, vmax=len(words) - 1,
-        annot=frame.map(SYMBOLS.__getitem__).to_numpy(), fmt="", cbar=False,
-        linewidths=1.5, linecolor="white", annot_kws={"color": "#222222", "size": 11},
-    )  # fmt: skip
-    ax.set_xticks(np.arange(columns) + 0.5, list(map(str, frame.columns)), rotation=90)
-    ax.set_yticks(np.arange(rows) + 0.5, list(map(str, frame.index)), rotation=0)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]
-    ax.legend(
-        handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.02),
-        ncols=2 if columns < 12 else len(words), columnspacing=1.2, handlelength=1.2,
-    )  # fmt: skip
-    return ax

@@ -10,19 +10,15 @@ import pandas as pd
 from dlsim.bricks import Environment, Scheduler
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
-from dlsim.papers.bricks import claims, economy, runs
-from dlsim.papers.bricks.runs import Kind
-from dlsim.papers.bricks.switches import SWITCHES
-from dlsim.study.claims import Verdict, load_claims, verdict_of
-from dlsim.study.experiment import need_common
-from dlsim.study.report import Results
-from dlsim.study.sweeps import sweep
+from dlsim.papers.bricks import cells, claims
+from dlsim.papers.bricks.cells import Kind
+from dlsim.study import study
+from dlsim.study.study import Switches, name_of
 
-KEY = "bricks"
 HOUR = 3600.0
 INTERVALS = (60.0, 90.0, 120.0)
 OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
-NODES = tuple(runs.SIZES)
+NODES = tuple(cells.SIZES)
 #: Readings under which claims 10 and 11 are judged too: what Load is, and the network that
 #: the paper has.
 DEEP: tuple[dict[str, Any], ...] = (
@@ -30,8 +26,6 @@ DEEP: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 #: Switches that the two background models of claim 12 depend on.
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
-#: Opt of the fixed-Opt front.
-FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: What drives failure, beside the number of nodes: the values of every parameter.
 DRIVERS: dict[str, tuple[float, ...]] = {
     "probe": (1.0, 10.0, 60.0, 300.0, 900.0),
@@ -62,14 +56,9 @@ SCALES = {
         24.0, 5, 12.0, 4.0, 3, (60.0,), ("as it is", "none of the three"), (75,), 2.0, 2
     ),
     "paper": Scale(
-        24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(runs.CONDITIONS), (75, 150, 300), 24.0, 4
+        24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(cells.CONDITIONS), (75, 150, 300), 24.0, 4
     ),
 }
-
-
-def alternatives() -> list[dict[str, Any]]:
-    """List every reading that differs from the default in one switch."""
-    return [{}, *({k: value} for k, options in SWITCHES.items() for value in options[1:])]
 
 
 def printed_table() -> pd.DataFrame:
@@ -79,47 +68,25 @@ def printed_table() -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Study:
-    """Paper B's experiments under one set of parameters; results are kept once computed.
+class Study(study.Study):
+    """Paper B's experiments: `dlsim.study.study.Study` with the axes of section 4.
+
+    ``runs`` is the number of environments; ``reading`` may name fields of
+    `dlsim.bricks.Reading`, keys of `dlsim.bricks.DRAWN`, and exclude_rejecting.
 
     Parameters
     ----------
-    scale : {"quick", "paper"}
-        Simulated time and number of environments.
-    seed : int
-        Root of all randomness.
-    runs : int
-        Number of environments; 0 = what the scale says.
-    jobs : int
-        Worker processes; 0 = all cores.
-    out : str
-        Where results go; "" = results/bricks under the project, or under the current
-        folder.
-    reading : mapping
-        Switches that differ from the default: fields of `dlsim.bricks.Reading`, keys of
-        `dlsim.bricks.DRAWN`, and exclude_rejecting.
     intervals, opts, fallbacks : sequence
         Axes: Int in minutes, Opt, most fallbacks; fallbacks must hold 0 and 1.
     nodes : sequence of int
-        Sizes of the systems of claim 11, keys of `runs.SIZES`.
+        Sizes of the systems of claim 11, keys of `cells.SIZES`.
     domains : int
         Local domains of 5 to 10 nodes each.
     swf : str
         A job log to replay (``.gwf``: Grid Workload Format, else Standard Workload Format);
         "" for a synthetic one.
-
-    Raises
-    ------
-    InputError
-        For an unknown scale, switch or value, or a number out of range.
     """
 
-    scale: str = "quick"
-    seed: int = 0
-    runs: int = 0
-    jobs: int = 0
-    out: str = ""
-    reading: Mapping[str, Any] | None = None
     intervals: Sequence[float] = INTERVALS
     opts: Sequence[float] = OPTS
     fallbacks: Sequence[int] = tuple(range(6))
@@ -127,9 +94,10 @@ class Study:
     domains: int = 10
     swf: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse unknown scales and readings before anything runs."""
-        need_common(self, SCALES)
+    KEY, SCALES, SWITCHES = "bricks", SCALES, cells.SWITCHES
+
+    def check(self) -> None:
+        """Refuse unknown switches, and axes that claims cannot be compared on."""
         if not self.intervals:
             raise InputError("intervals must be one value or more, got none")
         if len(set(self.opts)) < 2:
@@ -141,15 +109,10 @@ class Study:
         if not self.nodes or set(self.nodes) - set(NODES):
             known = ", ".join(map(str, NODES))
             raise InputError(f"nodes must be one or more of {known}; got {self.nodes!r}")
-        drawn = runs.split_switches(self.switches).drawn
+        drawn = cells.split_switches(self.switches).drawn
         tiny = {"horizon": 60.0, "domains": self.domains, "nodes": (2, 2), **drawn}
         for interval in self.intervals:
             Environment.random(0, interval, **{**tiny, "server_load": 0.0})
-
-    @property
-    def switches(self) -> dict[str, Any]:
-        """The reading as a plain mapping."""
-        return dict(self.reading or {})
 
     @functools.cached_property
     def size(self) -> Scale:
@@ -159,22 +122,17 @@ class Study:
             size = size._replace(runs=self.runs, other_runs=self.runs)
         return size._replace(packet_runs=min(size.packet_runs, size.other_runs))
 
-    @functools.cached_property
-    def results(self) -> Results:
-        """Where tables, figures and verdicts are written."""
-        return Results(self.out, KEY)
-
     @property
     def policies(self) -> list[str]:
         """Legends of Figures 3 to 6."""
-        return ["Greedy", *(runs.deadline(opt) for opt in sorted(self.opts))]
+        return ["Greedy", *(cells.deadline(opt) for opt in sorted(self.opts))]
 
     @property
     def few(self) -> list[str]:
         """Greedy, and the smallest, middle and largest Opt."""
         rising = sorted(self.opts)
         kept = dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]])
-        return ["Greedy", *map(runs.deadline, kept)]
+        return ["Greedy", *map(cells.deadline, kept)]
 
     @property
     def most(self) -> int:
@@ -189,30 +147,24 @@ class Study:
         packets, size = network == "packet", self.size
         return self._options(size.packet_hours if packets else size.other_hours)
 
-    def _sweep(
-        self, function: Any, grid: Any, label: str, count: int = 0, **fixed: Any
-    ) -> pd.DataFrame:
-        count = count or self.size.runs
-        return sweep(function, grid, count, self.seed, jobs=self.jobs, fixed=fixed, label=label)
-
     def versions(self, policies: Sequence[str], fallbacks: Sequence[int]) -> list[Kind]:
         """List schedulers: four versions of each, and more fallbacks without correction."""
         more = [(0, n) for n in fallbacks if n > 1]
-        return [Kind(p, *v) for p in policies for v in (*runs.VERSIONS.values(), *more)]
+        return [Kind(p, *v) for p in policies for v in (*cells.VERSIONS.values(), *more)]
 
     @functools.cached_property
     def main(self) -> pd.DataFrame:
         """Figures 3 to 6: every scheduler, version and number of fallbacks at every Int."""
-        return self._sweep(
-            runs.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6",
+        return self.sweep(
+            cells.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6",
             schedulers=self.versions(self.policies, self.fallbacks),
             options=self._options(self.size.hours), switches=self.switches,
         )  # fmt: skip
 
     def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Run the schedulers that the claims need under another reading."""
-        return self._sweep(
-            runs.compare, {"interval": self.size.reading_intervals},
+        return self.sweep(
+            cells.compare, {"interval": self.size.reading_intervals},
             f"reading {name_of(switches) or 'default'}", self.size.other_runs,
             schedulers=self.versions(self.few, (self.most,)),
             options=self._lighter(str(switches.get("network"))), switches=dict(switches),
@@ -220,7 +172,7 @@ class Study:
 
     def _at_first(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
         """Sweep something at the first Int and the smaller size."""
-        return self._sweep(
+        return self.sweep(
             function, grid, label, self.size.other_runs, interval=float(self.intervals[0]),
             options=self._options(self.size.other_hours), switches=self.switches, **fixed,
         )  # fmt: skip
@@ -231,29 +183,29 @@ class Study:
         grid = [{"parameter": k, "value": v} for k, values in DRIVERS.items() for v in values]
         names = ["Greedy", self.few[len(self.few) // 2]]
         schedulers = self.versions(names, ())
-        rows = self._at_first(runs.vary, grid, "what drives failure", schedulers=schedulers)
+        rows = self._at_first(cells.vary, grid, "what drives failure", schedulers=schedulers)
         sizes = self.sizes[self.sizes["policy"].isin(names)]
         return pd.concat([rows, sizes], ignore_index=True)
 
     @functools.cached_property
     def causes(self) -> pd.DataFrame:
         """Load Correction without what section 4.2 blames: condition replicate policy ..."""
-        grid = {"condition": list(runs.CONDITIONS)}
+        grid = {"condition": list(cells.CONDITIONS)}
         schedulers = self.versions(self.few, ())
-        return self._at_first(runs.under, grid, "causes", schedulers=schedulers)
+        return self._at_first(cells.under, grid, "causes", schedulers=schedulers)
 
     @functools.cached_property
     def sizes(self) -> pd.DataFrame:
         """The same over the number of nodes: parameter value replicate policy ..."""
         grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
         schedulers = self.versions(self.few, ())
-        return self._at_first(runs.vary, grid, "nodes", schedulers=schedulers)
+        return self._at_first(cells.vary, grid, "nodes", schedulers=schedulers)
 
     def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Draw both models of other users' load."""
         own = {k: v for k, v in switches.items() if k in OF_BACKGROUND}
         count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
-        return self._sweep(runs.background, grid, "background", count, switches=own)
+        return self.sweep(cells.background, grid, "background", count, switches=own)
 
     @functools.cached_property
     def background(self) -> pd.DataFrame:
@@ -270,12 +222,12 @@ class Study:
             "schedulers": [Kind(p, c, n) for p in ("Greedy", middle) for c, n in versions],
         }  # fmt: skip
         parts = [
-            self._sweep(
-                runs.extra, {"network": [network], "mechanism": list(names)},
+            self.sweep(
+                cells.extra, {"network": [network], "mechanism": list(names)},
                 f"further mechanisms, {network}", self.size.other_runs,
                 options=self._lighter(network), **fixed,
             )
-            for network, names in (("fluid", runs.EXTRAS), ("packet", own))
+            for network, names in (("fluid", cells.EXTRAS), ("packet", own))
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
 
@@ -285,12 +237,12 @@ class Study:
 
         Those that learn errors count commitments themselves and know no Load Correction.
         """
-        fixed = ["Greedy", *map(runs.deadline, FRONT)]
+        fixed = ["Greedy", *map(cells.deadline, cells.FRONT)]
         kinds = [Kind(p, c, n) for p in fixed for c in (0, 1) for n in (0, self.most)]
-        tuned = [Kind(p, c, n) for p in runs.TUNERS for c in (0, 1) for n in (0, self.most)]
+        tuned = [Kind(p, c, n) for p in cells.TUNERS for c in (0, 1) for n in (0, self.most)]
         tuned = [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
-        return self._sweep(
-            runs.compare, {"interval": (float(self.intervals[0]),)}, "Pareto front",
+        return self.sweep(
+            cells.compare, {"interval": (float(self.intervals[0]),)}, "Pareto front",
             schedulers=[*tuned, *kinds], options=self._options(self.size.front_hours),
             switches=self.switches,
         )  # fmt: skip
@@ -298,35 +250,25 @@ class Study:
     @functools.cached_property
     def priced(self) -> pd.DataFrame:
         """Bills in every economy: policy economy replicate bill failure."""
-        return self._sweep(
-            economy.priced, {"interval": (float(self.intervals[0]),)}, "economies",
+        return self.sweep(
+            cells.priced, {"interval": (float(self.intervals[0]),)}, "economies",
             fallbacks=self.most, options=self._options(self.size.hours), switches=self.switches,
         )  # fmt: skip
 
     @functools.cached_property
     def replayed(self) -> pd.DataFrame:
         """A job log against drawn requests: workload replicate policy ... failure cost."""
-        return self._sweep(
-            economy.replayed, {"interval": (float(self.intervals[0]),)}, "replay",
-            path=self.swf, digest=economy.fingerprint(self.swf),
+        return self.sweep(
+            cells.replayed, {"interval": (float(self.intervals[0]),)}, "replay",
+            path=self.swf, digest=cells.fingerprint(self.swf),
             schedulers=[Kind(p, 0, n) for p in self.few for n in (0, self.most)],
             options=self._options(self.size.hours), switches=self.switches,
         )  # fmt: skip
 
-    @functools.cached_property
-    def evidence(self) -> claims.Evidence:
-        """Everything that the claims are measured on, under the study's own reading."""
-        return claims.Evidence(self.main, self.causes, self.sizes, self.background)
-
-    @functools.cached_property
-    def verdicts(self) -> list[Verdict]:
-        """The verdict on every claim under the study's own reading."""
-        return [
-            verdict_of(claim, claims.measured(claim, self.evidence)) for claim in load_claims(KEY)
-        ]
-
-    def evidence_at(self, switches: Mapping[str, Any]) -> claims.Evidence:
-        """Run what the claims need under another reading."""
+    def measure(self, switches: Switches | None = None) -> claims.Evidence:
+        """Run what the claims are measured on; less of it under another reading."""
+        if switches is None:
+            return claims.Evidence(self.main, self.causes, self.sizes, self.background)
         main, background = self.at_reading(switches), self.background_at(switches)
         if dict(switches) not in DEEP:
             return claims.Evidence(main, background=background)
@@ -334,57 +276,19 @@ class Study:
         count = size.packet_runs if "network" in switches else size.other_runs
         known = main[(main["interval"] == interval) & (main["replicate"] < count)]
         known = known[known["fallbacks"] <= 1].drop(columns="interval")
-        plain, usual = next(iter(runs.CONDITIONS)), (self.domains, (5, 10))
+        plain, usual = next(iter(cells.CONDITIONS)), (self.domains, (5, 10))
         others = [name for name in size.reading_causes if name != plain]
-        nodes = [n for n in size.reading_nodes if runs.SIZES[n] != usual]
+        nodes = [n for n in size.reading_nodes if cells.SIZES[n] != usual]
         fixed: dict[str, Any] = {
             "interval": interval, "schedulers": self.versions(self.few, ()),
             "options": self._lighter(str(switches.get("network"))),
             "switches": dict(switches),
         }  # fmt: skip
         label = f"claims 10 and 11, {name_of(switches) or 'default'}"
-        under = self._sweep(runs.under, {"condition": others}, label, count, **fixed)
+        under = self.sweep(cells.under, {"condition": others}, label, count, **fixed)
         sizes = [known.assign(value=float(n)) for n in size.reading_nodes if n not in nodes]
         if nodes:
             grid = [{"parameter": "nodes", "value": float(n)} for n in nodes]
-            sizes.append(self._sweep(runs.vary, grid, label, count, **fixed))
+            sizes.append(self.sweep(cells.vary, grid, label, count, **fixed))
         causes = pd.concat([known.assign(condition=plain), under], ignore_index=True)
         return claims.Evidence(main, causes, pd.concat(sizes, ignore_index=True), background)
-
-    @functools.cached_property
-    def judged_readings(self) -> pd.DataFrame:
-        """Every claim under every reading, in numbers: claim reading point mean low high ...
-
-        The study's own reading first (from its `evidence`), the others one switch away from
-        the default, from `evidence_at`. Each row has the point that speaks most against
-        the claim with its 95 % interval, the verdict and its reason.
-        """
-        listed, own = load_claims(KEY), name_of(self.switches) or "default"
-        rows: list[dict[str, Any]] = []
-        for switches in [self.switches, *alternatives()]:
-            name = name_of(switches) or "default"
-            if name == own and rows:
-                continue
-            e = self.evidence if name == own else self.evidence_at(switches)
-            rows += [{"reading": name, **claims.judged(claim, e)} for claim in listed]
-        table = pd.DataFrame(rows)
-        return table[["claim", *table.columns.drop("claim")]]
-
-    @functools.cached_property
-    def by_reading(self) -> pd.DataFrame:
-        """The verdicts of `judged_readings`: rows are claims, columns readings."""
-        table = self.judged_readings
-        wide = table.pivot(index="claim", columns="reading", values="verdict")
-        rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
-        return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
-
-
-def name_of(switches: Mapping[str, Any]) -> str:
-    """Write a reading in one line."""
-    return ", ".join(f"{k}={_short(v)}" for k, v in switches.items())
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return "-".join(f"{v:.0f}" for v in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)

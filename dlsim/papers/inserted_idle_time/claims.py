@@ -1,20 +1,15 @@
-"""The measuring functions of paper I's claims: evidence in, points of a grid out.
+"""What paper I's claims are measured by: evidence in, points of a grid out."""
 
-Each takes the `Evidence` and returns columns point, estimate, low, high (95 % interval over
-paired replicates), or None where its evidence is not there. data/claims.toml says which
-function belongs to which claim, and `dlsim.study.claims` turns the points into a verdict.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from dlsim.papers.inserted_idle_time.runs import named
-from dlsim.papers.mcdf.claims import points, wide
-from dlsim.study.claims import Claim
-from dlsim.study.stats import relative_reduction
+from dlsim.papers.inserted_idle_time.cells import named as policy
+from dlsim.study.measure import claim, differences, named, points, ratio, steps, tidy, wide
+from dlsim.study.stats import summary
 
 ORDERS = ("FIFO", "EDF")
 #: Policies that the claims compare; the others go beyond the paper.
@@ -32,125 +27,90 @@ class Evidence(NamedTuple):
     taus: pd.DataFrame
 
 
-def differences(
-    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str],
-    column: str = "ratio",
-) -> pd.DataFrame:  # fmt: skip
-    """Subtract one policy from another on the same workload."""
-    table = wide(frame, by, column)
-    return pd.DataFrame({name: table[a] - table[b] for name, (a, b) in pairs.items()})
-
-
 def _by_load(e: Evidence, *pairs: tuple[str, str], column: str = "ratio") -> pd.DataFrame:
     """Compare roles at every load: for FIFO and EDF the first minus the second."""
-    wanted = {
-        f"{named(order, a)} - {named(order, b)}": (named(order, a), named(order, b))
-        for order in ORDERS
-        for a, b in pairs
-    }
-    return points(differences(e.main, wanted, ["load"], column), ["load"])
+    names = [(policy(o, a), policy(o, b)) for o in ORDERS for a, b in pairs]
+    return _apart(e, names, column)
 
 
-def _counted(frame: pd.DataFrame, policy: str) -> pd.DataFrame | None:
+def _apart(e: Evidence, names: Sequence[tuple[str, str]], column: str = "ratio") -> pd.DataFrame:
+    pairs = {f"{a} - {b}": (a, b) for a, b in names}
+    return points(differences(wide(e.main, ["load"], column), pairs), ["load"])
+
+
+def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
     """Return the rows of a policy whose plannings were counted, None without any."""
-    rows = frame[frame["policy"] == policy]
+    rows = frame[frame["policy"] == name]
     return rows if "s_iits" in rows and rows["s_iits"].notna().any() else None
 
 
-def held(rows: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
+def _held(e: Evidence, column: str) -> pd.DataFrame | None:
     """Estimate the share of plannings with idle time in which a constraint holds."""
-    tidy = rows.melt([*by, "replicate"], [column, "s_iits"], var_name="what", value_name="count")
-    table = relative_reduction(tidy, "count", "what", column, "s_iits", at=list(by))
-    ends = {"estimate": 1 - table["estimate"], "low": 1 - table["high"], "high": 1 - table["low"]}
-    return table.assign(**ends)
-
-
-def _share(e: Evidence, constraint: str) -> pd.DataFrame | None:
     rows = _counted(e.main, "FIFO-DLT")
-    if rows is None:
+    if rows is None or rows[column].isna().any():
         return None
-    column = CONSTRAINTS[constraint]
-    if rows[column].isna().any():
-        return None
-    table = held(rows, column, ["load"])
-    return table.assign(point=[f"load {load:g}" for load in table["load"]])
+    return named(ratio(rows, column, "s_iits", ["load"]), ["load"])
 
 
+@claim("inserted-idle-time-1")
 def constraint_1_share(e: Evidence) -> pd.DataFrame | None:
     """Claim 1: share of plannings with idle time under Constraint 1, at every load."""
-    return _share(e, "Constraint 1")
+    return _held(e, "opt_iits")
 
 
+@claim("inserted-idle-time-2")
 def constraint_2_share(e: Evidence) -> pd.DataFrame | None:
     """Claim 2: share of plannings with idle time under Constraint 2, at every load."""
-    return _share(e, "Constraint 2")
+    return _held(e, "opt_iits_ii")
 
 
-def _steps(e: Evidence, order: str) -> pd.DataFrame:
-    names = [named(order, role) for role in ("DLT", "I", "II")]
-    pairs = {f"{a} - {b}": (a, b) for a, b in pairwise(names)}
-    return points(differences(e.main, pairs, ["load"]), ["load"])
-
-
+@claim("inserted-idle-time-3")
 def fifo_steps(e: Evidence) -> pd.DataFrame:
     """Claim 3: FIFO-DLT minus FIDO-I, and FIDO-I minus FIDO-II, at every load."""
-    return _steps(e, "FIFO")
+    return _apart(e, [*pairwise(policy("FIFO", role) for role in ("DLT", "I", "II"))])
 
 
+@claim("inserted-idle-time-4")
 def edf_steps(e: Evidence) -> pd.DataFrame:
     """Claim 4: EDF-DLT minus EDDO-I, and EDDO-I minus EDDO-II, at every load."""
-    return _steps(e, "EDF")
-
-
-def gains(e: Evidence) -> pd.DataFrame:
-    """Reject ratio of EDF-DLT minus that of EDDO-II at every cost of sending (Figure 4)."""
-    return differences(e.taus, {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"])
+    return _apart(e, [*pairwise(policy("EDF", role) for role in ("DLT", "I", "II"))])
 
 
 def _cheaper(table: pd.DataFrame) -> pd.DataFrame:
     """Subtract, from every cost of sending to the next smaller one; columns name both."""
-    costs = sorted(table.index.unique("tau"), reverse=True)
-    parts = {
-        f"tau {a:g} to {b:g}": table.xs(b, level="tau") - table.xs(a, level="tau")
-        for a, b in pairwise(costs)
-    }
-    steps = pd.concat(parts, axis=1)
-    steps.columns = steps.columns.map(lambda pair: f"{pair[1]}, {pair[0]}")
-    return steps
+    return points(steps(table, "tau", "{what}, tau {a:g} to {b:g}", falling=True), ["load"])
 
 
+@claim("inserted-idle-time-5")
 def gain_grows(e: Evidence) -> pd.DataFrame:
-    """Claim 5: gain of EDDO-II at one cost of sending minus at the next larger one."""
-    return points(_cheaper(gains(e)), ["load"])
+    """Claim 5: gain of EDDO-II over EDF-DLT at one cost of sending minus at the next larger."""
+    table = wide(e.taus, ["load", "tau"])
+    return _cheaper(differences(table, {"gain": ("EDF-DLT", "EDDO-II")}))
 
 
+@claim("inserted-idle-time-6")
 def constraints_loosen(e: Evidence) -> pd.DataFrame | None:
     """Claim 6: how often a constraint holds, at one cost of sending minus at the larger."""
     rows = _counted(e.taus, "EDF-DLT")
     if rows is None:
         return None
     rows = rows.set_index(["load", "tau", "replicate"])
-    table = pd.DataFrame({c: rows[column] / rows["s_iits"] for c, column in CONSTRAINTS.items()})
-    return points(_cheaper(table), ["load"])
+    return _cheaper(pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()}))
 
 
+@claim("inserted-idle-time-7")
 def remodel_pays(e: Evidence) -> pd.DataFrame:
     """Claim 7: OPR-MN minus DLT."""
     return _by_load(e, ("OPR-MN", "DLT"))
 
 
+@claim("inserted-idle-time-8", readings=False)
 def constraint_2_is_weaker(e: Evidence) -> pd.DataFrame | None:
     """Claim 8: share under Constraint 2 minus share under Constraint 1, at every load."""
-    rows = _counted(e.main, "FIFO-DLT")
-    if rows is None or rows["opt_iits_ii"].isna().any():
-        return None
-    more = rows.assign(more=rows["opt_iits_ii"] - rows["opt_iits"])
-    table = held(more, "more", ["load"])
-    return table.assign(point=[f"load {load:g}" for load in table["load"]])
-
-
-def _used(e: Evidence, *pairs: tuple[str, str]) -> pd.DataFrame:
-    return _by_load(e._replace(main=with_use(e.main)), *pairs, column="use")
+    more = e.main
+    if "opt_iits" in more:
+        more = more.assign(more=more["opt_iits_ii"] - more["opt_iits"])
+    return _held(e._replace(main=more), "more")
 
 
 def with_use(frame: pd.DataFrame) -> pd.DataFrame:
@@ -158,70 +118,87 @@ def with_use(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(use=frame["used"] / frame["idle"])
 
 
+def _used(e: Evidence, *pairs: tuple[str, str]) -> pd.DataFrame:
+    return _by_load(e._replace(main=with_use(e.main)), *pairs, column="use")
+
+
+@claim("inserted-idle-time-10a")
 def more_idle_time_used(e: Evidence) -> pd.DataFrame:
     """Claim 10a: used share of the idle time under Constraint 2 minus under the remodel."""
     return _used(e, ("II", "DLT"))
 
 
+@claim("inserted-idle-time-10b")
 def performance_improves(e: Evidence) -> pd.DataFrame:
     """Claim 10b: DLT minus II."""
     return _by_load(e, ("DLT", "II"))
 
 
+@claim("inserted-idle-time-11")
 def fewest_beat_all(e: Evidence) -> pd.DataFrame:
     """Claim 11: AN minus OPR-MN."""
     return _by_load(e, ("AN", "OPR-MN"))
 
 
+@claim("inserted-idle-time-12")
 def theory_pays(e: Evidence) -> pd.DataFrame:
     """Claim 12: EQ-MN minus OPR-MN, and US minus OPR-MN."""
     return _by_load(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN"))
 
 
+@claim("inserted-idle-time-13a")
 def fragments_gain(e: Evidence) -> pd.DataFrame:
     """Claim 13a: OPR-MN minus OPR-FRAG."""
     return _by_load(e, ("OPR-MN", "OPR-FRAG"))
 
 
+@claim("inserted-idle-time-13b")
 def remodel_beats_fragments(e: Evidence) -> pd.DataFrame:
     """Claim 13b: OPR-FRAG minus DLT."""
     return _by_load(e, ("OPR-FRAG", "DLT"))
 
 
+@claim("inserted-idle-time-14a")
 def rounds_use_more(e: Evidence) -> pd.DataFrame:
     """Claim 14a: used share of the idle time in several rounds minus under Constraint 2."""
     return _used(e, ("UMR-IIT", "II"))
 
 
+@claim("inserted-idle-time-14b")
 def rounds_perform_better(e: Evidence) -> pd.DataFrame:
     """Claim 14b: II minus UMR-IIT."""
     return _by_load(e, ("II", "UMR-IIT"))
 
 
+@claim("inserted-idle-time-15")
 def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
     """Claim 15: DLT minus I and minus II, where the constraint mostly does not hold."""
-    rows, parts = _counted(e.main, "FIFO-DLT"), [pd.DataFrame()]
+    parts = [pd.DataFrame()]
     for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
-        if rows is None or rows[column].isna().any():
+        shares = _held(e, column)
+        if shares is None:
             return None
-        shares = held(rows, column, ["load"])
         rare = e.main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
         if rare.any():
-            pair = {constraint: ("FIFO-DLT", named("FIFO", role))}
-            parts.append(points(differences(e.main[rare], pair, ["load"]), ["load"]))
+            pair = {constraint: ("FIFO-DLT", policy("FIFO", role))}
+            parts.append(points(differences(wide(e.main[rare], ["load"]), pair), ["load"]))
     return pd.concat(parts, ignore_index=True)
 
 
-#: Claims that simulations decide: the rows of the heat map.
-BY_READING = (
-    "constraint_1_share", "constraint_2_share", "fifo_steps", "edf_steps", "gain_grows",
-    "constraints_loosen", "remodel_pays", "more_idle_time_used", "performance_improves",
-    "fewest_beat_all", "theory_pays", "fragments_gain", "remodel_beats_fragments",
-    "rounds_use_more", "rounds_perform_better", "rare_constraints_gain_little",
-)  # fmt: skip
-
-
-def measured(claim: Claim, e: Evidence) -> pd.DataFrame | None:
-    """Measure a claim."""
-    function: Callable[[Evidence], pd.DataFrame | None] | None = globals().get(claim.measure)
-    return function(e) if function else None
+def compared(
+    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str],
+    column: str = "ratio",
+) -> pd.DataFrame:  # fmt: skip
+    """Estimate differences of policies, with the error of pairs and that without pairing."""
+    values = wide(frame, by, column)
+    apart, spread = differences(values, pairs), values.groupby(list(by)).var()
+    alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})
+    table = summary(tidy(apart, by, "difference"), ["policy", *by], "difference")
+    for name, variance in (
+        ("standard_error", apart.groupby(list(by)).var()),
+        ("unpaired_error", alone),
+    ):
+        errors = variance.reset_index().melt(list(by), var_name="policy", value_name=name)
+        table = table.merge(errors, on=["policy", *by], how="left")
+        table[name] = np.sqrt(table[name] / table["n"])
+    return table

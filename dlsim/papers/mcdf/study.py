@@ -1,24 +1,19 @@
 """All experiments on paper M at one scale: each is run once, when first asked for."""
 
-import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.papers.mcdf import claims, runs
-from dlsim.papers.mcdf.runs import WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.papers.mcdf.switches import SWITCHES
+from dlsim.papers.mcdf import cells, claims
+from dlsim.papers.mcdf.cells import SWITCHES, WITH_ADMISSION, WITHOUT_ADMISSION
 from dlsim.realtime.workload import split_reading
-from dlsim.study.claims import Verdict, load_claims, verdict_of
-from dlsim.study.experiment import need_common
-from dlsim.study.report import Results
-from dlsim.study.sweeps import sweep
+from dlsim.study import study
+from dlsim.study.study import Switches, labelled
 
-KEY = "mcdf"
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
 OVERLOADS = (*LOADS, 1.5, 2.0, 3.0, 5.0)
 SETUPS = (0.0, 5.0, 10.0, 15.0, 20.0)
@@ -31,7 +26,9 @@ QUEUES = {"spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
 
 
 class Scale(NamedTuple):
-    """How much is computed."""
+    """How much is computed: simulated time (Figure 10 needs more: where sending is dear, tasks
+    are few), runs, random queues per run, and the loads of other readings (none = all).
+    """  # noqa: D205
 
     horizon: float
     ratio_horizon: float
@@ -47,46 +44,18 @@ SCALES = {
 }
 
 
-def alternatives() -> list[dict[str, str]]:
-    """List every reading that differs from the default in one switch."""
-    return [{}, *({name: v} for name, options in SWITCHES.items() for v in options[1:])]
-
-
 @dataclass(frozen=True)
-class Study:
-    """Paper M's experiments under one set of parameters; results are kept once computed.
+class Study(study.Study):
+    """Paper M's experiments: `dlsim.study.study.Study` with the axes and the cluster of section 6.
 
     Parameters
     ----------
-    scale : {"quick", "paper"}
-        Simulated time and number of runs.
-    seed : int
-        Root of all randomness.
-    runs : int
-        Number of runs; 0 = what the scale says.
-    jobs : int
-        Worker processes; 0 = all cores.
-    out : str
-        Where results go; "" = results/mcdf under the project, or under the current folder.
-    reading : mapping
-        Switches of the engine and the workload that differ from the default.
     loads, setups, ratios : sequence of float
         Axes of Figures 4 to 10.
     nodes, cms, cps : int, float, float
         The cluster of section 6.1.
-
-    Raises
-    ------
-    InputError
-        For an unknown scale, switch or value, or a number out of range.
     """
 
-    scale: str = "quick"
-    seed: int = 0
-    runs: int = 0
-    jobs: int = 0
-    out: str = ""
-    reading: Mapping[str, str] | None = None
     loads: Sequence[float] = LOADS
     setups: Sequence[float] = SETUPS
     ratios: Sequence[float] = RATIOS
@@ -94,9 +63,10 @@ class Study:
     cms: float = 10.0
     cps: float = 10.0
 
-    def __post_init__(self) -> None:
-        """Refuse unknown scales and readings before anything runs."""
-        need_common(self, SCALES)
+    KEY, SCALES, SWITCHES = "mcdf", SCALES, SWITCHES
+
+    def check(self) -> None:
+        """Refuse unknown switches, and axes without neighbours to compare."""
         split_reading(self.switches, "mcdf")
         axes = {"loads": self.loads, "ratios": self.ratios}
         axes["setups above 0"] = [setup for setup in self.setups if setup > 0]
@@ -104,147 +74,63 @@ class Study:
             if len(set(values)) < 2:
                 raise InputError(f"{name} must be two values or more: claims compare neighbours")
 
-    @property
-    def switches(self) -> dict[str, str]:
-        """The reading as a plain mapping."""
-        return dict(self.reading or {})
-
-    @functools.cached_property
-    def size(self) -> Scale:
-        """The scale with a positive number of runs put in."""
-        size = SCALES[self.scale]
-        return size._replace(runs=self.runs or size.runs)
-
-    @functools.cached_property
-    def results(self) -> Results:
-        """Where tables, figures and verdicts are written."""
-        return Results(self.out, KEY)
-
-    def _sweep(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
-        return sweep(
-            function, grid, self.size.runs, self.seed, jobs=self.jobs, fixed=fixed, label=label
-        )
-
-    def _fixed(self, switches: Mapping[str, str] | None, horizon: float = 0.0) -> dict[str, Any]:
-        return {
-            "check_at": min(self.loads),
-            "nodes": self.nodes,
-            "horizon": horizon or self.size.horizon,
-            "switches": self.switches if switches is None else dict(switches),
-            "cms": self.cms,
-            "cps": self.cps,
-        }
-
-    def main(
-        self, switches: Mapping[str, str] | None = None, loads: Sequence[float] = ()
+    def compare(
+        self, function: Any, grid: Any, label: str, switches: Switches | None = None, **other: Any
     ) -> pd.DataFrame:
+        """Run policies over a grid of workloads on the study's cluster."""
+        fixed = {
+            "policies": WITH_ADMISSION, "nodes": self.nodes, "cms": self.cms, "cps": self.cps,
+            "horizon": self.size.horizon, "check_at": min(self.loads),
+            "switches": self.switches if switches is None else dict(switches),
+        }  # fmt: skip
+        if function is cells.compare:
+            fixed["without"] = WITHOUT_ADMISSION
+        return self.sweep(function, grid, labelled(label, switches), **(fixed | other))
+
+    def main(self, switches: Switches | None = None, loads: Sequence[float] = ()) -> pd.DataFrame:
         """Run Figures 4 to 9: every policy at every load and set-up cost."""
         grid = {"load": loads or self.loads, "setup": self.setups}
-        return self._sweep(
-            runs.compare, grid, _label("Figures 4-9", switches),
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, **self._fixed(switches),
-        )  # fmt: skip
-
-    def by_ratio(
-        self,
-        switches: Mapping[str, str] | None = None,
-        loads: Sequence[float] = (),
-        horizon: float = 0.0,
-    ) -> pd.DataFrame:
-        """Run Figure 10: every policy at every ratio Cms/Cps."""
-        fixed = self._fixed(switches, horizon or self.size.ratio_horizon)
-        if switches is not None:  # `main` verifies schedules of every reading
-            fixed["check_at"] = math.nan
-        grid = {"mode": MODES, "value": self.ratios, "load": loads or self.loads}
-        label = _label("Figure 10", switches)
-        return self._sweep(runs.at_ratio, grid, label, policies=WITH_ADMISSION, **fixed)
+        return self.compare(cells.compare, grid, "Figures 4-9", switches)
 
     def overload(self) -> pd.DataFrame:
         """Run Figure 5 on a longer load axis, without set-up costs."""
-        return self._sweep(
-            runs.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload",
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION, **self._fixed(None),
-        )  # fmt: skip
+        return self.compare(cells.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload")
 
     def negotiation(self) -> pd.DataFrame:
-        """Run negotiating clients at three loads."""
-        return self._sweep(
-            runs.negotiated, {"load": THREE_LOADS, "factor": FACTORS}, "negotiation",
-            policies=WITH_ADMISSION, **self._fixed(None),
+        """Run clients that accept a later deadline, at three loads."""
+        grid = {"load": THREE_LOADS, "factor": FACTORS}
+        return self.compare(cells.negotiated, grid, "negotiation")
+
+    def measure(self, switches: Switches | None = None) -> claims.Evidence:
+        """Run Figures 4 to 10, half the time, doubled parameters; queues without `switches`."""
+        other, size = switches is not None, self.size
+        main = self.main(switches, size.reading_loads if other else ())
+        ends = (min(self.loads), max(self.loads)) if other else self.loads
+        ratios = self.compare(
+            cells.at_ratio, {"mode": MODES, "value": self.ratios, "load": ends}, "Figure 10",
+            switches, horizon=size.horizon if other else size.ratio_horizon,
+            # `main` verifies schedules of every reading
+            check_at=math.nan if other else min(self.loads),
         )  # fmt: skip
-
-    def half(self, switches: Mapping[str, str] | None = None) -> pd.DataFrame | None:
-        """Run Figure 5 for half the time, where the whole is what claim 18 is about."""
-        if self.size.horizon < SCALES["paper"].horizon:
-            return None
-        return self._sweep(
-            runs.compare, {"load": self.loads, "setup": [0.0]}, _label("half the time", switches),
-            policies=WITH_ADMISSION, without=WITHOUT_ADMISSION,
-            **self._fixed(switches, self.size.horizon / 2),
+        half = None
+        if size.horizon >= SCALES["paper"].horizon:  # what claim 18 is about
+            half = self.compare(
+                cells.compare, {"load": self.loads, "setup": [0.0]}, "half the time", switches,
+                horizon=size.horizon / 2,
+            )  # fmt: skip
+        doubled = self.sweep(
+            cells.doubled, {"parameter": ["base", *cells.BASE], "load": THREE_LOADS},
+            labelled("sensitivities", switches), horizon=size.horizon,
+            policies=("MCDF",) if other else WITH_ADMISSION,
+            switches=self.switches if switches is None else dict(switches),
         )  # fmt: skip
-
-    def doubled(
-        self, switches: Mapping[str, str] | None = None, policies: Sequence[str] = WITH_ADMISSION
-    ) -> pd.DataFrame:
-        """Run every parameter doubled, one at a time, at three loads."""
-        grid = {"parameter": ["base", *runs.BASE], "load": THREE_LOADS}
-        fixed = self._fixed(switches)
-        return self._sweep(
-            runs.doubled, grid, _label("sensitivities", switches), policies=policies,
-            horizon=fixed["horizon"], switches=fixed["switches"],
-        )  # fmt: skip
-
-    @functools.cached_property
-    def evidence(self) -> claims.Evidence:
-        """Everything that the claims are measured on, under the study's own reading."""
-        queues = {"pools": self.size.pools, "switches": self.switches, **QUEUES}
-        orders = self._sweep(
-            runs.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **queues
+        if other:
+            return claims.Evidence(main, ratios, doubled, half)
+        queues = {"pools": size.pools, "switches": self.switches, **QUEUES}
+        orders = self.sweep(
+            cells.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **queues
         )
-        newcomers = self._sweep(
-            runs.newcomers, {"load": THREE_LOADS}, "newcomers", queue=4, **queues
+        newcomers = self.sweep(
+            cells.newcomers, {"load": THREE_LOADS}, "newcomers", queue=4, **queues
         )
-        return claims.Evidence(
-            self.main(), self.by_ratio(), self.half(), orders, newcomers, self.doubled()
-        )
-
-    @functools.cached_property
-    def verdicts(self) -> list[Verdict]:
-        """The verdict on every claim under the study's own reading."""
-        return [
-            verdict_of(claim, claims.measured(claim, self.evidence)) for claim in load_claims(KEY)
-        ]
-
-    @functools.cached_property
-    def by_reading(self) -> pd.DataFrame:
-        """Verdicts under the study's own reading and under every other one.
-
-        Rows are the claims about long simulations; columns are readings, the study's own
-        first (from its `verdicts`), the others one switch away from the default, at the
-        scale's `reading_loads`.
-        """
-        rows = [claim for claim in load_claims(KEY) if claim.measure in claims.BY_READING]
-        own = {verdict.claim.id: str(verdict) for verdict in self.verdicts}
-        columns = {_name(self.switches) or "default": [own[claim.id] for claim in rows]}
-        ends, loads = (min(self.loads), max(self.loads)), self.size.reading_loads
-        for switches in alternatives():
-            if _name(switches) in columns or not (switches or self.switches):
-                continue
-            evidence = claims.Evidence(
-                self.main(switches, loads),
-                self.by_ratio(switches, ends, self.size.horizon),
-                self.half(switches),
-                doubled=self.doubled(switches, ("MCDF",)),
-            )
-            columns[_name(switches) or "default"] = [
-                str(verdict_of(claim, claims.measured(claim, evidence))) for claim in rows
-            ]
-        return pd.DataFrame(columns, index=pd.Index([claim.id for claim in rows], name="claim"))
-
-
-def _name(switches: Mapping[str, str]) -> str:
-    return ", ".join(f"{k}={v}" for k, v in switches.items())
-
-
-def _label(what: str, switches: Mapping[str, str] | None) -> str:
-    return f"{what}, {_name(switches)}" if switches else what
+        return claims.Evidence(main, ratios, doubled, half, orders, newcomers)

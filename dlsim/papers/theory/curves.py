@@ -20,7 +20,8 @@ from dlsim.realtime.partition import (
 )
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance
-from dlsim.study.style import INK, axes_of
+from dlsim.study.plot import axes_of
+from dlsim.study.style import INK
 
 
 def _table(study: Study) -> pd.DataFrame:

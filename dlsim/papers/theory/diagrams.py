@@ -14,7 +14,8 @@ from dlsim.realtime import Cluster
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set
 from dlsim.study.gantt import plot_gantt, plot_timing, task_colors
-from dlsim.study.style import INK, axes_of
+from dlsim.study.plot import axes_of
+from dlsim.study.style import INK
 
 #: A graph with a triangle, a path and a vertex of its own.
 EDGES = ((1, 2), (1, 3), (2, 3), (3, 4), (4, 5))

@@ -12,8 +12,8 @@ from dlsim.realtime.partition import (
     fastest_nodes,
     shares,
 )
-from dlsim.study.experiment import need_common
 from dlsim.study.report import Results
+from dlsim.study.study import keep, need_common
 
 KEY = "theory"
 #: Vertices of the graphs of `table_reduction`, and loads of `table_deadlines`.
@@ -57,9 +57,11 @@ class Study:
     sigma: float = 100.0
     budget: float = 1200.0
 
+    SCALES = SCALES
+
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn before anything is."""
-        need_common(self, SCALES)
+        need_common(self)
         fastest_nodes(self.sigma, self.cluster)
 
     @functools.cached_property
@@ -79,10 +81,7 @@ class Study:
 
     def keep(self, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
         """Write a picture and the numbers behind it."""
-        if table is not None:
-            self.results.table(name, table)
-        self.results.figure(name, ax)
-        return ax
+        return keep(self, name, ax, table)
 
 
 def split(sigma: float, n: int, cluster: Cluster) -> pd.DataFrame:

@@ -12,8 +12,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
+from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.partition import least_times, table_of
 from dlsim.realtime.schedule import Schedule
+
+#: Switches of the engine, then of the workload, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
 
 #: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")

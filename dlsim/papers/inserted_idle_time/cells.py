@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.kernel import latest_finish
-from dlsim.papers.inserted_idle_time.switches import GENERATORS
+from dlsim.realtime import SWITCHES as OF_ENGINE
 from dlsim.realtime import (
     Cluster,
     Reading,
@@ -23,6 +23,22 @@ from dlsim.realtime import (
     workload,
 )
 
+#: How plannings are counted (`Schedule.counts`); the first is the default.
+RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
+COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
+#: Generators of `dlsim.realtime.workload` whose switches a reading may name.
+GENERATORS = ("dcratio", "user_split")
+#: Switches of the engine that matter here; batches, set-up costs, overtaking and no
+#: admission do not occur.
+ENGINE_SWITCHES = (
+    "release", "commit", "link", "backfill", "split", "mn_count", "same_time", "scope", "ties",
+    "count_single",
+)  # fmt: skip
+#: Switches of the engine, then of the workload, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    **{name: OF_ENGINE[name] for name in ENGINE_SWITCHES},
+    **{k: v for name in GENERATORS for k, v in workload.SWITCHES[name].items()},
+}
 #: Suffixes of the policies, FIFO and EDF alike, in the order of the paper and beyond.
 ROLES = (
     "DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT", "OPR-MN", "OPR-FRAG", "EQ-MN", "UMR-MN",
@@ -41,9 +57,6 @@ PARTITIONS = {
     "constraint 2": ("II", "completion"),
     "optimum": ("exact", "completion"),
 }
-#: How plannings are counted (`Schedule.counts`); the first is the default.
-RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
-COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]

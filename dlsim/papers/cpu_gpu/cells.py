@@ -1,7 +1,7 @@
-"""What paper C runs on one machine: one function per experiment, each a cell of a sweep.
+"""What paper C runs: one function per experiment, each a cell of a sweep.
 
 Every function draws one workload and runs all policies on it, so that policies are compared
-on the same jobs with the same noise. Source: cpu-gpu.txt, sections 2, 5 and 7; the mixes of
+on the same jobs with the same noise. Source: cpu-gpu.txt, sections 2, 4, 5 and 7; the mixes of
 applications are those of `dlsim.cpugpu.workload`, since the paper prints none.
 """
 
@@ -22,6 +22,13 @@ from dlsim.cpugpu import (
     simulate,
     workload,
 )
+from dlsim.cpugpu import SWITCHES as SWITCHES
+from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
+from dlsim.cpugpu.moldable import NodePool, run_moldable
+from dlsim.cpugpu.optimiser import adapt_split
+from dlsim.cpugpu.outofcore import Cut, Rates, cut_input
+from dlsim.cpugpu.pipeline import Gpu, run_chunks
+from dlsim.cpugpu.timeline import Timeline
 
 #: Policies that decide job by job, in the order of the legends.
 ONLINE = (
@@ -234,3 +241,176 @@ def break_even(
     (queue,) = batches_of(table, here, seed)
     runs = (simulate(queue, here.machine, policy_of(p), None, reading) for p in policies)
     return [{"policy": p, "makespan": s.makespan} for p, s in zip(policies, runs, strict=True)]
+
+
+#: Schedulers of problem 2 that can take a queue of any length.
+MOULDERS = ("torque-strict", "torque", "mct", "mct-any", "flexible", "area")
+#: Numbers of nodes that users ask for, drawn uniformly.
+ASKED = (1, 2, 4)
+#: Mean times of copy in, map, copy out of a chunk.
+PROFILES: dict[str, tuple[float, float, float]] = {
+    "balanced": (2.0, 2.0, 2.0),
+    "map-heavy": (1.0, 6.0, 1.0),
+    "copy-heavy": (4.0, 2.0, 3.0),
+    "small output": (4.0, 4.0, 0.4),
+}
+#: Sizes of an input in units of the GPU's memory; the host has `HOST` times as much.
+SIZES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+HOST = 8.0
+#: Map and reduce tasks of the word count.
+BLOCKS, PARTITIONS = 24, 8
+
+
+class Case(NamedTuple):
+    """Devices among which the optimiser splits."""
+
+    start_up: float = 0.0
+    outsider: bool = False
+    noise: float = 0.0
+    damping: float = 0.0
+    least: float = 0.0
+
+
+CASES: dict[str, Case] = {
+    "no start-up": Case(),
+    "start-ups": Case(0.3),
+    "start-ups, noise 10 %": Case(0.3, noise=0.1),
+    "start-ups, noise 10 %, damped": Case(0.3, noise=0.1, damping=0.5),
+    "an outsider": Case(0.3, outsider=True),
+    "an outsider, small shares dropped": Case(0.3, outsider=True, least=0.05),
+}
+
+
+def mould(mix: str, error: float, *, nodes: int, setting: Sequence[Any], seed: Any) -> list[Row]:
+    """Schedule moldable jobs on several nodes by every scheduler (problem 2)."""
+    jobs, pool = moldable_jobs(mix, error, Setting(*setting), seed), NodePool(nodes)
+    rows = []
+    for name in MOULDERS:
+        s = run_moldable(jobs, pool, name)
+        if seed.spawn_key[-1:] == (0,):
+            s.check()
+        rows.append({"scheduler": name, "makespan": s.makespan, "mean_wait": s.mean_wait,
+                     "mean_completion": s.mean_completion})  # fmt: skip
+    return rows
+
+
+def moldable_jobs(mix: str, error: float, setting: Setting, seed: Any) -> pd.DataFrame:
+    """Draw one batch of jobs that ask for 1, 2 or 4 nodes."""
+    table = workload.applications(mix, setting.apps, seed)
+    jobs = workload.draw(table, setting.jobs, seed, error=error, **setting.noise)
+    key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98))
+    return jobs.assign(nodes=np.random.default_rng(key).choice(ASKED, len(jobs)))
+
+
+def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:
+    """Draw the times of chunks: log-normal around a profile."""
+    variance = np.log1p(cv * cv)
+    normal = np.random.default_rng(seed).standard_normal((count, 3))
+    factor = np.exp(np.sqrt(variance) * normal - variance / 2)
+    return pd.DataFrame(factor * PROFILES[profile], columns=["h2d", "map", "d2h"])
+
+
+def pipeline(profile: str, *, chunks: int, cv: float, seed: Any) -> list[Row]:
+    """Run chunks through a GPU with 1 to 4 streams and one or two copy engines (claim 10)."""
+    table = chunks_of(profile, chunks, cv, seed)
+    rows = []
+    for engines in (1, 2):
+        for streams in (1, 2, 3, 4):
+            t = run_chunks(table, Gpu(streams, engines))
+            t.check()
+            end, mapped = float(t.makespan), float(table["map"].sum())
+            rows.append({"streams": streams, "engines": engines, "makespan": end,
+                         "use": mapped / end, "hidden": t.hidden})  # fmt: skip
+    return rows
+
+
+def issue(
+    queues: str, engines: int, *, profile: str, chunks: int, cv: float, draws: int, seed: Any
+) -> list[Row]:
+    """Issue the same operations from several threads, again and again (claim 11)."""
+    table, gpu = chunks_of(profile, chunks, cv, seed), Gpu(4, engines, queues)
+    free = float(run_chunks(table, Gpu(4, engines)).makespan)
+    first = int(seed.generate_state(1)[0])
+    orders = [("threads", k) for k in range(draws)]
+    orders += [(name, 0) for name in ("scheduled", "depth", "breadth")]
+    return [
+        {"order": name, "number": k,
+         "slowdown": float(run_chunks(table, gpu, name, seed=first + k).makespan) / free}
+        for name, k in orders
+    ]  # fmt: skip
+
+
+def adapt(case: str, *, devices: int, rounds: int, seed: Any) -> list[Row]:
+    """Split a work round after round by measured rates (claim 12)."""
+    row, source = CASES[case], np.random.default_rng(seed)
+    work, unit = 100.0, np.exp(source.uniform(np.log(0.5), np.log(5), devices))
+    ideal = work / (1 / unit).sum()
+    fixed = row.start_up * ideal * source.random(devices)
+    if row.outsider:
+        fixed[-1] = 3 * ideal
+    split = adapt_split(
+        work, fixed.tolist(), unit.tolist(), rounds, damping=row.damping,
+        least=row.least * work / devices, noise=row.noise, seed=int(seed.generate_state(1)[0]),
+    )  # fmt: skip
+    split.check()
+    spans = split.makespans / float(split.ideal.time) - 1
+    return [{"round": int(str(k)), "excess": float(x)} for k, x in spans.items()]
+
+
+def zipf_text(words: int, seed: Any, vocabulary: int = 500) -> str:
+    """Draw a text whose words are as frequent as those of a language."""
+    weight = 1 / np.arange(1, vocabulary + 1)
+    ranks = np.random.default_rng(seed).choice(vocabulary, words, p=weight / weight.sum())
+    return " ".join(f"word{rank:03d}" for rank in ranks)
+
+
+def count_words(
+    devices: str, gpus: int, streams: int, *, words: int, text: str, policy: str, seed: Any
+) -> list[Row]:
+    """Count words on the CPUs, GPUs or both of four nodes (claims 14 and 15)."""
+    group = NodeGroup(4, 0 if devices == "gpu" else 4, 0 if devices == "cpu" else gpus)
+    blocks = split_text(text or zipf_text(words, seed), BLOCKS)
+    run = run_mapreduce(
+        word_count(PARTITIONS), blocks, group, policy, replicas=2, costs=Costs(gpu=Gpu(streams)),
+        seed=int(seed.generate_state(1)[0]),
+    )  # fmt: skip
+    if seed.spawn_key[-1:] == (0,):
+        run.check()
+    return [{"makespan": run.makespan, "throughput": run.throughput}]
+
+
+def peaks(cut: Cut, timeline: Timeline, output: float) -> dict[str, float]:
+    """Return the most memory that chunks take at once, on a GPU and on the host."""
+    ops = timeline.ops
+    whole = cut.chunk * (1 + output)
+    on_gpu = ops[ops["stage"].isin(("h2d", "map", "d2h"))]
+    most = {"gpu": _overlap(on_gpu) * whole}
+    most["host"] = (_overlap(ops) if cut.mode == "disk" else len(cut.chunks)) * whole
+    return most
+
+
+def _overlap(ops: pd.DataFrame) -> int:
+    """Return how many chunks are there at once; one that ends makes room for the next."""
+    spans = ops.groupby("chunk").agg(start=("start", "min"), end=("end", "max")).astype(float)
+    steps = [(t, 1) for t in spans["start"]] + [(t, -1) for t in spans["end"]]
+    here = np.cumsum([step for _, step in sorted((round(t, 9), step) for t, step in steps)])
+    return int(here.max())
+
+
+def memory(gpu_memory: float = 1000.0, output: float = 0.25) -> pd.DataFrame:
+    """Push inputs of growing size through one GPU (claim 16)."""
+    rates = Rates(h2d=0.5, map=1.0, d2h=0.5, read=2.0, write=2.0, setup=5.0)
+    rows = []
+    for size in SIZES:
+        units, host = size * gpu_memory, HOST * gpu_memory
+        cut = cut_input(
+            units, rates, gpu_memory=gpu_memory, host_memory=host, output=output, chunk=100.0
+        )
+        t = run_chunks(cut.chunks, Gpu(3), buffers=cut.buffers)
+        t.check()
+        most = peaks(cut, t, output)
+        mapped = cut.chunk * int((t.ops["stage"] == "map").sum())
+        rows.append((size, cut.mode, len(cut.chunks), float(t.makespan) / units, mapped / units,
+                     most["gpu"] / gpu_memory, most["host"] / host))  # fmt: skip
+    columns = ["size", "mode", "chunks", "per_unit", "mapped", "gpu", "host"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,7 +1,8 @@
 """What paper S runs: one function per experiment, each a cell of a sweep.
 
 Every function draws one platform and runs all methods on it, so that methods are compared
-on the same platforms. Source: paper S (steady-state), section 6.
+on the same platforms. Source: paper S (steady-state), section 6; beyond it, bandwidths drift, runs
+end, sites come and go.
 """
 
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dlsim.errors import StudyError
 from dlsim.papers.steady_state.platforms import (
     crossed,
     features,
@@ -19,6 +21,7 @@ from dlsim.papers.steady_state.platforms import (
     on_tiers,
     rounding,
 )
+from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import (
     Allocation,
     Limits,
@@ -31,7 +34,13 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
+from dlsim.steady.allocation import trim
 from dlsim.steady.heuristics import SNAP, randomised_rounding
+from dlsim.steady.model import Floats
+from dlsim.steady.organisation import day
+
+#: Switches of the engine, then of the platforms, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
 
 #: The paper's four heuristics in the order of the legends.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
@@ -207,3 +216,106 @@ def under_policy(kind: str, rule: str, clusters: int, *, switches: Switches, see
     p = replace(free, limits=limits_of(rule, clusters))
     row: Row = dict(ratios(p, HEURISTICS, seed, reading))
     return row | {"allowed": share(bound(p), bound(free))}
+
+
+#: Who knows which bandwidths when a period's schedule is made, best informed last.
+INFORMED = ("frozen", "new work only", "last period's", "this period's")
+#: Decades by which a bandwidth departs from its mean, and what is left of it a period later.
+DECADES, MEMORY = 0.3, 0.9
+#: Periods whose simulation must complete what the formula says.
+SIMULATED = 4
+#: What serves a virtual organisation whose sites come and go, and applications per hour.
+SERVING, PER_HOUR = ("G", "LPRG", "LPRR"), 5 / 3
+
+
+def drifts(size: int, periods: int, rng: np.random.Generator) -> Floats:
+    """Draw how bandwidths depart from their means, in decades."""
+    noise = rng.standard_normal((periods, size))
+    walk = np.empty((periods, size))
+    walk[0] = noise[0]
+    for t in range(1, periods):
+        walk[t] = MEMORY * walk[t - 1] + np.sqrt(1 - MEMORY**2) * noise[t]
+    return DECADES * walk
+
+
+def drifted(p: Platform, decades: Floats) -> Platform:
+    """Change the bandwidths of a platform."""
+    factor, links = 10.0**decades, len(p.links)
+    backbone = p.links.assign(bandwidth=p.links["bandwidth"] * factor[:links])
+    return replace(p, links=backbone, gateway=p.gateway * factor[links:])
+
+
+def delivered(p: Platform, planned: Allocation) -> float:
+    """Return what a schedule achieves where bandwidths are not those it was made for."""
+    cut = trim(p, planned.work, planned.connections)
+    real = Allocation(p, cut, planned.connections)
+    real.check()
+    return real.objective
+
+
+def adapt(clusters: int, *, periods: int, method: str, switches: Switches, seed: Any) -> list[Row]:
+    """Follow schedules on a Tiers-like platform whose bandwidths drift (sections 1 and 7)."""
+    reading, _ = split_switches(switches)
+    p, draws = of_kind("Tiers", clusters, seed), rounding(seed)
+    decades = drifts(len(p.links) + p.clusters, periods, np.random.default_rng(draws))
+    states = [drifted(p, row) for row in decades]
+    plans = [solve(state, method, draws, reading) for state in states]
+    rows = []
+    for t, state in enumerate(states):
+        used = {
+            "frozen": plans[0],
+            "new work only": polish(state, plans[0].connections),
+            "last period's": plans[max(t - 1, 0)],
+            "this period's": plans[t],
+        }
+        top = bound(state)
+        for name in INFORMED:
+            ratio = share(delivered(state, used[name]), top)
+            rows.append({"period": t + 1, "policy": name, "ratio": ratio})
+    return rows
+
+
+def start_up(
+    kind: str, clusters: int, *, lengths: Sequence[int], counts: Sequence[int], method: str,
+    switches: Switches, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Measure what whole load units, the first and the last period cost (claim 14)."""
+    reading, drawn = split_switches(switches)
+    a = solve(of_kind(kind, clusters, seed, **drawn), method, rounding(seed), reading)
+    rows = []
+    for length in lengths:
+        period = a.periodic(length)
+        units = period.simulate(SIMULATED).groupby("application")["computed"].sum()
+        counted = units.reindex(range(len(a.work)), fill_value=0).to_numpy()
+        if (counted != period.completed(SIMULATED)).any():
+            raise StudyError(f"period {length}: the simulation completes {counted}")
+        for count in counts:
+            rows.append(_ends(a, period, count, length))
+    return rows
+
+
+def _ends(a: Allocation, period: Any, count: int, length: int) -> Row:
+    p, done = a.platform, period.completed(count).astype(float)
+    planned = period.units.sum(axis=1).astype(float) * count
+    served = planned > 0
+    lost = 1 - done[served] / planned[served]
+    value = float((done * p.worth.max(axis=1))[p.counted].min()) / (count * length)
+    return {
+        "length": length, "count": count, "ends": float(lost.max(initial=0.0)),
+        "kept": share(value, a.objective),
+    }  # fmt: skip
+
+
+def under_churn(
+    kind: str, clusters: int, *, methods: Sequence[str], hours: float, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Serve a virtual organisation whose sites and applications come and go (section 7)."""
+    reading, drawn = split_switches(switches)
+    p, count = of_kind(kind, clusters, seed, **drawn), max(1, round(PER_HOUR * hours))
+    rows = []
+    for name in methods:
+        done = day(p, name, rounding(seed), hours=hours, applications=count, reading=reading)
+        some = {k: v for k, v in done.summary().items() if k != "slowdown"}
+        rows.append({"policy": name, **some, "ratio": round(some["ratio"], 6)})
+    return rows

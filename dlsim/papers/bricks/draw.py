@@ -1,0 +1,674 @@
+"""The pictures and tables of paper B: a study in, Axes or tables out, numbers kept beside."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlsim.bricks import Environment, Outcome, simulate
+from dlsim.papers.bricks import cells, claims
+from dlsim.papers.bricks.cells import Kind
+from dlsim.papers.bricks.study import DEEP, HOUR, OF_BACKGROUND, Study, printed_table
+from dlsim.study.claims import SYMBOLS
+from dlsim.study.measure import ratio, tidy
+from dlsim.study.plot import PERCENT, axes_of, panels, percent, policy_lines, reach, zero
+from dlsim.study.stats import summary
+from dlsim.study.study import fig_readings as draw_readings
+from dlsim.study.study import name_of
+from dlsim.study.study import verdicts as verdicts
+from dlsim.study.style import INK, style_of
+
+Place = tuple[float, float]
+#: Boxes of Figure 1: name, module of `dlsim.bricks`, middle.
+PARTS = {
+    "Client": ("workload", (0.0, 0.0)),
+    "Network": ("network", (1.9, 0.0)),
+    "Server": ("servers", (3.8, 0.0)),
+    "Scheduler": ("schedulers", (0.0, 2.3)),
+    "Predictor": ("monitor", (1.3, 2.3)),
+    "Resource DB": ("state", (2.6, 2.3)),
+    "Resource\nmonitor": ("monitor", (3.8, 2.3)),
+}
+
+
+def environment(study: Study) -> Environment:
+    """Draw the first environment of Figures 3 to 6."""
+    seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
+    drawn = cells.split_switches(study.switches).drawn
+    options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
+    return Environment.random(seed, float(study.intervals[0]), **{**options, **drawn})
+
+
+def _arrow(
+    ax: Axes, a: Place, b: Place, text: str = "", dy: float = 0, gap: float = 26,
+    style: str = "-|>",
+) -> None:  # fmt: skip
+    look = {"arrowstyle": style, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
+    ax.annotate("", xy=b, xytext=a, arrowprops=look)
+    if text:
+        middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy)
+        plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.text(
+            middle[0],
+            middle[1],
+            text,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color="0.25",
+            bbox=plate,
+        )
+
+
+def traffic(o: Outcome) -> dict[str, int]:
+    """Count what passed between the parts of Figure 1 in a run."""
+    end = float(o.requests["completion"].max())
+    return {
+        "requests": len(o.requests),
+        "submissions": len(o.attempts),
+        "fallbacks": int(o.requests["fallbacks"].sum()),
+        "probes": int(end // o.reading.probe) + 1,
+        "background": int((o.environment.background.times <= end).sum()),
+        "links": len(o.environment.rates),
+        "servers": len(o.environment.servers),
+    }
+
+
+def fig1(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 1: the parts of the simulator, with what passed between them in one run."""
+    ax, s = axes_of(ax, (9.0, 4.6)), cells.split_switches(study.switches)
+    env = environment(study)
+    kind = Kind(study.few[len(study.few) // 2], 0, 1)
+    n = traffic(simulate(env, cells.scheduler_of(kind, **s.scheduler), s.reading))
+    for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
+                              ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
+        ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
+        ax.text(0.7, high - 0.03, name, va="top", fontsize=9, color="0.3")
+    for name, (module, middle) in PARTS.items():
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
+        ax.text(middle[0], middle[1], name, ha="center", va="center", bbox=box, zorder=3)
+        up = 0.34 if middle[1] > 0 else -0.47
+        ax.text(middle[0], middle[1] + up, f"bricks.{module}", ha="center", fontsize=7,
+                color=INK["blue"], family="monospace")  # fmt: skip
+    at = {name: place for name, (_, place) in PARTS.items()}
+    _arrow(ax, at["Client"], at["Scheduler"], f"{n['submissions']} submissions of\n"
+           f"{n['requests']} requests", 0.1)  # fmt: skip
+    _arrow(ax, at["Client"], at["Network"], "data, result", 0.14, style="<|-|>")
+    _arrow(ax, at["Network"], at["Server"], "data, result", 0.14, style="<|-|>")
+    _arrow(ax, at["Server"], at["Scheduler"], f"{n['fallbacks']} fallbacks", 0)
+    _arrow(ax, at["Network"], at["Resource\nmonitor"], f"{n['links']} links", -0.25)
+    _arrow(ax, at["Server"], at["Resource\nmonitor"], f"{n['servers']} servers", -0.25)
+    _arrow(ax, at["Resource\nmonitor"], at["Resource DB"], f"{n['probes']} probes", -0.2, 40)
+    _arrow(ax, at["Resource DB"], at["Predictor"], gap=38)
+    _arrow(ax, at["Predictor"], at["Scheduler"], gap=34)
+    ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=7.5)
+    ax.text(1.9, -0.68, "throughput by trace", ha="center", fontsize=7.5)
+    ax.set(xlim=(-0.7, 4.55), ylim=(-0.85, 3.15))
+    ax.set_title(f"One run of {study.size.hours:g} h, {kind.policy} {cells.version(0, 1)}")
+    ax.axis("off")
+    return study.keep("fig1", ax, pd.DataFrame([n]))
+
+
+def fig2(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 2: the network of one drawn environment, from core to nodes."""
+    ax, env = axes_of(ax, (6.6, 5.6)), environment(study)
+    domains = env.topology.domains
+    angle = 2 * np.pi * np.arange(domains) / domains
+    mean = env.rates.mean(axis=1).reshape(domains, 4)
+    plate, rows = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}, []
+    for d in range(domains):
+        hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
+        wan = mean[d, 2:].mean()
+        ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
+        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, ha="center", va="center",
+                bbox=plate)  # fmt: skip
+        speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
+        clients = int((env.clients["domain"] == d).sum())
+        _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
+        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
+                color=INK["vermillion"], ha="center", va="center", bbox=plate)  # fmt: skip
+        rows.append({"domain": d, "servers": len(speeds), "clients": clients}
+                    | dict(zip(("lan_up", "lan_down", "wan_up", "wan_down"), mean[d],
+                               strict=True)))  # fmt: skip
+    ax.plot(0, 0, "s", color="0.2", ms=13, zorder=3)
+    ax.plot([], [], "o", color=INK["blue"], label="server (larger: faster)")
+    ax.plot([], [], "o", mfc="white", mec=INK["black"], label="client")
+    ax.plot([], [], "s", color="0.2", label="core, domain router")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
+    ax.set(xlim=(-1.75, 1.75), ylim=(-1.7, 1.6), aspect="equal")
+    ax.set_title("WAN (black) and LAN (orange) throughput, Mbit/s, mean of both directions")
+    ax.axis("off")
+    return study.keep("fig2", ax, pd.DataFrame(rows))
+
+
+def _domain(ax: Axes, hub: Any, angle: float, speeds: Any, clients: int) -> None:
+    """Draw the nodes of a domain on a fan around its router."""
+    count = len(speeds) + clients
+    reach = 0.1 * (count - 1)
+    turn = angle + np.linspace(-reach, reach, count) if count > 1 else np.array([angle])
+    places = hub + 0.5 * np.c_[np.cos(turn), np.sin(turn)]
+    ax.plot(*hub, "s", color="0.2", ms=7, zorder=3)
+    nodes = [*([None] * clients), *speeds]
+    order = np.argsort(np.r_[2 * np.arange(clients), 2 * np.arange(len(speeds)) + 1])
+    for (x, y), k in zip(places, order, strict=True):
+        ax.plot([hub[0], x], [hub[1], y], color=INK["vermillion"], lw=0.8, zorder=1)
+        if nodes[k] is None:
+            ax.plot(x, y, "o", mfc="white", mec=INK["black"], ms=5, zorder=3)
+        else:
+            ax.plot(x, y, "o", color=INK["blue"], ms=3 + nodes[k] / 70, zorder=3)
+
+
+def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
+    """Return the drawn values of the parameters of Table 1, by argument."""
+    r, servers = env.requests, env.servers
+    nodes = pd.concat([servers["domain"], env.clients["domain"]]).value_counts()
+    links = env.topology.links
+    mean = env.rates.mean(axis=1)
+    kind = links["kind"].to_numpy()
+    away = (r["send"] + r["recv"]) / 75 * communication + r["work"] / 300
+    return {
+        "domains": [env.topology.domains],
+        "nodes": nodes,
+        "lan": mean[kind == "lan"],
+        "wan": mean[kind == "wan"],
+        "performance": servers["performance"],
+        "server_load": [env.server_load],
+        "packet": [env.packet],
+        "data_range": pd.concat([r["send"], r["recv"]]),
+        "work_range": r["work"],
+        "deadline_factor": (r["deadline"] - r["time"]) / away,
+    }
+
+
+def table1(study: Study) -> pd.DataFrame:
+    """Table 1: the printed parameters, and what the first environment drew."""
+    communication = bool(study.switches.get("deadline_communication", True))
+    printed, drawn = printed_table(), _drawn(environment(study), communication)
+    ends = [drawn.get(name, []) for name in printed["argument"]]
+    table = printed.assign(
+        drawn_low=[np.min(x) if len(x) else np.nan for x in ends],
+        drawn_high=[np.max(x) if len(x) else np.nan for x in ends],
+        drawn_mean=[np.mean(x) if len(x) else np.nan for x in ends],
+    )
+    study.table("table1", table)
+    return pd.DataFrame(
+        {
+            "parameter": table["parameter"],
+            "printed": _spans(table["low"], table["high"]),
+            "unit": table["unit"].fillna(""),
+            "law": table["law"],
+            "drawn": _spans(table["drawn_low"], table["drawn_high"]),
+            "mean": [f"{x:.4g}" if x == x else "" for x in table["drawn_mean"]],
+        }
+    )
+
+
+def _spans(low: Any, high: Any) -> list[str]:
+    texts = []
+    for a, b in zip(low, high, strict=True):
+        text = f"{a:,.4g}" if a == b else f"{a:,.4g} to {b:,.4g}"
+        texts.append(text.replace("e+06", " million") if a == a else "")
+    return texts
+
+
+#: Colour and marker of the four versions.
+LOOKS = {
+    "x/x": ("black", "o"), "L/x": ("orange", "s"), "x/F": ("blue", "v"), "L/F": ("green", "D"),
+}  # fmt: skip
+WORDS = {"failure": "failure rate, %", "cost": "average cost, Mops/s"}
+_NAMES = {
+    "probe": "probe interval, s",
+    "trace_std": "noise on links, std / mean",
+    "server_load": "load of servers by others",
+    "H": "Hurst parameter of links",
+    "nodes": "nodes",
+}
+
+
+def with_version(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the column version, such as ``"L/x"``."""
+    pairs = zip(frame["corrected"], frame["fallbacks"], strict=True)
+    return frame.assign(version=[cells.version(c, n) for c, n in pairs])
+
+
+def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Scale estimates of shares to percent; leave costs as they are."""
+    if column != "failure":
+        return table
+    return percent(table)
+
+
+def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
+    """Estimate a column; of the cost also with requests weighted by their work."""
+    table = summary(rows, keys, column)
+    if column != "cost":
+        return table
+    weighted = summary(rows, keys, "work_cost").set_index(keys)[["estimate", "low", "high"]]
+    return table.join(weighted.add_prefix("weighted_"), on=keys)
+
+
+def draw_versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> None:
+    """Draw one line per version with its intervals, side by side."""
+    for k, (sign, (ink, marker)) in enumerate(LOOKS.items()):
+        line = table[table["version"] == sign].set_index(x).reindex(list(places))
+        spread = reach(line)
+        ax.errorbar(
+            np.arange(len(places)) + 0.08 * (k - 1.5), line["estimate"], yerr=spread,
+            color=INK[ink], marker=marker, lw=1, ls=":", capsize=2, label=sign,
+        )  # fmt: skip
+    ax.set_xticks(range(len(places)), [f"{p:g}" if x != "policy" else str(p) for p in places])
+
+
+def _by_version(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
+    axs = panels(axes, len(study.intervals), (12, 3.8))
+    rows = with_version(study.main[study.main["fallbacks"] <= 1])
+    table = both_costs(rows, ["interval", "policy", "version"], column)
+    shown = in_percent(table, column)
+    for ax, interval in zip(axs, study.intervals, strict=True):
+        draw_versions(ax, shown[shown["interval"] == interval], study.policies, "policy")
+        ax.set_title(f"Int = {interval:g} min")
+        ax.tick_params(axis="x", labelsize=8)
+        if column == "failure":
+            ax.set_ylim(0, None)
+    axs[0].set_ylabel(WORDS[column])
+    axs[-1].legend(title="correction/fallback", fontsize=8, title_fontsize=8)
+    return study.keep(name, axs[0], table)
+
+
+def fig3(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Figure 3: failure rate of all schedulers in four versions, one panel per Int."""
+    return _by_version(study, "fig3", "failure", axes)
+
+
+def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Figure 4: average cost of the same runs."""
+    return _by_version(study, "fig4", "cost", axes)
+
+
+def _by_fallbacks(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
+    axs = panels(axes, len(study.intervals), (12, 3.8))
+    rows = study.main[study.main["corrected"] == 0]
+    table = both_costs(rows, ["interval", "policy", "fallbacks"], column)
+    shown = in_percent(table, column)
+    for k, (ax, interval) in enumerate(zip(axs, study.intervals, strict=True)):
+        here = shown[shown["interval"] == interval]
+        policy_lines(here, "fallbacks", legend=k == len(axs) - 1, ax=ax)
+        ax.set(xlabel="most fallbacks", ylabel="", title=f"Int = {interval:g} min")
+        if column == "failure":
+            ax.set_ylim(0, None)
+    axs[0].set_ylabel(WORDS[column])
+    return study.keep(name, axs[0], table)
+
+
+def fig5(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Figure 5: failure rate against the most fallbacks, without Load Correction."""
+    return _by_fallbacks(study, "fig5", "failure", axes)
+
+
+def fig6(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Figure 6: average cost of the same runs."""
+    return _by_fallbacks(study, "fig6", "cost", axes)
+
+
+def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """What Load Correction and Fallback take from the failure rate, environment by environment."""
+    axs, parts = panels(axes, len(study.intervals), (12, 3.6)), []
+    table = claims.by_scheduler(study.main, "failure")
+    changes = {"L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
+    for sign, (corrected, fallbacks) in changes.items():
+        less = pd.DataFrame(
+            {p: table[(p, 0, 0)] - table[(p, corrected, fallbacks)] for p in study.policies}
+        )
+        flat = tidy(less, ["interval"], "less")
+        parts.append(summary(flat, ["interval", "policy"], "less").assign(version=sign))
+    whole = pd.concat(parts, ignore_index=True)
+    shown = in_percent(whole, "failure")
+    for ax, interval in zip(axs, study.intervals, strict=True):
+        draw_versions(ax, shown[shown["interval"] == interval], study.policies, "policy")
+        zero(ax)
+        ax.tick_params(axis="x", labelsize=8)
+        ax.set_title(f"Int = {interval:g} min")
+    handles, labels = axs[0].get_legend_handles_labels()
+    kept = [(h, t) for h, t in zip(handles, labels, strict=True) if t in changes]
+    axs[-1].legend(*zip(*kept, strict=True), fontsize=8)
+    axs[0].set_ylabel("fewer failures than x/x, points")
+    return study.keep("paired", axs[0], whole)
+
+
+def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Failure rate, lateness of the late and drain time under every reading of Load."""
+    axs, parts = panels(axes, 3, (12, 3.8), sharey=False), []
+    loads = cells.split_switches({}).reading.load, "util", "queue", "ext"
+    for load in loads:
+        own = {k: v for k, v in study.switches.items() if k != "load"}
+        rows = study.at_reading({**own, **({"load": load} if load != loads[0] else {})})
+        first = rows[rows["interval"] == rows["interval"].min()]
+        plain = first[(first["corrected"] == 0) & (first["fallbacks"] == 0)]
+        keys = ["policy"]
+        each = {
+            "failure rate, %": in_percent(summary(plain, keys, "failure"), "failure"),
+            "lateness of the late, min": ratio(plain, "tardiness", "failure", keys),
+            "hours until drained": summary(plain, keys, "drain"),
+        }
+        parts += [t.assign(what=what, load=load) for what, t in each.items()]
+    table = pd.concat(parts, ignore_index=True)
+    for ax, (what, rows) in zip(axs, table.groupby("what", sort=False), strict=True):
+        for k, (policy, line) in enumerate(rows.groupby("policy", sort=False)):
+            color, marker, _ = style_of(str(policy))
+            spread = reach(line)
+            place = np.arange(len(loads)) + 0.1 * (k - 1.5)
+            ax.errorbar(place, line["estimate"], yerr=spread, fmt=marker, color=color, capsize=2,
+                        label=str(policy))  # fmt: skip
+        ax.set_xticks(range(len(loads)), loads)
+        ax.set(title=str(what), xlabel="Load is read as")
+        if what == "failure rate, %":
+            ax.set_ylim(0, None)
+        else:
+            ax.set_yscale("log")
+    axs[0].legend(fontsize=8)
+    return study.keep("magnitude", axs[0], table)
+
+
+def fig_drivers(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """What drives failure: one parameter at a time, four versions of one Deadline and Greedy."""
+    names = list(_NAMES)
+    if axes is None:
+        axes = plt.subplots(
+            2, len(names), figsize=(14, 6), sharey=True, layout="constrained"
+        )[1].ravel()  # fmt: skip
+    rows = with_version(study.drivers)
+    table = summary(rows, ["parameter", "value", "policy", "version"], "failure")
+    shown, axs = in_percent(table, "failure"), list(axes)
+    policies = list(dict.fromkeys(rows["policy"]))
+    for k, ax in enumerate(axs):
+        policy, name = policies[k // len(names)], names[k % len(names)]
+        here = shown[(shown["policy"] == policy) & (shown["parameter"] == name)]
+        draw_versions(ax, here, sorted(here["value"].unique()), "value")
+        ax.set_title(policy, fontsize=10)
+        ax.set_xlabel(_NAMES[name] if k >= len(names) else "")
+        ax.set_ylim(0, None)
+        if k % len(names) == 0:
+            ax.set_ylabel("failure rate, %")
+    axs[0].legend(fontsize=8, ncols=2)
+    return study.keep("drivers", axs[0], table)
+
+
+def fig_correction(study: Study, ax: Axes | None = None) -> Axes:
+    """What Load Correction gains with each blamed cause taken away (claim 10)."""
+    ax = axes_of(ax, (9, 4))
+    less = claims.gains(study.causes, "condition")
+    table = summary(tidy(less, ["condition"], "gain", "what"), ["what", "condition"], "gain")
+    shown, conditions = in_percent(table, "failure"), list(cells.CONDITIONS)
+    for k, (what, line) in enumerate(shown.groupby("what", sort=False)):
+        policy, plain = str(what).split()[0], "L/x" in str(what)
+        line = line.set_index("condition").loc[conditions]
+        spread = reach(line)
+        color, marker, _ = style_of(policy)
+        place = np.arange(len(conditions)) + 0.09 * (k - 3.5)
+        ax.errorbar(place, line["estimate"], yerr=spread, fmt=marker, color=color, capsize=2,
+                    mfc=color if plain else "white", label=str(what))  # fmt: skip
+    zero(ax)
+    ax.set_xticks(range(len(conditions)), conditions)
+    ax.set(ylabel="gain of Load Correction, points")
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return study.keep("correction", ax, table)
+
+
+def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
+    """Beyond the paper: the verdict of every claim under every reading."""
+    size = study.size
+    lighter = ", ".join(f"{interval:g}" for interval in size.reading_intervals)
+    title = f"claims of paper B; first column: all Int, {size.runs} environments; others: Int "
+    title += f"{lighter}, {size.other_runs} of {size.other_hours:g} h (packets: "
+    return draw_readings(study, f"{title}{size.packet_hours:g} h)", ax)
+
+
+def table_readings(study: Study) -> pd.DataFrame:
+    """Tabulate every claim's numbers under the readings of Load and in the packet network."""
+    table = study.judged_readings
+    deep = [name_of(switches) or "default" for switches in DEEP]
+    kept = list(dict.fromkeys([table["reading"].iloc[0], *deep]))
+    table = table[table["reading"].isin(kept)]
+    share = np.where(table["unit"].isin(["points", "%"]), PERCENT, 1.0)
+    ends = [(table[name] * share).map("{:.3g}".format) for name in ("mean", "low", "high")]
+    cells = [
+        f"{SYMBOLS[word]} {e} [{a}, {b}] {unit}" if point else SYMBOLS[word]
+        for word, point, unit, e, a, b in zip(
+            table["verdict"], table["point"], table["unit"], *ends, strict=True
+        )
+    ]
+    wide = table.assign(cell=cells).pivot(index="claim", columns="reading", values="cell")
+    order = list(dict.fromkeys(table["claim"]))
+    found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
+    return found.rename_axis(columns=None).reset_index()
+
+
+#: Fronts by Load Correction: colour, legend.
+FRONTS = {0: ("black", "fixed Opt"), 1: ("orange", "fixed Opt, Load Correction")}
+TUNER_INKS = ("sky", "blue", "green", "vermillion", "pink")
+#: Looks of the two buyers, whose names are no policies of the table of styles.
+_BUYER_LOOKS = {
+    "cheapest, premium": (INK["sky"], "P", ":"), "cheapest, spot": (INK["pink"], "X", ":"),
+}  # fmt: skip
+#: Penalties of a missed deadline, in units of the bill of a mean request at one per Mops.
+PENALTIES = np.linspace(0, 10, 21)
+
+
+def table_tuning(study: Study) -> pd.DataFrame:
+    """Tabulate what automatic Opt attains, and how it compares with a fixed one."""
+    table = claims.against_fronts(study.front)
+    study.table("tuning", table)
+    beyond = table["outside"] > 0.5
+    worse = np.where((table["low"] > 0) & ~beyond, "worse", "no telling")
+    word = np.where(table["high"] < 0, "better", worse)
+    return pd.DataFrame(
+        {
+            "tuner": table["policy"] + np.where(table["corrected"] == 1, ", L", ""),
+            "fallbacks": table["fallbacks"],
+            "target": [f"{PERCENT * t:.0f} %" if t == t else "" for t in table["target"]],
+            "failure": (PERCENT * table["failure"]).map("{:.1f} %".format),
+            "cost": table["cost"].map("{:.0f}".format),
+            "front": np.where(table["front"] == 1, "with Load Correction", "without"),
+            "above the front, points": [
+                f"{PERCENT * e:+.1f} [{PERCENT * a:.1f}, {PERCENT * b:.1f}]"
+                for e, a, b in zip(table["estimate"], table["low"], table["high"], strict=True)
+            ],
+            "verdict": word,
+            "beyond its range": table["outside"].map("{:.0%}".format),
+        }
+    )
+
+
+def _mean_points(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean cost and failure of every policy, with the ends of their intervals."""
+    parts = [
+        summary(rows, ["policy"], c).set_index("policy")[["estimate", "low", "high"]].add_prefix(c)
+        for c in ("cost", "failure")
+    ]
+    table = pd.concat(parts, axis=1)
+    shares = [f"failure{end}" for end in ("estimate", "low", "high")]
+    return table.assign(**{name: PERCENT * table[name] for name in shares})
+
+
+def _crosses(
+    ax: Axes, t: pd.DataFrame, color: str, marker: str, label: str, line: str = "",
+    hollow: bool = False,
+) -> None:  # fmt: skip
+    """Draw means of cost and failure with their intervals both ways."""
+    ax.errorbar(
+        t["costestimate"], t["failureestimate"],
+        xerr=np.abs([t["costestimate"] - t["costlow"], t["costhigh"] - t["costestimate"]]),
+        yerr=np.abs([t["failureestimate"] - t["failurelow"],
+                     t["failurehigh"] - t["failureestimate"]]),
+        color=color, marker=marker, ls=line, lw=1.2, elinewidth=0.7, capsize=0, label=label,
+        mfc="white" if hollow else color,
+    )  # fmt: skip
+
+
+def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Draw the front of failure rate against cost, and where automatic Opt ends up."""
+    axs, frame = panels(axes, 2, (12, 4.8), sharey=False), study.front
+    names, parts = list(map(cells.deadline, cells.FRONT)), []
+    for ax, fallbacks in zip(axs, (0, study.most), strict=True):
+        here = frame[frame["fallbacks"] == fallbacks]
+        for front, (ink, label) in FRONTS.items():
+            own = here[here["corrected"] == front]
+            t = _mean_points(own[own["policy"].isin(names)]).loc[names]
+            color = INK[ink]
+            _crosses(ax, t, color, ".", label, "-")
+            ax.fill_between(t["costestimate"], t["failurelow"], t["failurehigh"], color=color,
+                            alpha=0.12, lw=0)  # fmt: skip
+            for name in (names[0], names[-1]):
+                place = (t.loc[name, "costestimate"], t.loc[name, "failureestimate"])
+                ax.annotate(name[2:], place, textcoords="offset points", xytext=(5, 4), fontsize=8)
+            greedy = _mean_points(own[own["policy"] == "Greedy"])
+            _crosses(ax, greedy, color, "v", f"Greedy{', Load Correction' * front}")
+            parts += [x.assign(corrected=front, fallbacks=fallbacks) for x in (t, greedy)]
+        tuned = here[here["policy"].isin(list(cells.TUNERS))]
+        for key, rows in tuned.groupby(["policy", "corrected"], sort=False):
+            tuner, corrected = str(key[0]), int(rows["corrected"].iloc[0])
+            t, k = _mean_points(rows), list(cells.TUNERS).index(tuner)
+            label = "" if corrected else tuner
+            _crosses(ax, t, INK[TUNER_INKS[k]], "DsP^*"[k], label, hollow=bool(corrected))
+            parts.append(t.assign(corrected=corrected, fallbacks=fallbacks))
+        ax.set(xlabel="cost, Mops/s", title=f"at most {fallbacks} fallbacks")
+    axs[0].text(0.98, 0.98, "hollow: automatic Opt with Load Correction", ha="right",
+                   va="top", fontsize=8, transform=axs[0].transAxes)  # fmt: skip
+    axs[0].set_ylabel("failure rate, %")
+    axs[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return study.keep("pareto", axs[0], pd.concat(parts).reset_index())
+
+
+def fig_economy(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """What every scheduler's users pay in other economies, without and with a penalty."""
+    axs, frame = panels(axes, 2, (12, 4.2), sharey=False), study.priced
+    table = frame.pivot(index=["economy", "replicate"], columns="policy", values="bill")
+    relative = table.div(table["Greedy"], axis=0)[list(cells.BUYERS)]
+    tidy = relative.rename_axis(columns="policy").reset_index()
+    tidy = tidy.melt(["economy", "replicate"], var_name="policy", value_name="relative")
+    bills = summary(tidy, ["economy", "policy"], "relative")
+    kinds = ["speed of the server", *cells.ECONOMIES]
+    for k, name in enumerate(cells.BUYERS):
+        color, marker, dash = _BUYER_LOOKS.get(name, style_of(name))
+        line = bills[bills["policy"] == name].set_index("economy").loc[kinds]
+        spread = reach(line)
+        axs[0].errorbar(np.arange(len(kinds)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
+                           fmt=marker, color=color, capsize=2, label=name)  # fmt: skip
+        spot = frame[(frame["policy"] == name) & (frame["economy"] == kinds[-1])]
+        total = spot["bill"].mean() + PENALTIES * spot["failure"].mean()
+        axs[1].plot(PENALTIES, total, color=color, ls=dash, label=name)
+    axs[0].set_xticks(range(len(kinds)), [kind.replace(", ", ",\n") for kind in kinds])
+    axs[0].tick_params(axis="x", labelsize=8)
+    axs[0].set(ylabel="bill over Greedy's", title="what users pay")
+    axs[1].set(xlabel="penalty of a miss, in mean bills", ylabel="bill and penalty",
+                  title=f"spot market, {study.most} fallbacks")  # fmt: skip
+    axs[1].legend(fontsize=8)
+    failure = summary(frame[frame["economy"] == kinds[0]], ["policy"], "failure")
+    both = pd.concat([bills.assign(what="bill over Greedy's"),
+                      failure.assign(economy="", what="failure")])  # fmt: skip
+    return study.keep("economy", axs[0], both)
+
+
+def fig_replay(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """A job log replayed: when requests come, and how the schedulers fare."""
+    axs = panels(axes, 3, (13, 4), sharey=False)
+    seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
+    options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
+    options |= cells.split_switches(study.switches).drawn
+    interval = float(study.intervals[0])
+    log, drawn = cells.replay_of(study.swf, seed, interval=interval, **options)
+    for env, label, ink in ((drawn, "drawn (Poisson)", "black"), (log, "log", "vermillion")):
+        count = cells.by_hour(env.requests)
+        axs[0].stairs(count, color=INK[ink], label=label, baseline=None, lw=1.7)
+    made = ", ".join(log.requests.attrs["synthesised"])
+    axs[0].set(xlabel="hour", ylabel="requests per hour", title=f"synthesised: {made}")
+    axs[0].legend()
+    table = []
+    for ax, (name, rows) in zip(axs[1:], study.replayed.groupby("workload"), strict=True):
+        for fallbacks, line in rows.groupby("fallbacks"):
+            t = _mean_points(line)
+            for policy in study.few:
+                color, marker, _ = style_of(policy)
+                label = policy if fallbacks else ""
+                _crosses(ax, t.loc[[policy]], color, marker, label, hollow=not fallbacks)
+            table.append(t.assign(workload=name, fallbacks=fallbacks))
+        ax.set(xlabel="cost, Mops/s", title=f"{name}; hollow: no fallback")
+        ax.set_ylim(0, None)
+    axs[1].set_ylabel("failure rate, %")
+    axs[2].legend(fontsize=8)
+    return study.keep("replay", axs[0], pd.concat(table).reset_index())
+
+
+def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Both models of congestion on links (section 2.1): what they look like, what they cost."""
+    axs = panels(axes, 2, (11, 3.8), sharey=False)
+    seed, table = np.random.SeedSequence(study.seed, spawn_key=(0,)), []
+    own = {k: v for k, v in study.switches.items() if k in OF_BACKGROUND}
+    for model, label, ink in (("trace", "trace", "blue"), ("data", "extraneous data", "orange")):
+        env = Environment.random(
+            seed, horizon=cells.BACKGROUND_SECONDS, **{**own, "link_background": model}
+        )
+        rates = env.open_rates[:, : int(1.5 * cells.BACKGROUND_SECONDS / env.step)]
+        varied = rates.std(axis=1) / rates.mean(axis=1)
+        half = math.ceil(1800 / env.step)
+        axs[0].plot(env.step * np.arange(half) / 60, rates[0, :half], lw=1, color=INK[ink],
+                       label=label)  # fmt: skip
+        axs[1].plot(rates.mean(axis=1), varied, "o", ms=4, color=INK[ink], label=label)
+        table.append(pd.DataFrame({"model": model, "mean": rates.mean(axis=1), "cv": varied}))
+    counts = study.background.groupby("model")[["servers", "links"]].mean()
+    ratio = counts.loc["extraneous"] / counts.loc["trace"]
+    axs[0].set(xlabel="minute", ylabel="throughput, Mbit/s", title="one LAN link")
+    axs[1].set(xlabel="mean throughput, Mbit/s", ylabel="std / mean", xscale="log",
+                  title=f"extraneous needs {ratio['links']:.0f} times the numbers on links, "
+                        f"{ratio['servers']:.1f} on servers")  # fmt: skip
+    axs[1].set_ylim(0, None)
+    axs[1].legend(fontsize=8)
+    return study.keep("background", axs[0], pd.concat(table, ignore_index=True))
+
+
+def _apart(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Subtract what is without a mechanism from what is with it, in the same environments."""
+    keys = ["network", "replicate", "policy", "corrected", "fallbacks"]
+    wide = frame.pivot(index=keys, columns="mechanism", values=column)
+    less = wide.drop(columns="as it is").sub(wide["as it is"], axis=0).reset_index()
+    tidy = less.melt(keys, var_name="mechanism", value_name="change").dropna()
+    table = summary(tidy, [key for key in ("mechanism", *keys) if key != "replicate"], "change")
+    return table.assign(what=column)
+
+
+def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> None:
+    """Draw changes of every scheduler with their intervals, side by side."""
+    for k, (key, line) in enumerate(table.groupby(["policy", "corrected", "fallbacks"])):
+        corrected, fallbacks = int(line["corrected"].iloc[0]), int(line["fallbacks"].iloc[0])
+        line = line.set_index(x).reindex(places)
+        spread = reach(line)
+        color = style_of(str(key[0]))[0]
+        sign = cells.version(corrected, fallbacks)
+        ax.errorbar(np.arange(len(places)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
+                    fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, capsize=2,
+                    mfc="white" if fallbacks else color, label=f"{key[0]} {sign}")  # fmt: skip
+    zero(ax)
+    ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
+
+
+def fig_mechanisms(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Load Correction for links, and a threshold for Fallback: what they change."""
+    axs, frame = panels(axes, 2, (11, 4), sharey=False), study.extras
+    table = pd.concat([_apart(frame, name) for name in ("failure", "cost", "resubmitted")])
+    shown = table[table["what"] == "failure"]
+    ends = ("estimate", "low", "high")
+    shown = shown.assign(**{name: PERCENT * shown[name] for name in ends})
+    _draw_change(axs[0], shown[shown["mechanism"] == "links"], ["fluid", "packet"], "network")
+    late = shown[shown["mechanism"].str.startswith("slack") & (shown["fallbacks"] > 0)]
+    late = late.assign(slack=late["mechanism"].str.removeprefix("slack ").astype(float))
+    _draw_change(axs[1], late, sorted(late["slack"].unique()), "slack")
+    axs[0].set(title="Load Correction for links", xlabel="network",
+                  ylabel="change of the failure rate, points")  # fmt: skip
+    axs[1].set(title="Fallback only beyond a slack", xlabel="slack, s")
+    handles, labels = axs[0].get_legend_handles_labels()
+    axs[-1].legend(handles, labels, fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return study.keep("mechanisms", axs[0], table)

@@ -1,0 +1,714 @@
+"""The pictures and tables of paper S: a study in, Axes or tables out, numbers kept beside."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.ticker import LogFormatter
+
+from dlsim.errors import InputError
+from dlsim.papers.steady_state import cells, claims, platforms
+from dlsim.papers.steady_state.cells import HEURISTICS, INFORMED, SERVING, TIE
+from dlsim.papers.steady_state.platforms import (
+    PRINTED,
+    STRUCTURES,
+    of_kind,
+    printed_table,
+    rounding,
+    tiers_network,
+)
+from dlsim.papers.steady_state.study import KINDS, LENGTHS, METHOD, NUMBERS, Study
+from dlsim.steady import Allocation, Platform, from_graph, solve, to_graph, topology
+from dlsim.steady.graphs import prune
+from dlsim.study.measure import tidy, wide
+from dlsim.study.plot import axes_of, beside_each_other, legend_of_all, panels, policy_lines, shares
+from dlsim.study.stats import summary
+from dlsim.study.study import fig_readings as draw_readings
+from dlsim.study.study import verdicts as verdicts
+from dlsim.study.style import INK, style_of
+
+Places = Mapping[Any, Any]
+
+_BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
+#: A small network of the same kind as the paper's, for drawings.
+_SMALL: dict[str, int] = {"wan": 7, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
+#: The real network of `fig_wan`, and how many of its nodes are clusters.
+REAL, REAL_CLUSTERS = "sndlib/germany50", 20
+
+
+def _seed(study: Study, replicate: int = 0) -> np.random.SeedSequence:
+    return np.random.SeedSequence(study.seed, spawn_key=(replicate,))
+
+
+def _lines(ax: Axes, graph: nx.Graph, places: Places, **look: Any) -> None:
+    ends = [(places[u], places[v]) for u, v in graph.edges]
+    ax.add_collection(LineCollection(ends, **{"color": "0.6", "zorder": 1, **look}))
+    ax.autoscale_view()
+
+
+def _dots(ax: Axes, places: Places, nodes: Sequence[Hashable], **look: Any) -> None:
+    spots = np.array([places[node] for node in nodes]).reshape(-1, 2)
+    ax.scatter(spots[:, 0], spots[:, 1], **{"zorder": 2, **look})
+
+
+def fig1(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 1 redrawn: clusters behind routers, joined by backbone links."""
+    ax = axes_of(ax, (7.6, 4.6))
+    p = topology.tiers(5, study.seed, None, **_SMALL)
+    graph, router = to_graph(p), list(p.router)
+    places = nx.kamada_kawai_layout(graph)
+    centre = np.mean(list(places.values()), axis=0)
+    _lines(ax, graph, places, linewidths=1.6)
+    _dots(ax, places, list(graph), s=70, color="white", edgecolor=INK["blue"], linewidth=1.5)
+    for k, node in enumerate(router):
+        away = places[node] - centre
+        spot = places[node] + 0.42 * away / (np.linalg.norm(away) + 1e-9)
+        ax.plot(*zip(places[node], spot, strict=True), color=INK["vermillion"], lw=2.5, zorder=1)
+        text = f"$C^{{{k}}}$, speed {p.speed[k]:,.0f}\nlink {p.gateway[k]:,.0f}"
+        ax.text(spot[0], spot[1], text, ha="center", va="center", fontsize=8, bbox=_BOX, zorder=3)
+    ax.set_title(
+        f"{p.clusters} clusters, {len(graph)} routers, {len(p.links)} backbone links "
+        "(orange: a cluster's own link, kbit/s)"
+    )
+    ax.margins(0.18)
+    ax.axis("off")
+    return study.keep("fig1", ax, p.links.reset_index(names="link"))
+
+
+def notation() -> Platform:
+    """Return the platform of Figure 2: two clusters, three routers, two links between them."""
+    graph = nx.path_graph(["router k", "router", "router l"])
+    graph.edges["router k", "router"].update(bandwidth=3.0, max_connect=2)
+    graph.edges["router", "router l"].update(bandwidth=5.0, max_connect=4)
+    one = {name: [1.0, 1.0] for name in ("priority", "work", "data")}
+    return from_graph(
+        graph, ["router k", "router l"], speed=[10.0, 2.0], gateway=[20.0, 20.0], **one
+    )
+
+
+def fig2(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 2 redrawn: what the symbols name, on a platform with numbers."""
+    ax, p = axes_of(ax, (8.4, 3.2)), notation()
+    spots = {"C^k": 0.0, "k": 1.0, "": 2.4, "l": 3.8, "C^l": 4.8}
+    x = list(spots.values())
+    for name, at in spots.items():
+        if name.startswith("C"):
+            k = 0 if name == "C^k" else 1
+            text = f"${name}_{{master}}$\n$s_{name[-1]}$ = {p.speed[k]:g}"
+        else:
+            text = f"$C^{name}_{{router}}$" if name else "router"
+        ax.text(at, 0, text, ha="center", va="center", bbox=_BOX, zorder=3)
+    for k, (a, b) in enumerate(((x[0], x[1]), (x[3], x[4]))):
+        ax.plot([a, b], [0, 0], color=INK["vermillion"], lw=3, zorder=1)
+        name = "kl"[k]
+        ax.text((a + b) / 2, -0.34, f"$g_{name}$ = {p.gateway[k]:g}", ha="center")
+    for (i, link), (a, b) in zip(p.links.iterrows(), ((x[1], x[2]), (x[2], x[3])), strict=True):
+        ax.plot([a, b], [0, 0], color="0.5", lw=2, zorder=1)
+        most = f"max-connect($l_{i}$) = {link['max_connect']:g}"
+        text = f"$l_{i}$: bw = {link['bandwidth']:g}\n{most}"
+        ax.text((a + b) / 2, -0.42, text, ha="center", fontsize=9)
+    route = ", ".join(f"l_{i}" for i in p.routes[0, 1])
+    one = p.connection_bandwidth(0, 1)
+    ax.annotate("", (x[3], 0.5), (x[1], 0.5), arrowprops={"arrowstyle": "->", "color": "0.3"})
+    text = rf"$L_{{k,l}} = \{{{route}\}}$,  $g_{{k,l}} = \min bw$ = {one:g} per connection"
+    ax.text(x[2], 0.58, text, ha="center")
+    ax.set(xlim=(-0.6, 5.4), ylim=(-0.75, 0.95))
+    ax.axis("off")
+    return study.keep("fig2", ax, p.links.reset_index(names="link"))
+
+
+def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> dict[int, Any]:
+    """Place a two-level network: the wide area in the middle, the others around it."""
+    core = nx.spring_layout(graph.subgraph(range(wan)), seed=seed)
+    places = dict(core)
+    groups = [range(first, first + man) for first in range(wan, len(graph), man)]
+
+    def bearing(group: range) -> float:
+        doors = {v for u in group for v in graph[u] if v < wan}
+        return float(np.arctan2(*np.mean([core[v] for v in doors], axis=0)[::-1]))
+
+    for k, group in enumerate(sorted(groups, key=bearing)):
+        angle = 2 * np.pi * k / len(groups) - np.pi
+        middle = (1.75 + 0.45 * (k % 2)) * np.array([np.cos(angle), np.sin(angle)])
+        inner = nx.spring_layout(graph.subgraph(group), seed=seed, scale=0.19)
+        places.update({node: middle + spot for node, spot in inner.items()})
+    return places
+
+
+def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -> Axes:
+    """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
+    axes = panels(axes, 2, (11, 5.4))
+    graph, routers = tiers_network(clusters, _seed(study))
+    small = prune(graph, routers)
+    places = tiers_places(graph, study.seed)
+    for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
+        _lines(ax, shown, places, linewidths=0.6)
+        plain = [node for node in shown if node not in set(routers)]
+        _dots(ax, places, plain, s=9, color=INK["sky"])
+        _dots(ax, places, routers, s=34, color=INK["vermillion"])
+        ax.set_title(f"{title}: {len(shown)} nodes, {shown.number_of_edges()} links")
+        ax.set_aspect("equal")
+        ax.axis("off")
+    axes[-1].set_xlim(axes[0].get_xlim())
+    table = pd.DataFrame(small.edges, columns=["start", "end"])
+    return study.keep("fig3", axes[0], table)
+
+
+def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
+    """Return what an allocation puts on every link and whose work every cluster does."""
+    p = a.platform
+    opened: dict[Any, int] = {}
+    data: dict[Any, float] = {}
+    for (k, to), route in p.routes.items():
+        for link in route:
+            opened[link] = opened.get(link, 0) + int(a.connections[k, to])
+            data[link] = data.get(link, 0.0) + float(a.work[k, to] * p.data[k])
+    table = p.links.assign(
+        opened=p.links.index.map(opened).fillna(0).astype(int),
+        data=p.links.index.map(data).fillna(0.0),
+    )
+    cost = a.work * p.work[:, None]
+    return table, np.divide(cost, p.speed, out=np.zeros_like(cost), where=p.speed > 0)
+
+
+def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
+    """Draw links by the data they carry, clusters by speed and by what they do for others."""
+    p = a.platform
+    table, busy = flows(a)
+    most = max(float(table["data"].max()), 1e-9)
+    for _, row in table.iterrows():
+        full, used = row["opened"] >= row["max_connect"], row["opened"] > 0
+        color = INK["vermillion"] if full and used else INK["blue"] if used else "0.75"
+        width = 0.7 + 6 * np.sqrt(row["data"] / most)
+        ends = places[row["start"]], places[row["end"]]
+        ax.plot(*zip(*ends, strict=True), color=color, lw=width, zorder=1, solid_capstyle="round")
+    own = np.diag(busy)
+    others = busy.sum(axis=0) - own
+    spots = np.array([places[node] for node in p.router])
+    size = 60 + 320 * p.speed / p.speed.max()
+    routers = [node for node in places if node not in set(p.router)]
+    _dots(ax, places, routers, s=8, color="0.5")
+    look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "edgecolor": "white"}
+    drawn = ax.scatter(spots[:, 0], spots[:, 1], s=size, c=others, zorder=3, **look)
+    for k, spot in enumerate(spots):
+        ax.annotate(str(k), spot, (7, 7), textcoords="offset points", fontsize=8)
+    ax.figure.colorbar(drawn, ax=ax, label="speed at work for others", shrink=0.75, pad=0.01)
+    ax.set(title=title)
+    ax.margins(0.06)
+    ax.axis("off")
+    return table
+
+
+def _legend(ax: Axes) -> None:
+    for name, color in (("in use", INK["blue"]), ("all connections open", INK["vermillion"])):
+        ax.plot([], [], color=color, lw=3, label=name)
+    ax.plot([], [], color="0.75", lw=1, label="unused link")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, fontsize="small")
+
+
+def fig_flows(
+    study: Study, method: str = METHOD, clusters: int = 12, axes: Sequence[Axes] | None = None
+) -> Axes:
+    """Beyond the paper: a platform with its flows, and whose work each cluster does."""
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.25, 1))[
+            1
+        ]
+    p = platforms.on_tiers(clusters, _seed(study, 1))
+    reading, _ = cells.split_switches(study.switches)
+    a = solve(p, method, rounding(_seed(study, 1)), reading)
+    places = nx.kamada_kawai_layout(to_graph(p))
+    table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {_bound(a):.3g}")
+    _legend(axes[0])
+    _, busy = flows(a)
+    drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
+    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k",
+                title="share of the speed of l")  # fmt: skip
+    axes[1].set_xticks(range(p.clusters))
+    axes[1].set_yticks(range(p.clusters))
+    axes[1].grid(visible=False)
+    axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
+    return study.keep("flows", axes[0], table.reset_index(names="link"))
+
+
+def _bound(a: Allocation) -> float:
+    return a.objective / a.ratio if a.ratio > 0 else 0.0
+
+
+def _coordinates(name: str, graph: nx.Graph) -> Places:
+    """Return where a real network's nodes lie, or a layout where they carry no places."""
+    import topohub
+
+    every = {node["id"]: node.get("pos") for node in topohub.get(name)["nodes"]}
+    if any(every.get(node) is None for node in graph):
+        return nx.kamada_kawai_layout(graph)
+    return {node: np.array(every[node], dtype=float) for node in graph}
+
+
+def fig_wan(
+    study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS,
+    axes: Sequence[Axes] | None = None,
+) -> Axes | None:  # fmt: skip
+    """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
+    try:
+        p = topology.hub(name, clusters, _seed(study))
+    except InputError as error:
+        if "pip install" not in str(error):
+            raise
+        print(f"No picture of a real network: {error}")
+        return None
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.5, 1))[1]
+    reading, _ = cells.split_switches(study.switches)
+    methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
+    found = {m: solve(p, m, rounding(_seed(study)), reading) for m in methods}
+    best = max(found, key=lambda m: found[m].objective)
+    graph = to_graph(p)
+    _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
+    _legend(axes[0])
+    values = [found[m].ratio for m in methods]
+    colors = [style_of(m.split("+")[0]).color for m in methods]
+    axes[1].barh(range(len(methods)), values, color=colors)
+    axes[1].set_yticks(range(len(methods)), methods)
+    axes[1].invert_yaxis()
+    axes[1].set(xlabel="objective / bound", xlim=(0, 1.02))
+    table = pd.DataFrame({"policy": methods, "ratio": [round(value, 9) for value in values]})
+    return study.keep("wan", axes[0], table)
+
+
+_BOUND = "objective / bound of the relaxed program"
+#: What the paper prints of the ratio G/LPRG on Tiers platforms: mean, standard deviation.
+PRINTED_RATIO = (1.18, 31.5)
+#: Times that section 6.2.4 prints at K = 50, in seconds.
+PRINTED_SECONDS = {"LPRR": (3600.0, 3600.0), "G": (10.0, 30.0), "LPRG": (10.0, 30.0)}
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+_SAMPLE = {1: ("Tiers", "tiers_clusters"), 2: ("random", "random_clusters")}
+_NUMBERS = ("bandwidth", "gateway", "speed", "max_connect", "data", "work", "priority")
+
+
+def _drawn(study: Study, number: int) -> dict[str, Any]:
+    """Return the numbers of the first five of the study's largest platforms."""
+    kind, name = _SAMPLE[number]
+    seeds = [np.random.SeedSequence(study.seed, spawn_key=(r,)) for r in range(5)]
+    drawn = [of_kind(kind, max(getattr(study.size, name)), seed) for seed in seeds]
+    return {
+        name: np.concatenate(
+            [np.ravel(p.links[name] if name in p.links else getattr(p, name)) for p in drawn]
+        )
+        for name in _NUMBERS
+    }
+
+
+def table1(study: Study) -> pd.DataFrame:
+    """Table 1: laws as printed, and the numbers of the study's platforms."""
+    return _parameters(study, 1)
+
+
+def table2(study: Study) -> pd.DataFrame:
+    """Table 2: means as printed, and the numbers of the study's platforms."""
+    return _parameters(study, 2)
+
+
+def _parameters(study: Study, number: int) -> pd.DataFrame:
+    table = printed_table(number).set_index("parameter")
+    found = {name: np.quantile(x, (0, 0.5, 1)) for name, x in _drawn(study, number).items()}
+    for k, column in enumerate(("least drawn", "median drawn", "largest drawn")):
+        table[column] = pd.Series({name: values[k] for name, values in found.items()})
+    study.table(f"table{number}", table.reset_index())
+    return table
+
+
+def fig_table1(study: Study, ax: Axes | None = None) -> Axes:
+    """Table 1 as a picture: printed ranges, and what was drawn."""
+    return _ranges(study, 1, "Tiers-like platforms", ax)
+
+
+def fig_table2(study: Study, ax: Axes | None = None) -> Axes:
+    """Table 2 as a picture: printed means, and what was drawn around them."""
+    return _ranges(study, 2, "random platforms", ax)
+
+
+def _ranges(study: Study, number: int, title: str, ax: Axes | None) -> Axes:
+    """Draw printed ranges (grey; a log-normal law by two deviations) under drawn numbers."""
+    table, ax = printed_table(number).set_index("parameter"), axes_of(ax, (7.2, 3.2))
+    for y, (name, values) in enumerate(_drawn(study, number).items()):
+        if name in table.index:
+            low, high = float(table["first"][name]), float(table["second"][name])
+            if table["law"][name] == "log-normal":
+                low, high = low / high**2, low * high**2
+            ax.plot([low, high], [y, y], color="0.8", lw=9, solid_capstyle="butt")
+            ax.plot([low, high], [y, y], "|", color="0.6", ms=12)
+        every = np.maximum(np.quantile(values, (0, 0.05, 0.5, 0.95, 1)), 0.5)
+        ax.plot(every[[0, 4]], [y, y], color=INK["blue"], lw=1)
+        ax.plot(every[[1, 3]], [y, y], color=INK["blue"], lw=4)
+        ax.plot(every[2], y, "o", color=INK["vermillion"], ms=6, zorder=4)
+    ax.set_yticks(range(len(_NUMBERS)), _NUMBERS)
+    ax.invert_yaxis()
+    ax.set(xscale="log", xlabel="value (line: all drawn, bar: 90 %, dot: median)", title=title)
+    return study.keep(f"table{number}", ax)
+
+
+def table_sample(study: Study) -> pd.DataFrame:
+    """Say how many of the paper's platforms the study runs on."""
+    frames = dict(zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True))
+    table = pd.DataFrame(
+        {
+            "platforms": {kind: len(frame) for kind, frame in frames.items()},
+            "with LPRR": {kind: int(f["LPRR"].notna().sum()) for kind, f in frames.items()},
+            "optimum proved": {kind: int(f["MILP"].notna().sum()) for kind, f in frames.items()},
+            "optimum at the bound": {
+                kind: int((f["MILP"] >= 1 - TIE).sum()) for kind, f in frames.items()
+            },
+            "printed": PRINTED,
+        }
+    )
+    table["share"] = table["platforms"] / table["printed"]
+    study.table("sample", table.rename_axis("kind").reset_index())
+    return table
+
+
+def _by_method(frame: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Mean ratio with its interval per method and K; methods that were not run are left out."""
+    parts = [
+        summary(by, ["clusters"], name).assign(policy=name)
+        for name in methods
+        if len(by := claims.by_size(frame, [name]))
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _figure4(study: Study, part: str, frame: pd.DataFrame, title: str, ax: Axes | None) -> Axes:
+    table = _by_method(frame, (*HEURISTICS, "MILP"))
+    shown = table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
+    ax = policy_lines(shown, "clusters", ax=axes_of(ax, (7.2, 4.0)))
+    ax.set(xlabel="clusters K", ylabel=_BOUND, title=title, ylim=(0, 1.03))
+    return study.keep(f"fig4{part}", ax, table)
+
+
+def fig4a(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 4(a): mean ratio to the bound against K, Tiers-like platforms."""
+    return _figure4(study, "a", study.evidence.tiers, "Tiers-like platforms", ax)
+
+
+def fig4b(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 4(b): mean ratio to the bound against K, random platforms."""
+    return _figure4(study, "b", study.evidence.random, "random platforms", ax)
+
+
+def fig_quantiles(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: how the ratios to the bound are distributed."""
+    axes, parts = panels(axes, 2, (10, 3.8)), []
+    frames = (study.evidence.tiers, study.evidence.random)
+    for ax, kind, frame in zip(axes, KINDS, frames, strict=True):
+        for name in HEURISTICS:
+            values = np.sort(frame[name].dropna().to_numpy())
+            if not len(values):
+                continue
+            color, _, dash = style_of(name)
+            share = np.arange(1, len(values) + 1) / len(values)
+            ax.step(values, share, where="post", color=color, linestyle=dash, label=name)
+            row = {f"q{100 * q:g}": np.quantile(values, q) for q in QUANTILES}
+            at = float((values >= 1 - TIE).mean())
+            parts.append({"kind": kind, "policy": name, **row, "at the bound": at})
+        ax.set(xlabel=_BOUND, title=f"{kind} platforms, all K", xlim=(-0.02, 1.02))
+    axes[0].set(ylabel="share of platforms at or below", ylim=(0, 1.02))
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
+    return study.keep("quantiles", axes[0], pd.DataFrame(parts))
+
+
+def fig_gap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: what the heuristics lack to the true optimum, where it is proved."""
+    axes, parts = panels(axes, 2, (10, 3.8)), []
+    frames = (study.evidence.tiers, study.evidence.random)
+    for ax, kind, frame in zip(axes, KINDS, frames, strict=True):
+        proved = frame.dropna(subset=["MILP"])
+        gaps = proved.assign(**{h: 100 * (1 - proved[h] / proved["MILP"]) for h in HEURISTICS})
+        table = _by_method(gaps, HEURISTICS)
+        shown = table.assign(low=table["low"].clip(0, 100), high=table["high"].clip(0, 100))
+        policy_lines(shown, "clusters", ax=ax, legend=False)
+        ax.set(xlabel="clusters K", ylabel="", title=f"{kind}: {len(proved)} platforms proved")
+        parts.append(table.assign(kind=kind))
+    axes[0].set(ylabel="below the optimum, %", ylim=(-2, 102))
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
+    return study.keep("gap", axes[0], pd.concat(parts, ignore_index=True))
+
+
+def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
+    """Compare two methods platform by platform."""
+    pair = frame[[a, b]].dropna()
+    x, y = pair[a].to_numpy(), pair[b].to_numpy()
+    better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
+    both = (x > TIE) & (y > TIE)
+    ratio = np.sort(x[both] / y[both])
+    rest = ratio[:-1]
+    return {
+        "platforms": len(pair), "better": better, "tie": 1 - better - worse, "worse": worse,
+        "zero": float((~both).mean()), "mean": _mean(ratio), "sd": _sd(ratio),
+        "largest": float(ratio.max(initial=0.0)), "mean without it": _mean(rest),
+        "sd without it": _sd(rest), "geometric": math.exp(_mean(np.log(ratio))),
+        **{f"q{100 * q:g}": float(np.quantile(ratio, q)) for q in (0.05, 0.5, 0.95)},
+    }  # fmt: skip
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+def _sd(values: Any) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def table_duels(study: Study) -> pd.DataFrame:
+    """Compare the heuristics in pairs: wins, ties, and the ratio by mean, median, quantiles."""
+    pairs = (("G", "LPRG"), ("LPRG", "G"), ("LPRR", "G"), ("LPRR", "LPRG"))
+    rows = {}
+    for kind, frame in zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True):
+        for a, b in pairs:
+            if len(frame[[a, b]].dropna()):
+                rows[kind, f"{a} / {b}"] = duel(frame, a, b)
+    table = pd.DataFrame(rows).T.rename_axis(["kind", "pair"])
+    study.table("duels", table.reset_index())
+    return table
+
+
+def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
+    r"""Read a mean and a standard deviation as those of equal values and one other.
+
+    If :math:`n - 1` values are a and one is x, then :math:`\bar x = a + (x - a)/n` and
+    :math:`s^2 = (x - a)^2 / n`. Without that assumption the largest of any values of at
+    least 0 is at least :math:`\overline{x^2} / \bar x`.
+
+    Examples
+    --------
+    >>> {k: round(v, 6) for k, v in one_outlier(4, 2.0, 2.0).items()}  # of 1, 1, 1, 5
+    {'others': 1.0, 'one': 5.0, 'least': 3.5}
+    """
+    apart = deviation * math.sqrt(count)
+    others = mean - apart / count
+    square = mean**2 + deviation**2 * (count - 1) / count
+    return {"others": others, "one": others + apart, "least": square / mean}
+
+
+def table_outlier(study: Study) -> pd.DataFrame:
+    """Read the printed mean 1.18 and standard deviation 31.5 of G/LPRG, beside our own."""
+    mine = duel(study.evidence.tiers, "G", "LPRG")
+    count = round(mine["platforms"] * (1 - mine["zero"]))
+    cases = {"printed": (PRINTED["Tiers"], *PRINTED_RATIO)}
+    cases["here"] = (count, mine["mean"], mine["sd"])
+    rows = {
+        name: {"platforms": n, "mean": mean, "sd": sd, **one_outlier(n, mean, sd)}
+        for name, (n, mean, sd) in cases.items()
+    }
+    table = pd.DataFrame(rows).T.rename(
+        columns={"others": "if one is apart: others", "one": "that one", "least": "largest >="}
+    )
+    study.table("outlier", table.rename_axis("what").reset_index())
+    return table
+
+
+def fig5(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 5: median seconds per run against K, beside the printed ones at K = 50."""
+    times = study.timing.groupby(["policy", "clusters"])["seconds"]
+    table = times.agg(["median", "min", "max"]).reset_index()
+    exact = study.timing.dropna(subset=["proved"])
+    ax = axes_of(ax, (7.2, 4.2))
+    policy_lines(table, "clusters", "median", low="min", high="max", ax=ax)
+    for name, (least, most) in PRINTED_SECONDS.items():
+        x = 50 + {"G": -0.8, "LPRG": 0.8}.get(name, 0)
+        ax.plot([x, x], [least, most], color=style_of(name).color, lw=4, solid_capstyle="butt")
+        ax.plot(x, math.sqrt(least * most), style_of(name).marker, color=style_of(name).color)
+    ax.annotate("printed, 1 GHz Pentium", (50, 3600), (-8, 0), textcoords="offset points",
+                ha="right", va="center", fontsize="small")  # fmt: skip
+    ax.set(
+        yscale="log", xlabel="clusters K", ylabel="processor seconds per run",
+        title=f"Tiers-like; MILP proved in {exact['proved'].sum():.0f} of {len(exact)} runs",
+    )  # fmt: skip
+    programs = summary(study.timing.dropna(subset=["programs"]), ["clusters"], "programs")
+    counts = programs[["clusters", "estimate"]].rename(columns={"estimate": "programs of LPRR"})
+    table = table.merge(counts, on="clusters")
+    shares = exact.groupby(["policy", "clusters"])["proved"].mean().reset_index()
+    return study.keep("fig5", ax, table.merge(shares, on=["policy", "clusters"], how="left"))
+
+
+def fig_spread(study: Study, ax: Axes | None = None) -> Axes:
+    """Beyond the paper: lead of LPRG over G against heterogeneity (claim 5)."""
+    frame = study.evidence.spread
+    assert frame is not None
+    frame = frame.assign(lead=100 * (frame["LPRG"] - frame["G"]))
+    keys = ["clusters", "heterogeneity"]
+    table = summary(frame.groupby([*keys, "replicate"])["lead"].mean().reset_index(), keys, "lead")
+    ax = axes_of(ax)
+    inks = [INK[name] for name in ("blue", "vermillion", "green", "orange")]
+    for k, (size, rows) in enumerate(table.groupby("clusters")):
+        x = rows["heterogeneity"] + 0.008 * k
+        error = [rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]]
+        ink = inks[k % len(inks)]
+        ax.errorbar(
+            x, rows["estimate"], error, marker="o", capsize=3, color=ink, label=f"K = {size}"
+        )
+    ax.axhline(0, color="0.4", lw=0.8)
+    ax.set(xlabel="heterogeneity", ylabel="LPRG minus G, points of the bound",
+           title="random platforms, otherwise equal")  # fmt: skip
+    ax.set_xticks(sorted(table["heterogeneity"].unique()))
+    ax.legend()
+    return study.keep("spread", ax, table)
+
+
+def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
+    """Beyond the paper: the verdict of every claim under every reading."""
+    sizes = ", ".join(map(str, study.size.reading_clusters))
+    return draw_readings(study, f"first column: all platforms; others: K = {sizes}", ax)
+
+
+#: Names of categories under an axis.
+_SLANTED: dict[str, Any] = {"rotation": 25, "ha": "right"}
+_METHODS = ("G", "LPRG", "LPRR")
+#: What the lead of G over LPRG is explained with.
+FEATURES = ("treeness", "degree", "hops", "shared", "below")
+
+
+def _mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
+    """Mean and interval of every method at every point of `keys`, over replicates."""
+    mean = frame.groupby([*keys, "replicate"], sort=False)[list(methods)].mean()
+    return summary(tidy(mean, keys, "ratio"), [*keys, "policy"], "ratio")
+
+
+def fig_structure(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: the numbers of either table on either kind of network (claim 12)."""
+    table = _mean_of(study.crossed, ["structure", "numbers"], _METHODS)
+    axes = panels(axes, 2, (11, 4.2))
+    for ax, numbers in zip(axes, NUMBERS, strict=True):
+        rows = shares(table[table["numbers"] == numbers])
+        beside_each_other(rows, "structure", STRUCTURES, ax=ax, **_SLANTED)
+        ax.set_title(f"numbers of {numbers}")
+    axes[0].set(ylabel="objective / bound", ylim=(0, 1.05))
+    legend_of_all(axes[-1])
+    return study.keep("structure", axes[0], table)
+
+
+def table_structure(study: Study) -> pd.DataFrame:
+    """Explain the lead of G over LPRG by features of the network, per table of numbers."""
+    rows = {}
+    for numbers, frame in study.crossed.groupby("numbers"):
+        rows[numbers] = _regression(frame.dropna(subset=[*FEATURES]))
+    table = pd.DataFrame(rows).T.rename_axis("numbers")
+    study.table("regression", table.reset_index())
+    return table
+
+
+def _regression(frame: pd.DataFrame) -> dict[str, float]:
+    names = [name for name in (*FEATURES, "clusters") if frame[name].nunique() > 1]
+    x = frame[names].astype(float)
+    x = (x - x.mean()) / x.std()
+    y = 100 * (frame["G"] - frame["LPRG"]).to_numpy()
+    design = np.column_stack([np.ones(len(x)), x])
+    found = np.linalg.lstsq(design, y)[0]
+    rest, spread = y - design @ found, y - y.mean()
+    r2 = 1 - float(rest @ rest) / float(spread @ spread) if (spread != 0).any() else np.nan
+    return {**dict(zip(names, found[1:].tolist(), strict=True)), "r2": r2, "lead": float(y.mean())}
+
+
+def fig_polish(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: what fewest connections and one more linear program add."""
+    table = _mean_of(study.improved, ["kind"], cells.IMPROVED)
+    axes = panels(axes, 2, (10.5, 4.4))
+    height = {name: -k for k, name in enumerate(cells.IMPROVED)}
+    for ax, kind in zip(axes, KINDS, strict=True):
+        for _, row in table[table["kind"] == kind].iterrows():
+            y, style = height[row["policy"]], style_of(row["policy"].split("+")[0])
+            ax.plot([max(row["low"], 0), min(row["high"], 1)], [y, y], color=style.color, lw=1)
+            ax.plot(row["estimate"], y, style.marker, color=style.color, ms=7)
+        ax.set(xlabel="objective / bound", title=f"{kind} platforms", xlim=(0, 1.03))
+    axes[0].set_yticks(list(height.values()), list(height))
+    return study.keep("polish", axes[0], table)
+
+
+def fig_limits(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: the heuristics on platforms whose owners set limits (section 7)."""
+    table = _mean_of(study.limited, ["kind", "rule"], (*cells.HEURISTICS, "allowed"))
+    axes = panels(axes, 2, (11, 4.2))
+    for ax, kind in zip(axes, KINDS, strict=True):
+        rows = table[table["kind"] == kind]
+        some = shares(rows[rows["policy"] != "allowed"])
+        beside_each_other(some, "rule", cells.POLICIES, ax=ax, **_SLANTED)
+        left = rows[rows["policy"] == "allowed"]
+        ax.plot(range(len(left)), left["estimate"], color="0.6", lw=5, zorder=1, alpha=0.5,
+                label="what the limits leave\nof the bound")  # fmt: skip
+        ax.set(title=f"{kind} platforms")
+    axes[0].set(ylabel="objective / bound within the limits", ylim=(0, 1.05))
+    legend_of_all(axes[-1])
+    return study.keep("limits", axes[0], table)
+
+
+def fig_adaptation(study: Study, ax: Axes | None = None) -> Axes:
+    """Beyond the paper: bandwidths drift; schedules that know more or less of it."""
+    table = summary(study.adapted, ["period", "policy"], "ratio")
+    inks = dict(zip(INFORMED, ("vermillion", "orange", "blue", "green"), strict=True))
+    ax = axes_of(ax, (7.6, 4.0))
+    for name in INFORMED:
+        rows = table[table["policy"] == name]
+        ax.plot(rows["period"], rows["estimate"], color=INK[inks[name]], label=name)
+        low, high = rows["low"].clip(0, 1), rows["high"].clip(0, 1)
+        ax.fill_between(rows["period"], low, high, color=INK[inks[name]], alpha=0.12, lw=0)
+    ax.set(xlabel="period", ylabel="throughput / bound of the period", ylim=(0, 1.03),
+           title="schedules under drifting bandwidths")  # fmt: skip
+    ax.legend(loc="lower left", ncols=2)
+    return study.keep("adaptation", ax, table)
+
+
+def _versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
+    """Geometric mean, with its interval, of a column over the rival's on the same platform."""
+    keys = ["kind", "clusters"]
+    logs = frame.assign(**{column: np.log(frame[column])})
+    values = wide(logs, keys, column)
+    others = values.drop(columns=rival).sub(values[rival], axis=0)
+    table = summary(tidy(others, keys, column).dropna(), [*keys, "policy"], column)
+    return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
+
+
+def fig_churn(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+    """Beyond the paper: the heuristics where sites and applications come and go (section 7)."""
+    frame = study.churn
+    ratio = summary(frame, ["kind", "clusters", "policy"], "ratio").assign(measure="ratio")
+    faster = _versus(frame, "response", SERVING[0]).assign(measure="response over G's")
+    table = pd.concat([ratio, faster], ignore_index=True)
+    table["platform"] = table["kind"] + ", K = " + table["clusters"].astype(str)
+    axes = panels(axes, 2, (11, 4.2), sharey=False)
+    for ax, (measure, rows) in zip(axes, table.groupby("measure", sort=False), strict=True):
+        shown = rows.assign(low=rows["low"].clip(0), high=rows["high"])
+        beside_each_other(
+            shown, "platform", list(dict.fromkeys(rows["platform"])), ax=ax, **_SLANTED
+        )
+        ax.set_ylabel(str(measure))
+    axes[0].set(ylabel="objective / bound, mean over time", ylim=(None, 1.005))
+    axes[1].set(ylabel="response time over that under G", yscale="log")
+    axes[1].yaxis.set(major_formatter=LogFormatter(), minor_formatter=LogFormatter())
+    axes[1].axhline(1, color="0.4", lw=0.8)
+    legend_of_all(axes[0])
+    return study.keep("churn", axes[0], table.drop(columns="platform"))
+
+
+def fig_startup(study: Study, ax: Axes | None = None) -> Axes:
+    """Beyond the paper: throughput of a run that ends, against its length (claim 14)."""
+    frame = study.ends.assign(run=study.ends["length"] * study.ends["count"])
+    table = summary(frame, ["length", "count", "run"], "kept")
+    ax = axes_of(ax, (7.2, 4.0))
+    for length, ink in zip(LENGTHS, ("blue", "orange", "green"), strict=True):
+        rows = table[table["length"] == length]
+        ax.plot(rows["run"], 100 * (1 - rows["estimate"]), "o-", color=INK[ink],
+                label=f"period of {length} time units")  # fmt: skip
+    ax.axhline(2, color="0.4", lw=0.8, ls="--")
+    ax.annotate("two points: marginal", (table["run"].max(), 2), (0, 3), ha="right",
+                textcoords="offset points", fontsize="small")  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="length of the run, time units")
+    ax.set(ylabel="below the steady state, %", title="whole load units, first and last period")
+    ax.legend()
+    return study.keep("startup", ax, table)

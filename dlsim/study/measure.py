@@ -1,0 +1,163 @@
+"""Measures: from the tidy frame of a sweep to the points that a claim is judged at.
+
+A measure is a function of a paper's evidence, tied to its claims by their ids:
+
+    @claim("mcdf-1")
+    def best_without_setup(e): ...
+
+It returns one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``,
+``high`` (95 % interval over replicates), ``n``, and the place in the grid. Policies that met
+the same workload are compared by the difference within each replicate.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.study.claimlist import Claim
+from dlsim.study.stats import column_means, relative_reduction, summary
+
+ENDS = ("estimate", "low", "high")
+#: Columns whose value says enough, or that have a shorter name.
+_SHORT = {"clusters": "K", "kind": "", "numbers": "", "what": ""}
+
+
+class Measure(NamedTuple):
+    """What measures a claim: the function, the evidence it needs, and whether readings matter."""
+
+    function: Callable[[Any], pd.DataFrame | None]
+    needs: str = ""
+    readings: bool = True
+
+
+#: Every measure by the id of its claim, known once the paper's claims are imported.
+MEASURES: dict[str, Measure] = {}
+
+
+def claim(*ids: str, needs: str = "", readings: bool = True) -> Callable[[Any], Any]:
+    """Tie a measure to its claims.
+
+    `needs` names the frame of the evidence without which nothing is measured; without
+    `readings`, the claim is judged under the study's own reading only.
+    """
+
+    def tie(function: Callable[[Any], pd.DataFrame | None]) -> Any:
+        MEASURES.update(dict.fromkeys(ids, Measure(function, needs, readings)))
+        return function
+
+    return tie
+
+
+def measured(one: Claim, evidence: Any) -> pd.DataFrame | None:
+    """Measure a claim; None where it has no measure, or what it needs was not run."""
+    measure = MEASURES.get(one.id)
+    if measure is None or (measure.needs and getattr(evidence, measure.needs) is None):
+        return None
+    return measure.function(evidence)
+
+
+def judged_by_readings(one: Claim) -> bool:
+    """Tell whether a claim is judged under other readings too."""
+    return one.id in MEASURES and MEASURES[one.id].readings
+
+
+def wide(
+    frame: pd.DataFrame, by: Sequence[str], column: str = "ratio",
+    columns: str | Sequence[str] = "policy",
+) -> pd.DataFrame:  # fmt: skip
+    """One column per policy, one row per point and replicate."""
+    columns = columns if isinstance(columns, str) else list(columns)
+    return frame.pivot(index=[*by, "replicate"], columns=columns, values=column)
+
+
+def _said(name: str, value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{_SHORT.get(name, name)} {text}".strip()
+
+
+def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
+    """Name the points of a table of estimates after their place in the grid."""
+    rows = table[list(by)].to_dict("records")
+    names = [", ".join([what] * bool(what) + [_said(n, row[n]) for n in by]) for row in rows]
+    return table.assign(point=pd.Series(names, index=table.index, dtype=object))
+
+
+def estimates(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
+    """Estimate one column of a tidy frame at every point of a grid."""
+    return named(summary(frame, list(by), column), by)
+
+
+def tidy(values: pd.DataFrame, by: Sequence[str], name: str, what: str = "policy") -> pd.DataFrame:
+    """One row per place, replicate and column of paired values."""
+    flat = values if "replicate" in values else values.reset_index()
+    return flat.rename_axis(columns=None).melt([*by, "replicate"], var_name=what, value_name=name)
+
+
+def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Estimate every column of paired values at every point of a grid."""
+    flat = values if "replicate" in values else values.reset_index()
+    columns = [str(name) for name in flat if name not in (*by, "replicate")]
+    groups: Any = flat.groupby(list(by), sort=False) if by else [((), flat)]
+    parts = [
+        column_means(rows[columns]).assign(what=columns, **dict(zip(by, place, strict=True)))
+        for place, rows in groups
+        if len(rows) and columns
+    ]
+    if not parts:
+        return pd.DataFrame(columns=["what", *by, *ENDS, "n", "point"])
+    order = {name: k for k, name in enumerate(columns)}
+    table = pd.concat(parts, ignore_index=True)
+    table = table.sort_values("what", key=lambda what: what.map(order), kind="stable")
+    return named(table.reset_index(drop=True), ["what", *by])
+
+
+def exact(table: pd.DataFrame) -> pd.DataFrame:
+    """Give points that are known without error an interval of width 0."""
+    return table.assign(low=table["estimate"], high=table["estimate"])
+
+
+def differences(table: pd.DataFrame, pairs: Mapping[str, tuple[Any, Any]]) -> pd.DataFrame:
+    """Subtract columns of paired values: for every name the first minus the second."""
+    return pd.DataFrame({name: table[a] - table[b] for name, (a, b) in pairs.items()})
+
+
+def lead(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
+    """What each rival has more than one policy."""
+    return table[list(over)].sub(table[mine], axis=0)
+
+
+def steps(
+    table: pd.DataFrame, over: str, text: str = "{what} {a:g} to {b:g}", falling: bool = False
+) -> pd.DataFrame:
+    """Subtract neighbours along a level of the index: the later value minus the one before."""
+    levels = sorted(table.index.unique(over), reverse=falling)
+    rows: Any = {level: table.xs(level, level=over) for level in levels}
+    rest: Any = table.index
+    return pd.DataFrame(
+        {
+            text.format(what=what, a=a, b=b): rows[b][what] - rows[a][what]
+            for a, b in pairwise(levels)
+            for what in table
+        },
+        index=rest.droplevel(over).unique(),
+    )
+
+
+def mirrored(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
+    """Turn a saving x into an excess -x, or into the ratio 1 - x."""
+    ends = zip(ENDS, ("estimate", "high", "low"), strict=True)
+    return table.assign(**{name: about - table[other] for name, other in ends})
+
+
+def ratio(frame: pd.DataFrame, a: str, b: str, by: Sequence[str]) -> pd.DataFrame:
+    """Estimate the mean of one column over the mean of another at every point."""
+    flat = frame.melt([*by, "replicate"], [a, b], var_name="what", value_name="value")
+    return mirrored(relative_reduction(flat, "value", "what", a, b, at=list(by)), 1.0)
+
+
+def share(values: "pd.Series[Any]", frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Estimate the share of rows for which something holds, from replicate to replicate."""
+    mean = values.astype(float).groupby(frame["replicate"]).mean().rename(what)
+    return points(mean.reset_index())

@@ -1,0 +1,243 @@
+"""The verbs of every picture: lines with bands, marks with intervals, shares, heat maps, axes.
+
+A table of estimates has the columns estimate, low and high (`dlsim.study.stats.summary`). Every
+verb draws on the axes given, or on those of a new figure, and returns them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+
+from dlsim.errors import InputError
+from dlsim.study.claims import SYMBOLS
+from dlsim.study.stats import summary
+from dlsim.study.style import VERDICT_INK, policy_order, style_of
+
+ENDS = ("estimate", "low", "high")
+#: Shares are fractions; pictures show points and percent.
+PERCENT = 100.0
+#: Where a legend stands beside the axes.
+BESIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+# A legend of more policies than this stands there.
+_MOST_INSIDE = 4
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
+    """Refuse a table that lacks a column."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{what} needs the columns {', '.join(missing)}; it has {', '.join(map(str, frame))}"
+        )
+
+
+def policy_lines(
+    frame: pd.DataFrame,
+    x: str,
+    y: str = "estimate",
+    *,
+    low: str = "low",
+    high: str = "high",
+    policy: str = "policy",
+    interval: str = "band",
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one mean line per policy with its interval, in the fixed order and style."""
+    need_columns(frame, (policy, x, y), "a table of policy lines")
+    if interval not in ("band", "bar", "none"):
+        raise InputError(f"interval must be one of band, bar, none; got {interval!r}")
+    if frame.empty:
+        raise InputError("a table of policy lines must have rows, got none: run the sweep first")
+    ax = axes_of(ax)
+    known = interval != "none" and low in frame.columns and high in frame.columns
+    for name in policy_order(frame[policy]):
+        rows = frame[frame[policy].astype(str) == name].sort_values(x)
+        color, marker, dash = style_of(name)
+        ax.plot(
+            rows[x], rows[y], color=color, marker=marker, linestyle=dash, label=name,
+            markeredgecolor="white", markeredgewidth=0.6, zorder=3,
+        )  # fmt: skip
+        if known and interval == "band":
+            ax.fill_between(rows[x], rows[low], rows[high], color=color, alpha=0.15, linewidth=0)
+        elif known:
+            spread = np.abs([rows[y] - rows[low], rows[high] - rows[y]])
+            ax.errorbar(
+                rows[x], rows[y], yerr=spread, fmt="none", ecolor=color, elinewidth=1, capsize=2.5
+            )
+    ax.set(xlabel=x, ylabel=y)
+    if legend:
+        crowded = frame[policy].nunique() > _MOST_INSIDE
+        ax.legend(handlelength=3.2, **(BESIDE if crowded else {}))
+    return ax
+
+
+def panels(
+    axes: Any, count: int, size: tuple[float, float], sharey: bool = True, rows: int = 1,
+    **options: Any,
+) -> list[Axes]:  # fmt: skip
+    """Return the axes given, or as many new ones, row by row."""
+    if axes is None:
+        layout: dict[str, Any] = {"layout": "constrained", "squeeze": False, **options}
+        axes = plt.subplots(rows, count, figsize=size, sharey=sharey, **layout)[1]
+    return list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
+
+
+def shares(table: pd.DataFrame) -> pd.DataFrame:
+    """Cut the intervals of shares to what a share can be."""
+    return table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
+
+
+def percent(table: pd.DataFrame) -> pd.DataFrame:
+    """Scale estimates of shares to percent or points."""
+    return table.assign(**{name: PERCENT * table[name] for name in ENDS})
+
+
+def reach(table: pd.DataFrame) -> Any:
+    """Return how far the interval of every row reaches below and above its estimate."""
+    return np.abs([table["estimate"] - table["low"], table["high"] - table["estimate"]])
+
+
+def with_load(frame: pd.DataFrame, by: Sequence[str], column: str = "ratio") -> pd.DataFrame:
+    """Estimate a column at every point of a grid, with the realised load beside the nominal."""
+    table, keys = summary(frame, by, column), [name for name in by if name != "policy"]
+    loads = summary(frame, keys, "realised_load")[[*keys, "estimate"]]
+    return table.merge(loads.rename(columns={"estimate": "realised_load"}), on=keys, how="left")
+
+
+def realised_axis(ax: Axes, table: pd.DataFrame) -> Axes:
+    """Draw the realised load above the nominal one: they are proportional but for chance."""
+    nominal, realised = table["load"], table["realised_load"]
+    slope = float((nominal * realised).sum() / (nominal**2).sum())
+
+    def forward(x: Any) -> Any:
+        return np.asarray(x) * slope
+
+    def back(x: Any) -> Any:
+        return np.asarray(x) / slope
+
+    ax.secondary_xaxis("top", functions=(forward, back)).set_xlabel(
+        "realised load", fontsize="small"
+    )
+    return ax
+
+
+def log_ticks(ax: Axes, ticks: Sequence[float], base: float = 10) -> Axes:
+    """Scale the x axis by logarithms and name these values on it."""
+    ax.set_xscale("log", base=base)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    return ax
+
+
+def band(ax: Axes, x: Any, table: pd.DataFrame, mark: str = "o-", **look: Any) -> Axes:
+    """Draw one line of estimates with its interval as a band."""
+    alpha = look.pop("alpha", 0.15)
+    [line] = ax.plot(x, table["estimate"], mark, **look)
+    ax.fill_between(x, table["low"], table["high"], color=line.get_color(), alpha=alpha, lw=0)
+    return ax
+
+
+def bands(
+    table: pd.DataFrame, x: str, by: str, colors: Any = "viridis", ax: Axes | None = None,
+    label: str | Callable[[Any], str] = "{:g}", mark: str = "o-", **look: Any,
+) -> Axes:  # fmt: skip
+    """Draw one line with its band per value of a column, coloured in order."""
+    ax, groups = axes_of(ax), list(table.groupby(by, sort=not isinstance(colors, Mapping)))
+    if isinstance(colors, str):
+        colors = plt.get_cmap(colors)(np.linspace(0, 0.9, len(groups)))
+    inks = (
+        colors
+        if isinstance(colors, Mapping)
+        else dict(zip((k for k, _ in groups), colors, strict=False))
+    )
+    for value, rows in groups:
+        text = label(value) if callable(label) else label.format(value)
+        band(ax, rows[x], rows, mark, color=inks[value], label=text, **look)
+    return ax
+
+
+def marks(ax: Axes, x: Any, table: pd.DataFrame, **look: Any) -> Axes:
+    """Draw estimates with their intervals as bars."""
+    ax.errorbar(x, table["estimate"], yerr=reach(table), **{"capsize": 2, **look})
+    return ax
+
+
+def beside_each_other(
+    table: pd.DataFrame, at: str, order: Sequence[Any], step: float = 0.13,
+    ax: Axes | None = None, **text: Any,
+) -> Axes:  # fmt: skip
+    """Draw one mark per policy side by side at every category, in the order of the table."""
+    policies = list(dict.fromkeys(table["policy"]))
+    shift = {name: step * (k - (len(policies) - 1) / 2) for k, name in enumerate(policies)}
+    place = {name: k for k, name in enumerate(order)}
+    x = table[at].map(place) + table["policy"].map(shift)
+    ax = policy_lines(table.assign(place=x), "place", interval="bar", legend=False, ax=ax)
+    for line in ax.get_lines():
+        line.set_linestyle("none")
+    ax.set_xticks(list(place.values()), list(map(str, place)), **text)
+    ax.set(xlabel="", ylabel="")
+    return ax
+
+
+def cumulative(ax: Axes, values: Any, **look: Any) -> Axes:
+    """Draw the share of values at or below each."""
+    x = np.sort(values)
+    ax.step(x, np.arange(1, len(x) + 1) / len(x), where="post", **look)
+    return ax
+
+
+def zero(ax: Axes) -> Axes:
+    """Draw the line of no difference."""
+    ax.axhline(0, color="#333333", lw=0.8)
+    return ax
+
+
+def legend_of_all(ax: Axes, **look: Any) -> Axes:
+    """Draw a legend beside the axes, every label once."""
+    handles, labels = ax.get_legend_handles_labels()
+    some = dict(zip(labels, handles, strict=True))
+    ax.legend(some.values(), some.keys(), **{**BESIDE, **look})
+    return ax
+
+
+def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw which reading supports which claim: colour and symbol in every cell."""
+    words = list(SYMBOLS)
+    unknown = sorted(set(frame.to_numpy().ravel()) - set(words), key=str)
+    if frame.empty or unknown:
+        found = f"got {unknown[0]!r}" if unknown else "got an empty table"
+        raise InputError(f"every cell must be one of {', '.join(words)}; {found}")
+    rows, columns = frame.shape
+    label = max(len(str(name)) for name in frame.columns)
+    ax = axes_of(ax, (2.2 + 0.42 * columns, 1.3 + 0.08 * label + 0.3 * rows))
+    codes = frame.map(words.index).to_numpy(dtype=float)
+    sns.heatmap(
+        codes, ax=ax, cmap=ListedColormap(list(VERDICT_INK.values())), vmin=0, vmax=len(words) - 1,
+        annot=frame.map(SYMBOLS.__getitem__).to_numpy(), fmt="", cbar=False,
+        linewidths=1.5, linecolor="white", annot_kws={"color": "#222222", "size": 11},
+    )  # fmt: skip
+    ax.set_xticks(np.arange(columns) + 0.5, list(map(str, frame.columns)), rotation=90)
+    ax.set_yticks(np.arange(rows) + 0.5, list(map(str, frame.index)), rotation=0)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]
+    ax.legend(
+        handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.02),
+        ncols=2 if columns < 12 else len(words), columnspacing=1.2, handlelength=1.2,
+    )  # fmt: skip
+    return ax

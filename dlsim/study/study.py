@@ -1,0 +1,260 @@
+"""What every paper's study is: one scale, one reading, experiments run once, claims judged."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlsim.given import mapping, option, whole
+from dlsim.study.claims import Claim, Verdict, load_claims, scorecard, verdict_of
+from dlsim.study.measure import judged_by_readings, measured
+from dlsim.study.plot import verdict_heat
+from dlsim.study.report import Results
+from dlsim.study.sweeps import sweep
+
+Switches = Mapping[str, Any]
+
+
+def name_of(switches: Switches) -> str:
+    """Write a reading in one line.
+
+    Examples
+    --------
+    >>> name_of({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
+    'link=shared, probe=300, work_range=90-1080'
+    """
+    return ", ".join(f"{name}={_short(value)}" for name, value in switches.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return "-".join(f"{v:.0f}" for v in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def labelled(what: str, switches: Switches | None) -> str:
+    """Name a sweep, with the reading it is run under."""
+    return f"{what}, {name_of(switches)}" if switches else what
+
+
+class Said(str):
+    """A sentence that a notebook shows as text."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def need_common(study: Any) -> None:
+    """Refuse values that no study can run with; whole numbers go in as int."""
+    option("scale", study.scale, study.SCALES)
+    meaning = {"seed": "", "runs": " (0 = what the scale says)", "jobs": " (0 = all cores)"}
+    for name, zero in meaning.items():
+        if hasattr(study, name):
+            rule = f"a whole number of at least 0{zero}"
+            object.__setattr__(study, name, whole(name, getattr(study, name), 0, math.inf, rule))
+    if getattr(study, "reading", None) is not None:
+        mapping("reading", study.reading)
+
+
+def keep(study: Any, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
+    """Write a picture and the numbers behind it under an id of data/figures.toml."""
+    if table is not None:
+        study.results.table(name, table)
+    study.results.figure(name, ax)
+    return ax
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's experiments under one set of parameters; results are kept once computed.
+
+    A paper's own study adds its parameters as fields, its experiments as methods that call
+    `sweep`, and `measure`, which gathers what its claims are measured on.
+
+    Parameters
+    ----------
+    scale : {"quick", "paper"}
+        How much is computed.
+    seed : int
+        Root of all randomness.
+    runs : int
+        Number of runs; 0 = what the scale says.
+    jobs : int
+        Worker processes; 0 = all cores.
+    out : str
+        Where results go; "" = results/<paper> under the project, or under the current folder.
+    reading : mapping
+        Switches that differ from the default.
+
+    Raises
+    ------
+    InputError
+        For an unknown scale, switch or value, or a number out of range.
+    """
+
+    scale: str = "quick"
+    seed: int = 0
+    runs: int = 0
+    jobs: int = 0
+    out: str = ""
+    reading: Switches | None = None
+
+    #: Key of the paper; its scales, NamedTuples; its switches with their options, the default
+    #: first.
+    KEY: ClassVar[str]
+    SCALES: ClassVar[Mapping[str, Any]]
+    SWITCHES: ClassVar[Mapping[str, Sequence[Any]]]
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run before anything runs."""
+        need_common(self)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse the paper's own parameters."""
+
+    def measure(self, switches: Switches | None = None) -> Any:
+        """Run what the claims are measured on; less of it under another reading."""
+        raise NotImplementedError
+
+    @property
+    def switches(self) -> dict[str, Any]:
+        """The reading as a plain mapping."""
+        return dict(self.reading or {})
+
+    @functools.cached_property
+    def size(self) -> Any:
+        """The scale with a positive number of runs put in."""
+        size = self.SCALES[self.scale]
+        return size._replace(runs=self.runs or size.runs)
+
+    @functools.cached_property
+    def results(self) -> Results:
+        """Where tables, figures and verdicts are written."""
+        return Results(self.out, self.KEY)
+
+    def keep(self, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
+        """Write a picture and the numbers behind it as <paper>-<name>."""
+        return keep(self, f"{self.KEY}-{name}", ax, table)
+
+    def table(self, name: str, table: pd.DataFrame) -> None:
+        """Write a table as <paper>-<name>."""
+        self.results.table(f"{self.KEY}-{name}", table)
+
+    def sweep(
+        self, function: Callable[..., Any], grid: Any, label: str, replicates: int = 0,
+        **fixed: Any,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Run a cell function over a grid under the study's seed; 0 replicates = all runs."""
+        return sweep(
+            function, grid, replicates or self.size.runs, self.seed, jobs=self.jobs, fixed=fixed,
+            label=label,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def evidence(self) -> Any:
+        """Everything that the claims are measured on, under the study's own reading."""
+        return self.measure()
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on every claim under the study's own reading."""
+        return [self.judge(claim, self.evidence) for claim in load_claims(self.KEY)]
+
+    @staticmethod
+    def judge(claim: Claim, evidence: Any) -> Verdict:
+        """Measure and judge one claim."""
+        return verdict_of(claim, measured(claim, evidence))
+
+    def say(self, *names: str) -> Said:
+        """Say what became of claims, by their ids without the paper: ``study.say("1", "5a")``."""
+        own = {verdict.claim.id: verdict for verdict in self.verdicts}
+        return Said("\n\n".join(own[f"{self.KEY}-{name}"].sentence for name in names))
+
+    @classmethod
+    def alternatives(cls) -> Iterator[dict[str, Any]]:
+        """Yield the default reading, then every reading one switch away from it."""
+        yield {}
+        for name, options in cls.SWITCHES.items():
+            yield from ({name: value} for value in options[1:])
+
+    def readings(self) -> dict[str, Switches | None]:
+        """Name the readings that claims are judged under; None is the study's own."""
+        own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
+        return own | {
+            name: switches
+            for switches in self.alternatives()
+            if (name := name_of(switches) or "default") not in own
+        }
+
+    @functools.cached_property
+    def judged_readings(self) -> pd.DataFrame:
+        """Claims under every reading, in numbers: claim reading point mean low high runs ...
+
+        The study's own reading comes first (from `evidence`), then those one switch away from
+        the default (from `measure`). Each row has the point that speaks most against the
+        claim with its 95 % interval, the verdict and its reason.
+        """
+        rows: list[dict[str, Any]] = []
+        for name, switches in self.readings().items():
+            e = self.evidence if switches is None else self.measure(switches)
+            for claim in filter(judged_by_readings, load_claims(self.KEY)):
+                rows.append({"claim": claim.id, "reading": name, **self._row(claim, e)})
+        return pd.DataFrame(rows)
+
+    def _row(self, claim: Claim, evidence: Any) -> dict[str, Any]:
+        """Judge a claim, with the numbers of the point that speaks most against it."""
+        points = measured(claim, evidence)
+        verdict = verdict_of(claim, points)
+        row = {"point": "", "estimate": np.nan, "low": np.nan, "high": np.nan}
+        row |= verdict.weakest or {}
+        known = points is not None and len(points) > 0 and "n" in points
+        runs = int(points["n"].min()) if points is not None and known else 0
+        reason = verdict.reason
+        if points is None:
+            reason = claim.reason or "Not run under this reading."
+        return {
+            "point": row["point"], "mean": row["estimate"], "low": row["low"],
+            "high": row["high"], "runs": runs, "unit": claim.unit, "verdict": verdict.word,
+            "reason": reason,
+        }  # fmt: skip
+
+    @functools.cached_property
+    def by_reading(self) -> pd.DataFrame:
+        """The verdicts of `judged_readings`: rows are claims, columns readings."""
+        table = self.judged_readings
+        wide = table.pivot(index="claim", columns="reading", values="verdict")
+        rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
+        return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+
+
+def verdicts(study: Study) -> pd.DataFrame:
+    """Judge every claim of a paper and keep the scorecard.
+
+    Parameters
+    ----------
+    study : Study
+        Its ``verdicts`` run whatever the claims need.
+
+    Returns
+    -------
+    DataFrame
+        One row per claim, as `dlsim.study.claims.scorecard` makes it.
+    """
+    card = scorecard(study.verdicts)
+    study.results.verdicts(study.KEY, card)
+    return card
+
+
+def fig_readings(study: Study, title: str, ax: Axes | None = None) -> Axes:
+    """Draw the verdict of every claim under every reading, and keep the numbers behind them."""
+    table = study.by_reading
+    ax = verdict_heat(table.rename(index=lambda name: name.removeprefix(f"{study.KEY}-")), ax)
+    ax.set_title(title, pad=12)
+    study.table("readings-intervals", study.judged_readings)
+    return study.keep("readings", ax, table.reset_index())

@@ -1,0 +1,112 @@
+"""Measures: points and their names, steps, what a claim needs, and every claim measured."""
+
+import importlib
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.study.claims import load_claims
+from dlsim.study.measure import (
+    MEASURES,
+    differences,
+    lead,
+    measured,
+    mirrored,
+    named,
+    points,
+    ratio,
+    share,
+    steps,
+    tidy,
+    wide,
+)
+from dlsim.study.stats import mean_interval, summary
+
+PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks")
+ENDS = ["estimate", "low", "high"]
+
+
+@pytest.fixture(autouse=True)
+def _claims():
+    for paper in PAPERS:
+        importlib.import_module(f"dlsim.papers.{paper}.claims")
+
+
+def values():
+    index = pd.MultiIndex.from_product([[60.0, 90.0], range(4)], names=["interval", "replicate"])
+    table = pd.DataFrame(np.random.default_rng(2).random((8, 3)), index, columns=["a", "b", "c"])
+    return table.assign(d=0.1)
+
+
+def test_points_are_the_means_of_columns_place_by_place():
+    table = values()
+    table.iloc[0, 2] = np.nan
+    got = points(table, ["interval"])
+    assert got["point"].tolist()[:3] == ["a, interval 60", "a, interval 90", "b, interval 60"]
+    for row in got.to_dict("records"):
+        wanted = mean_interval(table.loc[row["interval"], row["what"]])
+        assert [row[name] for name in ENDS] == pytest.approx(wanted[:3], nan_ok=True)
+        assert row["n"] == 4
+    again = summary(tidy(table, ["interval"], "x"), ["policy", "interval"], "x")
+    pd.testing.assert_frame_equal(got[ENDS], again[ENDS])
+    alone = points(table.loc[60.0])
+    assert alone["point"].tolist() == ["a", "b", "c", "d"]
+    assert alone[ENDS].iloc[3].tolist() == [0.1] * 3
+
+
+def test_one_replicate_has_no_interval_and_none_has_no_point():
+    one = points(values().query("replicate == 0"), ["interval"])
+    assert one["estimate"].notna().all()
+    assert one[["low", "high"]].isna().all().all()
+    assert points(values().iloc[:0], ["interval"]).empty
+    assert points(values()[[]], ["interval"]).empty
+
+
+def test_names_of_points_are_short_where_the_value_says_enough():
+    table = pd.DataFrame({"what": ["x"], "clusters": [5], "kind": ["Tiers"], "load": [0.30000]})
+    assert named(table, list(table))["point"].tolist() == ["x, K 5, Tiers, load 0.3"]
+    assert named(table, ["load"], "lead")["point"].tolist() == ["lead, load 0.3"]
+
+
+def test_steps_subtract_neighbours_by_hand():
+    index = pd.MultiIndex.from_product([[2, 1, 4], [0, 1]], names=["tau", "replicate"])
+    table = pd.DataFrame({"gain": [3.0, 5, 1, 2, 10, 20]}, index=index)
+    rising = steps(table, "tau")
+    assert rising.to_dict("list") == {"gain 1 to 2": [2, 3], "gain 2 to 4": [7, 15]}
+    falling = steps(table, "tau", "{what}, {a} to {b}", falling=True)
+    assert falling.to_dict("list") == {"gain, 4 to 2": [-7, -15], "gain, 2 to 1": [-2, -3]}
+    assert points(steps(table.loc[[2]], "tau")).empty
+
+
+def test_differences_leads_ratios_and_shares_by_hand():
+    frame = pd.DataFrame(
+        {"load": 1.0, "replicate": [0, 0, 1, 1], "policy": ["a", "b"] * 2,
+         "ratio": [0.1, 0.4, 0.2, 0.3]}
+    )  # fmt: skip
+    table = wide(frame, ["load"])
+    assert differences(table, {"less": ("b", "a")})["less"].tolist() == pytest.approx([0.3, 0.1])
+    assert lead(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])
+    counts = pd.DataFrame({"load": 1.0, "replicate": [0, 1], "of": [2.0, 4.0], "all": [0.1, 0.3]})
+    assert ratio(counts, "of", "all", ["load"])["estimate"].item() == pytest.approx(6 / 0.4)
+    held = share(frame["ratio"] > 0.15, frame, "above")
+    assert held[["estimate", "n"]].iloc[0].tolist() == pytest.approx([0.75, 2])
+    ends = pd.DataFrame({"estimate": [0.2], "low": [0.1], "high": [0.4]})
+    assert mirrored(ends, 1.0)[ENDS].iloc[0].tolist() == pytest.approx([0.8, 0.6, 0.9])
+
+
+def test_a_claim_is_not_measured_without_what_it_needs():
+    [one] = [claim for claim in load_claims("mcdf") if claim.id == "mcdf-16"]
+    assert measured(one, SimpleNamespace(newcomers=None)) is None
+    rows = pd.DataFrame({"load": 1.0, "replicate": [0, 1], "cheap": [1.0, 1], "dear": [0.5, 0]})
+    assert measured(one, SimpleNamespace(newcomers=rows))["estimate"].tolist() == [0.75]
+
+
+def test_every_claim_is_measured_or_says_why_not():
+    known = {claim.id: claim for claim in load_claims()}
+    assert set(MEASURES) <= set(known)
+    for claim in known.values():
+        assert claim.id in MEASURES or claim.statement or claim.reason, claim.id
+        if claim.id in MEASURES:
+            assert MEASURES[claim.id].function.__name__ == claim.measure
