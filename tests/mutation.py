@@ -63,7 +63,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "cpugpu/rules": (0.5, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
     "cpugpu/timeline": (0.5, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
-PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.
 SETTINGS = {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 HEAVY = ["pytest", "pandas", "numba", "scipy.optimize", "sympy", "networkx", "highspy",

@@ -10,10 +10,10 @@ import math
 import os
 import random
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pandas as pd
+from gmpy2 import mpq as Fraction
 from hypothesis import strategies as st
 
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, Schedule, simulate

@@ -7,7 +7,8 @@ of devices, and nothing is kept that could be asked for anew. It shares no code 
 import itertools
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
+
+from gmpy2 import mpq as Fraction
 
 OTHER = {"gpu": "cpu", "cpu": "gpu"}
 

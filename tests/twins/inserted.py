@@ -5,9 +5,10 @@ nothing is kept but what was dispatched. It shares no code with dlsim.
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import groupby
 from math import inf
+
+from gmpy2 import mpq as Fraction
 
 from tests.twins import realtime, splits
 

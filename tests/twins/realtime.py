@@ -7,9 +7,10 @@ all-nodes rules, which the paper states in words. It shares no code with dlsim.
 """
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import groupby
 from math import inf
+
+from gmpy2 import mpq as Fraction
 
 DEFAULTS = {
     "an_nodes": "all",

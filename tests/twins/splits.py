@@ -6,8 +6,9 @@ shares no code with dlsim.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
+
+from gmpy2 import mpq as Fraction
 
 MOST_ROUNDS = 64
 NEARLY = Fraction(1, 10**9)  # rounds="best" takes the smallest M this close to the minimum

@@ -1,9 +1,10 @@
 """Slow, exact twin of program (6) of paper S: a simplex in Fractions, and trying every
 number of connections. It shares no code with dlsim."""
 
-from fractions import Fraction
 from itertools import product
 from math import inf
+
+from gmpy2 import mpq as Fraction
 
 
 def simplex(goal, rows, limits):

@@ -6,8 +6,9 @@ solver found, and repeat every rounding on them.
 """
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import floor, inf
+
+from gmpy2 import mpq as Fraction
 
 #: Below this part of what there was at first, nothing is left.
 DUST = Fraction(1, 10**9)
