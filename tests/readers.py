@@ -75,7 +75,9 @@ for at, cell in enumerate(BOOK.cells):
 FIGURES = files.shared_file("data/figures.toml").read_bytes().split(b"\n[[figure]]")
 FIGURES = b"\n[[figure]]".join(FIGURES[:3]) + b"\n"
 ORGANISATION = files.shared_file("data/examples/organisation.toml").read_bytes()
-SCORES = files.shared_file("data/reference/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
+SCORES = (
+    files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
+)
 RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
 NPZ = {"values": np.ones((2, 3)), "step": np.float64(0.5), "names": np.array(["a", "b"])}
 IDENTITY = "f(x=1)"

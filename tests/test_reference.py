@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dlsim.files import shared_file
-from dlsim.study.claims import load_claims
+from dlsim.study.claims import load_claims, reference_of
 from dlsim.study.measure import measured
 
 SEED = 1
@@ -74,7 +73,7 @@ def sample(request, tmp_path_factory):
     study = importlib.import_module(f"{package}.study").Study(
         scale="paper", seed=SEED, jobs=1, out=str(tmp_path_factory.mktemp(paper)), **parameters
     )
-    kept = pd.read_csv(shared_file(f"data/reference/{paper}-claims.csv"), keep_default_na=False)
+    kept = pd.read_csv(reference_of(paper), keep_default_na=False)
     return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept.set_index("id"))
 
 

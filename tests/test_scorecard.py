@@ -7,13 +7,10 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.files import shared_folder
 from dlsim.owned import Owned
 from dlsim.study import scorecard
-from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.claims import SYMBOLS, load_claims, reference_of
 from dlsim.study.notebooks import run_all
-
-REFERENCE = shared_folder("data") / "reference"
 
 
 def row(claim, verdict="holds", **change):
@@ -42,7 +39,7 @@ def test_without_a_run_the_reference_is_shown(tmp_path):
     assert list(frame["id"]) == [claim.id for claim in load_claims()]
     assert set(frame["origin"]) == {scorecard.REFERENCE}
     for paper, rows in frame.groupby("paper"):
-        known = pd.read_csv(REFERENCE / f"{paper}-claims.csv", dtype=str, keep_default_na=False)
+        known = pd.read_csv(reference_of(paper), dtype=str, keep_default_na=False)
         assert list(rows["verdict"]) == list(known["verdict"])
 
 

@@ -77,14 +77,14 @@ def show_claims(args: argparse.Namespace) -> int:
     """Print claims with what was measured and the verdict."""
     import textwrap
 
-    from dlsim.files import shared_folder
-    from dlsim.study.claims import SYMBOLS, headline, load_claims, read_scorecard
+    from dlsim.study.claims import SYMBOLS, headline, load_claims, read_scorecard, reference_of
 
-    folder = Path(args.results) / "data" if args.results else shared_folder("data") / "reference"
     papers = dict.fromkeys(claim.paper for claim in load_claims(args.paper))
     words = []
     for paper in papers:
-        path = folder / f"{paper}-claims.csv"
+        path = reference_of(paper)
+        if args.results:
+            path = Path(args.results) / "data" / path.name
         if not path.exists():
             raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
         for _, row in read_scorecard(path).iterrows():

@@ -13,13 +13,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_csv
+from dlsim.files import StrPath, read_csv, shared_folder
 from dlsim.study.claimlist import MARGINS, PRINTED, Claim, load_claims
 
 __all__ = [
@@ -333,6 +334,11 @@ def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     ]
     columns = "id paper where whose claim printed measured verdict reason figure".split()
     return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def reference_of(paper: str) -> Path:
+    """Return the place of a paper's scorecard at its own scale."""
+    return shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
 def read_scorecard(path: StrPath) -> pd.DataFrame:

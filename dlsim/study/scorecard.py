@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, read_json, shared_folder
-from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, scorecard
+from dlsim.files import StrPath, project_root, read_json
+from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
 from dlsim.study.style import VERDICT_INK
 
@@ -75,14 +75,13 @@ def read(out: StrPath = "") -> pd.DataFrame:
     InputError
         For a file that is not a scorecard.
     """
-    folder, reference = _folder(out), shared_folder("data") / "reference"
+    folder = _folder(out)
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        name = f"{paper}-claims.csv"
-        found = _scorecard(folder / "data" / name)
+        found = _scorecard(folder / "data" / f"{paper}-claims.csv")
         if found is not None:
             parts.append(found.assign(origin=_origin(folder, paper)))
-        elif (known := _scorecard(reference / name)) is not None:
+        elif (known := _scorecard(reference_of(paper))) is not None:
             parts.append(known.assign(origin=REFERENCE))
     return pd.concat(parts, ignore_index=True)
 
