@@ -13,7 +13,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dlsim.bricks import Environment, Scheduler
+from dlsim.bricks import Reading as GridReading
+from dlsim.bricks import simulate as simulate_grid
 from dlsim.cpugpu.learning import ONLINE
 from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
@@ -22,7 +27,10 @@ from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import ScheduleError
 from dlsim.kernel import clock_origin
 from dlsim.realtime import Cluster, simulate
+from dlsim.steady import solve
+from tests.bricks_environments import environments, readings, schedulers
 from tests.cpugpu_queues import queue
+from tests.steady_platforms import draw_platform
 from tests.strategies import ROWS, ROWS_I, SCALE, Instance, any_reading, seeded, seeded_for
 from tests.test_cpugpu_engine import SWITCHES, both, runnable
 from tests.twins import cpugpu_slots
@@ -259,6 +267,92 @@ def test_mapreduce_does_not_depend_on_the_unit_of_time(unit):
         assert other.attempts[same].equals(first.attempts[same])
         wanted = unit * first.attempts["end"]
         assert other.attempts["end"].to_numpy() == pytest.approx(wanted, rel=1e-9)
+
+
+# --- the Grid -----------------------------------------------------------------------------
+
+
+def grid_anew(env, scheduler, reading, shift, unit):
+    """The same environment, scheduler and reading on another clock; a shift needs one entry."""
+    times = {name: env.requests[name] * unit + shift for name in ("time", "deadline")}
+    loads = env.load_traces
+    jobs, data = env.background, env.link_background
+    other = Environment(
+        env.servers.assign(performance=env.servers["performance"] / unit),
+        env.clients, env.traces / unit, env.step * unit, env.requests.assign(**times),
+        background=jobs._replace(times=jobs.times * unit + shift),
+        link_background=data._replace(times=data.times * unit + shift),
+        server_load=env.server_load, load_traces=loads, paths=env.paths, packet=env.packet,
+    )  # fmt: skip
+    late = replace(scheduler, fallback_slack=scheduler.fallback_slack * unit)
+    return other, late, replace(reading, probe=reading.probe * unit)
+
+
+DECIDED = ["server", "fallbacks", "missed"]
+
+
+def agree_on_grid(first, other, shift, unit):
+    assert other.requests[DECIDED].equals(first.requests[DECIDED])
+    assert other.attempts[["request", "server"]].equals(first.attempts[["request", "server"]])
+    at, there = first.requests["completion"] * unit, other.requests["completion"]
+    loss = 64 * float(np.spacing(shift + at.max()))  # a transfer and a queue round on that clock
+    assert there.to_numpy() - shift == pytest.approx(at.to_numpy(), rel=1e-9, abs=loss)
+
+
+@given(environments(), schedulers(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
+@settings(max_examples=round(60 * SCALE), deadline=None)
+def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, reading, unit):
+    other = simulate_grid(*grid_anew(env, scheduler, reading, 0, unit))
+    agree_on_grid(simulate_grid(env, scheduler, reading), other, 0, unit)
+    other.check()
+
+
+@pytest.mark.parametrize("seed", range(round(4 * SCALE)))
+@pytest.mark.parametrize(
+    "reading", [{}, {"load": "queue"}, {"load": "util"}, {"predictor": "adaptive"},
+                {"predictor": "perfect"}, {"network": "packet"}], ids=str,
+)  # fmt: skip
+def test_the_grid_does_not_depend_on_the_unit_of_time(reading, seed):
+    env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
+    scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+    first = simulate_grid(env, scheduler, GridReading(**reading))
+    for unit in (1e-9, 1e-3, 1e9):
+        other = simulate_grid(*grid_anew(env, scheduler, GridReading(**reading), 0, unit))
+        agree_on_grid(first, other, 0, unit)
+        other.check()
+
+
+@pytest.mark.parametrize("load", ["clients", "queue"])
+@pytest.mark.parametrize("shift", [60.0 * 2**14, 60.0 * 2**24, 1e12])
+def test_the_grid_does_not_depend_on_when_its_clock_began(shift, load):
+    """On constant links, probes at the same instants; none further than MOST_PROBES."""
+    for seed in range(round(4 * SCALE)):
+        env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
+        env = replace(env, traces=env.rates[:, :1], paths=env.topology)
+        reading = GridReading(load=load, probe=60.0 if shift < 1e12 else 1e5)
+        scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+        first = simulate_grid(env, scheduler, reading)
+        other = simulate_grid(*grid_anew(env, scheduler, reading, shift, 1.0))
+        agree_on_grid(first, other, shift, 1.0)
+        other.check()
+
+
+# --- steady states: speeds and bandwidths in other units -----------------------------------
+
+
+@pytest.mark.parametrize("method", ["LP", "G", "LPR", "LPRG", "LPRR", "MILP", "LPRG+polish"])
+def test_steady_states_do_not_depend_on_the_unit_of_time(method):
+    for seed in range(round(8 * SCALE)):
+        p = draw_platform(seed, False, odd=0.02)
+        first = solve(p, method, seed=0)
+        for unit in (1e-9, 1e-3, 1e9):
+            links = p.links.assign(bandwidth=p.links["bandwidth"] / unit)
+            speed, gateway = p.speed / unit, p.gateway / unit
+            other = solve(replace(p, speed=speed, gateway=gateway, links=links), method, seed=0)
+            other.check()
+            assert other.objective == pytest.approx(first.objective / unit, rel=1e-7, abs=0)
+            if method not in ("LP", "MILP"):  # of several best ones any
+                assert other.connections.tolist() == first.connections.tolist()
 
 
 # --- the origin ---------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.errors import ScheduleError
-from dlsim.kernel import TOL
+from dlsim.kernel import CLOCK, TOL
+from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
 Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
@@ -30,8 +31,6 @@ COLUMNS = {
         "request", "server", "submitted", "estimate", "arrived", "promised", "accepted",
     ),
 }  # fmt: skip
-#: What a time may differ by that is computed by another route, relative to the clock.
-ROUNDING = 1e-9
 #: Stands for an estimate that is infinite, over a link of throughput zero.
 FAR = 1e300
 
@@ -51,13 +50,14 @@ class Result(Protocol):
     def reading(self) -> Reading: ...
 
 
-def _close(a: Any, b: Any) -> NDArray[np.bool_]:
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return np.asarray(np.abs(a - b) <= ROUNDING * np.maximum(1.0, np.maximum(abs(a), abs(b))))
+def _not_before(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
+    return np.asarray(np.asarray(a) >= np.asarray(b)) | equal(a, b, span)
 
 
-def _not_before(a: Any, b: Any) -> NDArray[np.bool_]:
-    return np.asarray(np.asarray(a) >= np.asarray(b)) | _close(a, b)
+def _agrees(told: Any, finish: Any, due: Any, span: Any) -> NDArray[np.bool_]:
+    """Tell where a word about "later than due" is right, either where nothing tells."""
+    late = np.asarray(finish, dtype=float) - due
+    return np.asarray((told == (late > 0)) | (np.abs(late) <= instant(span, due)))
 
 
 def _moved(rates: Floats, step: float, start: float, end: float) -> float:
@@ -81,7 +81,8 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
         if size <= 0 or not len(path):
             good[k] = end == start
             continue
-        slack = ROUNDING * (size + max(1.0, end) * float(rates[path].max()))
+        grain = (ULPS + (end - start) / env.step) * np.spacing(end)
+        slack = ROUNDING * size + grain * float(rates[path].max())
         # packets wait between links, so that only each link by itself is a bound
         sets = [rates[path]] if fluid else [rates[link : link + 1] for link in path]
         moved = min(_moved(traces, env.step, start, end) for traces in sets)
@@ -127,8 +128,8 @@ def _request_rules(o: Result) -> Iterator[Rule]:
         done["cost"] == performance[done["server"]],
     )
     due = given["deadline"].to_numpy()
-    late = done["completion"].to_numpy() > due + TOL * np.maximum(1.0, np.abs(due))
-    yield "missed means completion after the deadline", index, done["missed"] == late
+    told = _agrees(done["missed"], done["completion"], due, np.abs(due - given["time"]))
+    yield "missed means completion after the deadline", index, told
 
 
 def _same(a: pd.Index, b: pd.Index) -> NDArray[np.bool_]:
@@ -189,6 +190,11 @@ def _capacity(env: Environment, server: int, times: Floats) -> Floats:
     return np.asarray(worked[k] + (times - edges[k]) * speeds[k])
 
 
+def _clock(env: Environment) -> float:
+    """Return where the clock of the queues begins: load traces begin at 0."""
+    return env.origin if env.load_traces is None else 0.0
+
+
 def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[Floats, Floats]:
     r"""Serve a queue first come, first served, in closed form.
 
@@ -197,9 +203,11 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     """
     jobs = env.background
     part = slice(jobs.first[server], jobs.first[server + 1])
-    theirs = jobs.times[part]
+    theirs = jobs.times[part] - _clock(env)
     sizes = np.broadcast_to(jobs.sizes[part] if len(jobs.sizes) > 1 else jobs.sizes, theirs.shape)
-    at = np.searchsorted(theirs, times + TOL * np.maximum(1.0, times), side="right")
+    spans = sizes / float(env.servers["performance"].iloc[server])
+    first = np.maximum.accumulate(theirs - TOL * spans)  # a job of one instant comes before ours
+    at = np.searchsorted(first, times * (1 + TOL / CLOCK), side="right")
     arrived = _capacity(env, server, np.insert(theirs, at, times))
     work = np.insert(sizes, at, work)
     total = np.cumsum(work)
@@ -212,18 +220,24 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
 def _queue_rules(o: Result) -> Iterator[Rule]:
     env, done = o.environment, o.requests
     work = env.requests["work"].to_numpy()
-    arrived, start, end = (done[name].to_numpy() for name in ("arrived", "start", "end"))
+    arrived, start, end = (
+        done[name].to_numpy() - _clock(env) for name in ("arrived", "start", "end")
+    )
     good = np.ones((3, len(done)), dtype=bool)
     for server in np.unique(done["server"]):
         rows = np.flatnonzero(done["server"] == server)
         rows = rows[np.lexsort((start[rows], arrived[rows]))]
         good[0, rows] = np.diff(start[rows], prepend=-np.inf) >= 0
-        good[0, rows[1:]] &= _not_before(start[rows[1:]], end[rows[:-1]])
+        good[0, rows[1:]] &= _not_before(start[rows[1:]], end[rows[:-1]], 0.0)
         starts, ends = _queue(env, int(server), arrived[rows], work[rows])
         begun = _capacity(env, int(server), start[rows])
         # a server may stand still between an end and the next start, on its scale of Mops
-        good[1, rows] = _close(begun, starts)
-        good[2, rows] = _close(_capacity(env, int(server), end[rows]), ends)
+        ulps = ULPS + len(rows) + int(np.diff(env.background.first)[server])
+        speed = float(env.servers["performance"].iloc[server])
+        grain = instant(0.0, done["end"].to_numpy()[rows]) * speed  # of the table
+        good[1, rows] = equal(begun, starts, work[rows], ulps, grain)
+        ended = _capacity(env, int(server), end[rows])
+        good[2, rows] = equal(ended, ends, work[rows], ulps, grain)
     yield "a server runs one client job at a time, in order of arrival", done.index, good[0]
     yield "a job starts when all that came before it is done", done.index, good[1]
     yield "a job ends when its work is done", done.index, good[2]
@@ -236,20 +250,21 @@ def _fallback_rules(o: Result) -> Iterator[Rule]:
     fallbacks = o.requests["fallbacks"]
     yield f"a request falls back at most {most} times (eq. 7)", fallbacks.index, fallbacks <= most
     index = pd.Index(tries["request"])
-    due = env.requests["deadline"].reindex(tries["request"]).to_numpy() + o.scheduler.fallback_slack
+    given = env.requests.loc[tries["request"]]
+    due = given["deadline"].to_numpy() + o.scheduler.fallback_slack
     finish = tries["promised"].to_numpy()
     if o.reading.fallback_time == "at_arrival":
         finish = finish + (tries["arrived"] - tries["submitted"]).to_numpy()
-    meets = finish <= due + TOL * np.maximum(1.0, np.abs(due))
     turn = tries.groupby("request", sort=False).cumcount().to_numpy()
     yield (
         "a server accepts unless eq. (6) and (7) hold",
         index,
-        tries["accepted"] == (meets | (turn >= most)),
+        tries["accepted"] & (turn >= most)
+        | _agrees(~tries["accepted"], finish, due, np.abs(due - given["time"].to_numpy())),
     )
     ran = tries[tries["accepted"]].set_index("request").reindex(o.requests.index)
     if env.load_traces is None:
-        backlog = _not_before(ran["promised"], o.requests["end"])
+        backlog = _not_before(ran["promised"], o.requests["end"], 0.0)
         yield "the server promises no less than its backlog and the work", ran.index, backlog
     if o.scheduler.exclude_rejecting:
         again = tries.duplicated(["request", "server"]) & (turn < len(env.servers))
@@ -261,28 +276,29 @@ def _known_at(o: Result) -> Floats:
     time = o.attempts["submitted"].to_numpy(dtype=float)
     if o.reading.predictor == "perfect":
         return time
-    return np.asarray(o.reading.probe * np.floor(_after(time) / o.reading.probe))
+    return np.asarray(o.reading.probe * np.floor(_after(time, o.reading.probe) / o.reading.probe))
 
 
-def _after(time: Floats) -> Floats:
-    return np.asarray(time + TOL * np.maximum(1.0, np.abs(time)))
+def _after(time: Floats, span: float) -> Floats:
+    return np.asarray(time + TOL * (span + np.abs(time) / CLOCK))
 
 
 def _entries(o: Result, steps: int) -> NDArray[np.int64]:
     """Return the entry of the traces that was known at every submission."""
-    at = _known_at(o) / o.environment.step
+    at = _after(_known_at(o), o.environment.step) / o.environment.step
     return np.asarray(np.minimum(at, steps - 1.0).astype(np.int64))
 
 
 def _inside(
-    server: Any, time: Floats, group: Any, begin: Any, end: Any
+    server: Any, time: Floats, group: Any, begin: Any, end: Any, span: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count per time what has begun and not ended at a server: fewest and most.
 
     What begins or ends at that very instant may count or not.
     """
     fewest, most = np.zeros((2, len(time)), dtype=np.int64)
-    early, late = 2 * time - _after(time), _after(time)
+    late = _after(time, span)
+    early = 2 * time - late
     for one in np.unique(server):
         rows, mine = server == one, group == one
         begun, ended = np.sort(np.asarray(begin)[mine]), np.sort(np.asarray(end)[mine])
@@ -308,14 +324,15 @@ def _loads(o: Result) -> tuple[Floats, Floats] | None:
         outside = env.load_traces[server, _entries(o, env.load_traces.shape[1])]
     low, high = outside.copy(), outside.copy()
     if reading.load == "clients":
-        few, many = _inside(server, _known_at(o), done["server"], done["arrived"], done["end"])
+        arrived, end, probe = done["arrived"], done["end"], reading.probe
+        few, many = _inside(server, _known_at(o), done["server"], arrived, end, probe)
         low, high = low + few, high + many
     if o.scheduler.load_correction:
         last = "end" if reading.corrected_until == "served" else "completion"
         back = done[last].reindex(tries["request"]).to_numpy()
         until = np.where(tries["accepted"], back, tries["arrived"])
         now = tries["submitted"].to_numpy(dtype=float)
-        few, many = _inside(server, now, server, now, until)
+        few, many = _inside(server, now, server, now, until, 0.0)
         pload = o.scheduler.pload
         low, high = low + pload * few, high + pload * (many - 1)  # not itself
     return low, high
@@ -345,7 +362,7 @@ def _estimate_rules(o: Result) -> Iterator[Rule]:
     given = {name: env.requests[name].to_numpy()[rows] for name in ("send", "recv", "work")}
     server = tries["server"].to_numpy()
     alone = given["work"] / env.servers["performance"].to_numpy()[server]
-    yield "no estimate is below the work alone (eq. 2)", index, _not_before(estimate, alone)
+    yield "no estimate is below the work alone (eq. 2)", index, _not_before(estimate, alone, alone)
     if o.reading.predictor not in ("last", "perfect") or o.scheduler.correct_links:
         return
     home = env.clients["domain"].to_numpy()[env.requests["client"].to_numpy()[rows]]
@@ -362,9 +379,9 @@ def _estimate_rules(o: Result) -> Iterator[Rule]:
         least, most = (np.nan_to_num(moves + alone * (1 + x), posinf=FAR) for x in (low, high))
     told = np.nan_to_num(estimate, posinf=FAR)
     what = "the transfers and the work under what was known"
-    yield f"no estimate is below {what} (eq. 2)", index, _not_before(told, least)
+    yield f"no estimate is below {what} (eq. 2)", index, _not_before(told, least, least)
     if loads is not None:
-        yield f"no estimate is above {what} (eq. 2)", index, _not_before(most, told)
+        yield f"no estimate is above {what} (eq. 2)", index, _not_before(most, told, told)
 
 
 def check_outcome(o: Result) -> None:

@@ -26,7 +26,7 @@ from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Sche
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
-from dlsim.kernel import TOL
+from dlsim.kernel import latest_finish
 
 #: Columns of the requests that are real numbers.
 MEASURES = ("time", "send", "recv", "work", "deadline")
@@ -45,20 +45,22 @@ def _fixed_stream(one: Stream) -> Stream:
 
 def world_of(env: Environment) -> World:
     """Return an environment as arrays, without copying what is large."""
-    servers, r, topology = env.servers, env.requests, env.topology
+    servers, topology = env.servers, env.topology
+    r = env.requests.assign(**{k: env.requests[k] - env.origin for k in ("time", "deadline")})
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain = servers["domain"].to_numpy()
     return World(
+        origin=env.origin,
         performance=_fixed(servers["performance"].to_numpy()),
         server_domain=_fixed(domain, np.int64),
         client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
-        jobs=_fixed_stream(env.background),
+        jobs=_fixed_stream(env.since_origin(env.background)),
         marks=_fixed(env.marks),
         server_load=float(env.server_load),
         loads=_fixed(loads),
         rates=_fixed(env.open_rates),
         raw=_fixed(env.rates),
-        data=_fixed_stream(env.link_background),
+        data=_fixed_stream(env.since_origin(env.link_background)),
         step=float(env.step),
         packet=float(env.packet),
         first=_fixed(topology.first, np.int64),
@@ -157,8 +159,8 @@ def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
         elif why == FAR:
             raise InputError(
                 f"probe must be at least the time of every event over {MOST_PROBES}, got "
-                f"{reading.probe!r} and an event at {s.head[0].now:g} s; use a longer probe "
-                "interval, or smaller data and earlier requests"
+                f"{reading.probe!r} and an event at {w.origin + s.head[0].now:g} s; use a longer "
+                "probe interval, or smaller data and earlier requests"
             )
         elif why == CHOOSE:
             _ask(scheduler, w, r, s, outlook)
@@ -169,18 +171,21 @@ def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
 
 def _outcome(env: Environment, scheduler: Scheduler, reading: Reading, s: State) -> Outcome:
     jobs, performance = s.jobs, env.servers["performance"].to_numpy()
-    deadline = env.requests["deadline"].to_numpy()
-    late = jobs.completion > deadline + TOL * np.maximum(1.0, np.abs(deadline))
+    due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
+    late = jobs.completion > latest_finish(due - env.origin, np.abs(due - time))
+    instants = ("completion", "submitted", "arrived", "start", "end")
+    at = {name: env.origin + jobs[name] for name in instants}
     table = {
-        "server": jobs.server, "fallbacks": jobs.fallbacks, "completion": jobs.completion,
-        "missed": late, "cost": performance[jobs.server], "submitted": jobs.submitted,
-        "arrived": jobs.arrived, "start": jobs.start, "end": jobs.end,
+        "server": jobs.server, "fallbacks": jobs.fallbacks, "completion": at["completion"],
+        "missed": late, "cost": performance[jobs.server], "submitted": at["submitted"],
+        "arrived": at["arrived"], "start": at["start"], "end": at["end"],
     }  # fmt: skip
     done: np.recarray = s.attempts[: int(s.head[0].attempts)].view(np.recarray)
     tries = pd.DataFrame({
         "request": env.requests.index.to_numpy()[done.row], "server": done.server,
-        "submitted": done.submitted, "estimate": done.estimate, "arrived": done.arrived,
-        "promised": done.promised, "accepted": done.accepted.astype(bool),
+        "submitted": env.origin + done.submitted, "estimate": done.estimate,
+        "arrived": env.origin + done.arrived, "promised": env.origin + done.promised,
+        "accepted": done.accepted.astype(bool),
     })  # fmt: skip
     requests = pd.DataFrame({name: np.array(column) for name, column in table.items()},
                             index=env.requests.index)  # fmt: skip

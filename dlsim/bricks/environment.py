@@ -16,6 +16,7 @@ from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, floats, in_range, number, positive, table
+from dlsim.kernel import clock_origin
 
 Floats = NDArray[np.float64]
 
@@ -291,7 +292,24 @@ class Environment:
         """Where the followers of background queues may jump to; empty where they must walk."""
         if self.load_traces is not None or len(self.background.sizes) != 1:
             return np.empty(0)
-        return marked(self.background, self.servers["performance"].to_numpy())
+        jobs = self.since_origin(self.background)
+        return marked(jobs, self.servers["performance"].to_numpy())
+
+    @functools.cached_property
+    def origin(self) -> float:
+        """Where the clock of a run begins: by what arrives first; 0 unless all of it is late."""
+        streams = (self.background.times, self.link_background.times)
+        times = [self.requests["time"].to_numpy(), *(x for x in streams if len(x))]
+        if not len(self.requests):
+            return 0.0
+        first, last = min(float(x.min()) for x in times), max(float(x.max()) for x in times)
+        return clock_origin(np.array([first, last]))
+
+    def since_origin(self, arrivals: Stream) -> Stream:
+        """Return arrivals on the clock of a run."""
+        if self.origin == 0:
+            return arrivals
+        return arrivals._replace(times=arrivals.times - self.origin)
 
     @property
     def trace_end(self) -> float:

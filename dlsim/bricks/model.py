@@ -28,16 +28,17 @@ hold under every reading:
   rejected request when the resubmission chooses.
 - The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
   errors of the forecasters in `dlsim.bricks.core.state.FORECASTERS`; the first of those that err
-  least (sums within `dlsim.kernel.TOL` are equal) predicts.
+  least (sums that differ by less than `dlsim.kernel.TOL` of the latest value are equal) predicts.
 - With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
 - Other users' data (`Environment.link_background`) take from a link up to the end of its trace
   or of the step of their last arrival, whichever is later; then its last entry holds, whole.
-- Times that differ by no more than `dlsim.kernel.TOL` are one, on the absolute clock: T_Si
-  is within T_target iff ``meets(now + T_Si, now + T_target)``; estimates within the tolerance
-  of the best one are ties, and the lowest server index wins. A request is missed iff not
-  ``meets(completion, deadline)``. Eq. (6) is "not ``meets``" of its two sides, each with the
-  clock added. Whether a probe, or a background job, and another event coincide is decided by
-  the same tolerance; the order of all other events is by exact time.
+- Times are one that differ by no more than `dlsim.kernel.TOL` of the duration at hand and 4
+  units in the last place of the clock (`dlsim.kernel.latest_finish`). The durations are: T_Si
+  against T_target, the target; estimates against the best one, that one (ties go to the lowest
+  server index); a completion, or eq. (6) with the clock added to both sides, against the
+  deadline, the time from the request to it; a probe, the probe interval; another user's job or
+  data, the time that it takes; an entry of a trace, the step. The order of all other events is
+  by exact time.
 """
 
 from collections.abc import Callable

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.instants import latest_finish
 from dlsim.bricks.view import View, best_server
 from dlsim.given import number, positive
+from dlsim.kernel import latest_finish
 
 Floats = NDArray[np.float64]
 Algorithm = Callable[[View], int]
@@ -34,7 +34,8 @@ def _news(view: View) -> list[int]:
 
 
 def _is_missed(view: View, row: int) -> bool:
-    return bool(view.completion[row] > latest_finish(view.tasks.deadline[row]))
+    due = view.tasks.deadline[row]
+    return bool(view.completion[row] > latest_finish(due, abs(due - view.tasks.time[row])))
 
 
 def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7) -> Algorithm:

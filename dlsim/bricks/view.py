@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.state import Rules, State, World
-from dlsim.kernel import TOL
+from dlsim.kernel import latest_finish
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -15,6 +15,7 @@ Whole = NDArray[np.int64]
 class View(NamedTuple):
     """The state of affairs when a scheduler has to choose, without what it cannot know.
 
+    Times count from ``Environment.origin``, which is 0 unless everything arrives late.
     All arrays over servers have one entry per row of ``Environment.servers``. Arrays are
     the engine's own: they cannot be written, and change as the run goes on.
 
@@ -100,15 +101,12 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
         the smallest; of several within the tolerance the first.
     """
     clock = view.now + np.where(view.barred, np.inf, estimates)
-    due = view.now + target
-    limit = due + TOL * max(1.0, abs(due))
-    fits = clock <= limit
+    fits = clock <= latest_finish(view.now + target, abs(target))
     if not fits.any():
         best = float(clock.min())
-        return int(np.argmax((clock <= best + TOL * max(1.0, abs(best))) & ~view.barred))
-    near = np.where(fits, clock, -np.inf)
-    best = float(near.max())
-    return int(np.argmax(best - near <= TOL * max(1.0, abs(best))))
+        return int(np.argmax((clock <= latest_finish(best, best - view.now)) & ~view.barred))
+    best = float(clock[fits].max())
+    return int(np.argmax(fits & (best <= latest_finish(clock, best - view.now))))
 
 
 def _read_only(values: Any) -> Any:

@@ -19,20 +19,21 @@ PROBE, OTHERS, SERVED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(7)
 WINDOW = 10
 
 
-def latest(due):
-    return due + TOL * max(1.0, abs(due))
+def slack(span, *clock):
+    """What tells two instants apart, for a duration at hand."""
+    return TOL * (abs(span) + max(map(abs, clock)) / 1024)
 
 
-def meets(finish, due):
-    return finish <= latest(due)
+def meets(finish, due, span):
+    return finish <= due + slack(span, due)
 
 
-def one_instant(a, b):
-    return a == b or abs(a - b) <= TOL * max(1.0, abs(a), abs(b)) < math.inf
+def one_instant(a, b, span):
+    return a == b or abs(a - b) <= slack(span, a, b) < math.inf
 
 
-def early(t):
-    return t - TOL * max(1.0, abs(t))
+def early(t, span):
+    return t - slack(span, t)
 
 
 # --- a resource over time --------------------------------------------------------------------
@@ -40,7 +41,7 @@ def early(t):
 
 def entry(values, step, t):
     """The value of a trace at t; the last one is held."""
-    return values[min(math.floor(t / step), len(values) - 1)]
+    return values[min(math.floor((t + slack(step, t)) / step), len(values) - 1)]
 
 
 def walk(start, size, rate_in_step, step, steps):
@@ -141,7 +142,7 @@ def adaptive(series):
     ]
     best = min(errors)
     pairs = zip(FORECASTERS, errors, strict=True)
-    return next(guess(series) for guess, error in pairs if one_instant(error, best))
+    return next(guess(series) for guess, error in pairs if one_instant(error, best, series[-1]))
 
 
 # --- the simulated world ---------------------------------------------------------------------
@@ -251,7 +252,7 @@ class Twin:
         else:
             sizes = [self.env.packet] * math.floor(data / self.env.packet)
             rest = data - sum(sizes)
-            if rest > TOL * max(1.0, data):
+            if rest > TOL * data:
                 sizes.append(rest)
             self.push(now, OFFERED, who, (sizes, 0, links, 0, then))
 
@@ -308,7 +309,7 @@ class Twin:
         self.push_probe()
 
     def push_probe(self):
-        self.push(early(self.n_probes * self.reading.probe), PROBE, -1)
+        self.push(early(self.n_probes * self.reading.probe, self.reading.probe), PROBE, -1)
 
     def predicted(self, now):
         kind = self.reading.predictor
@@ -353,12 +354,12 @@ class Twin:
             allowed = [i for i in allowed if i not in request.refused]
         if self.scheduler.algorithm == "deadline":
             target = (request.deadline - now) * self.scheduler.opt
-            fit = [i for i in allowed if meets(now + T[i], now + target)]
+            fit = [i for i in allowed if meets(now + T[i], now + target, target)]
             if fit:
                 best = max(T[i] for i in fit)
-                return next(i for i in fit if one_instant(now + T[i], now + best))
+                return next(i for i in fit if one_instant(now + T[i], now + best, best))
         best = min(T[i] for i in allowed)
-        return next(i for i in allowed if one_instant(now + T[i], now + best))
+        return next(i for i in allowed if one_instant(now + T[i], now + best, best))
 
     def shown(self, request, now, T):
         """What a user's function needs here of a View."""
@@ -391,7 +392,7 @@ class Twin:
         et_recv = over(request.recv, links, self.way_back(request, request.server))
         clock = now if self.reading.fallback_time == "at_arrival" else request.submitted
         due = request.deadline + self.scheduler.fallback_slack
-        return not meets(clock + t_send + et_exec + et_recv, due)
+        return not meets(clock + t_send + et_exec + et_recv, due, due - request.time)
 
     def arrived(self, now, who):
         request = self.requests[who]
@@ -446,10 +447,12 @@ class Twin:
         self.push_probe()
         for i in range(len(self.servers)):
             for t, work in arrivals(self.env.background, i):
-                self.push(early(t), OTHERS, -1, (t, work, "server", i))
+                span = work / self.servers[i].performance
+                self.push(early(t, span), OTHERS, -1, (t, work, "server", i))
         for i in range(len(self.rows)):
             for t, data in arrivals(self.env.link_background, i):
-                self.push(early(t), OTHERS, -1, (t, data, "link", i))
+                span = data / self.rows[i][-1]
+                self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
         for who, request in enumerate(self.requests):
             self.push(request.time, SUBMITTED, who)
 

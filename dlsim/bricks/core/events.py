@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from dlsim.bricks.core.instants import latest_finish, meets
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import finish_on_link, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import (
@@ -25,18 +24,12 @@ from dlsim.bricks.core.state import (
     SUBMIT,
     USER,
 )
-from dlsim.kernel import TOL, kernel
+from dlsim.kernel import TOL, kernel, latest_finish, meets
 
 
 @kernel
 def before(a, time, kind, row, packet):
-    """Tell whether an event comes before another one.
-
-    Returns
-    -------
-    bool
-        By time, kind, row and packet.
-    """
+    """Tell whether an event comes before another one, by time, kind, row and packet."""
     if a.time != time:
         return a.time < time
     if a.kind != kind:
@@ -110,18 +103,21 @@ def send_data(row, now, w, r, s):
     if r.packets and data > 0 and first < last:
         push(now, PACKET, row, 0, 0, s)
     else:
-        end = finish_transfer(now, data, w.rates, w.step, w.hops, first, last)
+        end = finish_transfer(now, data, w.rates, w.origin, w.step, w.hops, first, last)
         push(end, RETURNED if s.jobs[row].returning else INPUT, row, 0, 0, s)
 
 
 @kernel
 def absorb_data(link, time, w, s):
     """Let other users' data arrive at a link up to a time."""
-    one, limit = s.links[link], latest_finish(time)
+    one, held = s.links[link], w.raw[link, w.raw.shape[1] - 1]
     last, unit = w.data.first[link + 1], 1 if w.data.sizes.shape[0] > 1 else 0
-    while one.at < last and w.data.times[one.at] <= limit:
+    while one.at < last:
+        size = w.data.sizes[one.at * unit]
+        if w.data.times[one.at] > latest_finish(time, size / held):
+            break
         start = max(one.free, w.data.times[one.at])
-        one.free = finish_on_link(start, w.data.sizes[one.at * unit], w.raw, w.step, link)
+        one.free = finish_on_link(start, size, w.raw, w.origin, w.step, link)
         one.at += 1
 
 
@@ -134,7 +130,7 @@ def pass_link(row, packet, hop, now, w, s):
     size = w.packet if packet < packets - 1 else max(0.0, data - (packets - 1) * w.packet)
     absorb_data(link, now, w, s)
     one = s.links[link]
-    one.free = finish_on_link(max(one.free, now), size, w.raw, w.step, link)
+    one.free = finish_on_link(max(one.free, now), size, w.raw, w.origin, w.step, link)
     if hop == 0 and packet < packets - 1:
         push(one.free, PACKET, row, packet + 1, 0, s)
     if hop < hops - 1:
@@ -183,7 +179,8 @@ def receive(row, now, w, r, s):
     one.arrived, one.promised = now, finish
     if r.at_arrival:
         finish += now - job.submitted
-    one.accepted = meets(finish, w.deadline[row] + r.slack) or job.fallbacks >= r.most
+    due = w.deadline[row] + r.slack
+    one.accepted = meets(finish, due, abs(due - w.time[row])) or job.fallbacks >= r.most
     if one.accepted:
         accept(server, row, now, w, s)
         push(job.end, SERVED, row, 0, 0, s)
@@ -221,13 +218,10 @@ def carry_out(kind, row, packet, hop, now, w, r, s):
 
 @kernel
 def run(w, r, s):
-    """Carry out events until all is done or somebody outside has to speak.
+    """Carry out events until all is done or somebody outside has to speak; say which.
 
-    Returns
-    -------
-    int
-        DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has
-        been measured), GROW or FAR.
+    DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has been
+    measured), GROW or FAR.
     """
     head, requests = s.head[0], w.time.shape[0]
     while head.size > 0 or head.new < requests:

@@ -5,7 +5,6 @@ Source: paper B, section 2 (Figure 1) and section 3.1.
 
 import numpy as np
 
-from dlsim.bricks.core.instants import latest_finish, same_instant
 from dlsim.bricks.core.network import entry_at
 from dlsim.bricks.core.servers import count_gone, count_seen, external_load, follow
 from dlsim.bricks.core.state import (
@@ -26,7 +25,7 @@ from dlsim.bricks.core.state import (
     USER,
     WINDOW,
 )  # fmt: skip
-from dlsim.kernel import TOL, kernel
+from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
 _SHARES = (0.1, 0.5)
@@ -51,7 +50,7 @@ def measured_load(server, time, bound, w, r, s):
         follow(server, gone, bound, time, w, s)
         return seen - gone.count + external
     until = follow(server, s.cursors[server, BUSY], bound, time, w, s)
-    then = max(0.0, time - r.probe)
+    then = max(-w.origin, time - r.probe)
     since = follow(server, s.cursors[server, BEFORE], bound - r.probe, then, w, s)
     return (until - since) / r.probe + external
 
@@ -72,7 +71,7 @@ def _predict(series, r, s):
             if k > 0:
                 s.errors[j, series] += abs(f[j, series] - value)
             least = min(least, s.errors[j, series])
-        while not same_instant(s.errors[best, series], least):
+        while not same_instant(s.errors[best, series], least, abs(value)):
             best += 1
         f[0, series], f[1, series] = value, mean
         f[2, series] += (value - f[2, series]) / (k + 1)
@@ -86,9 +85,9 @@ def _predict(series, r, s):
 def take_probe(w, r, s):
     """Measure every link and server at the next probe, and predict."""
     head, links = s.head[0], w.rates.shape[0]
-    time = head.probes * r.probe
-    row, k = head.probes % WINDOW, entry_at(time, w.step, w.rates.shape[1])
-    bound, found = time - TOL * max(1.0, time), s.ring[row]
+    time, steps = head.probes * r.probe - w.origin, w.rates.shape[1]
+    row, k = head.probes % WINDOW, entry_at(time, w.origin, w.step, steps)
+    bound, found = time - TOL * (r.probe + abs(time) / CLOCK), s.ring[row]
     if r.predictor == LAST:
         found = s.predicted
     for link in range(links):
@@ -107,20 +106,20 @@ def observe(time, w, r, s):
     """Bring the database up to a time; probes that no prediction depends on are left out."""
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
-        k = entry_at(time, w.step, w.rates.shape[1])
+        k = entry_at(time, w.origin, w.step, w.rates.shape[1])
         for link in range(links):
             s.predicted[link] = w.rates[link, k]
         for server in range(w.performance.shape[0]):
-            load = measured_load(server, time, latest_finish(time), w, r, s)
+            load = measured_load(server, time, latest_finish(time, r.probe), w, r, s)
             s.predicted[links + server] = load
         head.stale = 1
         return DONE
-    if time > MOST_PROBES * r.probe:
+    if w.origin + time > MOST_PROBES * r.probe:
         return FAR
     if r.predictor == LAST or r.predictor == MEAN:
         needed = 1 if r.predictor == LAST else WINDOW
-        head.probes = max(head.probes, int(time / r.probe) - needed)
-    while head.probes * r.probe <= latest_finish(time):
+        head.probes = max(head.probes, int((w.origin + time) / r.probe) - needed)
+    while head.probes * r.probe - w.origin <= latest_finish(time, r.probe):
         take_probe(w, r, s)
         if r.predictor == USER:
             return PREDICT

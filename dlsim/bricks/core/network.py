@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import kernel
+from dlsim.kernel import kernel, latest_finish
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -29,9 +29,10 @@ class Stream(NamedTuple):
 
 
 @kernel
-def entry_at(time, step, steps):
-    """Return the entry of a trace that holds at a time."""
-    return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
+def entry_at(time, origin, step, steps):
+    """Return the entry of a trace, from 0 on, that holds at a time, from an origin on."""
+    late = latest_finish(origin + time, step)
+    return int(min(late / step, steps - 1.0))  # a far time would not fit into an int
 
 
 @kernel
@@ -53,14 +54,14 @@ def least_on_path(a, b, values, w):
 
 
 @kernel
-def finish_transfer(start, data, rates, step, hops, first, last):
+def finish_transfer(start, data, rates, origin, step, hops, first, last):
     """Return when data that flow at the smallest throughput of a path have all arrived."""
     if data <= 0 or first == last:
         return start
     steps, now, left = rates.shape[1], start, data
-    k = entry_at(start, step, steps)
+    k = entry_at(start, origin, step, steps)
     while k < steps - 1:
-        rate, until = bottleneck(k, rates, hops, first, last), (k + 1) * step
+        rate, until = bottleneck(k, rates, hops, first, last), (k + 1) * step - origin
         room = rate * (until - now)
         if left <= room:
             return now + left / rate
@@ -70,14 +71,14 @@ def finish_transfer(start, data, rates, step, hops, first, last):
 
 
 @kernel
-def finish_on_link(start, data, rates, step, link):
+def finish_on_link(start, data, rates, origin, step, link):
     """Return when data that have one link to themselves have left it."""
     if data <= 0:
         return start
     steps, now, left = rates.shape[1], start, data
-    k = entry_at(start, step, steps)
+    k = entry_at(start, origin, step, steps)
     while k < steps - 1:
-        rate, until = rates[link, k], (k + 1) * step
+        rate, until = rates[link, k], (k + 1) * step - origin
         room = rate * (until - now)
         if left <= room:
             return now + left / rate
@@ -94,8 +95,8 @@ def _spread(busy, rates, step, first, times, sizes):
         free = 0.0
         for j in range(first[link], first[link + 1]):
             start = max(free, times[j])
-            free = finish_on_link(start, sizes[j * unit], rates, step, link)
-            k = entry_at(start, step, steps + 1)
+            free = finish_on_link(start, sizes[j * unit], rates, 0.0, step, link)
+            k = entry_at(start, 0.0, step, steps + 1)
             while k < steps and start < free:
                 until = min(free, (k + 1) * step)
                 busy[link, k] += until - start

@@ -2,21 +2,14 @@
 
 import numpy as np
 
-from dlsim.bricks.core.instants import latest_finish, meets, same_instant
 from dlsim.bricks.core.network import least_on_path
 from dlsim.bricks.core.state import DEADLINE
-from dlsim.kernel import TOL, kernel
+from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets, same_instant
 
 
 @kernel
 def seconds(data, throughput):
-    """Return how long a transfer takes; none for no data.
-
-    Returns
-    -------
-    float
-        inf at throughput 0.
-    """
+    """Return how long a transfer takes: no time for no data, for ever at throughput 0."""
     return data / throughput if data > 0 else 0.0
 
 
@@ -70,13 +63,7 @@ def split_moves(row, terms, w, s):
 
 @kernel
 def estimate(row, server, w, s):
-    """Return T_Si of eq. (2).
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
+    """Return T_Si of eq. (2), in seconds."""
     return s.moving[w.server_domain[server]] + w.work[row] * s.slowness[server]
 
 
@@ -85,7 +72,8 @@ def choose_server(row, now, w, r, s):
     """Return the server of step 4: nearest below the target, else the fastest."""
     limit = -np.inf
     if r.algorithm == DEADLINE:
-        limit = latest_finish(now + (w.deadline[row] - now) * r.opt)  # eq. (1), (3)
+        target = (w.deadline[row] - now) * r.opt  # eq. (1), (3)
+        limit = latest_finish(now + target, abs(target))
     nearest, fastest = -np.inf, np.inf
     for k in range(w.performance.shape[0]):
         t = np.inf if s.barred[k] else estimate(row, k, w, s)
@@ -95,12 +83,13 @@ def choose_server(row, now, w, r, s):
     k = 0
     if nearest > -np.inf:
         best = now + nearest
-        near = best - 2 * TOL * max(1.0, abs(best))  # sieve: few are compared in earnest
+        # sieve: few are compared in earnest
+        near = best - 2 * TOL * (nearest + abs(best) / CLOCK)
         while True:
             end = now + estimate(row, k, w, s)
-            if near <= end <= limit and same_instant(end, best) and not s.barred[k]:
+            if near <= end <= limit and same_instant(end, best, nearest) and not s.barred[k]:
                 return k
             k += 1
-    while s.barred[k] or not meets(now + estimate(row, k, w, s), now + fastest):
+    while s.barred[k] or not meets(now + estimate(row, k, w, s), now + fastest, fastest):
         k += 1
     return k

@@ -7,17 +7,16 @@ Source: paper B, sections 2.1 and 3.3.
 
 import numpy as np
 
-from dlsim.bricks.core.instants import latest_finish
 from dlsim.bricks.core.network import APART, entry_at
 from dlsim.bricks.core.state import GONE, SEEN
-from dlsim.kernel import kernel
+from dlsim.kernel import kernel, latest_finish
 
 
 @kernel
 def external_load(server, time, w):
     """Return the external CPU load of a server's trace at a time; 0 without one."""
     steps = w.loads.shape[1]
-    return w.loads[server, entry_at(time, w.step, steps)] if steps else 0.0
+    return w.loads[server, entry_at(time, w.origin, w.step, steps)] if steps else 0.0
 
 
 @kernel
@@ -26,9 +25,9 @@ def finish_service(server, start, work, w):
     steps, speed = w.loads.shape[1], w.performance[server]
     if steps == 0 or work <= 0:
         return start + work / speed
-    k, now, left = entry_at(start, w.step, steps), start, work
+    k, now, left = entry_at(start, w.origin, w.step, steps), start, work
     while k < steps - 1:
-        until = (k + 1) * w.step
+        until = (k + 1) * w.step - w.origin
         room = speed / (1 + w.loads[server, k]) * (until - now)
         if left <= room:
             break
@@ -50,6 +49,13 @@ def first_after(limit, at, last, times):
 
 
 @kernel
+def comes_by(time, server, at, w):
+    """Tell whether a background job arrives by a time; its span is the duration at hand."""
+    size = w.jobs.sizes[at if w.jobs.sizes.shape[0] > 1 else 0]
+    return w.jobs.times[at] <= latest_finish(time, size / w.performance[server])
+
+
+@kernel
 def absorb_background(server, time, w, s):
     r"""Let the background jobs of a server arrive up to a time.
 
@@ -57,10 +63,11 @@ def absorb_background(server, time, w, s):
     done with n more of them is :math:`\max(V, F + n p)`, V when it would be done without
     that work (`dlsim.bricks.core.network.marked`) and F when it was before.
     """
-    one, limit = s.servers[server], latest_finish(time)
+    one = s.servers[server]
     at, last, free = one.at, w.jobs.first[server + 1], one.free
     if w.marks.shape[0]:
         span = w.jobs.sizes[0] / w.performance[server]
+        limit = latest_finish(time, span)
         if at + 2 * APART < last and w.jobs.times[at + 2 * APART] <= limit:
             jump = first_after(limit, at + 2 * APART, last, w.jobs.times) // APART
             jump -= jump * APART == last
@@ -71,7 +78,7 @@ def absorb_background(server, time, w, s):
             at += 1
     else:
         unit = 1 if w.jobs.sizes.shape[0] > 1 else 0
-        while at < last and w.jobs.times[at] <= limit:
+        while at < last and comes_by(time, server, at, w):
             start = max(free, w.jobs.times[at])
             free = finish_service(server, start, w.jobs.sizes[at * unit], w)
             at += 1
@@ -137,7 +144,8 @@ def follow(server, c, bound, time, w, s):
         theirs = w.jobs.times[at] if at < last else np.inf
         if ours == np.inf and theirs == np.inf:
             return c.busy
-        if theirs <= latest_finish(ours):
+        theirs_first = at < last and comes_by(ours, server, at, w)
+        if theirs_first:
             start = max(c.free, theirs)
             end = finish_service(server, start, w.jobs.sizes[at * unit], w)
         else:
@@ -147,7 +155,7 @@ def follow(server, c, bound, time, w, s):
         c.busy += end - start
         c.free = end
         c.count += 1
-        if theirs <= latest_finish(ours):
+        if theirs_first:
             c.at += 1
         else:
             c.job = job

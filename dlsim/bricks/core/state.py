@@ -61,8 +61,9 @@ HEAD = np.dtype(
 
 
 class World(NamedTuple):
-    """An environment as arrays."""
+    """An environment as arrays; times count from `origin`, traces and probes from 0."""
 
+    origin: float
     performance: Floats
     server_domain: Whole
     client_domain: Whole

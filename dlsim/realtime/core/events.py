@@ -25,15 +25,7 @@ from dlsim.realtime.core.state import (
 
 @kernel(inline=True)
 def decide(x, now, due, passing, q, r, s, c):
-    """Test newcomer x with a given deadline.
-
-    Returns
-    -------
-    ok : bool
-        Whether x is admitted; its plan is then in force.
-    later : float
-        Smallest later deadline at which the answer could differ.
-    """
+    """Test newcomer x with a given deadline; put its plan in force, or return `later`."""
     possible = prepare(x, now, due, q, r, c)
     if passing is None:  # also where x is hopeless: who is before it is planned, and counted
         ok, later = admit_in_line(x, now, q, r, s, c)

@@ -99,27 +99,9 @@ def search(i, time, before, total, q, r, c):
 def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
     """Add a group to nodes that are filled up to a limit; find where they carry the load.
 
-    Parameters
-    ----------
-    limit : float
-        Latest finish.
-    head, run, closed : float, int, float
-        Release and nodes of the run of sends in progress, data of the runs before it.
-    time : float
-        Release of the nodes before+1..total.
-    before, total : int
-        Nodes before the group and with it.
-    sigma, part : float
-        Data size, and Cms / (Cms + Cps).
-    unit : ndarray
-        Time per unit of data by number of nodes.
-
-    Returns
-    -------
-    n : int
-        Fewest nodes that carry sigma, 0 if none of these.
-    head, run, closed
-        With the whole group.
+    `head`, `run` and `closed` are the release and the nodes of the run of sends in progress and
+    the data of the runs before it; the group releases the nodes before+1..total at `time`.
+    Return the fewest nodes that carry sigma, 0 if none of these, and the three with the group.
     """
     if run > 0 and time > head + (limit - head) * reach_of(run, part, unit):
         closed = closed + (limit - head) / unit[run]

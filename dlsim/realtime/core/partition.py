@@ -70,21 +70,9 @@ def duration(sigma, n, unit, fixed):
 
 @kernel
 def fastest(sigma, least, nodes):
-    """Return N*, the largest n <= nodes whose shares are all positive.
+    """Return N*, the largest n <= nodes whose shares are all positive: E is smallest there.
 
-    Parameters
-    ----------
-    sigma : float
-        Data size, positive.
-    least : ndarray
-        Thresholds of a `Table`, non-decreasing.
-    nodes : int
-        Number of nodes N.
-
-    Returns
-    -------
-    int
-        The n at which E is smallest.
+    `least` are the thresholds of a `Table`, non-decreasing.
     """
     if sigma > least[nodes]:
         return nodes
@@ -102,24 +90,9 @@ def fastest(sigma, least, nodes):
 def fewest(start, limit, sigma, low, top, unit, fixed):
     """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
 
-    Gallops from `low`, because n_min never falls as time goes on; E decreases on
-    1..N*, so the first n that fits is found by bisection.
-
-    Parameters
-    ----------
-    start, limit : float
-        Start time and latest admissible finish, ``latest_finish(due, budget)``.
-    sigma : float
-        Data size.
-    low, top : int
-        A number of nodes known not to exceed n_min, and N*.
-    unit, fixed : ndarray
-        Coefficients of a `Table`.
-
-    Returns
-    -------
-    int
-        n_min, or 0 where no number of nodes meets the deadline.
+    Gallops from `low`, a number known not to exceed n_min, because n_min never falls as time
+    goes on; E decreases on 1..N*, so the first n that fits is found by bisection. `limit` is
+    ``latest_finish(due, budget)``, `top` N*.
     """
     if start + (fixed[low] + sigma * unit[low]) <= limit:
         return low

@@ -40,13 +40,7 @@ from dlsim.realtime.core.state import (
 
 @kernel
 def place(i, n, t, length, rank, slot, q, r, s):
-    """Write one placement into the new plan; return when its last send ends (l.15-20).
-
-    Returns
-    -------
-    float
-        When the link is free of this task.
-    """
+    """Write one placement into the new plan; return when its last send ends (l.15-20)."""
     entry = s.plan[1, slot]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, n, t, t + length, rank
     entry.ready, entry.kind, entry.rounds, entry.marks = t, 0, 1, 0
@@ -243,13 +237,7 @@ def absorb_groups(t, floor, groups, idle, block, size, s):
 
 @kernel
 def take(n, groups, s):
-    """Move the n nodes released first from `State.free` to `State.pool`.
-
-    Returns
-    -------
-    filled, groups : int
-        Entries of the pool and of the free groups.
-    """
+    """Move the n nodes released first from `State.free` to `State.pool`; count both."""
     filled, used = 0, 0
     while n > 0:
         nodes, time = min(n, s.free[used].nodes), s.free[used].time

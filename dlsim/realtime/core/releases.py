@@ -114,26 +114,8 @@ def optimum(pool, groups, sigma, part, unit):
 
     Only nodes released before the completion serve; what they carry by then is concave
     in it, so Newton's steps from below end at the root (theory: block form of the optimum).
-
-    Parameters
-    ----------
-    pool : recarray of (time, nodes)
-        Release times.
-    groups : int
-        Entries of the pool that count.
-    sigma : float
-        Data size.
-    part : float
-        Cms / (Cms + Cps).
-    unit : ndarray
-        Time per unit of data by number of nodes, of a `Table`.
-
-    Returns
-    -------
-    end : float
-        Completion.
-    nodes, groups : int
-        Nodes that receive data, and entries of the pool that they fill.
+    `part` is Cms / (Cms + Cps), `unit` that of a `Table`. Return the completion, the nodes that
+    receive data, and the entries of the pool that they fill.
     """
     low, high = 1, groups  # group k serves iff those before it carry less than sigma by then
     while low < high:
