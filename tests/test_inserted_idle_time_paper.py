@@ -23,6 +23,7 @@ from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
+from tests.executed import needs_saying, said
 
 KEY = "inserted-idle-time"
 alternatives = list(iit.Study.alternatives())
@@ -361,37 +362,28 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
-def test_every_figure_leaves_picture_and_numbers(study):
-    drawn = [getattr(iit, name) for name in iit.__all__ if name.startswith("fig")]
-    for picture in drawn:
-        assert picture(study) is not None
-    iit.table1(study)
-    iit.verdicts(study)
-    pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
-    tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
+def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = Path(__file__).parents[1] / "notebooks" / f"30-{KEY}.ipynb"
+    given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
+    out = tmp_path / "results"
+    done = run_notebook(source, tmp_path / "30.ipynb", {**given, "runs": 3, "out": str(out)})
+    shown = said(done)
+    assert [text for text in needs_saying(study) if text not in shown] == []
+    pictures = {path.stem for path in (out / "figures").glob("*.png")}
+    tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (
         "fig1a fig1b fig2 fig3a fig3b fig4 table1 feasible paired rivals use gain excess "
         "admission partitions gantt readings"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
     assert tables == pictures | {f"{KEY}-claims", f"{KEY}-readings-intervals"}
-    use = pd.read_csv(study.results.folder / "data" / f"{KEY}-use.csv").set_index("policy")
+    use = pd.read_csv(out / "data" / f"{KEY}-use.csv").set_index("policy")
     assert set(use.index) == set(cells.both(cells.USED))
     assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
     for name in ("fig3a", "fig3b"):
-        table = pd.read_csv(study.results.folder / "data" / f"{KEY}-{name}.csv")
+        table = pd.read_csv(out / "data" / f"{KEY}-{name}.csv")
         # positive part of N(200, 200): mean 257.5, so 1.29 times the nominal load
         assert (table["realised_load"] / table["load"]).tolist() == pytest.approx(
             [1.29] * len(table), rel=0.1
         )
-
-
-def test_the_notebook_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = Path(__file__).parents[1] / "notebooks" / f"30-{KEY}.ipynb"
-    given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
-    out = tmp_path / "results"
-    done = run_notebook(source, tmp_path / "30.ipynb", {**given, "runs": 2, "out": str(out)})
-    assert done.is_file()
-    assert (out / "data" / f"{KEY}-claims.csv").is_file()
-    assert len(list((out / "figures").glob("*.png"))) == 17

@@ -1,6 +1,7 @@
 """Paper M's study: its measures against direct simulation, its readings, its pictures."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from dlsim.papers.mcdf import cells, claims
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
+from dlsim.study.execution import run_notebook
 from dlsim.study.stats import mean_interval
+from tests.executed import needs_saying, said
 
 alternatives = list(mcdf.Study.alternatives())
 
@@ -157,29 +160,29 @@ def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
     assert "--scale paper" in words["mcdf-18"].reason
 
 
-def test_every_figure_leaves_picture_and_numbers(study):
-    for draw in (
-        mcdf.fig1, mcdf.fig4, mcdf.fig5, mcdf.fig10, mcdf.fig_stability, mcdf.fig_gantt,
-        mcdf.fig_overload, mcdf.fig_weighted, mcdf.fig_negotiation, mcdf.fig_readings,
-    ):  # fmt: skip
-        draw(study)
-    mcdf.table_sensitivities(study)
-    mcdf.fig_setup(study, 6)
-    mcdf.verdicts(study)
-    pictures = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
-    tables = {path.stem for path in (study.results.folder / "data").glob("*.csv")}
-    names = "fig1 fig4 fig5 fig6 fig10 stability gantt overload weighted negotiation readings"
+def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_JOBS", "1")
+    source = Path(__file__).parents[1] / "notebooks" / "20-mcdf.ipynb"
+    out = tmp_path / "results"
+    given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0]}
+    done = run_notebook(source, tmp_path / "20.ipynb", {**given, "runs": 3, "out": str(out)})
+    shown = said(done)
+    assert [text for text in needs_saying(study) if text not in shown] == []
+    pictures = {path.stem for path in (out / "figures").glob("*.png")}
+    tables = {path.stem for path in (out / "data").glob("*.csv")}
+    names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
-    assert tables == (pictures - {"mcdf-fig1"}) | {
-        "mcdf-claims",
-        "mcdf-sensitivities",
-        "mcdf-readings-intervals",
-    }
+    more = {"mcdf-claims", "mcdf-sensitivities", "mcdf-readings-intervals"}
+    assert tables == (pictures - {"mcdf-fig1"}) | more
     for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
-        table = pd.read_csv(study.results.folder / "data" / f"mcdf-{name}.csv")
+        table = pd.read_csv(out / "data" / f"mcdf-{name}.csv")
         assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance
-    fig4 = pd.read_csv(study.results.folder / "data" / "mcdf-fig4.csv")
-    assert set(fig4["policy"]) == set(cells.WITH_ADMISSION)
+    fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])
+    assert set(fig4.index.unique("policy")) == set(cells.WITH_ADMISSION)
+    want = np.mean([direct(study, 0.5, 0.0, k, "MCDF").reject_ratio for k in range(3)])
+    assert fig4.loc[("MCDF", 0.5), "estimate"] == pytest.approx(want)
+    readings = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
+    assert readings.to_dict() == study.by_reading.to_dict()
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,55 @@ def cumulative(ax: Axes, values: Any, **look: Any) -> Axes:
     return ax
 
 
+def nest(ax: Axes) -> Axes:
+    """Draw earlier lines wider than later ones: those that coincide stay visible."""
+    lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    for k, line in enumerate(reversed(lines)):
+        line.set(linewidth=1.5 + 1.9 * k, markersize=4.5 + 3.2 * k)
+    ax.legend(handlelength=4)
+    return ax
+
+
+def stretched(ax: Axes, ticks: Sequence[float]) -> Axes:
+    """Scale the y axis linearly from -1 to 1 and by logarithms beyond."""
+    low, high = ax.get_ylim()
+    ax.set_yscale("symlog", linthresh=1.0)
+    shown = [tick for tick in ticks if low <= tick <= high]
+    ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    ax.minorticks_off()
+    ax.set_ylim(low, high)
+    return ax
+
+
+def name_ends(ax: Axes, table: pd.DataFrame, x: str, names: Mapping[str, str]) -> Axes:
+    """Write names at the right ends of lines, in one row where lines end together."""
+    last, least = float(table[x].max()), 0.033  # of the height of the axes, between two rows
+    ends = table[table[x] == last].sort_values("estimate")
+    to_axes = ax.transData + ax.transAxes.inverted()
+    rows: list[tuple[float, list[str]]] = []
+    for policy, estimate in zip(ends["policy"], ends["estimate"], strict=True):
+        height = float(to_axes.transform((last, estimate))[1])
+        if rows and height - rows[-1][0] < least:
+            rows[-1][1].append(names[policy])
+        else:
+            rows.append((height, [names[policy]]))
+    for height, texts in rows:
+        ax.text(1.01, height, ", ".join(texts), transform=ax.transAxes, va="center", fontsize=8)
+    return ax
+
+
+def around_zero(ax: Axes, table: pd.DataFrame, least: float = 0.05) -> Axes:
+    """Scale the y axis so that 0 lies in its middle and all intervals are seen."""
+    far = max(least, 1.3 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy(float)))))
+    ax.set_ylim(-far, far)
+    return zero(ax)
+
+
+def shades(count: int) -> Any:
+    """Return colours in order, dark first."""
+    return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))
+
+
 def zero(ax: Axes) -> Axes:
     """Draw the line of no difference."""
     ax.axhline(0, color="#333333", lw=0.8)

@@ -172,9 +172,13 @@ class Study:
         return verdict_of(claim, measured(claim, evidence))
 
     def say(self, *names: str) -> Said:
-        """Say what became of claims, by their ids without the paper: ``study.say("1", "5a")``."""
-        own = {verdict.claim.id: verdict for verdict in self.verdicts}
-        return Said("\n\n".join(own[f"{self.KEY}-{name}"].sentence for name in names))
+        """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
+        known: dict[str, list[str]] = {}
+        for verdict in self.verdicts:
+            for name in filter(None, (verdict.claim.id, verdict.claim.figure)):
+                known.setdefault(name, []).append(verdict.sentence)
+        parts = (known[option("a claim or a figure with claims", name, known)] for name in names)
+        return Said("\n\n".join(sentence for part in parts for sentence in part))
 
     @classmethod
     def alternatives(cls) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""The pictures of paper I: a study in, Axes out; tables and PNGs are kept beside them."""
+"""Paper I's drawings: schedules with idle time, the test as a flow, maps, Table 1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from dlsim.papers.inserted_idle_time import cells, claims
-from dlsim.papers.inserted_idle_time.cells import PARTITIONS, ROLES, RULES, USED, named
+from dlsim.papers.inserted_idle_time.cells import RULES, named
 from dlsim.papers.inserted_idle_time.claims import ORDERS
 from dlsim.papers.inserted_idle_time.study import MAPPED, Study, printed_table
 from dlsim.realtime import Cluster, Schedule, execution_time, simulate, split_load
@@ -20,14 +20,8 @@ from dlsim.study.plot import (
     PERCENT,
     axes_of,
     panels,
-    percent,
-    policy_lines,
-    realised_axis,
-    with_load,
-    zero,
+    stretched,
 )
-from dlsim.study.stats import summary
-from dlsim.study.study import fig_readings as draw_readings
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
@@ -422,158 +416,24 @@ def _heat(ax: Axes, part: pd.DataFrame, reach: float) -> None:
     ax.grid(False)
 
 
-_POOL_LOOKS = {
-    "no idle time used": (INK["blue"], "o", "-"),
-    "remodel, estimate": (INK["black"], "s", ":"),
-    "remodel, actual": (INK["black"], "s", "-"),
-    "constraint 2": (INK["green"], "D", "--"),
-    "optimum": (INK["vermillion"], "^", "-"),
-}
-
-
-def _pools(
-    study: Study, name: str, column: str, ylabel: str, axes: Sequence[Axes] | None
-) -> tuple[list[Axes], pd.DataFrame]:
-    axs = panels(axes, len(study.taus), (2.7 * len(study.taus) + 0.6, 3.9))
-    table = summary(study.pools, ["partition", "tau", "nodes"], column)
-    for ax, tau in zip(axs, sorted(study.taus), strict=True):
-        for partition in PARTITIONS:
-            rows = table[(table["partition"] == partition) & (table["tau"] == tau)]
-            rows = rows[rows["nodes"] >= 2]
-            if (rows["estimate"] == 0).all():
-                continue
-            color, marker, dash = _POOL_LOOKS[partition]
-            ax.plot(
-                rows["nodes"], PERCENT * rows["estimate"], color=color, marker=marker, ls=dash,
-                label=partition, ms=4, lw=1.3, markeredgecolor="white", markeredgewidth=0.5,
-            )  # fmt: skip
-        ax.set(xlabel="number of nodes n", title=rf"$\tau$ = {tau:g}")
-        ax.set_xticks(range(2, study.nodes + 1, 2))
-    axs[0].set_ylabel(ylabel)
-    axs[len(axs) // 2].get_figure().legend(  # type: ignore[union-attr]
-        *axs[0].get_legend_handles_labels(), loc="outside lower center", ncols=5
+#: How the partitions of one load are drawn.
+POOL_LOOKS: dict[str, dict[str, Any]] = {
+    name: {
+        "color": color, "marker": marker, "ls": dash, "ms": 4, "lw": 1.3,
+        "markeredgecolor": "white", "markeredgewidth": 0.5,
+    }
+    for name, color, marker, dash in (
+        ("no idle time used", INK["blue"], "o", "-"),
+        ("remodel, estimate", INK["black"], "s", ":"),
+        ("remodel, actual", INK["black"], "s", "-"),
+        ("constraint 2", INK["green"], "D", "--"),
+        ("optimum", INK["vermillion"], "^", "-"),
     )
-    study.keep(name, axs[0], table)
-    return axs, table
+}  # fmt: skip
 
 
-def fig_excess(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: finish of one load over its optimum, on random release times."""
-    axs, _ = _pools(study, "excess", "excess", "finish over the optimum, %", axes)
-    return axs[0]
-
-
-def fig_admission(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: single loads that meet their deadline on at most n nodes."""
-    axs, _ = _pools(study, "admission", "admitted", "loads in time, %", axes)
-    return axs[0]
-
-
-_LOAD = "nominal load"
 #: Ten runs of 10,000,000 time units: what Table 1 seems to be summed over.
 PAPER_TIME = 1e8
-#: Least distance of two rows of text beside a picture, as a share of its height.
-_ROW = 0.033
-
-
-def _reach(table: pd.DataFrame) -> float:
-    """Return half the height of an axis that shows all intervals around 0."""
-    return max(0.05, 1.3 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy(float)))))
-
-
-def _nest(ax: Axes) -> None:
-    """Draw earlier lines wider than later ones: those that coincide stay visible."""
-    lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
-    for k, line in enumerate(reversed(lines)):
-        line.set(linewidth=1.5 + 1.9 * k, markersize=4.5 + 3.2 * k)
-
-
-def _stretched(ax: Axes, ticks: Sequence[float]) -> None:
-    """Scale the y axis linearly from -1 to 1 and by logarithms beyond."""
-    low, high = ax.get_ylim()
-    ax.set_yscale("symlog", linthresh=1.0)
-    shown = [tick for tick in ticks if low <= tick <= high]
-    ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
-    ax.minorticks_off()
-    ax.set_ylim(low, high)
-
-
-def _figure_3(study: Study, name: str, order: str, ax: Axes | None) -> Axes:
-    names = [named(order, role) for role in ("DLT", "I", "II")]
-    rows = study.figure_3[study.figure_3["policy"].isin(names)]
-    table = with_load(rows, ["policy", "load"])
-    ax = policy_lines(table, "load", ax=axes_of(ax))
-    _nest(ax)
-    ax.legend(handlelength=4)
-    ax.set(xlabel=_LOAD, ylabel="task reject ratio", ylim=(0, None))
-    realised_axis(ax, table)
-    return study.keep(name, ax, table)
-
-
-def fig3a(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 3a: reject ratio against load, FIFO-DLT, FIDO-I and FIDO-II."""
-    return _figure_3(study, "fig3a", "FIFO", ax)
-
-
-def fig3b(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 3b: reject ratio against load, EDF-DLT, EDDO-I and EDDO-II."""
-    return _figure_3(study, "fig3b", "EDF", ax)
-
-
-def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 3 again: what I and II refuse less than DLT, run by run."""
-    axs, tables = panels(axes, 2, (10, 3.8)), {}
-    for ax, order in zip(axs, claims.ORDERS, strict=True):
-        pairs = {named(order, r): (named(order, "DLT"), named(order, r)) for r in ("I", "II")}
-        table = claims.compared(study.figure_3, pairs, ["load"])
-        tables[order] = table
-        policy_lines(percent(table), "load", interval="bar", ax=ax)
-        _nest(ax)
-        ax.legend(handlelength=4)
-        alone = PERCENT * table["unpaired_error"].max()
-        words = f"different workloads would leave a standard error of {alone:.2g} points"
-        ax.text(0.5, 0.03, words, transform=ax.transAxes, ha="center", fontsize=8, color="#555555")
-        zero(ax)
-        reach = _reach(percent(table))
-        ax.set(xlabel=_LOAD, ylabel="", ylim=(-reach, reach))
-        ax.set_title(f"less refused than by {named(order, 'DLT')}")
-    axs[0].set_ylabel("points")
-    table = pd.concat(tables, names=["order"]).reset_index(0)
-    return study.keep("paired", axs[0], table)
-
-
-def _rainbow(count: int) -> Any:
-    return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))
-
-
-def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 4: gain of EDDO-II over EDF-DLT against the cost of sending."""
-    axs = panels(axes, 2, (10, 3.8))
-    pairs = {"EDDO-II": ("EDF-DLT", "EDDO-II")}
-    table = claims.compared(study.evidence.taus, pairs, ["load", "tau"]).drop(columns="policy")
-    shown = percent(table)
-    for color, marker, (load, line) in zip(
-        _rainbow(shown["load"].nunique()), "osD^v<>", shown.groupby("load"), strict=False
-    ):
-        line = line.sort_values("tau")
-        look = {"color": color, "marker": marker, "label": f"load {load:g}"}
-        axs[0].plot(line["tau"], line["estimate"], **look)
-        reach = [line["estimate"] - line["low"], line["high"] - line["estimate"]]
-        place = line["tau"] * (1 + 0.06 * (line["load"] - shown["load"].mean()))
-        axs[1].errorbar(place, line["estimate"], yerr=reach, capsize=2.5, lw=1.2, **look)
-    for ax, title in zip(axs, ("means", "95 % intervals of the pairs"), strict=True):
-        ax.set_xscale("log", base=2)
-        taus = sorted(shown["tau"].unique())
-        ax.set_xticks(taus, [f"{tau:g}" for tau in taus])
-        ax.minorticks_off()
-        ax.invert_xaxis()
-        zero(ax)
-        ax.set(xlabel=r"cost of sending $\tau$ (falls to the right)", title=title)
-    axs[0].set_ylabel("EDF-DLT minus EDDO-II, points")
-    height = _reach(shown)
-    axs[0].set_ylim(-height, height)  # shared
-    axs[0].legend(loc="lower right")
-    return study.keep("fig4", axs[0], table)
 
 
 def counted(study: Study) -> pd.DataFrame:
@@ -638,8 +498,8 @@ def fig_table1(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
             wrong["load"], wrong[f"percent{end}"], "x", color=INK["vermillion"], ms=8, mew=2,
             label="printed %, does not follow",
         )  # fmt: skip
-        ax.set(xlabel=_LOAD, title=f"{title} holds", ylim=(0, 120))
-        _stretched(ax, (0, 0.5, 1, 2, 5, 10, 20, 50, 100))
+        ax.set(xlabel="nominal load", title=f"{title} holds", ylim=(0, 120))
+        stretched(ax, (0, 0.5, 1, 2, 5, 10, 20, 50, 100))
     axs[0].set_ylabel("% of the cases with idle time (linear up to 1)")
     figure = axs[0].get_figure(root=True)
     assert figure is not None
@@ -656,63 +516,3 @@ _THIN = {
     "release=finish": "-",
     "mn_count=frozen": (0, (9, 2.5)),
 }
-
-
-def fig_rivals(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What every policy refuses less than DLT, run by run (claims 7, 11 to 14, and beyond)."""
-    axs, tables = panels(axes, 2, (11, 5.4)), {}
-    for ax, order in zip(axs, claims.ORDERS, strict=True):
-        names = [named(order, role) for role in ROLES if role not in ("DLT", "I")]
-        pairs = {name: (named(order, "DLT"), name) for name in names}
-        tables[order] = claims.compared(study.evidence.main, pairs, ["load"])
-        policy_lines(percent(tables[order]), "load", ax=ax)
-        zero(ax)
-        ax.set(xlabel=_LOAD, ylabel="", title=f"less refused than by {named(order, 'DLT')}")
-        _stretched(ax, (-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1, 2, 5, 10, 20, 50))
-        ax.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, fontsize=8, handlelength=4
-        )
-    for ax, order in zip(axs, claims.ORDERS, strict=True):
-        _name_ends(ax, percent(tables[order]), {named(order, role): role for role in ROLES})
-    axs[0].set_ylabel("points (linear from -1 to 1, logarithmic beyond)")
-    table = pd.concat(tables, names=["order"]).reset_index(0)
-    return study.keep("rivals", axs[0], table)
-
-
-def _name_ends(ax: Axes, table: pd.DataFrame, names: Mapping[str, str]) -> None:
-    """Write names at the right ends of lines, in one row where lines end together."""
-    last = float(table["load"].max())
-    ends = table[table["load"] == last].sort_values("estimate")
-    to_axes = ax.transData + ax.transAxes.inverted()
-    rows: list[tuple[float, list[str]]] = []
-    for policy, estimate in zip(ends["policy"], ends["estimate"], strict=True):
-        height = float(to_axes.transform((last, estimate))[1])
-        if rows and height - rows[-1][0] < _ROW:
-            rows[-1][1].append(names[policy])
-        else:
-            rows.append((height, [names[policy]]))
-    for height, roles in rows:
-        ax.text(1.01, height, ", ".join(roles), transform=ax.transAxes, va="center", fontsize=8)
-
-
-def fig_use(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Which part of the inserted idle node time every partition puts to use."""
-    axs, tables = panels(axes, 2, (11, 4.2)), {}
-    frame = claims.with_use(study.evidence.main)
-    for ax, order in zip(axs, claims.ORDERS, strict=True):
-        rows = frame[frame["policy"].isin([named(order, role) for role in USED])]
-        tables[order] = summary(rows, ["policy", "load"], "use")
-        policy_lines(percent(tables[order]), "load", ax=ax)
-        ax.set(xlabel=_LOAD, ylabel="", ylim=(-3, 103))
-        _name_ends(ax, percent(tables[order]), {named(order, role): role for role in USED})
-        ax.legend(loc="center", ncols=2, fontsize=8, handlelength=3.2)
-    axs[0].set_ylabel(r"% of $\sum p_i$ in which nodes send or compute")
-    table = pd.concat(tables, names=["order"]).reset_index(0)
-    return study.keep("use", axs[0], table)
-
-
-def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: the verdict of every claim under every reading."""
-    lighter = ", ".join(f"{load:g}" for load in study.size.reading_loads)
-    more = f"; first column: all loads, others: {lighter}" if lighter else ""
-    return draw_readings(study, f"claims of paper I{more}", ax)

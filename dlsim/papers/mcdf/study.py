@@ -1,5 +1,6 @@
 """All experiments on paper M at one scale: each is run once, when first asked for."""
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,12 +93,14 @@ class Study(study.Study):
         grid = {"load": loads or self.loads, "setup": self.setups}
         return self.compare(cells.compare, grid, "Figures 4-9", switches)
 
+    @functools.cached_property
     def overload(self) -> pd.DataFrame:
-        """Run Figure 5 on a longer load axis, without set-up costs."""
+        """Figure 5 on a longer load axis, without set-up costs."""
         return self.compare(cells.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload")
 
+    @functools.cached_property
     def negotiation(self) -> pd.DataFrame:
-        """Run clients that accept a later deadline, at three loads."""
+        """Clients that accept a later deadline, at three loads."""
         grid = {"load": THREE_LOADS, "factor": FACTORS}
         return self.compare(cells.negotiated, grid, "negotiation")
 
