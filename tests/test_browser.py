@@ -1,6 +1,6 @@
 """The panels and a paper's notebook in JupyterLab, in a real browser.
 
-Deselected by default: ``pytest -m browser`` runs them, with the extra ``browser`` and Debian's
+Deselected by default: ``pytest -n0 -m browser`` runs them, with the extra ``browser`` and Debian's
 chromium. With DLSIM_SCREENSHOTS=FOLDER what was seen is kept there.
 """
 
