@@ -403,7 +403,7 @@ def simulate(
         "missed": run.missed,
     }  # fmt: skip
     table = pd.DataFrame(columns, index=tasks.index)
-    runs = pd.DataFrame({k: done[k] for k in ("turn", "kind", "rounds")}, index=tasks.index)
-    runs = runs.assign(began=done["start"], until=done["estimate"])
+    own = {"turn": "turn", "kind": "kind", "rounds": "rounds", "began": "start", "until": "estimate"}
+    runs = pd.DataFrame({name: done[field] for name, field in own.items()}, index=tasks.index)
     schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
     return Schedule(*schedule, run.counts)
