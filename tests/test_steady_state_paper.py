@@ -22,6 +22,7 @@ from dlsim.study.execution import run_notebook
 from dlsim.study.measure import measured
 from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
+from tests.executed import needs_saying, said
 from tests.steady_platforms import pair
 
 alternatives = list(ss.Study.alternatives())
@@ -297,7 +298,7 @@ def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
         {"kind": "Tiers", "clusters": 5, "replicate": [0, 0, 1, 1], "policy": ["G", "LPRR"] * 2,
          "response": [1.0, 2.0, 3.0, 24.0]}
     )  # fmt: skip
-    [row] = draw._versus(frame, "response", "G").to_dict("records")
+    [row] = claims.versus(frame, "response", "G").to_dict("records")
     assert (row["policy"], row["n"]) == ("LPRR", 2)
     assert row["estimate"] == pytest.approx(4)  # of 2 and 8; the arithmetic mean is 5
     # t with one degree of freedom at 97.5 %: 12.7062; deviation of (ln 2, ln 8) over sqrt 2
@@ -508,12 +509,16 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monk
     assert done.is_file()
     pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
     tables = {path.stem.removeprefix(f"{KEY}-") for path in (out / "data").glob("*.csv")}
-    drawn = {name.removeprefix("fig_").removeprefix("fig") for name in ss.__all__}
-    drawn = {f"fig{name}" if name[0].isdigit() else name for name in drawn}
-    shown = {name for name in drawn if name not in ("SCALES", "Study", "verdicts")}
-    kept = {name.removeprefix("table_") for name in shown}
-    assert pictures == {name for name in shown if not name.startswith("table_")}
-    assert tables == (kept - {"table_structure"}) | {"claims", "regression", "readings-intervals"}
+    names = (
+        "fig1 fig2 fig3 fig4a fig4b fig5 table1 table2 adaptation churn flows gap limits polish "
+        "quantiles readings spread startup structure wan"
+    )
+    assert pictures == set(names.split())
+    more = {"claims", "duels", "outlier", "sample", "regression", "readings-intervals"}
+    assert tables == pictures | more
+    shown = said(done)
+    missing = [text for text in needs_saying(study) if text not in shown]
+    assert [text for text in missing if f"**{KEY}-8 " not in text] == []  # Figure 7: 10-theory
     heat = pd.read_csv(out / "data" / f"{KEY}-readings.csv", index_col="claim")
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert heat["default"].to_dict() == {key: own[key] for key in heat.index}

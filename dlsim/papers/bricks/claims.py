@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.papers.bricks.cells import FRONT, TARGETS, TUNERS, VERSIONS, deadline
+from dlsim.papers.bricks.cells import FRONT, TARGETS, TUNERS, VERSIONS, deadline, version
 from dlsim.study.measure import claim, differences, named, points, wide
-from dlsim.study.stats import mean_interval, relative_reduction
+from dlsim.study.stats import mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
 LARGE = 75
@@ -259,3 +259,18 @@ def against_fronts(frame: pd.DataFrame) -> pd.DataFrame:
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def with_version(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the column version, such as ``"L/x"``."""
+    pairs = zip(frame["corrected"], frame["fallbacks"], strict=True)
+    return frame.assign(version=[version(c, n) for c, n in pairs])
+
+
+def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
+    """Estimate a column; of the cost also with requests weighted by their work."""
+    table = summary(rows, keys, column)
+    if column != "cost":
+        return table
+    weighted = summary(rows, keys, "work_cost").set_index(keys)[["estimate", "low", "high"]]
+    return table.join(weighted.add_prefix("weighted_"), on=keys)

@@ -1,10 +1,9 @@
-"""The pictures and tables of paper B: a study in, Axes or tables out, numbers kept beside."""
+"""Paper B's drawings: the simulator, a network, fronts, economies, a log; its tables."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,10 +13,9 @@ from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import DEEP, HOUR, OF_BACKGROUND, Study, printed_table
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.measure import ratio, tidy
-from dlsim.study.plot import PERCENT, axes_of, panels, percent, policy_lines, reach, zero
+from dlsim.study.measure import ratio
+from dlsim.study.plot import PERCENT, axes_of, marks, panels, percent, reach, zero
 from dlsim.study.stats import summary
-from dlsim.study.study import fig_readings as draw_readings
 from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK, style_of
@@ -219,20 +217,6 @@ def _spans(low: Any, high: Any) -> list[str]:
 LOOKS = {
     "x/x": ("black", "o"), "L/x": ("orange", "s"), "x/F": ("blue", "v"), "L/F": ("green", "D"),
 }  # fmt: skip
-WORDS = {"failure": "failure rate, %", "cost": "average cost, Mops/s"}
-_NAMES = {
-    "probe": "probe interval, s",
-    "trace_std": "noise on links, std / mean",
-    "server_load": "load of servers by others",
-    "H": "Hurst parameter of links",
-    "nodes": "nodes",
-}
-
-
-def with_version(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column version, such as ``"L/x"``."""
-    pairs = zip(frame["corrected"], frame["fallbacks"], strict=True)
-    return frame.assign(version=[cells.version(c, n) for c, n in pairs])
 
 
 def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -242,101 +226,16 @@ def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return percent(table)
 
 
-def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
-    """Estimate a column; of the cost also with requests weighted by their work."""
-    table = summary(rows, keys, column)
-    if column != "cost":
-        return table
-    weighted = summary(rows, keys, "work_cost").set_index(keys)[["estimate", "low", "high"]]
-    return table.join(weighted.add_prefix("weighted_"), on=keys)
-
-
-def draw_versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> None:
+def versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Axes:
     """Draw one line per version with its intervals, side by side."""
     for k, (sign, (ink, marker)) in enumerate(LOOKS.items()):
         line = table[table["version"] == sign].set_index(x).reindex(list(places))
-        spread = reach(line)
-        ax.errorbar(
-            np.arange(len(places)) + 0.08 * (k - 1.5), line["estimate"], yerr=spread,
-            color=INK[ink], marker=marker, lw=1, ls=":", capsize=2, label=sign,
-        )  # fmt: skip
+        if line["estimate"].notna().any():
+            marks(ax, np.arange(len(places)) + 0.08 * (k - 1.5), line, color=INK[ink],
+                  marker=marker, lw=1, ls=":", label=sign)  # fmt: skip
     ax.set_xticks(range(len(places)), [f"{p:g}" if x != "policy" else str(p) for p in places])
-
-
-def _by_version(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
-    axs = panels(axes, len(study.intervals), (12, 3.8))
-    rows = with_version(study.main[study.main["fallbacks"] <= 1])
-    table = both_costs(rows, ["interval", "policy", "version"], column)
-    shown = in_percent(table, column)
-    for ax, interval in zip(axs, study.intervals, strict=True):
-        draw_versions(ax, shown[shown["interval"] == interval], study.policies, "policy")
-        ax.set_title(f"Int = {interval:g} min")
-        ax.tick_params(axis="x", labelsize=8)
-        if column == "failure":
-            ax.set_ylim(0, None)
-    axs[0].set_ylabel(WORDS[column])
-    axs[-1].legend(title="correction/fallback", fontsize=8, title_fontsize=8)
-    return study.keep(name, axs[0], table)
-
-
-def fig3(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 3: failure rate of all schedulers in four versions, one panel per Int."""
-    return _by_version(study, "fig3", "failure", axes)
-
-
-def fig4(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 4: average cost of the same runs."""
-    return _by_version(study, "fig4", "cost", axes)
-
-
-def _by_fallbacks(study: Study, name: str, column: str, axes: Sequence[Axes] | None) -> Axes:
-    axs = panels(axes, len(study.intervals), (12, 3.8))
-    rows = study.main[study.main["corrected"] == 0]
-    table = both_costs(rows, ["interval", "policy", "fallbacks"], column)
-    shown = in_percent(table, column)
-    for k, (ax, interval) in enumerate(zip(axs, study.intervals, strict=True)):
-        here = shown[shown["interval"] == interval]
-        policy_lines(here, "fallbacks", legend=k == len(axs) - 1, ax=ax)
-        ax.set(xlabel="most fallbacks", ylabel="", title=f"Int = {interval:g} min")
-        if column == "failure":
-            ax.set_ylim(0, None)
-    axs[0].set_ylabel(WORDS[column])
-    return study.keep(name, axs[0], table)
-
-
-def fig5(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 5: failure rate against the most fallbacks, without Load Correction."""
-    return _by_fallbacks(study, "fig5", "failure", axes)
-
-
-def fig6(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Figure 6: average cost of the same runs."""
-    return _by_fallbacks(study, "fig6", "cost", axes)
-
-
-def fig_paired(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What Load Correction and Fallback take from the failure rate, environment by environment."""
-    axs, parts = panels(axes, len(study.intervals), (12, 3.6)), []
-    table = claims.by_scheduler(study.main, "failure")
-    changes = {"L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
-    for sign, (corrected, fallbacks) in changes.items():
-        less = pd.DataFrame(
-            {p: table[(p, 0, 0)] - table[(p, corrected, fallbacks)] for p in study.policies}
-        )
-        flat = tidy(less, ["interval"], "less")
-        parts.append(summary(flat, ["interval", "policy"], "less").assign(version=sign))
-    whole = pd.concat(parts, ignore_index=True)
-    shown = in_percent(whole, "failure")
-    for ax, interval in zip(axs, study.intervals, strict=True):
-        draw_versions(ax, shown[shown["interval"] == interval], study.policies, "policy")
-        zero(ax)
-        ax.tick_params(axis="x", labelsize=8)
-        ax.set_title(f"Int = {interval:g} min")
-    handles, labels = axs[0].get_legend_handles_labels()
-    kept = [(h, t) for h, t in zip(handles, labels, strict=True) if t in changes]
-    axs[-1].legend(*zip(*kept, strict=True), fontsize=8)
-    axs[0].set_ylabel("fewer failures than x/x, points")
-    return study.keep("paired", axs[0], whole)
+    ax.tick_params(axis="x", labelsize=8)
+    return ax
 
 
 def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
@@ -371,60 +270,6 @@ def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
             ax.set_yscale("log")
     axs[0].legend(fontsize=8)
     return study.keep("magnitude", axs[0], table)
-
-
-def fig_drivers(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What drives failure: one parameter at a time, four versions of one Deadline and Greedy."""
-    names = list(_NAMES)
-    if axes is None:
-        axes = plt.subplots(
-            2, len(names), figsize=(14, 6), sharey=True, layout="constrained"
-        )[1].ravel()  # fmt: skip
-    rows = with_version(study.drivers)
-    table = summary(rows, ["parameter", "value", "policy", "version"], "failure")
-    shown, axs = in_percent(table, "failure"), list(axes)
-    policies = list(dict.fromkeys(rows["policy"]))
-    for k, ax in enumerate(axs):
-        policy, name = policies[k // len(names)], names[k % len(names)]
-        here = shown[(shown["policy"] == policy) & (shown["parameter"] == name)]
-        draw_versions(ax, here, sorted(here["value"].unique()), "value")
-        ax.set_title(policy, fontsize=10)
-        ax.set_xlabel(_NAMES[name] if k >= len(names) else "")
-        ax.set_ylim(0, None)
-        if k % len(names) == 0:
-            ax.set_ylabel("failure rate, %")
-    axs[0].legend(fontsize=8, ncols=2)
-    return study.keep("drivers", axs[0], table)
-
-
-def fig_correction(study: Study, ax: Axes | None = None) -> Axes:
-    """What Load Correction gains with each blamed cause taken away (claim 10)."""
-    ax = axes_of(ax, (9, 4))
-    less = claims.gains(study.causes, "condition")
-    table = summary(tidy(less, ["condition"], "gain", "what"), ["what", "condition"], "gain")
-    shown, conditions = in_percent(table, "failure"), list(cells.CONDITIONS)
-    for k, (what, line) in enumerate(shown.groupby("what", sort=False)):
-        policy, plain = str(what).split()[0], "L/x" in str(what)
-        line = line.set_index("condition").loc[conditions]
-        spread = reach(line)
-        color, marker, _ = style_of(policy)
-        place = np.arange(len(conditions)) + 0.09 * (k - 3.5)
-        ax.errorbar(place, line["estimate"], yerr=spread, fmt=marker, color=color, capsize=2,
-                    mfc=color if plain else "white", label=str(what))  # fmt: skip
-    zero(ax)
-    ax.set_xticks(range(len(conditions)), conditions)
-    ax.set(ylabel="gain of Load Correction, points")
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return study.keep("correction", ax, table)
-
-
-def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: the verdict of every claim under every reading."""
-    size = study.size
-    lighter = ", ".join(f"{interval:g}" for interval in size.reading_intervals)
-    title = f"claims of paper B; first column: all Int, {size.runs} environments; others: Int "
-    title += f"{lighter}, {size.other_runs} of {size.other_hours:g} h (packets: "
-    return draw_readings(study, f"{title}{size.packet_hours:g} h)", ax)
 
 
 def table_readings(study: Study) -> pd.DataFrame:

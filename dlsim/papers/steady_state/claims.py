@@ -288,3 +288,29 @@ def ends_are_negligible(e: Evidence) -> pd.DataFrame:
     frame = frame[frame["count"] == MANY_PERIODS]
     mean = frame.groupby(["kind", "replicate"])["ends"].mean().reset_index()
     return points(mean, ["kind"])
+
+
+def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
+    """Mean and interval of every method at every point of `keys`, over replicates."""
+    mean = frame.groupby([*keys, "replicate"], sort=False)[list(methods)].mean()
+    return summary(tidy(mean, keys, "ratio"), [*keys, "policy"], "ratio")
+
+
+def by_method(frame: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Mean ratio with its interval per method and K; methods that were not run are left out."""
+    parts = [
+        summary(by, ["clusters"], name).assign(policy=name)
+        for name in methods
+        if len(by := by_size(frame, [name]))
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
+    """Geometric mean, with its interval, of a column over the rival's on the same platform."""
+    keys = ["kind", "clusters"]
+    logs = frame.assign(**{column: np.log(frame[column])})
+    values = wide(logs, keys, column)
+    others = values.drop(columns=rival).sub(values[rival], axis=0)
+    table = summary(tidy(others, keys, column).dropna(), [*keys, "policy"], column)
+    return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})

@@ -1,4 +1,4 @@
-"""The pictures and tables of paper S: a study in, Axes or tables out, numbers kept beside."""
+"""Paper S's drawings: platforms, topologies, flows; its tables, and ours that need code."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,26 +10,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.ticker import LogFormatter
 
 from dlsim.errors import InputError
-from dlsim.papers.steady_state import cells, claims, platforms
-from dlsim.papers.steady_state.cells import HEURISTICS, INFORMED, SERVING, TIE
+from dlsim.papers.steady_state import cells, platforms
+from dlsim.papers.steady_state.cells import TIE
 from dlsim.papers.steady_state.platforms import (
     PRINTED,
-    STRUCTURES,
     of_kind,
     printed_table,
     rounding,
     tiers_network,
 )
-from dlsim.papers.steady_state.study import KINDS, LENGTHS, METHOD, NUMBERS, Study
+from dlsim.papers.steady_state.study import KINDS, METHOD, Study
 from dlsim.steady import Allocation, Platform, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
-from dlsim.study.measure import tidy, wide
-from dlsim.study.plot import axes_of, beside_each_other, legend_of_all, panels, policy_lines, shares
-from dlsim.study.stats import summary
-from dlsim.study.study import fig_readings as draw_readings
+from dlsim.study.plot import axes_of, panels
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK, style_of
 
@@ -282,12 +277,10 @@ def fig_wan(
     return study.keep("wan", axes[0], table)
 
 
-_BOUND = "objective / bound of the relaxed program"
 #: What the paper prints of the ratio G/LPRG on Tiers platforms: mean, standard deviation.
 PRINTED_RATIO = (1.18, 31.5)
 #: Times that section 6.2.4 prints at K = 50, in seconds.
 PRINTED_SECONDS = {"LPRR": (3600.0, 3600.0), "G": (10.0, 30.0), "LPRG": (10.0, 30.0)}
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 _SAMPLE = {1: ("Tiers", "tiers_clusters"), 2: ("random", "random_clusters")}
@@ -375,72 +368,6 @@ def table_sample(study: Study) -> pd.DataFrame:
     return table
 
 
-def _by_method(frame: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Mean ratio with its interval per method and K; methods that were not run are left out."""
-    parts = [
-        summary(by, ["clusters"], name).assign(policy=name)
-        for name in methods
-        if len(by := claims.by_size(frame, [name]))
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _figure4(study: Study, part: str, frame: pd.DataFrame, title: str, ax: Axes | None) -> Axes:
-    table = _by_method(frame, (*HEURISTICS, "MILP"))
-    shown = table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
-    ax = policy_lines(shown, "clusters", ax=axes_of(ax, (7.2, 4.0)))
-    ax.set(xlabel="clusters K", ylabel=_BOUND, title=title, ylim=(0, 1.03))
-    return study.keep(f"fig4{part}", ax, table)
-
-
-def fig4a(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 4(a): mean ratio to the bound against K, Tiers-like platforms."""
-    return _figure4(study, "a", study.evidence.tiers, "Tiers-like platforms", ax)
-
-
-def fig4b(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 4(b): mean ratio to the bound against K, random platforms."""
-    return _figure4(study, "b", study.evidence.random, "random platforms", ax)
-
-
-def fig_quantiles(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: how the ratios to the bound are distributed."""
-    axes, parts = panels(axes, 2, (10, 3.8)), []
-    frames = (study.evidence.tiers, study.evidence.random)
-    for ax, kind, frame in zip(axes, KINDS, frames, strict=True):
-        for name in HEURISTICS:
-            values = np.sort(frame[name].dropna().to_numpy())
-            if not len(values):
-                continue
-            color, _, dash = style_of(name)
-            share = np.arange(1, len(values) + 1) / len(values)
-            ax.step(values, share, where="post", color=color, linestyle=dash, label=name)
-            row = {f"q{100 * q:g}": np.quantile(values, q) for q in QUANTILES}
-            at = float((values >= 1 - TIE).mean())
-            parts.append({"kind": kind, "policy": name, **row, "at the bound": at})
-        ax.set(xlabel=_BOUND, title=f"{kind} platforms, all K", xlim=(-0.02, 1.02))
-    axes[0].set(ylabel="share of platforms at or below", ylim=(0, 1.02))
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
-    return study.keep("quantiles", axes[0], pd.DataFrame(parts))
-
-
-def fig_gap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: what the heuristics lack to the true optimum, where it is proved."""
-    axes, parts = panels(axes, 2, (10, 3.8)), []
-    frames = (study.evidence.tiers, study.evidence.random)
-    for ax, kind, frame in zip(axes, KINDS, frames, strict=True):
-        proved = frame.dropna(subset=["MILP"])
-        gaps = proved.assign(**{h: 100 * (1 - proved[h] / proved["MILP"]) for h in HEURISTICS})
-        table = _by_method(gaps, HEURISTICS)
-        shown = table.assign(low=table["low"].clip(0, 100), high=table["high"].clip(0, 100))
-        policy_lines(shown, "clusters", ax=ax, legend=False)
-        ax.set(xlabel="clusters K", ylabel="", title=f"{kind}: {len(proved)} platforms proved")
-        parts.append(table.assign(kind=kind))
-    axes[0].set(ylabel="below the optimum, %", ylim=(-2, 102))
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
-    return study.keep("gap", axes[0], pd.concat(parts, ignore_index=True))
-
-
 def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
     """Compare two methods platform by platform."""
     pair = frame[[a, b]].dropna()
@@ -514,84 +441,8 @@ def table_outlier(study: Study) -> pd.DataFrame:
     return table
 
 
-def fig5(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 5: median seconds per run against K, beside the printed ones at K = 50."""
-    times = study.timing.groupby(["policy", "clusters"])["seconds"]
-    table = times.agg(["median", "min", "max"]).reset_index()
-    exact = study.timing.dropna(subset=["proved"])
-    ax = axes_of(ax, (7.2, 4.2))
-    policy_lines(table, "clusters", "median", low="min", high="max", ax=ax)
-    for name, (least, most) in PRINTED_SECONDS.items():
-        x = 50 + {"G": -0.8, "LPRG": 0.8}.get(name, 0)
-        ax.plot([x, x], [least, most], color=style_of(name).color, lw=4, solid_capstyle="butt")
-        ax.plot(x, math.sqrt(least * most), style_of(name).marker, color=style_of(name).color)
-    ax.annotate("printed, 1 GHz Pentium", (50, 3600), (-8, 0), textcoords="offset points",
-                ha="right", va="center", fontsize="small")  # fmt: skip
-    ax.set(
-        yscale="log", xlabel="clusters K", ylabel="processor seconds per run",
-        title=f"Tiers-like; MILP proved in {exact['proved'].sum():.0f} of {len(exact)} runs",
-    )  # fmt: skip
-    programs = summary(study.timing.dropna(subset=["programs"]), ["clusters"], "programs")
-    counts = programs[["clusters", "estimate"]].rename(columns={"estimate": "programs of LPRR"})
-    table = table.merge(counts, on="clusters")
-    shares = exact.groupby(["policy", "clusters"])["proved"].mean().reset_index()
-    return study.keep("fig5", ax, table.merge(shares, on=["policy", "clusters"], how="left"))
-
-
-def fig_spread(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: lead of LPRG over G against heterogeneity (claim 5)."""
-    frame = study.evidence.spread
-    assert frame is not None
-    frame = frame.assign(lead=100 * (frame["LPRG"] - frame["G"]))
-    keys = ["clusters", "heterogeneity"]
-    table = summary(frame.groupby([*keys, "replicate"])["lead"].mean().reset_index(), keys, "lead")
-    ax = axes_of(ax)
-    inks = [INK[name] for name in ("blue", "vermillion", "green", "orange")]
-    for k, (size, rows) in enumerate(table.groupby("clusters")):
-        x = rows["heterogeneity"] + 0.008 * k
-        error = [rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]]
-        ink = inks[k % len(inks)]
-        ax.errorbar(
-            x, rows["estimate"], error, marker="o", capsize=3, color=ink, label=f"K = {size}"
-        )
-    ax.axhline(0, color="0.4", lw=0.8)
-    ax.set(xlabel="heterogeneity", ylabel="LPRG minus G, points of the bound",
-           title="random platforms, otherwise equal")  # fmt: skip
-    ax.set_xticks(sorted(table["heterogeneity"].unique()))
-    ax.legend()
-    return study.keep("spread", ax, table)
-
-
-def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: the verdict of every claim under every reading."""
-    sizes = ", ".join(map(str, study.size.reading_clusters))
-    return draw_readings(study, f"first column: all platforms; others: K = {sizes}", ax)
-
-
-#: Names of categories under an axis.
-_SLANTED: dict[str, Any] = {"rotation": 25, "ha": "right"}
-_METHODS = ("G", "LPRG", "LPRR")
 #: What the lead of G over LPRG is explained with.
 FEATURES = ("treeness", "degree", "hops", "shared", "below")
-
-
-def _mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
-    """Mean and interval of every method at every point of `keys`, over replicates."""
-    mean = frame.groupby([*keys, "replicate"], sort=False)[list(methods)].mean()
-    return summary(tidy(mean, keys, "ratio"), [*keys, "policy"], "ratio")
-
-
-def fig_structure(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: the numbers of either table on either kind of network (claim 12)."""
-    table = _mean_of(study.crossed, ["structure", "numbers"], _METHODS)
-    axes = panels(axes, 2, (11, 4.2))
-    for ax, numbers in zip(axes, NUMBERS, strict=True):
-        rows = shares(table[table["numbers"] == numbers])
-        beside_each_other(rows, "structure", STRUCTURES, ax=ax, **_SLANTED)
-        ax.set_title(f"numbers of {numbers}")
-    axes[0].set(ylabel="objective / bound", ylim=(0, 1.05))
-    legend_of_all(axes[-1])
-    return study.keep("structure", axes[0], table)
 
 
 def table_structure(study: Study) -> pd.DataFrame:
@@ -614,101 +465,3 @@ def _regression(frame: pd.DataFrame) -> dict[str, float]:
     rest, spread = y - design @ found, y - y.mean()
     r2 = 1 - float(rest @ rest) / float(spread @ spread) if (spread != 0).any() else np.nan
     return {**dict(zip(names, found[1:].tolist(), strict=True)), "r2": r2, "lead": float(y.mean())}
-
-
-def fig_polish(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: what fewest connections and one more linear program add."""
-    table = _mean_of(study.improved, ["kind"], cells.IMPROVED)
-    axes = panels(axes, 2, (10.5, 4.4))
-    height = {name: -k for k, name in enumerate(cells.IMPROVED)}
-    for ax, kind in zip(axes, KINDS, strict=True):
-        for _, row in table[table["kind"] == kind].iterrows():
-            y, style = height[row["policy"]], style_of(row["policy"].split("+")[0])
-            ax.plot([max(row["low"], 0), min(row["high"], 1)], [y, y], color=style.color, lw=1)
-            ax.plot(row["estimate"], y, style.marker, color=style.color, ms=7)
-        ax.set(xlabel="objective / bound", title=f"{kind} platforms", xlim=(0, 1.03))
-    axes[0].set_yticks(list(height.values()), list(height))
-    return study.keep("polish", axes[0], table)
-
-
-def fig_limits(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: the heuristics on platforms whose owners set limits (section 7)."""
-    table = _mean_of(study.limited, ["kind", "rule"], (*cells.HEURISTICS, "allowed"))
-    axes = panels(axes, 2, (11, 4.2))
-    for ax, kind in zip(axes, KINDS, strict=True):
-        rows = table[table["kind"] == kind]
-        some = shares(rows[rows["policy"] != "allowed"])
-        beside_each_other(some, "rule", cells.POLICIES, ax=ax, **_SLANTED)
-        left = rows[rows["policy"] == "allowed"]
-        ax.plot(range(len(left)), left["estimate"], color="0.6", lw=5, zorder=1, alpha=0.5,
-                label="what the limits leave\nof the bound")  # fmt: skip
-        ax.set(title=f"{kind} platforms")
-    axes[0].set(ylabel="objective / bound within the limits", ylim=(0, 1.05))
-    legend_of_all(axes[-1])
-    return study.keep("limits", axes[0], table)
-
-
-def fig_adaptation(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: bandwidths drift; schedules that know more or less of it."""
-    table = summary(study.adapted, ["period", "policy"], "ratio")
-    inks = dict(zip(INFORMED, ("vermillion", "orange", "blue", "green"), strict=True))
-    ax = axes_of(ax, (7.6, 4.0))
-    for name in INFORMED:
-        rows = table[table["policy"] == name]
-        ax.plot(rows["period"], rows["estimate"], color=INK[inks[name]], label=name)
-        low, high = rows["low"].clip(0, 1), rows["high"].clip(0, 1)
-        ax.fill_between(rows["period"], low, high, color=INK[inks[name]], alpha=0.12, lw=0)
-    ax.set(xlabel="period", ylabel="throughput / bound of the period", ylim=(0, 1.03),
-           title="schedules under drifting bandwidths")  # fmt: skip
-    ax.legend(loc="lower left", ncols=2)
-    return study.keep("adaptation", ax, table)
-
-
-def _versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
-    """Geometric mean, with its interval, of a column over the rival's on the same platform."""
-    keys = ["kind", "clusters"]
-    logs = frame.assign(**{column: np.log(frame[column])})
-    values = wide(logs, keys, column)
-    others = values.drop(columns=rival).sub(values[rival], axis=0)
-    table = summary(tidy(others, keys, column).dropna(), [*keys, "policy"], column)
-    return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
-
-
-def fig_churn(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Beyond the paper: the heuristics where sites and applications come and go (section 7)."""
-    frame = study.churn
-    ratio = summary(frame, ["kind", "clusters", "policy"], "ratio").assign(measure="ratio")
-    faster = _versus(frame, "response", SERVING[0]).assign(measure="response over G's")
-    table = pd.concat([ratio, faster], ignore_index=True)
-    table["platform"] = table["kind"] + ", K = " + table["clusters"].astype(str)
-    axes = panels(axes, 2, (11, 4.2), sharey=False)
-    for ax, (measure, rows) in zip(axes, table.groupby("measure", sort=False), strict=True):
-        shown = rows.assign(low=rows["low"].clip(0), high=rows["high"])
-        beside_each_other(
-            shown, "platform", list(dict.fromkeys(rows["platform"])), ax=ax, **_SLANTED
-        )
-        ax.set_ylabel(str(measure))
-    axes[0].set(ylabel="objective / bound, mean over time", ylim=(None, 1.005))
-    axes[1].set(ylabel="response time over that under G", yscale="log")
-    axes[1].yaxis.set(major_formatter=LogFormatter(), minor_formatter=LogFormatter())
-    axes[1].axhline(1, color="0.4", lw=0.8)
-    legend_of_all(axes[0])
-    return study.keep("churn", axes[0], table.drop(columns="platform"))
-
-
-def fig_startup(study: Study, ax: Axes | None = None) -> Axes:
-    """Beyond the paper: throughput of a run that ends, against its length (claim 14)."""
-    frame = study.ends.assign(run=study.ends["length"] * study.ends["count"])
-    table = summary(frame, ["length", "count", "run"], "kept")
-    ax = axes_of(ax, (7.2, 4.0))
-    for length, ink in zip(LENGTHS, ("blue", "orange", "green"), strict=True):
-        rows = table[table["length"] == length]
-        ax.plot(rows["run"], 100 * (1 - rows["estimate"]), "o-", color=INK[ink],
-                label=f"period of {length} time units")  # fmt: skip
-    ax.axhline(2, color="0.4", lw=0.8, ls="--")
-    ax.annotate("two points: marginal", (table["run"].max(), 2), (0, 3), ha="right",
-                textcoords="offset points", fontsize="small")  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="length of the run, time units")
-    ax.set(ylabel="below the steady state, %", title="whole load units, first and last period")
-    ax.legend()
-    return study.keep("startup", ax, table)
