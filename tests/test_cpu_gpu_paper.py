@@ -22,7 +22,9 @@ from dlsim.papers.cpu_gpu import cells, claims, draw
 from dlsim.papers.cpu_gpu.study import SCALES
 from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
+from dlsim.study.report import load_figures
 from dlsim.study.style import STYLES
+from tests.executed import said
 
 KEY = "cpu-gpu"
 alternatives = list(cg.Study.alternatives())
@@ -309,7 +311,8 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
 def test_the_inventory_names_what_runs_and_what_shows_it():
     table = cg.inventory()
     assert table.index.tolist() == list(range(1, 23))
-    assert set(table["shown by"]) <= {*cg.__all__, ""}
+    shown = {row.id.removeprefix(f"{KEY}-") for row in load_figures()[1] if row.paper == KEY}
+    assert set(table["shown by"]) <= {*shown, *cg.__all__, ""}
     assert table["mechanism"].is_unique
 
 
@@ -394,10 +397,17 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
     (tmp_path / "own.txt").write_text("to be or not to be " * 20)
     given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}
     given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
-    run_notebook(source, tmp_path / "done" / "50.ipynb", {**given, "out": str(out)})
+    done = run_notebook(source, tmp_path / "done" / "50.ipynb", {**given, "out": str(out)})
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
-    names = {name.removeprefix("fig_") for name in cg.__all__ if name.startswith("fig")}
-    assert pictures == {f"{KEY}-{name}" for name in names - {"live"}}
+    names = (
+        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue learning mapreduce "
+        "memory moulding nodes optimiser overlap poison readings savings slots tradeoff"
+    )
+    assert pictures == {f"{KEY}-{name}" for name in names.split()}
+    card = pd.read_csv(out / "data" / f"{KEY}-claims.csv", keep_default_na=False)
+    said_there = said(done)
+    assert [k for k, w in zip(card["id"], card["verdict"], strict=True)
+            if f"**{k} {w}**" not in said_there] == []  # fmt: skip
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     others = ("claims", "break-even", "variants", "readings-intervals")
     assert tables == pictures | {f"{KEY}-{name}" for name in others}

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from dlsim.given import mapping, option, whole
 from dlsim.study.claims import Claim, Verdict, load_claims, scorecard, verdict_of
 from dlsim.study.measure import judged_by_readings, measured
-from dlsim.study.plot import verdict_heat
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -253,12 +252,3 @@ def verdicts(study: Study) -> pd.DataFrame:
     card = scorecard(study.verdicts)
     study.results.verdicts(study.KEY, card)
     return card
-
-
-def fig_readings(study: Study, title: str, ax: Axes | None = None) -> Axes:
-    """Draw the verdict of every claim under every reading, and keep the numbers behind them."""
-    table = study.by_reading
-    ax = verdict_heat(table.rename(index=lambda name: name.removeprefix(f"{study.KEY}-")), ax)
-    ax.set_title(title, pad=12)
-    study.table("readings-intervals", study.judged_readings)
-    return study.keep("readings", ax, table.reset_index())

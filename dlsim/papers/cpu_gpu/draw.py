@@ -1,4 +1,4 @@
-"""The pictures and tables of paper C: a study in, Axes or tables out, numbers kept beside."""
+"""Paper C's drawings made from runs, its live run, and the inventory of its mechanisms."""
 
 import importlib
 from collections import Counter
@@ -21,20 +21,19 @@ from dlsim.cpugpu.kernels import kernel_named
 from dlsim.cpugpu.mapdata import map_block, partition_of
 from dlsim.cpugpu.mapreduce import run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
-from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound
+from dlsim.cpugpu.optimiser import adapt_split
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError
 from dlsim.papers.cpu_gpu import cells, claims
 from dlsim.papers.cpu_gpu.cells import VARIANTS, moldable_jobs, policy_of
-from dlsim.papers.cpu_gpu.study import GPUS, SHORT, Study
+from dlsim.papers.cpu_gpu.study import Study
 from dlsim.realtime import Cluster, split_load
 from dlsim.study.gantt import task_colors
-from dlsim.study.plot import axes_of, cumulative, panels, policy_lines, reach
-from dlsim.study.stats import relative_reduction, summary
-from dlsim.study.study import fig_readings as draw_readings
+from dlsim.study.plot import axes_of, cumulative, panels
+from dlsim.study.stats import summary
 from dlsim.study.study import verdicts as verdicts
-from dlsim.study.style import INK, style_of
+from dlsim.study.style import INK
 
 #: The sentence of Figure 3, and how it is cut.
 SENTENCE, MAPS, PARTS = "the quick fox the dog the fox", 3, 2
@@ -263,68 +262,8 @@ def fig_slots(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     return study.keep("slots", axs[0], pd.concat(parts, names=["scheduler"]).reset_index(0))
 
 
-#: What the sources print: saved against GPU only, against the preferred device; gained.
-PRINTED = {"gpu-only": 0.39, "preferred": 0.29}
+#: What the second source prints of its gain.
 GAINED = 0.42
-_RIVALS = ("gpu-only", "preferred", "round-robin", "cpu-only", "mct", "rsc", "asjf")
-
-
-def fig_learning(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F2: makespan over MCT's, batch after batch, while the history fills."""
-    axs = panels(axes, len(study.mixes), (2.7 * len(study.mixes) + 1, 3.6))
-    table = claims.over_mct(study.evidence.main)
-    table = table.assign(bound=table["bound"] / table["mct"])
-    shown = ("history", "preferred", "rsc", "asjf")
-    lines = summary(table[table["policy"].isin(shown)], ["mix", "policy", "batch"], "ratio")
-    own = table[table["policy"] == "history"]
-    counts = own.groupby(["mix", "batch"], as_index=False)["explored"].mean()
-    for ax, mix in zip(axs, study.mixes, strict=True):
-        policy_lines(lines[lines["mix"] == mix], "batch", legend=ax is axs[0], ax=ax)
-        low = own[own["mix"] == mix].groupby("batch")["bound"].mean()
-        ax.plot(low.index, low, color="#777777", ls=":", label="lower bound")
-        ax.axhline(1, color="#333333", lw=0.8)
-        mine = counts[counts["mix"] == mix]
-        for batch, count in zip(mine["batch"], mine["explored"], strict=True):
-            if count > 0.05:
-                ax.annotate(f"{count:.0f}" if count >= 1 else f"{count:.1f}", (batch, 0.01),
-                            xycoords=("data", "axes fraction"), size=8, ha="center")  # fmt: skip
-        ax.set(title=mix, ylabel="", xlabel="batch (below: explorations)")
-    axs[0].set_ylabel("makespan over MCT's")
-    axs[0].legend(fontsize=8, loc="upper right")
-    axs[0].set_ylim(0.55, min(2.5, 1.05 * float(lines["high"].max())))
-    counts = counts.assign(policy="history")
-    return study.keep("learning", axs[0],
-                lines.merge(counts, on=["mix", "policy", "batch"], how="left"))  # fmt: skip
-
-
-def fig_savings(study: Study, ax: Axes | None = None) -> Axes:
-    """F3: total run time that the history policy saves against each rival, mix by mix."""
-    ax = axes_of(ax, (9.6, 4.2))
-    table = pd.concat(
-        [claims.saved(study.evidence.main, ["history"], rival).assign(rival=rival)
-         for rival in _RIVALS], ignore_index=True,
-    )  # fmt: skip
-    mixes, width = list(study.mixes), 0.8 / len(_RIVALS)
-    for i, rival in enumerate(_RIVALS):
-        rows = table[table["rival"] == rival].set_index("mix").loc[mixes]
-        x = np.arange(len(mixes)) + (i - (len(_RIVALS) - 1) / 2) * width
-        ends = reach(rows)
-        ax.bar(x, 100 * rows["estimate"], width, color=style_of(rival).color, label=rival,
-               hatch=None if i < 4 else "//", edgecolor="white", linewidth=0.4,
-               yerr=100 * ends, error_kw={"lw": 0.9, "capsize": 2})  # fmt: skip
-    for rival, value in PRINTED.items():
-        ax.axhline(100 * value, color=style_of(rival).color, ls="--", lw=1.1)
-        side = "bottom" if rival == "gpu-only" else "top"
-        said = f"{100 * value:.0f} % (Gregg et al.)\nagainst {rival}"
-        ax.text(len(mixes) - 0.58, 100 * value, said, fontsize=7.5,
-                color=style_of(rival).color, va=side)  # fmt: skip
-    ax.axhline(0, color="#333333", lw=0.8)
-    ax.set_xticks(range(len(mixes)), mixes)
-    low = max(-160.0, 110 * float(table["low"].min()))
-    ax.set(ylabel="% of the total run time saved by history", ylim=(low, 105),
-           xlim=(-0.55, len(mixes) + 0.25))  # fmt: skip
-    ax.legend(ncols=7, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return study.keep("savings", ax, table.drop(columns="point"))
 
 
 def variants(study: Study) -> pd.DataFrame:
@@ -335,31 +274,6 @@ def variants(study: Study) -> pd.DataFrame:
     study.table("variants", table.drop(columns="point"))
     wide = table.pivot(index="policy", columns="mix", values="more")
     return wide.loc[names, list(study.mixes)].map("{:+.1f} %".format)
-
-
-def fig_ideal(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Excess over the exhaustive schedule of short queues, with exact histories (claim 4)."""
-    axs, rows = panels(axes, 2, (10, 3.8)), study.ideal
-    if rows is None:
-        axs[0].set_title("no exhaustive schedule where GPU jobs slow CPUs down", fontsize=9)
-        return study.keep("ideal", axs[0])
-    names = [
-        name
-        for name in ("history", "mct", "rsc", "asjf", "preferred")
-        if name in set(rows["policy"])
-    ]
-    for ax, column, title in zip(
-        axs, ("makespan", "completion"), ("makespan", "mean completion time"), strict=True
-    ):
-        for name in names:
-            color, _, dash = style_of(name)
-            own = rows.loc[rows["policy"] == name, column]
-            cumulative(ax, 100 * own, color=color, ls=dash, label=name)
-        ax.axvline(5, color="#777777", lw=0.8, ls=":")
-        ax.set(xlabel="% beyond the ideal schedule", title=title, xlim=(-1, 150), ylim=(0, 1.02))
-    axs[0].set_ylabel(f"share of the queues of {SHORT} jobs")
-    axs[1].legend(loc="lower right", fontsize=8)
-    return study.keep("ideal", axs[0], rows)
 
 
 def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
@@ -402,57 +316,6 @@ def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     return study.keep("moulding", axs[0], table)
 
 
-def fig_fairness(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F5: by how much jobs end later than on their preferred device, under noise."""
-    axs = panels(axes, 2, (10, 3.8), sharey=False)
-    table = summary(study.noises, ["fair", "cv", "above"], "share")
-    late = study.noises.groupby(["fair", "cv"], as_index=False)[["late", "unexcused"]].mean()
-    inks = sns.color_palette("viridis", table["cv"].nunique())
-    titles = {
-        "local": "behind what was assigned there (F1)",
-        "global": "in the all-preferred schedule (F2)",
-    }
-    for ax, (fair, title) in zip(axs, titles.items(), strict=True):
-        for ink, (cv, rows) in zip(inks, table[table["fair"] == fair].groupby("cv"), strict=True):
-            own = late[(late["fair"] == fair) & (late["cv"] == cv)]
-            missed = 100 * float(own["unexcused"].iloc[0])
-            rows = rows[rows["above"] > 0]
-            ax.plot(rows["above"], 100 * rows["estimate"], color=ink,
-                    label=f"cv {cv:g}; under neither exception: {missed:.1f} %")  # fmt: skip
-            ax.fill_between(
-                rows["above"], 100 * rows["low"], 100 * rows["high"], color=ink, alpha=0.15
-            )
-        ax.set(
-            xscale="log", xlabel="late by more than x run times there", title=title, ylim=(0, None)
-        )
-        ax.legend(fontsize=8)
-    axs[0].set_ylabel(f"% of the jobs ({study.mixes[0]})")
-    kept = table.merge(late, on=["fair", "cv"], how="left")
-    return study.keep("fairness", axs[0], kept)
-
-
-def fig_even(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F6: what one cold batch gains, by how applications differ and how often they return."""
-    axs = panels(axes, 2, (10.5, 3.8))
-    keys, parts = ["spread", "repeats"], {}
-    for ax, rival in zip(axs, ("preferred", "gpu-only"), strict=True):
-        table = relative_reduction(study.even, "makespan", "policy", "history", rival, at=keys)
-        parts[rival] = table
-        sure = (table["low"] > 0) | (table["high"] < 0)
-        text = (100 * table["estimate"]).map("{:.0f}".format)
-        table["text"] = text.where(sure, "(" + text + ")")
-        grids = [
-            table.pivot(index="repeats", columns="spread", values=c) for c in ("estimate", "text")
-        ]
-        sns.heatmap(100 * grids[0].iloc[::-1], annot=grids[1].iloc[::-1], fmt="", cmap="RdBu",
-                    center=0, vmin=-60, vmax=60, ax=ax, cbar=ax is axs[1],
-                    cbar_kws={"label": "% saved by history"})  # fmt: skip
-        ax.set(title=f"against {rival}", xlabel="spread of ln(speed-up)", ylabel="")
-    axs[0].set_ylabel("jobs per application")
-    table = pd.concat(parts, names=["rival"]).reset_index(0).drop(columns="text")
-    return study.keep("even", axs[0], table)
-
-
 def break_even(study: Study) -> pd.DataFrame:
     """Tell after which batch a cold start has paid, learning included."""
     mean = study.evidence.main.groupby(["mix", "policy", "batch"])["makespan"].mean()
@@ -472,77 +335,12 @@ def _first_stay(below: "pd.Series[bool]") -> str:
     return str(int(np.argmax(stays)) + 1) if stays.any() else "never"
 
 
-def fig_poison(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F7: what is left of wrong first samples, batch after batch."""
-    axs = panels(axes, len(study.mixes), (2.6 * len(study.mixes) + 1, 3.4))
-    excess = claims.excess_of_poison(study.evidence.poisoned)
-    table = summary(excess, ["mix", "wrong", "batch"], "excess")
-    inks = sns.color_palette("flare", table["wrong"].nunique())
-    for ax, mix in zip(axs, study.mixes, strict=True):
-        for ink, (wrong, rows) in zip(
-            inks, table[table["mix"] == mix].groupby("wrong"), strict=True
-        ):
-            ax.plot(
-                rows["batch"], 100 * rows["estimate"], "o-", color=ink, label=f"{wrong:g} times"
-            )
-            ax.fill_between(
-                rows["batch"], 100 * rows["low"], 100 * rows["high"], color=ink, alpha=0.15
-            )
-        ax.axhline(0, color="#333333", lw=0.8)
-        ax.set(title=mix, xlabel="batch")
-    axs[0].set_ylabel("% longer than with right samples")
-    axs[0].legend(fontsize=8)
-    return study.keep("poison", axs[0], table)
-
-
-def fig_assumption(study: Study, ax: Axes | None = None) -> Axes:
-    """Claim 13: what the CPU thread of a GPU job costs, were it to keep a core busy."""
-    ax, table = axes_of(ax, (6.8, 3.6)), claims.thread_is_free(study.evidence)
-    assert table is not None
-    for share, ink in zip(sorted(set(table["share"])), (INK["sky"], INK["blue"]), strict=False):
-        rows = table[table["share"] == share]
-        place = np.arange(len(rows)) + (0.1 if ink == INK["blue"] else -0.1)
-        ends = reach(rows)
-        ax.errorbar(place, 100 * rows["estimate"], yerr=100 * ends, fmt="o", color=ink, capsize=3,
-                    label=f"one core of {1 / share:.0f}")  # fmt: skip
-    ax.axhspan(-2, 2, color="#BFE3D6", alpha=0.5, lw=0, label="negligible: under 2 %")
-    ax.set_xticks(range(len(study.mixes)), study.mixes)
-    ax.set(ylabel="% longer", xlim=(-0.5, len(study.mixes) - 0.5))
-    ax.legend(fontsize=8, loc="upper left", ncols=3)
-    ax.set_ylim(top=1.25 * ax.get_ylim()[1])
-    return study.keep("assumption", ax, table.drop(columns="point"))
-
-
-def fig_tradeoff(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """T2 as a picture: mean wait against makespan of every policy, over MCT's."""
-    axs = panels(axes, len(study.mixes), (2.5 * len(study.mixes) + 1, 3.4))
-    table = tradeoff(study)
-    for ax, mix in zip(axs, study.mixes, strict=True):
-        for name in ("history", "mct", "preferred", "rsc", "asjf"):
-            row = table.loc[[(mix, name)]]
-            color, marker, _ = style_of(name)
-            ax.plot(row["wait"], row["makespan"], marker, color=color, ms=8, label=name)
-        ax.axhline(1, color="#999999", lw=0.7)
-        ax.axvline(1, color="#999999", lw=0.7)
-        ax.set(title=mix, xlabel="mean wait over MCT's")
-    axs[0].set_ylabel("makespan over MCT's")
-    axs[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
-    return study.keep("tradeoff", axs[0], table.reset_index())
-
-
 def tradeoff(study: Study) -> pd.DataFrame:
     """T2: makespan, mean wait and mean completion time of every policy over those of MCT."""
     columns = {"makespan": "makespan", "mean_wait": "wait", "mean_completion": "completion"}
     sums = study.evidence.main.groupby(["mix", "policy"], sort=False)[list(columns)].sum()
     mct = sums.xs("mct", level="policy")
     return sums.div(mct, level="mix").rename(columns=columns)
-
-
-def fig_readings(study: Study, ax: Axes | None = None) -> Axes:
-    """The verdict of every claim that the engine's switches decide, under every reading."""
-    few = study.size.reading_mixes < len(study.mixes)
-    more = f"others: {study.size.reading_mixes} mixes, " if few else "others: "
-    return draw_readings(study, f"claims of paper C; {more}{study.size.reading_runs} runs", ax)
 
 
 #: Pipelines drawn: streams and copy engines.
@@ -602,27 +400,6 @@ def _speed_up(study: Study, ax: Axes) -> pd.DataFrame:
     return lines
 
 
-def fig_issue(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F9: slowdown over a GPU with many queues, for many interleavings of the threads' calls."""
-    axs, frame = panels(axes, 4, (13, 3.4)), study.issued
-    cases = list(frame.groupby(["queues", "engines"], sort=False))
-    inks = {"scheduled": INK["green"], "depth": INK["vermillion"], "breadth": INK["orange"]}
-    for ax, (case, rows) in zip(axs, cases, strict=True):
-        queues, engines = map(str, case)
-        drawn = rows[rows["order"] == "threads"]["slowdown"]
-        ax.hist(drawn, bins=np.linspace(0.95, 2.15, 49).tolist(), color=INK["sky"],
-                weights=np.full(len(drawn), 100 / len(drawn)))  # fmt: skip
-        for name, ink in inks.items():
-            mean = float(rows.loc[rows["order"] == name, "slowdown"].mean())
-            ax.axvline(mean, color=ink, lw=2, ls="-" if name == "scheduled" else "--", label=name)
-        words = {"per-engine": "a queue per engine", "single": "one queue"}[queues]
-        ax.set(title=f"{words}, {engines} copy engine{'s' * (engines != '1')}", xlabel="slowdown")
-    axs[0].set_ylabel("% of the interleavings")
-    axs[0].legend(fontsize=8, title="one thread issues", title_fontsize=8, loc="center right")
-    table = frame.groupby(["queues", "engines", "order"])["slowdown"].describe().reset_index()
-    return study.keep("issue", axs[0], table)
-
-
 def fig_optimiser(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     """F10: rounds of the optimiser against equal finish, the one-round condition."""
     axes = panels(axes, 2, (11, 3.8), sharey=False)
@@ -663,79 +440,6 @@ def _one_round(ax: Axes) -> None:
                label=f"optimum of paper I's engine: {optimum.completion:.2f}")  # fmt: skip
     ax.set(xlabel="round", ylabel="finish")
     ax.legend(fontsize=8)
-
-
-def fig_memory(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Claim 16: inputs beyond the GPU's memory and the host's: time per unit, memory used."""
-    axes = panels(axes, 2, (10, 3.5), sharey=False)
-    table = study.evidence.memory
-    assert table is not None
-    inks = {"in-core": INK["green"], "out-of-core": INK["orange"], "disk": INK["vermillion"]}
-    axes[0].plot(table["size"], table["per_unit"], color="#999999", lw=1)
-    for mode, rows in table.groupby("mode", sort=False):
-        axes[0].plot(rows["size"], rows["per_unit"], "o", color=inks[str(mode)], label=mode)
-    axes[0].set(ylabel="time per unit of input", ylim=(0, None))
-    axes[0].legend(fontsize=8)
-    for name, marker in (("gpu", "o-"), ("host", "s--")):
-        axes[1].plot(table["size"], 100 * table[name], marker, label=f"{name} memory")
-    axes[1].axhline(100, color="#333333", lw=0.8)
-    axes[1].set(ylabel="peak use, %", ylim=(0, 110))
-    axes[1].legend(fontsize=8)
-    for ax in axes:
-        ax.set_xscale("log", base=2)
-        ax.axvline(1 / 1.25, color="#777777", ls=":", lw=1)
-        ax.axvline(cells.HOST / 1.25, color="#777777", ls=":", lw=1)
-        ax.set_xlabel("input over the GPU's memory")
-    return study.keep("memory", axes[0], table)
-
-
-def fig_mapreduce(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Claims 14 and 15: a word count on CPUs, GPUs and both, with and without overlap."""
-    axes = panels(axes, 2, (10, 3.6), sharey=False)
-    cpus, parts = claims.counted(study.words, 3, "cpu").iloc[:, 0], {}
-    for devices, ink in (("gpu", INK["blue"]), ("both", INK["green"])):
-        times = {streams: claims.counted(study.words, streams, devices) for streams in (3, 1)}
-        for streams, dash in ((3, "-"), (1, ":")):
-            rows = claims.by_gpus(times[streams].rdiv(cpus, axis=0))
-            parts[(devices, streams)] = rows.drop(columns="point")
-            name = {"gpu": "GPUs only", "both": "4 CPUs and GPUs"}[devices]
-            name += ", no overlap" * (streams == 1)
-            axes[0].plot(rows["gpus"], rows["estimate"], dash, marker="o", color=ink, label=name)
-            axes[0].fill_between(rows["gpus"], rows["low"], rows["high"], color=ink, alpha=0.12)
-        gain = 100 * (times[1] / times[3] - 1).mean()
-        axes[1].plot(gain.index, gain, "o-", color=ink)
-    axes[0].axhline(1, color="#333333", lw=0.8)
-    axes[0].set(ylabel="speed-up over 4 CPUs", ylim=(0, None))
-    axes[1].set(ylabel="% more throughput by overlap", ylim=(0, None))
-    for ax in axes:
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(GPUS, [str(n) for n in GPUS])
-        ax.set_xlabel("GPUs on four nodes")
-    axes[0].legend(fontsize=8)
-    table = pd.concat(parts, names=["devices", "streams"]).reset_index([0, 1])
-    return study.keep("mapreduce", axes[0], table)
-
-
-def fig_amdahl(
-    study: Study, parallel: Sequence[float] = (0.5, 0.9, 0.99, 0.999), ax: Axes | None = None
-) -> Axes:
-    """Amdahl's law (section 3): what cores can give a program with serial parts."""
-    ax, cores = axes_of(ax, (6.8, 3.8)), np.geomspace(1, 4096, 61).tolist()
-    rows = []
-    for ink, p in zip(sns.color_palette("viridis", len(parallel)), parallel, strict=True):
-        bounds = [amdahl_bound(p, n) for n in cores]
-        limit = amdahl_bound(p, np.inf)
-        ax.plot(cores, bounds, color=ink, label=f"{100 * p:g} %, limit {limit:.4g}")
-        rows += [(p, n, bound) for n, bound in zip(cores, bounds, strict=True)]
-    table = pd.DataFrame(rows, columns=["parallel", "cores", "bound"])
-    for count, name in ((8, "CPU, 8"), (16, "16"), (2048, "GPU, 2048")):
-        ax.axvline(count, color="#999999", ls=":", lw=1)
-        ax.text(count * 1.05, 1.0, name, fontsize=8)
-    ax.set(xscale="log", yscale="log", xlabel="cores", ylabel="speed-up", ylim=(0.9, 1200))
-    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    ax.legend(title="runs in parallel", title_fontsize=8, fontsize=8, loc="upper left")
-    return study.keep("amdahl", ax, table)
 
 
 #: What is run, in this order.
@@ -805,27 +509,27 @@ def audited(session: Session) -> str:
 
 #: Mechanism, section of the paper, what runs it, and the picture or table, if there is one.
 ROWS = (
-    ("main queue, a sub-queue per device, rules 1 to 5", "5", "rules.five", "fig_gantt"),
+    ("main queue, a sub-queue per device, rules 1 to 5", "5", "rules.five", "gantt"),
     ("history: count, mean, deviation; persistent", "5, rule 5", "store.Store", "learned"),
-    ("several CPUs and GPUs, history per class", "5", "model.Machine", "fig_gantt"),
-    ("noise and outliers of run times", "5", "workload.draw", "fig_poison"),
-    ("fairness in both readings, two exceptions", "5", "fairness.Fairness", "fig_fairness"),
-    ("explorations counted, once per class", "5", "rules.rule_2", "fig_learning"),
-    ("GPU only, preferred device, blind round robin", "7", "rivals.round_robin", "fig_savings"),
-    ("MCT by declared times", "6, 7", "rivals.mct", "fig_learning"),
-    ("TORQUE: one line, or a line per class", "6", "rivals.strict", "fig_nodes"),
-    ("RSC, RSC-strict, RSA, ASJF (our reading)", "7", "rivals.speed_up", "fig_tradeoff"),
-    ("exhaustive ideal, fractional bound", "7", "ideal.ideal_plan", "fig_ideal"),
-    ("problem 2: nodes, moldable jobs, both devices", "2, 7", "moldable.run_moldable", "fig_nodes"),
+    ("several CPUs and GPUs, history per class", "5", "model.Machine", "gantt"),
+    ("noise and outliers of run times", "5", "workload.draw", "poison"),
+    ("fairness in both readings, two exceptions", "5", "fairness.Fairness", "fairness"),
+    ("explorations counted, once per class", "5", "rules.rule_2", "learning"),
+    ("GPU only, preferred device, blind round robin", "7", "rivals.round_robin", "savings"),
+    ("MCT by declared times", "6, 7", "rivals.mct", "learning"),
+    ("TORQUE: one line, or a line per class", "6", "rivals.strict", "nodes"),
+    ("RSC, RSC-strict, RSA, ASJF (our reading)", "7", "rivals.speed_up", "tradeoff"),
+    ("exhaustive ideal, fractional bound", "7", "ideal.ideal_plan", "ideal"),
+    ("problem 2: nodes, moldable jobs, both devices", "2, 7", "moldable.run_moldable", "nodes"),
     ("batches that arrive at random, no preemption", "5 A", "engine.simulate", ""),
-    ("the CPU thread of a GPU job", "5 A", "model.Reading", "fig_assumption"),
-    ("pipeline: streams and copy engines", "2", "pipeline.run_chunks", "fig_overlap"),
-    ("inputs beyond GPU and host memory", "2", "outofcore.cut_input", "fig_memory"),
-    ("operation scheduler: order of issue", "2", "issue.issue_order", "fig_issue"),
-    ("configuration optimiser", "2", "optimiser.adapt_split", "fig_optimiser"),
-    ("Amdahl's law", "3", "optimiser.amdahl_bound", "fig_amdahl"),
-    ("MapReduce on nodes; Hadoop's slots", "4", "mapreduce.run_mapreduce", "fig_mapreduce"),
-    ("a version per device, chosen after the device", "5", "mapdata.MapReduce", "fig_live"),
+    ("the CPU thread of a GPU job", "5 A", "model.Reading", "assumption"),
+    ("pipeline: streams and copy engines", "2", "pipeline.run_chunks", "overlap"),
+    ("inputs beyond GPU and host memory", "2", "outofcore.cut_input", "memory"),
+    ("operation scheduler: order of issue", "2", "issue.issue_order", "issue"),
+    ("configuration optimiser", "2", "optimiser.adapt_split", "optimiser"),
+    ("Amdahl's law", "3", "optimiser.amdahl_bound", "amdahl"),
+    ("MapReduce on nodes; Hadoop's slots", "4", "mapreduce.run_mapreduce", "mapreduce"),
+    ("a version per device, chosen after the device", "5", "mapdata.MapReduce", "live"),
     ("throughput, makespan, wait, completion, use", "2, 7", "engine.Schedule", "tradeoff"),
 )
 
