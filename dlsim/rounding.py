@@ -7,6 +7,7 @@ the table); what is recomputed by another route, by `ROUNDING` of the duration i
 `ULPS` roundings of the clock.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def not_after(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
 
 def instant(span: Any, *at: Any) -> NDArray[np.float64]:
     """Return how far apart two instants may be and still be one, for a duration at hand."""
-    furthest = np.max(np.abs(np.broadcast_arrays(*at)), axis=0)
+    furthest = functools.reduce(np.maximum, map(np.abs, at))
     return np.asarray(TOL * np.asarray(span) + PLACES * _EPS * furthest)
 
 

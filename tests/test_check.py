@@ -144,6 +144,7 @@ BREAKS = [
     ("nobody passes a waiting task of smaller rank", swapped(USER, 1, 2)),
     ("a task starts on idle nodes",
      changed(moved(SPREAD, 1, -3.0), 2, start=1.0 + 1.0, estimate=8.0, completion=8.0)),
+    ("every chunk is one of a task in the table", shifted(LINE, 0, task=9)),
     ("the shares of a task sum to 1", shifted(LINE, 0, alpha=0.1)),
     ("a task's chunks go to distinct nodes", shifted(LINE, 1, node=-1)),
     ("a send takes ST + alpha sigma Cms", shifted(LINE, 0, send_end=0.1)),
@@ -228,6 +229,19 @@ def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
     dataclasses.replace(USER, given=None).check()
     with pytest.raises(ScheduleError, match=r"^completion"):
         dataclasses.replace(changed(LINE, 0, sigma=2.0), given=None).check()
+
+
+@pytest.mark.parametrize(
+    "labels", [["b", "a"], [("a", 1), (2,)], [None, 1], [1, "a"], [frozenset(), 0.5]], ids=str
+)
+def test_labels_may_be_anything_hashable(labels):
+    index = pd.Index(labels, dtype=object, tupleize_cols=False)
+    table = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": 3.0, "deadline": 90.0}, index=index)
+    for policy in ("FIFOMN", "EDFAN", "FIDO-II", "EDF-US"):
+        for split in ("all", "piece"):
+            s = simulate(table.assign(user_nodes=2), TWO, policy, Reading.of({"split": split}))
+            s.check()
+            assert s.chunks["task"].unique().tolist() == labels
 
 
 @pytest.mark.parametrize("policy", ROWS)

@@ -7,10 +7,10 @@ gives it back, but no earlier than the task's own start.
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
-from dlsim.realtime.evidence import Result, Rule, scale_of
-from dlsim.realtime.model import IN_ROUNDS
+from dlsim.realtime.evidence import Evidence, Rule, grouped
+from dlsim.realtime.model import IN_ROUNDS, KINDS
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
@@ -23,122 +23,125 @@ ENDS_IN = {
 }  # fmt: skip
 
 
-def with_releases(s: Result, chunks: pd.DataFrame) -> pd.DataFrame:
-    """Add to every chunk what its task and its node say about it."""
-    tasks = s.tasks.assign(kind=s.kinds)
-    facts = tasks[["kind", "nodes", "sigma", "start", "estimate"]].rename(columns={"nodes": "n"})
-    facts = facts.assign(due=tasks["arrival"] + tasks["deadline"])
-    k = chunks.reset_index(drop=True)
-    k = pd.concat([k, facts.reindex(k["task"]).reset_index(drop=True)], axis=1)
-    by = k.groupby("task", sort=False)
-    k = k.assign(place=by.cumcount(), span=k["estimate"] - k["start"])
-    k = k.assign(round=k["place"] // k["n"].astype(int))
-    k["before"] = k.groupby("task", sort=False)["send_end"].shift().fillna(k["start"])
-    own = s.reading.release == "finish" or s.policy.partition == "pieces"
-    visits = k.groupby(["task", "node"], sort=False)
-    ends = visits["compute_end"].max() if own else visits["estimate"].first()
-    held = ends.groupby("node").shift().fillna(-np.inf)
-    keys = pd.MultiIndex.from_frame(k[["task", "node"]])
-    release = np.maximum(held.reindex(keys).to_numpy(), k["start"])
-    slack = ROUNDING * k["span"] + instant(scale_of(s), k["estimate"])
-    return k.assign(release=release, slack=slack)
+class Shares:
+    """What its task and its node say about every chunk."""
+
+    def __init__(self, s: Evidence) -> None:
+        k, task = s.chunks, s.chunks.task
+        self.n, self.sigma, self.start, self.estimate, self.kind = (
+            x[task] for x in (s.nodes, s.sigma, s.start, s.estimate, s.runs.kind)
+        )
+        self.load, self.due = k.alpha * self.sigma, (s.arrival + s.deadline)[task]
+        self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
+        self.is_final = k.by_task.place == self.n - 1
+        self.release = np.maximum(_held(s), self.start)
+        self.slack_of_task = ROUNDING * (s.estimate - s.start) + instant(s.scale, s.estimate)
+        self.slack = self.slack_of_task[task]
+
+    def split_by(self, *kinds: str) -> NDArray[np.bool_]:
+        """Tell which chunks are of a task that was split in one of these ways."""
+        return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
-def _sends(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
-    together = k["kind"].isin(["equal", "rounds"]).to_numpy()
-    free = k["release"] - k["slack"] <= k["send_start"]
-    yield "a node is sent its share when it is released, not before", index, free
-    waits = np.where(together, k["before"], np.maximum(k["before"], k["release"]))
+def _held(s: Evidence) -> Floats:
+    """When the task before gives back the node of each chunk; -inf where there is none."""
+    k, ends = s.chunks, s.estimate[s.chunks.task]
+    if s.reading.release == "finish" or s.policy.partition == "pieces":
+        ends = np.full(len(ends), -np.inf)
+        np.maximum.at(ends, k.by_node.first, k.compute_end)
+    visit, held = np.flatnonzero(k.by_node.place == 0), np.full(len(ends), -np.inf)
+    on_node = grouped(k.node[visit])
+    held[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], -np.inf)
+    return held[k.by_node.first]
+
+
+def _sends(s: Evidence, x: Shares) -> Iterator[Rule]:
+    k, free = s.chunks, x.release - x.slack <= s.chunks.send_start
+    yield "a node is sent its share when it is released, not before", k.labels, free
+    before = np.where(x.is_later, k.send_end[k.by_task.before], x.start)
+    waits = np.where(x.split_by("equal", "rounds"), before, np.maximum(before, x.release))
     if s.policy.partition == "pieces" and s.reading.link == "per_task":
-        waits = k["release"].to_numpy()
-    prompt = equal(k["send_start"], waits, 0.0, slack=k["slack"])
-    yield "a share is sent as soon as node and link are free", index, prompt
+        waits = x.release
+    prompt = equal(k.send_start, waits, 0.0, slack=x.slack)
+    yield "a share is sent as soon as node and link are free", k.labels, prompt
 
 
-def _shares(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
-    c, kind = s.cluster, k["kind"].to_numpy(dtype=str)
-    fits = np.isin(kind, ENDS_IN[s.policy.partition])
+def _shares(s: Evidence, x: Shares) -> Iterator[Rule]:
+    c, k, index = s.cluster, s.chunks, s.chunks.labels
+    fits = x.split_by(*ENDS_IN[s.policy.partition])
     yield "a task is split by its policy's partition", index, fits
-    yield "every share is positive", index, k["alpha"] > 0
-    load = (k["alpha"] * k["sigma"]).to_numpy()
-    even = ~np.isin(kind, ["equal", "pieces"]) | equal(load * k["n"], k["sigma"], k["sigma"])
-    yield "equal shares are equal", index, even
-    ends = equal(k["compute_end"], k["estimate"], 0.0, ULPS + c.nodes, k["slack"])
-    yield (
-        "all nodes of an optimally split task finish together",
-        index,
-        ~np.isin(kind, ["equal finish", "optimum"]) | ends,
-    )
-    idle = ~(kind == "equal finish") | equal(k["send_start"], k["release"], 0.0, slack=k["slack"])
-    yield "equal finish leaves no inserted idle time", index, idle
+    yield "every share is positive", index, k.alpha > 0
+    even = equal(x.load * x.n, x.sigma, x.sigma)
+    yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
+    ends = equal(k.compute_end, x.estimate, 0.0, ULPS + c.nodes, x.slack)
+    optimal = x.split_by("equal finish", "optimum")
+    yield "all nodes of an optimally split task finish together", index, ~optimal | ends
+    prompt = equal(k.send_start, x.release, 0.0, slack=x.slack)
+    idle = x.split_by("equal finish") & ~prompt
+    yield "equal finish leaves no inserted idle time", index, ~idle
     if s.policy.partition in ("dlt", "I", "II"):
-        yield from _remodelled(s, k, index)
+        yield from _remodelled(s, x)
     if s.policy.partition in IN_ROUNDS:
-        first = k["place"] < k["n"]
-        before = k.groupby(["task", "node"], sort=False)["alpha"].shift() * k["sigma"]
-        ahead = before * c.cps / (k["n"] * c.cms) + (c.sc / k["n"] - c.st) / c.cms
-        yield "rounds grow so that no node waits", index, first | equal(load, ahead, k["sigma"])
+        first = k.by_task.place < x.n
+        before = k.alpha[k.by_node.before] * x.sigma
+        ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
+        grown = equal(x.load, ahead, x.sigma)
+        yield "rounds grow so that no node waits", index, first | grown
 
 
-def _remodelled(s: Result, k: pd.DataFrame, index: pd.Index) -> Iterator[Rule]:
+def _remodelled(s: Evidence, x: Shares) -> Iterator[Rule]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
-    c, by = s.cluster, k.groupby("task", sort=False)
-    last, w = by["release"].transform("max"), k["sigma"] * (c.cms + c.cps)
-    unit = table_for(c, "opr").unit
-    time = k["sigma"] * unit[k["n"].to_numpy(dtype=int)]
-    chi = c.cps * time / (time + (last - k["release"]))
-    load = k["alpha"] * k["sigma"]
-    earlier = (load * chi).groupby(k["task"], sort=False).shift()
-    chained = (k["place"] == 0) | equal(load * (c.cms + chi), earlier, time, slack=k["slack"])
-    remodelled = (k["kind"] == "remodel").to_numpy()
-    yield "shares are those of the heterogeneous remodel", index, ~remodelled | chained
-    final = (k["place"] == k["n"] - 1).to_numpy()
-    planned = last + k["sigma"] * c.cms + load * c.cps
-    good = ~remodelled | ~final | equal(planned, k["estimate"], 0.0, slack=k["slack"])
-    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, good
+    c, k, index, task = s.cluster, s.chunks, s.chunks.labels, s.chunks.task
+    last = k.last(x.release)[task]
+    send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
+    chi = c.cps * time / (time + (last - x.release))
+    remodelled, before = x.split_by("remodel"), k.by_task.before
+    chained = equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
+    holds = ~remodelled | ~x.is_later | chained
+    yield "shares are those of the heterogeneous remodel", index, holds
+    planned = equal(last + send + x.load * c.cps, x.estimate, 0.0, slack=x.slack)
+    holds = ~remodelled | ~x.is_final | planned
+    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
     if s.policy.partition == "dlt":
         return
-    waits = (last - k["release"]).groupby(k["task"], sort=False).transform("sum")
-    end = last + (w - waits) / k["n"]
-    send = k["sigma"] * c.cms
+    end = last + (x.sigma * (c.cms + c.cps) - k.total(last - x.release)[task]) / x.n
     if s.policy.partition == "II":
-        send = (end - k["release"]) * c.cms / (c.cms + c.cps)
-    slack = k["slack"]
-    gap = k.groupby("task", sort=False)["release"].shift(-1) - k["release"] - send
-    for holds, rule in (
-        (gap < -slack, "equal finish is used only where the constraint holds"),
-        (~(gap >= slack), "equal finish is used wherever the constraint holds"),
-    ):
-        broken = (holds & ~final).groupby(k["task"], sort=False).transform("any")
-        if rule.startswith("equal finish is used only"):
-            yield rule, index, ~((k["kind"] == "equal finish") & broken)
-        else:
-            several = (k["n"] > 1) & (end > last + slack)
-            yield rule, index, ~((k["kind"] == "remodel") & several & ~broken)
+        send = (end - x.release) * c.cms / (c.cms + c.cps)
+    # released this long after the node before has all its data
+    gap = x.release - x.release[before] - send[before]
+    short, wide = (
+        k.total(x.is_later & holds)[task] > 0 for holds in (gap < -x.slack, ~(gap >= x.slack))
+    )
+    misused = x.split_by("equal finish") & short
+    yield "equal finish is used only where the constraint holds", index, ~misused
+    unused = remodelled & (x.n > 1) & (end > last + x.slack) & ~wide
+    yield "equal finish is used wherever the constraint holds", index, ~unused
 
 
-def _enough(s: Result, k: pd.DataFrame) -> Iterator[Rule]:
+def _enough(s: Evidence, x: Shares) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
         return
-    c = s.cluster
+    c, k = s.cluster, s.chunks
     if s.policy.partition == "exact-n":
-        few = [
-            _carried(rows["release"].to_numpy()[:-1], rows["due"].iloc[0], c.cms, c.cps)
-            < rows["sigma"].iloc[0] * (1 + ROUNDING) + rows["slack"].sum() / (c.cms + c.cps)
-            for _, rows in k.groupby("task", sort=False)
-        ]
-        yield "no fewer nodes could have met the deadline", pd.Index(k["task"].unique()), few
+        fewer = [list[float]() for _ in s.index]
+        for task, release, final in zip(k.task, x.release.tolist(), x.is_final, strict=True):
+            if not final:
+                fewer[task].append(release)
+        due = (s.arrival + s.deadline).tolist()
+        carried = np.array([_carried(fewer[i], due[i], c.cms, c.cps) for i in k.tasks])
+        needed = s.sigma * (1 + ROUNDING) + k.total(x.slack) / (c.cms + c.cps)
+        rule = "no fewer nodes could have met the deadline"
+        yield rule, k.names, carried < needed[k.tasks]
         return
-    table = table_for(c, s.policy.partition)
-    m = k["place"].to_numpy() + 1
-    ends = k["release"] + table.fixed[m] + k["sigma"] * table.unit[m]
-    early = (m < k["n"]) & (ends <= k["due"] - k["slack"])
-    yield "no fewer nodes would have met the deadline", pd.Index(k["task"]), ~early
+    m = k.by_task.place + 1
+    ends = x.release + s.table.fixed[m] + x.sigma * s.table.unit[m]
+    early = (m < x.n) & (ends <= x.due - x.slack)
+    yield "no fewer nodes would have met the deadline", k.labels, ~early
 
 
-def _carried(release: Floats, end: float, cms: float, cps: float) -> float:
+def _carried(release: list[float], end: float, cms: float, cps: float) -> float:
     """Data that nodes can take by `end`, each all it can (theory: the greedy fill)."""
     data, link = 0.0, -np.inf
     for time in release:
@@ -148,15 +151,12 @@ def _carried(release: Floats, end: float, cms: float, cps: float) -> float:
     return data
 
 
-def release_rules(s: Result, chunks: pd.DataFrame) -> Iterator[Rule]:
+def release_rules(s: Evidence) -> Iterator[Rule]:
     """Yield the rules of nodes released one by one, and of several rounds."""
-    k = with_releases(s, chunks)
-    index = pd.Index(k["task"])
-    yield from _sends(s, k, index)
-    yield from _shares(s, k, index)
-    yield from _enough(s, k)
-    last = k.groupby("task", sort=False)["compute_end"].max()
-    done = s.tasks["completion"].reindex(last.index)
-    slack = k.groupby("task", sort=False)["slack"].first()
-    together = equal(last, done, 0.0, ULPS + s.cluster.nodes, slack)
-    yield "a task is complete when its last node is", last.index, together
+    x, k = Shares(s), s.chunks
+    yield from _sends(s, x)
+    yield from _shares(s, x)
+    yield from _enough(s, x)
+    ulps, slack = ULPS + s.cluster.nodes, x.slack_of_task
+    together = equal(k.last(k.compute_end), s.completion, 0.0, ulps, slack)
+    yield "a task is complete when its last node is", k.names, together[k.tasks]

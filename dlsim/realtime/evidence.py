@@ -1,14 +1,17 @@
-"""What a check may read of a schedule."""
+"""What a check may read of a schedule, and that as plain arrays."""
 
-from typing import Any, Protocol
+import functools
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import span_of, table_for
+from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
 
+Rows = NDArray[np.int64]
+#: The words, the labels that may break it, and for each whether it holds.
 Rule = tuple[str, pd.Index, Any]
 
 
@@ -37,8 +40,6 @@ class Result(Protocol):
     @property
     def chunks(self) -> pd.DataFrame: ...
     @property
-    def kinds(self) -> pd.Series: ...
-    @property
     def runs(self) -> pd.DataFrame | None: ...
     @property
     def given(self) -> Tasks | None: ...
@@ -54,10 +55,120 @@ class Result(Protocol):
     def reading(self) -> Reading: ...
     @property
     def negotiate(self) -> float: ...
-    @property
-    def is_physical(self) -> bool: ...
 
 
-def scale_of(s: Result) -> float:
-    """Return the duration that tells two instants of a schedule apart."""
-    return span_of(s.tasks["sigma"].to_numpy(), table_for(s.cluster, s.policy.partition))
+class Groups(NamedTuple):
+    """Rows with equal keys: place within the group, the row before (or itself), the first row."""
+
+    place: Rows
+    before: Rows
+    first: Rows
+
+
+def grouped(*keys: NDArray[Any]) -> Groups:
+    """Group rows by keys, in their own order within a group."""
+    order = np.lexsort(keys)
+    new, here = np.ones(len(order), dtype=bool), np.arange(len(order))
+    new[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    begin = np.maximum.accumulate(np.where(new, here, 0))
+    found: NDArray[np.int64] = np.empty((3, len(order)), dtype=np.int64)
+    found[:, order] = here - begin, order[here - ~new], order[begin]
+    return Groups(*found)
+
+
+class Runs(NamedTuple):
+    """How every task was split, a place in KINDS, and in how many rounds; -1 if unknown."""
+
+    kind: Rows
+    rounds: Rows
+
+
+class Chunks:
+    """The chunks of a schedule as arrays; `task` is the row of a chunk's task."""
+
+    def __init__(self, table: pd.DataFrame, index: pd.Index) -> None:
+        self.labels, self.size = pd.Index(table["task"]), len(index)
+        rows = index.get_indexer(self.labels)
+        self.task = np.where(rows < 0, self.size, rows)  # of no task: behind the last
+        node = table["node"].to_numpy()
+        short = node.astype(np.int16)  # is sorted in linear time
+        self.node = short if (short == node).all() else node
+        columns = ("alpha", "send_start", "send_end", "compute_end")
+        self.alpha, self.send_start, self.send_end, self.compute_end = _floats(table, columns)
+
+    @functools.cached_property
+    def by_task(self) -> Groups:
+        """Chunks of one task, as they are sent."""
+        return grouped(self.task)
+
+    @functools.cached_property
+    def by_node(self) -> Groups:
+        """What each node gets of a task: one chunk, or one per round."""
+        return grouped(self.node, self.task)
+
+    @functools.cached_property
+    def tasks(self) -> Rows:
+        """The tasks that have chunks, by their first."""
+        return self.task[self.by_task.place == 0]
+
+    @functools.cached_property
+    def names(self) -> pd.Index:
+        """The labels of `tasks`."""
+        return self.labels[self.by_task.place == 0]
+
+    def total(self, values: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the sum over each task, or how many chunks it has."""
+        return np.bincount(self.task, values, self.size + 1)[: self.size]
+
+    def last(self, values: Floats) -> Floats:
+        """Return the greatest number of each task, NaN where it has no chunk."""
+        return self._over(np.fmax, values)
+
+    def first(self, values: Floats) -> Floats:
+        """Return the least number of each task."""
+        return self._over(np.fmin, values)
+
+    def _over(self, ufunc: np.ufunc, values: Floats) -> Floats:
+        found = np.full(self.size + 1, np.nan)
+        ufunc.at(found, self.task, values)
+        return found[: self.size]
+
+
+class Evidence:
+    """What a check reads of a schedule, taken out of its tables once."""
+
+    def __init__(self, result: Result) -> None:
+        self.result, tasks = result, result.tasks
+        self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
+        self.given, self.negotiate, self.index = result.given, result.negotiate, tasks.index
+        self.arrival, self.sigma, self.deadline = _floats(tasks, ("arrival", "sigma", "deadline"))
+        times = ("start", "estimate", "completion")
+        self.start, self.estimate, self.completion = _floats(tasks, times)
+        self.nodes = tasks["nodes"].to_numpy()
+        self.refused = ~np.asarray(tasks["admitted"], dtype=bool)
+        self.missed = np.asarray(tasks["missed"], dtype=bool)
+        self.ran = ~np.isnan(self.start)
+        self.table = table_for(self.cluster, self.policy.partition)
+        #: The duration that tells two instants apart.
+        self.scale = span_of(self.sigma, self.table)
+
+    @functools.cached_property
+    def chunks(self) -> Chunks:
+        return Chunks(self.result.chunks, self.index)
+
+    @functools.cached_property
+    def positive(self) -> NDArray[np.bool_]:
+        """Whether the optimal partitioning rule gives a task positive shares."""
+        return has_positive_shares(self.result.tasks, self.cluster)
+
+    @functools.cached_property
+    def runs(self) -> Runs:
+        runs, rows = self.result.runs, np.zeros(len(self.index), dtype=np.int64)
+        if runs is None:
+            return Runs(rows - 1, rows + 1)
+        rows = runs.index.get_indexer(self.index)
+        return Runs(*(np.append(runs[name], -1)[rows] for name in Runs._fields))
+
+
+def _floats(table: pd.DataFrame, names: tuple[str, ...]) -> list[Floats]:
+    return [np.ascontiguousarray(table[name].to_numpy(dtype=float)) for name in names]

@@ -111,10 +111,11 @@ class Schedule:
     def kinds(self) -> pd.Series:
         """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
         assert self.runs is not None
-        names = pd.Series(KINDS, dtype=object).reindex(self.runs["kind"])
-        return names.set_axis(self.tasks.index).where(self.tasks["start"].notna()).rename("kind")
+        names = np.array(KINDS, dtype=object)[self.runs["kind"]]
+        names[self.tasks["start"].isna()] = np.nan
+        return pd.Series(names, self.tasks.index, dtype=object, name="kind")
 
-    @property
+    @functools.cached_property
     def counts(self) -> pd.DataFrame:
         """How often nodes were released at different instants, and a constraint held.
 
@@ -140,10 +141,11 @@ class Schedule:
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
                 f"backfill and split='piece'; got {under(self.name, self.reading)}"
             )
-        frame = pd.DataFrame(self.counted, index=pd.Index(COUNT_RULES, name="rule"))
-        frame = frame.set_axis(list(COUNTED), axis=1).astype("Int64")
-        frame.loc["rtgrid", "opt_iits_ii"] = pd.NA
-        return frame
+        absent = np.zeros(self.counted.shape, dtype=bool)
+        absent[COUNT_RULES.index("rtgrid"), COUNTED.index("opt_iits_ii")] = True
+        numbers = zip(COUNTED, self.counted.T, absent.T, strict=True)
+        columns = {name: pd.arrays.IntegerArray(n.copy(), na) for name, n, na in numbers}
+        return pd.DataFrame(columns, index=pd.Index(COUNT_RULES, name="rule"))
 
     @property
     def reject_ratio(self) -> float:
@@ -251,17 +253,19 @@ def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
 
 def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks of every task that ran."""
-    ran = s.tasks[s.tasks["start"].notna()].join(runs)
-    by = ["turn"] if s.policy.partition != "opr" else ["start"]
-    ran = ran.sort_values(by, kind="stable")
-    how = ran[["nodes", "kind", "rounds"]].to_numpy(dtype=np.int64)
+    ran = s.tasks["start"].notna().to_numpy()
+    tasks = s.tasks[ran]
+    runs = runs[ran] if runs.index.equals(s.tasks.index) else runs.loc[tasks.index]
+    turn = runs["turn"] if s.policy.partition != "opr" else tasks["start"]
+    order = np.argsort(turn.to_numpy(), stable=True)
+    how = np.column_stack([tasks["nodes"], runs["kind"], runs["rounds"]])[order].astype(np.int64)
     counts = how[:, 0] * how[:, 2]
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]]) if len(ran) else counts
-    ints: NDArray[np.int64] = np.empty((int(counts.sum()), 2), dtype=np.int64)
+    first = np.cumsum(counts) - counts
+    ints: NDArray[np.int64] = np.empty((counts.sum(), 2), dtype=np.int64)
     out, free = np.empty((len(ints), 4)), np.full(s.cluster.nodes, -np.inf)
-    times = ran[["sigma", "start", "estimate"]].to_numpy(dtype=float, copy=True)
+    times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
+    finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
-    finer = ran[["began", "until"]].to_numpy(dtype=float)  # unless the table says otherwise
     times[:, 1:] = np.where(origin + finer == times[:, 1:], finer, times[:, 1:] - origin)
     c, table = s.cluster, table_for(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
@@ -273,14 +277,14 @@ def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
     bad = fill_chunks(how, first, *given, *work, ints, out)
     if bad >= 0:
         raise ScheduleError(
-            f"a task starts on idle nodes: broken by task {label(ran.index[bad])!r} "
+            f"a task starts on idle nodes: broken by task {label(tasks.index[order[bad]])!r} "
             f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
             f"{origin + times[bad, 1]} when fewer are idle"
         )
     out[:, 1:] += origin
     chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
     chunks.insert(0, "node", ints[:, 1])
-    chunks.insert(0, "task", ran.index.to_numpy()[ints[:, 0]])
+    chunks.insert(0, "task", tasks.index.to_numpy()[order[ints[:, 0]]])
     return chunks
 
 
