@@ -407,7 +407,8 @@ def simulate(
         "missed": run.missed,
     }  # fmt: skip
     table = pd.DataFrame(columns, index=tasks.index)
-    own = {"turn": "turn", "kind": "kind", "rounds": "rounds", "began": "start", "until": "estimate"}
+    own = {"turn": "turn", "kind": "kind", "rounds": "rounds", "began": "start"}
+    own["until"] = "estimate"
     runs = pd.DataFrame({name: done[field] for name, field in own.items()}, index=tasks.index)
     schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
     return Schedule(*schedule, run.counts)
