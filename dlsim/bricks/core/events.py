@@ -107,13 +107,13 @@ def send_data(row, now, w, r, s):
         push(end, RETURNED if s.jobs[row].returning else INPUT, row, 0, 0, s)
 
 
-@kernel
+@kernel(inline=True)
 def absorb_data(link, time, w, s):
     """Let other users' data arrive at a link up to a time."""
-    one, held = s.links[link], w.raw[link, w.raw.shape[1] - 1]
-    last, unit = w.data.first[link + 1], 1 if w.data.sizes.shape[0] > 1 else 0
+    one, last = s.links[link], w.data.first[link + 1]
     while one.at < last:
-        size = w.data.sizes[one.at * unit]
+        size = w.data.sizes[one.at if w.data.sizes.shape[0] > 1 else 0]
+        held = w.raw[link, w.raw.shape[1] - 1]
         if w.data.times[one.at] > latest_finish(time, size / held):
             break
         start = max(one.free, w.data.times[one.at])
@@ -121,7 +121,7 @@ def absorb_data(link, time, w, s):
         one.at += 1
 
 
-@kernel
+@kernel(inline=True)
 def pass_link(row, packet, hop, now, w, s):
     """Let a packet queue at a link and leave it, towards the next one or the end."""
     pair, data = ends_of(row, w, s)

@@ -5,7 +5,7 @@ Source: paper B, section 2 (Figure 1) and section 3.1.
 
 import numpy as np
 
-from dlsim.bricks.core.network import entry_at
+from dlsim.bricks.core.network import entry_seen
 from dlsim.bricks.core.servers import count_gone, count_seen, external_load, follow
 from dlsim.bricks.core.state import (
     ADAPTIVE,
@@ -31,7 +31,7 @@ from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 _SHARES = (0.1, 0.5)
 
 
-@kernel
+@kernel(inline=True)
 def measured_load(server, time, bound, w, r, s):
     """Return what the monitor reports as Load of a server.
 
@@ -86,7 +86,7 @@ def take_probe(w, r, s):
     """Measure every link and server at the next probe, and predict."""
     head, links = s.head[0], w.rates.shape[0]
     time, steps = head.probes * r.probe - w.origin, w.rates.shape[1]
-    row, k = head.probes % WINDOW, entry_at(time, w.origin, w.step, steps)
+    row, k = head.probes % WINDOW, entry_seen(head.probes * r.probe, w.step, steps)
     bound, found = time - TOL * (r.probe + abs(time) / CLOCK), s.ring[row]
     if r.predictor == LAST:
         found = s.predicted
@@ -106,7 +106,7 @@ def observe(time, w, r, s):
     """Bring the database up to a time; probes that no prediction depends on are left out."""
     head, links = s.head[0], w.rates.shape[0]
     if r.predictor == PERFECT:
-        k = entry_at(time, w.origin, w.step, w.rates.shape[1])
+        k = entry_seen(w.origin + time, w.step, w.rates.shape[1])
         for link in range(links):
             s.predicted[link] = w.rates[link, k]
         for server in range(w.performance.shape[0]):

@@ -29,10 +29,15 @@ class Stream(NamedTuple):
 
 
 @kernel
-def entry_at(time, origin, step, steps):
-    """Return the entry of a trace, from 0 on, that holds at a time, from an origin on."""
-    late = latest_finish(origin + time, step)
-    return int(min(late / step, steps - 1.0))  # a far time would not fit into an int
+def entry_at(time, step, steps):
+    """Return the entry of a trace that holds at a time from its begin on."""
+    return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
+
+
+@kernel
+def entry_seen(time, step, steps):
+    """Return the entry that an observer sees: the next one where that begins at the instant."""
+    return entry_at(latest_finish(time, step), step, steps)
 
 
 @kernel
@@ -59,7 +64,7 @@ def finish_transfer(start, data, rates, origin, step, hops, first, last):
     if data <= 0 or first == last:
         return start
     steps, now, left = rates.shape[1], start, data
-    k = entry_at(start, origin, step, steps)
+    k = entry_at(origin + start, step, steps)
     while k < steps - 1:
         rate, until = bottleneck(k, rates, hops, first, last), (k + 1) * step - origin
         room = rate * (until - now)
@@ -76,7 +81,7 @@ def finish_on_link(start, data, rates, origin, step, link):
     if data <= 0:
         return start
     steps, now, left = rates.shape[1], start, data
-    k = entry_at(start, origin, step, steps)
+    k = entry_at(origin + start, step, steps)
     while k < steps - 1:
         rate, until = rates[link, k], (k + 1) * step - origin
         room = rate * (until - now)
@@ -96,7 +101,7 @@ def _spread(busy, rates, step, first, times, sizes):
         for j in range(first[link], first[link + 1]):
             start = max(free, times[j])
             free = finish_on_link(start, sizes[j * unit], rates, 0.0, step, link)
-            k = entry_at(start, 0.0, step, steps + 1)
+            k = entry_at(start, step, steps + 1)
             while k < steps and start < free:
                 until = min(free, (k + 1) * step)
                 busy[link, k] += until - start

@@ -4,7 +4,7 @@ import numpy as np
 
 from dlsim.bricks.core.network import least_on_path
 from dlsim.bricks.core.state import DEADLINE
-from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets, same_instant
+from dlsim.kernel import CLOCK, TOL, kernel, latest_finish
 
 
 @kernel
@@ -83,13 +83,11 @@ def choose_server(row, now, w, r, s):
     k = 0
     if nearest > -np.inf:
         best = now + nearest
-        # sieve: few are compared in earnest
-        near = best - 2 * TOL * (nearest + abs(best) / CLOCK)
-        while True:
-            end = now + estimate(row, k, w, s)
-            if near <= end <= limit and same_instant(end, best, nearest) and not s.barred[k]:
-                return k
+        near = best - TOL * (nearest + abs(best) / CLOCK)
+        while s.barred[k] or not near <= now + estimate(row, k, w, s) <= limit:
             k += 1
-    while s.barred[k] or not meets(now + estimate(row, k, w, s), now + fastest, fastest):
+        return k
+    limit = latest_finish(now + fastest, fastest)
+    while s.barred[k] or not now + estimate(row, k, w, s) <= limit:
         k += 1
     return k

@@ -7,7 +7,7 @@ Source: paper B, sections 2.1 and 3.3.
 
 import numpy as np
 
-from dlsim.bricks.core.network import APART, entry_at
+from dlsim.bricks.core.network import APART, entry_at, entry_seen
 from dlsim.bricks.core.state import GONE, SEEN
 from dlsim.kernel import kernel, latest_finish
 
@@ -16,7 +16,7 @@ from dlsim.kernel import kernel, latest_finish
 def external_load(server, time, w):
     """Return the external CPU load of a server's trace at a time; 0 without one."""
     steps = w.loads.shape[1]
-    return w.loads[server, entry_at(time, w.origin, w.step, steps)] if steps else 0.0
+    return w.loads[server, entry_seen(w.origin + time, w.step, steps)] if steps else 0.0
 
 
 @kernel
@@ -25,7 +25,7 @@ def finish_service(server, start, work, w):
     steps, speed = w.loads.shape[1], w.performance[server]
     if steps == 0 or work <= 0:
         return start + work / speed
-    k, now, left = entry_at(start, w.origin, w.step, steps), start, work
+    k, now, left = entry_at(w.origin + start, w.step, steps), start, work
     while k < steps - 1:
         until = (k + 1) * w.step - w.origin
         room = speed / (1 + w.loads[server, k]) * (until - now)
@@ -48,9 +48,11 @@ def first_after(limit, at, last, times):
     return at
 
 
-@kernel
+@kernel(inline=True)
 def comes_by(time, server, at, w):
     """Tell whether a background job arrives by a time; its span is the duration at hand."""
+    if w.jobs.times[at] <= time:
+        return True
     size = w.jobs.sizes[at if w.jobs.sizes.shape[0] > 1 else 0]
     return w.jobs.times[at] <= latest_finish(time, size / w.performance[server])
 
