@@ -25,6 +25,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +35,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.given import anything, text
 
 StrPath = str | os.PathLike[str]
 
@@ -306,6 +308,84 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
         raise refusal(path, line, f"not valid TOML: {_why(error)}") from error
     _sane(path, document)
     return document
+
+
+#: What a field may be: a rule of `dlsim.given`, from name and value to value.
+Kind = Callable[[str, Any], Any]
+#: The fields of a row with their kinds; one whose name ends in ? may be missing.
+Fields = Mapping[str, Kind]
+#: The lists of tables of a file, with the fields of their rows, or what tells them of a row.
+Schema = Mapping[str, Fields | Callable[[Any], Fields]]
+
+
+class Row(dict[str, Any]):
+    """The fields of one table of a file, and where it stands there."""
+
+    where = ""
+
+
+def placed(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call something with what a file says; a refusal names the place in the file."""
+    try:
+        return build(*args, **kwargs)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def fields_of(kind: type, **kinds: Kind) -> dict[str, Kind]:
+    """Return the fields of a dataclass: texts but for the kinds given, optional with a default."""
+    optional = {f.name: "?" * (f.default is not MISSING) for f in fields(kind)}
+    return {name + mark: kinds.get(name, text) for name, mark in optional.items()}
+
+
+def _row(where: str, given: Any, wanted: Fields) -> Row:
+    """Read the fields of one table, refused by name."""
+    if not isinstance(given, dict):
+        raise InputError(f"{where}: must be a table of fields, got {given!r}")
+    kinds = {name.removesuffix("?"): kind for name, kind in wanted.items()}
+    needed = [name for name in wanted if not name.endswith("?")]
+    for name in needed:
+        if name not in given:
+            raise InputError(f"{where}: {name} is missing; it needs {', '.join(needed)}")
+    for name in given:
+        if name not in kinds:
+            raise InputError(f"{where}: no field is called {name!r}; known: {', '.join(kinds)}")
+    row = Row({name: kinds[name](f"{where}: {name}", value) for name, value in given.items()})
+    row.where = where
+    return row
+
+
+def tables_of(
+    path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1
+) -> Row:
+    """Read a document that holds lists of tables, and `top` fields beside them.
+
+    A row is named by its id, or by its number from `first` on.
+    """
+    where = os.fspath(path)
+    found = _row(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
+    for table in (table for table in schema if table in found):
+        rows, found[table] = found[table], []
+        if not isinstance(rows, list):
+            rule = f"{table} must be written as [[{table}]], a list of tables"
+            raise InputError(f"{where}: {rule}; got {rows!r}")
+        for number, given in enumerate(rows, first):
+            name = given.get("id") if isinstance(given, dict) else None
+            at = f"{where}, {table} {repr(name) if isinstance(name, str) else number}"
+            wanted = schema[table]
+            known = placed(at, wanted, given) if callable(wanted) else wanted
+            found[table].append(_row(at, given, known))
+    return found
+
+
+def read_tables(
+    path: StrPath, schema: Schema, top: Fields | None = None, first: int = 1,
+    limit: int | None = None,
+) -> Row:  # fmt: skip
+    """Read the tables of a TOML file, or of a JSON file by its name, as `tables_of` does."""
+    is_json = Path(path).suffix == ".json"
+    document = read_json(path, limit or DOCUMENT) if is_json else read_toml(path, limit or TOML)
+    return tables_of(path, document, schema, top, first)
 
 
 def _members(stream: IO[bytes]) -> int:

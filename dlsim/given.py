@@ -116,6 +116,31 @@ def option(name: str, value: Any, options: Iterable[Any]) -> Any:
     raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}")
 
 
+def real(name: str, value: Any) -> float:
+    """Return any number as a float, infinity too; ranges are then the model's."""
+    return float(number(name, value, -math.inf, math.inf, rule="a number"))
+
+
+def text(name: str, value: Any, *, blank: bool = True) -> str:
+    """Return a text, which may be `blank`."""
+    if isinstance(value, str) and (blank or value):
+        return value
+    rule = "a text" if blank else "a text that is not blank"
+    raise InputError(f"{name} must be {rule}, got {value!r}")
+
+
+def items(name: str, value: Any) -> list[Any]:
+    """Return a list."""
+    if isinstance(value, list):
+        return value
+    raise InputError(f"{name} must be a list, got {value!r}")
+
+
+def anything(name: str, value: Any) -> Any:
+    """Return a value as it is: what reads it next knows the rule."""
+    return value
+
+
 def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return a value of a class."""
     if isinstance(value, kind):

@@ -491,7 +491,7 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
     ("old", "new", "words"),
     [
         ("load = 12", 'load = 12\npriority = "high"', "event 1: priority must be a finite number"),
-        ("load = 12", "load = 12\npriority = true", "priority must be a number or a table"),
+        ("load = 12", "load = 12\npriority = true", "priority must be a finite .* got True"),
         ("load = 12", "load = 12\npriority = {c = 1}", "event 1: site must be one of a, b"),
         ("gateway = 20\nspeed", "speed", "site 1: gateway is missing; it needs name, gateway"),
         ("speed = 10", "speed = true", "site 1: speed must be a number, got True"),
@@ -503,7 +503,7 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
         ('links = ["l"]', 'links = ["m"]', "over known links; got 'm'"),
         ('do = "submit"', 'do = "wait"', "event 1: do must be one of register, withdraw"),
         ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
-        ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1.0"),
+        ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1"),
         ("at = 0", "at = nan", "event 1: at must be a finite time"),
         ("load = 12", "load = 0", "event 1: load must be a finite number above 0"),
         ("load = 12", "", "event 1: load is missing"),
@@ -537,7 +537,7 @@ def test_file_refusals_name_the_place(tmp_path, capsys, old, new, words):
 @pytest.mark.filterwarnings("ignore:max_connect:UserWarning")
 def test_mutated_files_run_or_are_refused(document):
     said = "vo.toml"
-    with mock.patch("dlsim.cli.broker.read_toml", return_value=document):
+    with mock.patch("dlsim.files.read_toml", return_value=document):
         try:
             run_file("vo.toml", "G")
         except InputError as refusal:

@@ -294,7 +294,7 @@ def test_a_row_is_read_with_its_types(tmp_path):
     ("old", "new", "message"),
     [
         ('direction = "about"', 'direction = "near"', "direction must be one of above"),
-        ('direction = "about"', "", "missing field direction"),
+        ('direction = "about"', "", "direction is missing; it needs id"),
         ('direction = "about"', 'direction = "between"', "needs 2 printed"),
         ("printed = 3", "printed = nan", "printed must be a number or a list"),
         ("printed = 3", "printed = true", "printed must be"),
@@ -306,8 +306,8 @@ def test_a_row_is_read_with_its_types(tmp_path):
         ('id = "p-1"', "id = 1", "id must be a text, got 1"),
         ('measure = "m"', "", "without a measure the reason must be given"),
         ('measure = "m"', 'kind = "theorem"', "key of its statement"),
-        ('unit = "s"', 'units = "s"', "unknown field units"),
-        ("[[claim]]", "[claim]", r"must hold \[\[claim\]\]"),
+        ('unit = "s"', 'units = "s"', "no field is called 'units'; known: id"),
+        ("[[claim]]", "[claim]", r"claim must be written as \[\[claim\]\]"),
         ('grid = "g"', "grid = g", "line 9"),
     ],
 )

@@ -202,7 +202,7 @@ SPECIAL = [
        else lambda path, make=data: path.write_bytes(make())) for what, data in NPZ.items()),
 ]  # fmt: skip
 #: What is odd but no harm: it is read, in the same bounds.
-READ = {("text.txt", "brackets"), ("figures.toml", "30,000 tables")}
+READ = {("text.txt", "brackets")}
 
 
 def cases():

@@ -160,10 +160,10 @@ status = "planned"
     ("old", "new", "message"),
     [
         ('status = "planned"', 'status = "done"', "status must be one of reproduced"),
-        ('paper = "p"', 'paper = "q"', "paper one of p"),
-        ('notebook = "n"', "", "field notebook"),
-        ('notebook = "n"', "notebook = 3", "field notebook"),
-        ('notebook = "n"', 'notebook = "n"\nbook = "n"', "field book"),
+        ('paper = "p"', 'paper = "q"', "paper must be one of p; got 'q'"),
+        ('notebook = "n"', "", "'p-fig1': notebook is missing; it needs id"),
+        ('notebook = "n"', "notebook = 3", "notebook must be a text .*, got 3"),
+        ('notebook = "n"', 'notebook = "n"\nbook = "n"', "no field is called 'book'"),
         ('title = "t"\nnotebook', "title = t\nnotebook", "line 9"),
     ],
 )

@@ -9,7 +9,9 @@ priority, work, data), ``[[link]]`` (name, bandwidth, max_connect, start, end) a
 
 import json
 import math
+import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,31 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import DOCUMENT, TOML, StrPath, read_json, read_toml, write_text
+from dlsim.files import Fields, StrPath, placed, read_tables, tables_of, write_text
+from dlsim.given import anything, items, real, whole
 from dlsim.steady.graphs import from_graph
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Platform
 
-#: The lists of a file, with the fields that each of their tables needs and may have.
-FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "cluster": (("speed", "gateway"), ("router",)),
-    "application": (("origin", "priority", "work", "data"), ()),
-    "link": (("name", "bandwidth", "max_connect"), ("start", "end")),
-    "route": (("from", "to", "links"), ()),
-    "share": (("cluster", "origins", "share"), ()),
-    "pair": (("from", "to", "most"), ()),
+
+def _label(name: str, value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        return value
+    raise InputError(f"{name} must be a text or a number, got {value!r}")
+
+
+_LINK: Fields = {"name": _label, "bandwidth": real, "max_connect": real}
+_CLUSTER = partial(whole, low=0)
+#: The lists of a file, with the fields of their tables; ? marks those that may be missing.
+SCHEMA: dict[str, Fields] = {
+    "cluster": {"speed": real, "gateway": real, "router?": _label},
+    "application": {"origin": _CLUSTER, "priority": anything, "work": real, "data": real},
+    "link": {**_LINK, "start?": _label, "end?": _label},
+    "route": {"from": _CLUSTER, "to": _CLUSTER, "links": items},
+}
+LIMITS: dict[str, Fields] = {
+    "pair": {"from": _CLUSTER, "to": _CLUSTER, "most": real},
+    "share": {"cluster": _CLUSTER, "origins": items, "share": real},
 }
 
 
@@ -93,54 +107,26 @@ def _limits(limits: Limits) -> dict[str, Any]:
     return found
 
 
-def _rows(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return one list of a document, each table with the fields it needs and no other."""
-    rows = document.get(name, [])
-    needed, optional = FIELDS[name]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{name} must be a list of tables, as in [[{name}]]")
-    for number, row in enumerate(rows):
-        missing = [field for field in needed if field not in row]
-        unknown = [field for field in row if field not in needed + optional]
-        if missing or unknown:
-            what = f"lacks {missing[0]}" if missing else f"has an unknown field {unknown[0]}"
-            raise InputError(f"{name} {number} {what}; it knows {', '.join(needed + optional)}")
-    return rows
-
-
-def _known(where: str, document: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    unknown = [name for name in document if name not in names]
-    if unknown:
-        raise InputError(f"{where} knows {', '.join(names)}; got {unknown[0]!r}")
-
-
 def from_document(document: Mapping[str, Any]) -> Platform:
     """Build a platform from plain tables."""
-    if not isinstance(document, Mapping):
-        raise InputError(f"a platform must be a table of lists, got {document!r}")
-    _known("a platform", document, ("cluster", "application", "link", "route", "limits"))
-    given = {name: _rows(document, name) for name in ("cluster", "application", "link", "route")}
-    sites, apps, links, routes = given.values()
+    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0))
+
+
+def _platform(found: Mapping[str, Any]) -> Platform:
+    sites, apps, links, routes = (found.get(name, []) for name in SCHEMA)
     fields: dict[str, Any] = {
-        "speed": [row["speed"] for row in sites],
-        "gateway": [row["gateway"] for row in sites],
-        **{name: [row[name] for row in apps] for name in ("origin", "priority", "work", "data")},
-        "limits": _read_limits(document.get("limits", {})),
+        **{name: [row[name] for row in sites] for name in ("speed", "gateway")},
+        **{name: [row[name] for row in apps] for name in SCHEMA["application"]},
+        "limits": found.get("limits", Limits()),
     }
     routers = [row.get("router") for row in sites]
-    ends = [row.get(end) for row in links for end in ("name", "start", "end")]
-    for name in (name for name in routers + ends if isinstance(name, list | dict)):
-        raise InputError(f"links and routers must be named by text or number, got {name!r}")
-    named = all(router is not None for router in routers)
-    if "route" not in document and links:
+    if "route" not in found and links:
         return _routed(links, routers, fields)
-    table = pd.DataFrame(links, columns=["name", "bandwidth", "max_connect", "start", "end"])
+    table = pd.DataFrame(links, columns=[*_LINK, "start", "end"])
     table = table.set_index("name").dropna(axis=1, how="all" if links else "any")
-    try:
-        pairs = {(int(row["from"]), int(row["to"])): list(row["links"]) for row in routes}
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("route must lead from a number to a number over a list of links") from None
-    return Platform(links=table, routes=pairs, router=tuple(routers) if named else None, **fields)
+    pairs = {(row["from"], row["to"]): row["links"] for row in routes}
+    router = None if None in routers else tuple(routers)
+    return Platform(links=table, routes=pairs, router=router, **fields)
 
 
 def _routed(links: list[dict[str, Any]], routers: list[Any], fields: dict[str, Any]) -> Platform:
@@ -152,7 +138,7 @@ def _routed(links: list[dict[str, Any]], routers: list[Any], fields: dict[str, A
     for row in links:
         if graph.has_edge(row["start"], row["end"]):
             raise InputError(f"link {row['name']!r} joins two routers that a link joins already")
-        graph.add_edge(row["start"], row["end"], **{k: row[k] for k in FIELDS["link"][0]})
+        graph.add_edge(row["start"], row["end"], **{k: row[k] for k in _LINK})
     graph.add_nodes_from(routers)
     p = from_graph(graph, routers, **fields)
     names = [edge["name"] for _, _, edge in graph.edges(data=True)]
@@ -161,18 +147,17 @@ def _routed(links: list[dict[str, Any]], routers: list[Any], fields: dict[str, A
     return Platform(links=table, routes=routes, router=tuple(routers), **fields)
 
 
-def _read_limits(document: Any) -> Limits:
-    if not isinstance(document, dict):
-        raise InputError(f"limits must be a table, got {document!r}")
-    _known("limits", document, ("pairs", "pair", "share"))
-    if "pairs" in document and "pair" in document:
-        raise InputError("limits must hold pairs, one number for all, or a list pair; not both")
-    try:
-        shares = tuple(Share(**row) for row in _rows(document, "share"))
-        named = {(int(r["from"]), int(r["to"])): r["most"] for r in _rows(document, "pair")}
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"limits cannot be used: {error}") from error
-    return Limits(shares, named or document.get("pairs"))
+def _read_limits(name: str, document: Any) -> Limits:
+    found = tables_of(name, document, LIMITS, {"pairs?": anything}, 0)
+    if "pairs" in found and "pair" in found:
+        rule = "must hold pairs, one number for all, or a list pair; not both"
+        raise InputError(f"{name} {rule}")
+    shares = tuple(placed(row.where, Share, **row) for row in found.get("share", ()))
+    named = {(row["from"], row["to"]): row["most"] for row in found.get("pair", ())}
+    return placed(name, Limits, shares, named or found.get("pairs"))
+
+
+TOP: Fields = {"limits?": _read_limits}
 
 
 def read_platform(path: StrPath, limit: int | None = None) -> Platform:
@@ -195,17 +180,7 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    try:
-        if Path(path).suffix == ".json":
-            document = read_json(path, limit or DOCUMENT)
-        else:
-            document = read_toml(path, limit or TOML)
-        if not isinstance(document, dict):
-            raise InputError("a platform must be an object of lists")
-        return from_document(document)
-    except InputError as error:
-        text = str(error)
-        raise InputError(text if str(path) in text else f"{path}: {text}") from error
+    return placed(os.fspath(path), _platform, read_tables(path, SCHEMA, TOP, 0, limit))
 
 
 def write_platform(path: StrPath, platform: Platform) -> None:

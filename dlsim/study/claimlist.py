@@ -20,14 +20,15 @@ Shares are fractions: 1 point is 0.01.
 """
 
 import math
+import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_toml, shared_file
-from dlsim.given import MOST, number
+from dlsim.files import StrPath, fields_of, placed, read_tables, shared_file
+from dlsim.given import MOST, number, option
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -65,8 +66,7 @@ class Claim:
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""
         for name, options in (("whose", WHOSE), ("kind", KINDS), ("direction", tuple(MARGINS))):
-            if getattr(self, name) not in options:
-                self._refuse(f"{name} must be one of {', '.join(options)}", getattr(self, name))
+            option(f"claim {self.id}: {name}", getattr(self, name), options)
         if self.id.rpartition("-")[0] != self.paper:
             self._refuse(f"id must be '{self.paper}-<number>'", self.id)
         needed = PRINTED.get(self.direction)
@@ -95,44 +95,22 @@ class Claim:
         return (self.margin, math.inf) if half_line else (-self.margin, self.margin)
 
 
-def _typed(row: Mapping[str, Any], name: str, path: StrPath) -> Any:
-    """Return one field of a row of claims.toml, refused by name if ill-typed."""
-    value, what = row[name], f"{path}, claim {row.get('id', '?')!r}: {name}"
-    if name == "printed":
-        numbers = value if isinstance(value, list) else [value]
-        rule = "a number or a list of numbers"
-        return tuple(float(number(what, one, -MOST, rule=rule)) for one in numbers)
-    if name == "margin":
-        return number(what, value, -MOST, rule="a number")
-    if not isinstance(value, str):
-        raise InputError(f"{what} must be a text, got {value!r}")
-    return value
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    rule = "a number or a list of numbers"
+    each = value if isinstance(value, list) else [value]
+    return tuple(float(number(name, one, -MOST, rule=rule)) for one in each)
 
 
-def _claim(row: Mapping[str, Any], path: StrPath) -> Claim:
-    known = [f.name for f in fields(Claim)]
-    needed = [f.name for f in fields(Claim) if f.default is MISSING]
-    for problem, names in (
-        ("unknown field", [name for name in row if name not in known]),
-        ("missing field", [name for name in needed if name not in row]),
-    ):
-        if names:
-            what = f"{problem} {names[0]}; the fields are {', '.join(known)}"
-            raise InputError(f"{path}, claim {row.get('id', '?')!r}: {what}")
-    typed = {name: _typed(row, name, path) for name in row}
-    try:
-        return Claim(**typed)
-    except InputError as error:
-        raise InputError(f"{path}, {error}") from error
+_FIELDS = fields_of(Claim, printed=_numbers, margin=partial(number, low=-MOST, rule="a number"))
 
 
 def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
     """Read the claims of one paper or of all."""
     path = shared_file("data/claims.toml") if path is None else path
-    rows = read_toml(path).get("claim")
-    if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+    rows = read_tables(path, {"claim": _FIELDS}).get("claim")
+    if not rows:
         raise InputError(f"{path}: must hold [[claim]] tables")
-    claims = [_claim(row, path) for row in rows]
+    claims = [placed(os.fspath(path), Claim, **row) for row in rows]
     twice = [name for name, count in Counter(c.id for c in claims).items() if count > 1]
     if twice:
         raise InputError(f"{path}: claim {twice[0]!r} is there twice; ids must differ")

@@ -13,7 +13,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import dlsim
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
+from dlsim.given import mapping, option, text
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import workers
@@ -37,6 +38,8 @@ __all__ = ["FigureRow", "Results", "load_figures", "read_headline", "write_repor
 STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 SCHEMA_VERSION = 1
 _DPI = 150
+_NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
+_FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
 
 
 class Results:
@@ -193,24 +196,10 @@ def load_figures(
         For a row that breaks a rule; names file, row and field.
     """
     path = files.shared_file("data/figures.toml") if path is None else path
-    document = files.read_toml(path)
-    papers, rows = document.get("papers", {}), document.get("figure", [])
-    needed = [field.name for field in fields(FigureRow) if field.default is MISSING]
-    known = [field.name for field in fields(FigureRow)]
-    figures = []
-    for row in rows:
-        name = f"{path}, figure {row.get('id', '?')!r}"
-        strange = [field for field in row if field not in known]
-        lacking = [field for field in needed if not row.get(field)]
-        ill = [field for field, value in row.items() if not isinstance(value, str)]
-        if strange or lacking or ill:
-            what = (strange + lacking + ill)[0]
-            raise InputError(f"{name}: field {what} is unknown, missing or not a text")
-        if row["status"] not in STATUSES or row["paper"] not in papers:
-            raise InputError(
-                f"{name}: status must be one of {', '.join(STATUSES)} and paper one of "
-                f"{', '.join(papers)}; got {row['status']!r} and {row['paper']!r}"
-            )
+    found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
+    papers, figures = found.get("papers", {}), []
+    for row in found.get("figure", []):
+        option(f"{row.where}: paper", row["paper"], papers)
         figures.append(FigureRow(**row))
     return papers, figures
 
