@@ -175,6 +175,13 @@ def test_a_task_has_one_chunk_per_node():
         s.check()
 
 
+def test_a_task_that_runs_has_chunks():
+    s = dataclasses.replace(LINE)
+    s.__dict__["chunks"] = LINE.chunks[LINE.chunks["task"] != LINE.chunks["task"].iloc[0]]
+    with pytest.raises(ScheduleError, match=r"^a task that runs has chunks: broken by task"):
+        s.check()
+
+
 def test_no_node_serves_two_chunks_at_once():
     s = dataclasses.replace(SPREAD)
     chunks = SPREAD.chunks.copy()

@@ -198,6 +198,7 @@ def _in_turn(s: Evidence, line: Rows) -> list[bool]:
 def _chunk_rules(s: Evidence) -> Iterator[Rule]:
     c, k = s.cluster, s.chunks
     yield "every chunk is one of a task in the table", k.labels, k.task < k.size
+    yield "a task that runs has chunks", s.index, ~s.ran | (k.total() > 0)
     present, task = k.names, k.task
     sums = equal(k.total(k.alpha), 1.0, 1.0)
     yield "the shares of a task sum to 1", present, sums[k.tasks]
