@@ -13,8 +13,7 @@ from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import DEEP, HOUR, OF_BACKGROUND, Study, printed_table
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.measure import ratio
-from dlsim.study.plot import PERCENT, axes_of, marks, panels, percent, reach, zero
+from dlsim.study.plot import PERCENT, axes_of, marks, panels, zero
 from dlsim.study.stats import summary
 from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
@@ -219,13 +218,6 @@ LOOKS = {
 }  # fmt: skip
 
 
-def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Scale estimates of shares to percent; leave costs as they are."""
-    if column != "failure":
-        return table
-    return percent(table)
-
-
 def versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Axes:
     """Draw one line per version with its intervals, side by side."""
     for k, (sign, (ink, marker)) in enumerate(LOOKS.items()):
@@ -236,40 +228,6 @@ def versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Ax
     ax.set_xticks(range(len(places)), [f"{p:g}" if x != "policy" else str(p) for p in places])
     ax.tick_params(axis="x", labelsize=8)
     return ax
-
-
-def fig_magnitude(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Failure rate, lateness of the late and drain time under every reading of Load."""
-    axs, parts = panels(axes, 3, (12, 3.8), sharey=False), []
-    loads = cells.split_switches({}).reading.load, "util", "queue", "ext"
-    for load in loads:
-        own = {k: v for k, v in study.switches.items() if k != "load"}
-        rows = study.at_reading({**own, **({"load": load} if load != loads[0] else {})})
-        first = rows[rows["interval"] == rows["interval"].min()]
-        plain = first[(first["corrected"] == 0) & (first["fallbacks"] == 0)]
-        keys = ["policy"]
-        each = {
-            "failure rate, %": in_percent(summary(plain, keys, "failure"), "failure"),
-            "lateness of the late, min": ratio(plain, "tardiness", "failure", keys),
-            "hours until drained": summary(plain, keys, "drain"),
-        }
-        parts += [t.assign(what=what, load=load) for what, t in each.items()]
-    table = pd.concat(parts, ignore_index=True)
-    for ax, (what, rows) in zip(axs, table.groupby("what", sort=False), strict=True):
-        for k, (policy, line) in enumerate(rows.groupby("policy", sort=False)):
-            color, marker, _ = style_of(str(policy))
-            spread = reach(line)
-            place = np.arange(len(loads)) + 0.1 * (k - 1.5)
-            ax.errorbar(place, line["estimate"], yerr=spread, fmt=marker, color=color, capsize=2,
-                        label=str(policy))  # fmt: skip
-        ax.set_xticks(range(len(loads)), loads)
-        ax.set(title=str(what), xlabel="Load is read as")
-        if what == "failure rate, %":
-            ax.set_ylim(0, None)
-        else:
-            ax.set_yscale("log")
-    axs[0].legend(fontsize=8)
-    return study.keep("magnitude", axs[0], table)
 
 
 def table_readings(study: Study) -> pd.DataFrame:
@@ -400,9 +358,8 @@ def fig_economy(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     for k, name in enumerate(cells.BUYERS):
         color, marker, dash = _BUYER_LOOKS.get(name, style_of(name))
         line = bills[bills["policy"] == name].set_index("economy").loc[kinds]
-        spread = reach(line)
-        axs[0].errorbar(np.arange(len(kinds)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
-                           fmt=marker, color=color, capsize=2, label=name)  # fmt: skip
+        place = np.arange(len(kinds)) + 0.1 * (k - 2.5)
+        marks(axs[0], place, line, fmt=marker, color=color, label=name)
         spot = frame[(frame["policy"] == name) & (frame["economy"] == kinds[-1])]
         total = spot["bill"].mean() + PENALTIES * spot["failure"].mean()
         axs[1].plot(PENALTIES, total, color=color, ls=dash, label=name)
@@ -475,45 +432,15 @@ def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     return study.keep("background", axs[0], pd.concat(table, ignore_index=True))
 
 
-def _apart(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Subtract what is without a mechanism from what is with it, in the same environments."""
-    keys = ["network", "replicate", "policy", "corrected", "fallbacks"]
-    wide = frame.pivot(index=keys, columns="mechanism", values=column)
-    less = wide.drop(columns="as it is").sub(wide["as it is"], axis=0).reset_index()
-    tidy = less.melt(keys, var_name="mechanism", value_name="change").dropna()
-    table = summary(tidy, [key for key in ("mechanism", *keys) if key != "replicate"], "change")
-    return table.assign(what=column)
-
-
-def _draw_change(ax: Axes, table: pd.DataFrame, places: list[Any], x: str) -> None:
+def changes(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Axes:
     """Draw changes of every scheduler with their intervals, side by side."""
     for k, (key, line) in enumerate(table.groupby(["policy", "corrected", "fallbacks"])):
-        corrected, fallbacks = int(line["corrected"].iloc[0]), int(line["fallbacks"].iloc[0])
-        line = line.set_index(x).reindex(places)
-        spread = reach(line)
-        color = style_of(str(key[0]))[0]
-        sign = cells.version(corrected, fallbacks)
-        ax.errorbar(np.arange(len(places)) + 0.1 * (k - 2.5), line["estimate"], yerr=spread,
-                    fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, capsize=2,
-                    mfc="white" if fallbacks else color, label=f"{key[0]} {sign}")  # fmt: skip
-    zero(ax)
+        fallbacks, color = int(line["fallbacks"].iloc[0]), style_of(str(key[0])).color
+        sign = cells.version(int(line["corrected"].iloc[0]), fallbacks)
+        marks(
+            ax, np.arange(len(places)) + 0.1 * (k - 2.5), line.set_index(x).reindex(list(places)),
+            fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, label=f"{key[0]} {sign}",
+            mfc="white" if fallbacks else color,
+        )  # fmt: skip
     ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
-
-
-def fig_mechanisms(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Load Correction for links, and a threshold for Fallback: what they change."""
-    axs, frame = panels(axes, 2, (11, 4), sharey=False), study.extras
-    table = pd.concat([_apart(frame, name) for name in ("failure", "cost", "resubmitted")])
-    shown = table[table["what"] == "failure"]
-    ends = ("estimate", "low", "high")
-    shown = shown.assign(**{name: PERCENT * shown[name] for name in ends})
-    _draw_change(axs[0], shown[shown["mechanism"] == "links"], ["fluid", "packet"], "network")
-    late = shown[shown["mechanism"].str.startswith("slack") & (shown["fallbacks"] > 0)]
-    late = late.assign(slack=late["mechanism"].str.removeprefix("slack ").astype(float))
-    _draw_change(axs[1], late, sorted(late["slack"].unique()), "slack")
-    axs[0].set(title="Load Correction for links", xlabel="network",
-                  ylabel="change of the failure rate, points")  # fmt: skip
-    axs[1].set(title="Fallback only beyond a slack", xlabel="slack, s")
-    handles, labels = axs[0].get_legend_handles_labels()
-    axs[-1].legend(handles, labels, fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return study.keep("mechanisms", axs[0], table)
+    return zero(ax)
