@@ -287,6 +287,11 @@ def child(seed: Any, *key: int) -> SeedSequence:
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key), pool_size=root.pool_size)
 
 
+def generator(seed: Any, *key: int) -> np.random.Generator:
+    """Return the generator of a child of a seed, apart from those of other keys."""
+    return np.random.default_rng(child(seed, *key))
+
+
 def seed_record(seed: Any) -> int | dict[str, Any]:
     """Return a seed as attrs and JSON can hold it."""
     if isinstance(seed, SeedSequence):

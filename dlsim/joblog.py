@@ -1,13 +1,16 @@
 """Job logs in the Standard Workload Format 2.2, as hostile as any file that is read."""
 
 import math
+import os
 import re
 from array import array
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dlsim.errors import InputError
 from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
@@ -95,3 +98,28 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
     rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _swf_lies(header, jobs)
+
+
+def usable_jobs(
+    path: StrPath, jobs: pd.DataFrame, size: Any, fits: Any, most: int | None, what: str
+) -> tuple[pd.Index, dict[str, int]]:
+    """Return the jobs that can be what a reader makes of them, by submit time, and the rest.
+
+    A job needs a `size` above 0 and values in range (`fits`); at most so many are taken. Of
+    those that are skipped the reasons are counted.
+    """
+    why = pd.Series("", index=jobs.index, dtype=object)
+    for reason, bad in (  # the first one counts
+        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
+        ("no submit time", jobs["submit"] < 0),
+        ("run time not above 0", jobs["run_time"] <= 0),
+        ("no processors", size <= 0),
+        ("value out of range", ~fits),
+    ):
+        why[bad & (why == "")] = reason
+    order = jobs["submit"][why == ""].sort_values(kind="stable").index
+    if order.empty:
+        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
+        raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts})")
+    why[order[len(order[:most]) :]] = "beyond max_jobs"
+    return order[:most], {str(k): int(n) for k, n in why[why != ""].value_counts().items()}

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator
 
 from dlsim import files, joblog
 from dlsim.bricks.gwf import read_gwf
-from dlsim.errors import InputError
-from dlsim.given import Seed, child, in_range, option, positive, seed_record, span, whole
+from dlsim.given import Seed, generator, in_range, option, positive, seed_record, span, whole
 
 #: How a job's work is told from its line: seconds at the reference performance.
 WORK = {
@@ -22,24 +20,10 @@ WORK = {
 SYNTHESISED = ("send", "recv", "deadline")
 
 
-def _why_skipped(jobs: pd.DataFrame, work: pd.Series, time: pd.Series) -> pd.Series:
-    """Say for every job of a log why it is no request; "" where it is one."""
-    why = pd.Series("", index=jobs.index, dtype=object)
-    for reason, bad in (  # the first one counts
-        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
-        ("no submit time", jobs["submit"] < 0),
-        ("run time not above 0", jobs["run_time"] <= 0),
-        ("no processors", work <= 0),
-        ("value out of range", ~(in_range(work) & in_range(time))),
-    ):
-        why[bad & (why == "")] = reason
-    return why
-
-
 def _draws(seed: Seed, count: int, **ranges: tuple[float, float]) -> dict[str, np.ndarray]:
     """Draw one value per line of the log and purpose, whatever is skipped."""
     return {
-        name: low + (high - low) * Generator(PCG64(child(seed, number))).random(count)
+        name: low + (high - low) * generator(seed, number).random(count)
         for number, (name, (low, high)) in enumerate(ranges.items())
     }
 
@@ -97,13 +81,9 @@ def from_swf(
         table["work"] = WORK[work](jobs, processors) * performance
         away = (table["send"] + table["recv"]) / throughput
         due = drawn["deadline_factor"] * (table["work"] / performance + away)
-    why = _why_skipped(jobs, table["work"], table["time"])
-    order = jobs["submit"][why == ""].sort_values(kind="stable").index
-    if order.empty:
-        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
-        raise InputError(f"{os.fspath(path)}: no job that could be a request ({counts})")
-    table, due = table.loc[order[:max_jobs]], due[order[:max_jobs]]
-    why[order[len(table) :]] = "beyond max_jobs"
+    fits = in_range(table["work"]) & in_range(table["time"])
+    order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")
+    table, due = table.loc[order], due[order]
     table["time"] -= table["time"].iloc[0]
     table["client"] = (pd.factorize(table["client"])[0] % clients).astype(np.int64)
     table["deadline"] = table["time"] + due
@@ -111,7 +91,7 @@ def from_swf(
     table.attrs = {
         "source": os.fspath(path),
         "synthesised": list(SYNTHESISED),
-        "skipped": {str(k): int(n) for k, n in why[why != ""].value_counts().items()},
+        "skipped": skipped,
         "notes": notes,
         "seed": seed_record(seed),
         "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},

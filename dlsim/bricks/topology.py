@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks.traces import Floats
 from dlsim.errors import InputError
-from dlsim.given import MOST_WHOLE, Seed, child, column, span, whole
+from dlsim.given import MOST_WHOLE, Seed, column, generator, span, whole
 
 Ints = NDArray[np.int64]
 
@@ -274,7 +273,7 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
         For less than one domain or router.
     """
     domains, routers = whole("domains", domains), whole("routers", routers)
-    stream = Generator(PCG64(child(seed)))
+    stream = generator(seed)
     above = [int(stream.integers(0, router)) for router in range(1, routers)]
     parents = [-1, *above, *stream.integers(0, routers, domains).tolist()]
     return tree(parents, range(routers, routers + domains))
@@ -358,7 +357,7 @@ def draw_means(
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
     low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T
-    return np.asarray(low + (high - low) * Generator(PCG64(child(seed))).random(len(low)))
+    return np.asarray(low + (high - low) * generator(seed).random(len(low)))
 
 
 def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:

@@ -24,14 +24,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, column, number, option, whole
+from dlsim.given import Seed, column, generator, number, option, whole
 
 Floats = NDArray[np.float64]
 
@@ -223,7 +223,7 @@ def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[F
             "choose a longer trace step or a shorter run"
         )
     make = METHODS[method](n, H)
-    return (make(Generator(PCG64(child(seed, number)))) for number in range(count))
+    return (make(generator(seed, number)) for number in range(count))
 
 
 def noise(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks import traces
@@ -19,7 +19,7 @@ from dlsim.bricks.model import DRAWN
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, number, option, positive, span, whole
+from dlsim.given import Seed, child, generator, number, option, positive, span, whole
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -36,10 +36,6 @@ MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
-
-
-def _stream(seed: Seed, *key: int) -> Generator:
-    return Generator(PCG64(child(seed, *key)))
 
 
 def _between(limits: Range, unit: Floats) -> Floats:
@@ -82,7 +78,7 @@ def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -
             f"{float(rates.sum()) * end:.3g} background arrivals are more than {MOST_ARRIVALS}; "
             "use larger background jobs, a shorter horizon or the trace model"
         )
-    lists = [arrivals(rate, end, _stream(seed, purpose, k)) for k, rate in enumerate(rates)]
+    lists = [arrivals(rate, end, generator(seed, purpose, k)) for k, rate in enumerate(rates)]
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), np.array([float(size)]))
 
@@ -93,10 +89,10 @@ def _request_times(
     """Draw when requests come, and from whom, sorted by time."""
     rate = 1 / (60 * interval)
     if scope == "system":
-        stream = _stream(seed, TIMES)
+        stream = generator(seed, TIMES)
         times = arrivals(rate, horizon, stream)
         return times, stream.integers(0, clients, len(times))
-    lists = [arrivals(rate, horizon, _stream(seed, TIMES, k)) for k in range(clients)]
+    lists = [arrivals(rate, horizon, generator(seed, TIMES, k)) for k in range(clients)]
     times = np.concatenate([np.empty(0), *lists])
     who = np.repeat(np.arange(clients), [len(one) for one in lists])
     order = np.argsort(times, kind="stable")
@@ -201,7 +197,7 @@ def draw(
     topology = two_level(domains) if topology is None else topology
     if not isinstance(topology, Topology):
         raise InputError(f"topology must be a Topology, such as two_level(10); got {topology!r}")
-    counts = _stream(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
+    counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
     steps = (1 + LONGER) * horizon / trace_step
@@ -209,7 +205,7 @@ def draw(
         requests=(own * horizon / (60 * interval), MOST_REQUESTS, "a longer interval"),
         trace_entries=(steps * len(topology.links), MOST_ENTRIES, "a longer trace_step"),
     )
-    speeds = _between(performance, _stream(seed, SPEEDS).random(len(servers)))
+    speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     end = (1 + LONGER) * horizon
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
 
@@ -241,7 +237,7 @@ def draw(
         _between(limits, unit)
         for limits, unit in zip(
             (data_range, data_range, work_range, deadline_factor),
-            _stream(seed, SIZES).random((len(times), 4)).T,
+            generator(seed, SIZES).random((len(times), 4)).T,
             strict=True,
         )
     )

@@ -19,7 +19,7 @@ from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import MOST as MOST_NUMBER
-from dlsim.given import Seed, child, number, option, whole
+from dlsim.given import Seed, generator, number, option, whole
 from dlsim.given import table as need_table
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ MOST = 10_000_000
 
 def _streams(seed: Seed) -> dict[str, Generator]:
     """Return one generator per purpose, the same for the same seed."""
-    return {name: np.random.default_rng(child(seed, k)) for k, name in enumerate(PURPOSES)}
+    return {name: generator(seed, k) for k, name in enumerate(PURPOSES)}
 
 
 def _log_uniform(stream: Generator, low: float, high: float, size: int) -> Floats:

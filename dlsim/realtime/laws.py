@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from scipy.special import ndtr
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, option, positive
+from dlsim.given import Seed, generator, option, positive
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 
@@ -41,7 +41,7 @@ SIZES = (*_POSITIVE, "uniform")
 
 def streams(seed: Seed) -> dict[str, Generator]:
     """Return one generator per purpose, the same for the same seed."""
-    return {name: Generator(PCG64(child(seed, k))) for k, name in enumerate(PURPOSES)}
+    return {name: generator(seed, k) for k, name in enumerate(PURPOSES)}
 
 
 def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:

@@ -32,20 +32,6 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     return signed(tasks, path, horizon=float(tasks["arrival"].iloc[-1]), skipped={})
 
 
-def _why_skipped(jobs: pd.DataFrame, processors: pd.Series, tasks: pd.DataFrame) -> pd.Series:
-    """Say for every job of a log why it is no task; "" where it is one."""
-    why = pd.Series("", index=jobs.index, dtype=object)
-    for reason, bad in (  # the first one counts
-        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
-        ("no submit time", jobs["submit"] < 0),
-        ("run time not above 0", jobs["run_time"] <= 0),
-        ("no processors", processors <= 0),
-        ("value out of range", ~in_range(tasks).all(axis=1) | (tasks["sigma"] == 0)),
-    ):
-        why[bad & (why == "")] = reason
-    return why
-
-
 def _job_index(numbers: pd.Series, notes: list[str]) -> pd.Index:
     if numbers.is_unique and ((numbers % 1 == 0) & (numbers.abs() < 2**53)).all():
         return pd.Index(numbers.astype(np.int64), name="task")
@@ -95,13 +81,9 @@ def from_swf(
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
         tasks = frame(jobs["submit"] * time_scale, sigma, deadline)
-    why = _why_skipped(jobs, processors, tasks)
-    order = jobs["submit"][why == ""].sort_values(kind="stable").index
-    if order.empty:
-        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
-        raise InputError(f"{os.fspath(path)}: no job that could be a task ({counts})")
-    tasks = tasks.loc[order[:max_jobs]]
-    why[order[len(tasks) :]] = "beyond max_jobs"
+    fits = in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
+    order, skipped = joblog.usable_jobs(path, jobs, processors, fits, max_jobs, "task")
+    tasks = tasks.loc[order]
     tasks["arrival"] -= tasks["arrival"].iloc[0]
     tasks.index = _job_index(jobs["job"][tasks.index], notes)
     horizon = float(tasks["arrival"].iloc[-1])
@@ -113,6 +95,6 @@ def from_swf(
         horizon=horizon,
         seed=seed_record(seed),
         reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
-        skipped={str(k): int(n) for k, n in why[why != ""].value_counts().items()},
+        skipped=skipped,
         notes=notes,
     )

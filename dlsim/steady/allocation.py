@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from dlsim.given import Seed
 from dlsim.steady import relaxation
 from dlsim.steady.check import verify
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.period import Period, reconstruct
-from dlsim.steady.seeds import Seed
 
 #: An objective within this of a proven bound, relative, is the optimum.
 PROVED = 1e-6

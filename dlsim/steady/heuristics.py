@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from dlsim.given import Seed, generator
 from dlsim.steady.allocation import trim
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.relaxation import ReducedProgram
-from dlsim.steady.seeds import Seed, generator
 
 Found = tuple[Floats, Ints]
 

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dlsim.given import Seed, positive, whole
+from dlsim.given import Seed, generator, positive, whole
 from dlsim.steady.broker import Broker
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.seeds import generator
 from dlsim.steady.sites import Network
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")

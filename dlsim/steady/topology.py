@@ -18,11 +18,10 @@ import numpy as np
 from numpy.random import Generator
 
 from dlsim.errors import InputError
-from dlsim.given import number, option, whole
+from dlsim.given import Seed, generator, number, option, whole
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.seeds import Seed, generator
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
