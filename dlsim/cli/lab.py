@@ -39,20 +39,7 @@ def material() -> Iterator[tuple[str, Path]]:
 def copy(folder: Path) -> dict[str, list[str]]:
     """Copy the notebooks and their pictures, and leave alone what the user changed.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the copy; made if missing.
-
-    Returns
-    -------
-    dict of str to list of str
-        Names of the files that were copied, updated or kept (changed by the user).
-
-    Raises
-    ------
-    InputError
-        For a folder that cannot be written to, holds something else, or is the suite's own.
+    Names of the files by what was done: copied, updated, or kept as the user changed them.
     """
     if folder.resolve() == shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
@@ -76,20 +63,7 @@ def copy(folder: Path) -> dict[str, list[str]]:
 
 
 def command(args: argparse.Namespace, folder: Path) -> list[str]:
-    """Return the words that start JupyterLab on a copy.
-
-    Parameters
-    ----------
-    args : Namespace
-        no_browser, port, extra.
-    folder : Path
-        The copy.
-
-    Returns
-    -------
-    list of str
-        This Python, its module jupyterlab, and options; what the user gave comes last.
-    """
+    """Return the words that start JupyterLab on a copy; what the user gave comes last."""
     words = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
     if (folder / FIRST).is_file():
         words.append(f"--LabApp.default_url=/lab/tree/{quote(FIRST)}")

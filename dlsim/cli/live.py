@@ -127,18 +127,7 @@ def measure(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw jobs, run each where the policy sends it, keep times and decisions.
-
-    Parameters
-    ----------
-    args : Namespace
-        kernels, gpu, cpu, crew, factor, jobs, seed, policy, reading, history, log.
-
-    Returns
-    -------
-    int
-        0; 1 if a job was given up or results differ.
-    """
+    """Draw jobs, run each where the policy sends it, keep times and decisions."""
     kernels, reading, factor = _kernels(args), Reading.of(reading_of(args.reading)), _factor(args)
     if args.jobs < 1 or args.seed < 0:
         raise InputError(f"--jobs must be at least 1 and --seed 0, got {args.jobs}, {args.seed}")
@@ -172,18 +161,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def explain(args: argparse.Namespace) -> int:
-    """Say why each job went where it went, and compute every decision again.
-
-    Parameters
-    ----------
-    args : Namespace
-        log.
-
-    Returns
-    -------
-    int
-        0; 1 if a decision differs when computed again.
-    """
+    """Say why each job went where it went, and compute every decision again."""
     log = Log.read(args.log)
     for name, note in log.devices.items():
         print(f"{name}: {note}")
@@ -196,5 +174,6 @@ def explain(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-#: What ``dlsim live`` can do.
-COMMANDS = {"calibrate": measure, "run": run, "explain": explain}
+def main(args: argparse.Namespace) -> int:
+    """Do one of ``calibrate``, ``run``, ``explain``."""
+    return {"calibrate": measure, "run": run, "explain": explain}[args.live](args)

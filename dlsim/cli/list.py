@@ -1,0 +1,31 @@
+"""``dlsim list``: what can be reproduced, and which policies and switches there are."""
+
+import argparse
+
+from dlsim.cli.readings import switches_of, word
+from dlsim.cpugpu import model as cpugpu
+from dlsim.files import read_toml, shared_file, shared_folder
+from dlsim.realtime.model import POLICIES
+
+
+def main(_: argparse.Namespace) -> int:
+    """Print what can be reproduced and which policies and switches there are."""
+    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
+    rows = read_toml(shared_file("data/figures.toml"))["figure"]
+    print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
+    for notebook in there:
+        print(f"\n{notebook}")
+        for row in (row for row in rows if row["notebook"] == notebook):
+            print(f"  {row['id']:<36}{row['printed']:<18}{row['title']} ({row['status']})")
+    waiting = [row["id"] for row in rows if row["notebook"] not in there]
+    if waiting:
+        print(f"\nwithout their notebook: {', '.join(waiting)}")
+    print(f"\npolicies: {', '.join(POLICIES)}")
+    print(f"\npolicies of dlsim.cpugpu and dlsim live: {', '.join(cpugpu.POLICIES)}")
+    print("\nreadings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
+    for notebook in there:
+        if table := switches_of(notebook):
+            print(f"\n{notebook[3:]}")
+            for name, options in table.items():
+                print(f"  {name:<13} {' | '.join(map(word, options))}")
+    return 0
