@@ -16,8 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate, workload
 from dlsim.errors import InputError
-from dlsim.explore.overlap import say
-from dlsim.explore.panel import Choice, Panel, Slider, new_figure
+from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
 from dlsim.study.plot import PERCENT
@@ -74,20 +73,7 @@ def outcomes(policy: str, setting: Setting) -> tuple[Outcome, ...]:
 
 
 def point(policy: str, setting: Setting) -> tuple[float, float]:
-    """Return where a scheduler stands, over all environments.
-
-    Parameters
-    ----------
-    policy, setting
-        As `outcomes`.
-
-    Returns
-    -------
-    cost : float
-        Mean of the environments' costs, Mops/s.
-    failure : float
-        Percent of all requests together.
-    """
+    """Return the mean cost of all environments, Mops/s, and the percent of requests failed."""
     runs = outcomes(policy, setting)
     missed = pd.concat([o.requests["missed"] for o in runs])
     return float(np.mean([o.cost for o in runs])), PERCENT * float(missed.mean())
@@ -157,7 +143,7 @@ def _servers(ax: Axes, o: Outcome) -> None:
     ax.grid(visible=False, axis="x")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.legend(fontsize=8, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
-    ax.set_title(f"first of {RUNS} environments", fontsize=9.5, loc="left", pad=3)
+    title(ax, f"first of {RUNS} environments")
 
 
 def draw_grid(

@@ -16,8 +16,8 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import POLICIES, History, Machine, Reading, Schedule, simulate, workload
 from dlsim.errors import InputError
-from dlsim.explore.overlap import blocks, say
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.explore.overlap import blocks
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, title
 from dlsim.papers.cpu_gpu.cells import SWITCHES
 from dlsim.papers.cpu_gpu.draw import rows_of
 from dlsim.study.gantt import task_colors
@@ -32,25 +32,7 @@ _POLICIES = tuple(POLICIES)
 
 
 def applications(cpu: Sequence[float], gpu: Sequence[float], speed_up: float) -> pd.DataFrame:
-    """Return the applications of the editor as `dlsim.cpugpu.workload` knows them.
-
-    Parameters
-    ----------
-    cpu, gpu : sequence of float
-        Seconds of each application on a CPU, and on a GPU; above 0.
-    speed_up : float
-        How many times faster GPUs are than `gpu` says.
-
-    Returns
-    -------
-    DataFrame
-        Columns cpu_time, gpu_time; index app: A, B, ...
-
-    Raises
-    ------
-    InputError
-        For lists of two lengths.
-    """
+    """Return the applications A, B, ... of the editor as `dlsim.cpugpu.workload` knows them."""
     if len(cpu) != len(gpu):
         raise InputError(
             f"cpu and gpu must hold one time per application each, got {len(cpu)} and {len(gpu)}"
@@ -96,11 +78,8 @@ def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> N
         ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
                 color="#222222", clip_on=False, zorder=4)  # fmt: skip
     late = int(s.fairness().jobs["late"].sum())
-    ax.set_title(
-        f"{s.name}: last end {s.jobs['end'].max():.4g} s, mean wait {s.mean_wait:.4g} s, "
-        f"{late} later than on the preferred device",
-        fontsize=9.5, loc="left", pad=3,
-    )  # fmt: skip
+    ends, wait = f"last end {s.jobs['end'].max():.4g} s", f"mean wait {s.mean_wait:.4g} s"
+    title(ax, f"{s.name}: {ends}, {wait}, {late} later than on the preferred device")
 
 
 def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
@@ -158,7 +137,7 @@ def draw_queue(
     ax.set_xlabel("seconds; in a block: application and rule" + "; triangles: arrivals" * late)
     below = figure.add_subplot(grid[:, 1])
     _learned(below, pair[0].history, table)
-    below.set_title(f"run times {pair[0].name} has seen", fontsize=9.5, loc="left", pad=3)
+    title(below, f"run times {pair[0].name} has seen")
     _legend(below)
     say(figure, _sentence(*pair))
     return figure

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
-from dlsim.explore.panel import Panel, Slider, new_figure
+from dlsim.explore.panel import Panel, Slider, new_figure, say
 from dlsim.explore.strips import draw_bars, key, legend_above, mark, name_rows
 from dlsim.kernel import meets
 from dlsim.realtime import (
@@ -128,7 +128,7 @@ def update(
             ax.axhline(deadline, color=INK["vermillion"], linewidth=1.6)
     best_end = execution_time(sigma, best, cluster)
     words = _sentence(chunks["alpha"], end, cluster, deadline, least, best, best_end)
-    figure.suptitle(words, fontsize=9.5, wrap=True, y=0.985)
+    say(figure, words)
     return figure
 
 

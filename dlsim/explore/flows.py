@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.explore.overlap import say
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
 from dlsim.papers.cpu_gpu.draw import records
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import flows

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dlsim.explore.panel import Numbers, Panel, Slider, new_figure
+from dlsim.explore.panel import Numbers, Panel, Slider, new_figure, say
 from dlsim.explore.strips import draw_bars, key, legend_above, mark
 from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, split_load
@@ -161,7 +161,7 @@ def update(
     if booked:
         keys.append(key("booked", "booked", "#999999"))
     legend_above(ax, [*keys, mark("deadline", color=INK["vermillion"])])
-    figure.suptitle(_sentence(table, release), fontsize=9.5, wrap=True, y=0.985)
+    say(figure, _sentence(table, release))
     return figure
 
 

@@ -4,8 +4,6 @@ Source: paper C (cpu-gpu), section 2, and the pipelined MapReduce of Y. Chen, Z.
 S. Davis, H. Jiang, K.-C. Li (2013) that it describes.
 """
 
-import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.cpugpu.timeline import Timeline
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Panel, Slider, new_figure
+from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
 from dlsim.papers.cpu_gpu.draw import STAGE_INK, rows_of
 from dlsim.study.style import INK
 
@@ -28,8 +26,6 @@ DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
 #: Switches of `dlsim.cpugpu.pipeline` that can change the picture: of equal chunks the one
 #: whose copy out waits is always the earliest, so that ``first="chunk"`` is ``"d2h"``.
 READINGS = {**SWITCHES, "first": ("d2h", "h2d")}
-#: Letters of a line under or over the picture.
-WIDTH = 112
 _LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}
 _STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the host"}
 # Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
@@ -87,20 +83,6 @@ def _inches(ax: Axes) -> tuple[float, float]:
     return float(wide), float(place.height * size[1] / rows)
 
 
-def say(figure: Figure, text: str) -> None:
-    """Write what is seen above a picture, in lines of some `WIDTH` letters.
-
-    Parameters
-    ----------
-    figure : Figure
-        The picture.
-    text : str
-        One sentence.
-    """
-    lines = math.ceil(len(text) / WIDTH)
-    figure.suptitle(textwrap.fill(text, math.ceil(len(text) / lines) + 8), fontsize=10.5)
-
-
 def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     stages = [stage for stage in _STAGES if stage in t.chunks]
     lanes = list(dict.fromkeys(t.gpu.engine(stage) for stage in stages))
@@ -113,9 +95,7 @@ def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     blocks(ax, rows, ops["start"].tolist(), ops["end"].tolist(), inks, texts)
     ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
     k = t.gpu.streams
-    ax.set_title(
-        f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}", fontsize=9.5, loc="left", pad=3
-    )
+    title(ax, f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}")
 
 
 def _speed_ups(

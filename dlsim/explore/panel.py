@@ -13,12 +13,14 @@ import io
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import ipywidgets as w
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -28,10 +30,16 @@ from dlsim.study import style
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
+#: Letters of a line over a picture that lays itself out.
+WIDTH = 112
 _WIDE = w.Layout(width="28em")
 _LABELS = {"description_width": "13.5em"}
 #: An entry of the section Parameters of a docstring: names, then lines that are indented.
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
+
+
+def _look(label: str) -> dict[str, Any]:
+    return {"description": label, "tooltip": label, "layout": _WIDE, "style": _LABELS}
 
 
 @dataclass(frozen=True)
@@ -63,10 +71,7 @@ class Slider:
 
     def widget(self, value: float) -> w.Widget:
         """Build the slider, standing at the value."""
-        common = {
-            "value": value, "description": self.label, "tooltip": self.label,
-            "continuous_update": False, "layout": _WIDE, "style": _LABELS,
-        }  # fmt: skip
+        common = {"value": value, "continuous_update": False, **_look(self.label)}
         if self.log:
             ends = {"min": math.log10(self.low), "max": math.log10(self.high)}
             return w.FloatLogSlider(step=self.step, readout_format=".3g", **ends, **common)
@@ -97,10 +102,7 @@ class Choice:
     def widget(self, value: Any) -> w.Widget:
         """Build the menu."""
         options = [(word(option), option) for option in self.options]
-        return w.Dropdown(
-            options=options, value=value, description=self.label, tooltip=self.label,
-            layout=_WIDE, style=_LABELS,
-        )  # fmt: skip
+        return w.Dropdown(options=options, value=value, **_look(self.label))
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,7 @@ class Numbers:
     def widget(self, value: tuple[float, ...]) -> w.Widget:
         """Build the text field; it is read when Enter is pressed or the field is left."""
         text = ", ".join(f"{number:.12g}" for number in value)
-        return w.Text(
-            value=text, description=self.label, tooltip=self.label, continuous_update=False,
-            layout=_WIDE, style=_LABELS,
-        )  # fmt: skip
+        return w.Text(value=text, continuous_update=False, **_look(self.label))
 
 
 Control = Slider | Choice | Numbers
@@ -163,6 +162,20 @@ def new_figure(
             left / width, bottom / height, 1 - right / width, 1 - top / height, **gaps
         )
     return figure
+
+
+def say(figure: Figure, text: str) -> None:
+    """Write what is seen above a picture: within its margins, or in lines of some `WIDTH`."""
+    if figure.get_layout_engine() is None:
+        figure.suptitle(text, fontsize=9.5, wrap=True, y=0.985)
+        return
+    letters = math.ceil(len(text) / math.ceil(len(text) / WIDTH)) + 8
+    figure.suptitle(textwrap.fill(text, letters), fontsize=10.5)
+
+
+def title(ax: Axes, text: str) -> None:
+    """Write what one part of a picture shows at the left above it."""
+    ax.set_title(text, fontsize=9.5, loc="left", pad=3)
 
 
 @dataclass(frozen=True)

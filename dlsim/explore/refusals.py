@@ -60,17 +60,12 @@ def _same_runs(old: pd.DataFrame, new: pd.DataFrame) -> bool:
     )
 
 
-def _order(s: Schedule, waiting: pd.DataFrame) -> pd.DataFrame:
-    """Sort waiting tasks as they would start."""
-    return waiting.sort_values("start", kind="stable")
-
-
 def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
     """Explain a refusal."""
     offer, started = _offer(s, task), _started(s, task)
     table, mine = s.tasks, s.tasks.loc[[task]]
     waits = table["admitted"] & ~table.index.isin(started.index) & (table.index != task)
-    waiting = _order(s, table[waits])
+    waiting = table[waits].sort_values("start", kind="stable")  # as they would start
     waiting = waiting.assign(
         arrival=mine["arrival"].iloc[0],
         deadline=waiting["arrival"] + waiting["deadline"] - mine["arrival"].iloc[0],

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
 from dlsim.explore.refusals import Refusal, why_refused
 from dlsim.explore.strips import draw_bars, key, lanes_of, mark, name_rows
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Reading, Schedule, execution_time, simulate
@@ -202,7 +202,7 @@ def update(
         mark("now", color=INK["black"], linestyle="--"),
     ]  # fmt: skip
     figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=8)
-    figure.suptitle(_summary(schedules, done, len(tasks), now), fontsize=9.5, wrap=True, y=0.985)
+    say(figure, _summary(schedules, done, len(tasks), now))
     return figure
 
 
