@@ -155,23 +155,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def opened(path: StrPath) -> BufferedReader:
-    """Open a regular file for reading, and nothing else: a device or a pipe has no end.
-
-    Parameters
-    ----------
-    path : path
-        The file, or a symbolic link to it.
-
-    Returns
-    -------
-    binary file
-        To be closed by the caller.
-
-    Raises
-    ------
-    InputError
-        For a file that is not there, may not be read, or is none; names it.
-    """
+    """Open a regular file for reading, and nothing else: a device or a pipe has no end."""
     try:
         # looked at before and after: opening a device may do things, and a path may change
         kind = stat.S_IFMT(os.stat(path).st_mode)

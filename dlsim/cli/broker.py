@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from dlsim import __version__
-from dlsim.cli.words import folder_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, placed, read_tables
 from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
@@ -134,10 +133,7 @@ def main(args: argparse.Namespace) -> int:
     """Run the broker by each method, print what came of it, and keep the tables if asked to."""
     reading = Reading.of(reading_of(args.reading))
     home = folder_of(args, "broker")
-    chosen = args.compare or args.method or "G"
-    methods = list(dict.fromkeys(name.strip() for name in chosen.split(",")))
-    if args.compare and args.method and args.method not in methods:
-        methods.insert(0, args.method)
+    methods = list(dict.fromkeys(names_of(args.compare, args.method or None, "G")))
     brokers = {name: run_file(args.file, name, args.seed, reading) for name in methods}
     table = pd.DataFrame({name: broker.summary() for name, broker in brokers.items()}).T
     table.index.name = "method"
@@ -161,7 +157,6 @@ def _keep(
 ) -> None:
     """Write the summary, the tables of each method, and what they came from."""
     record = {
-        "software": {"name": "dlsim", "version": __version__},
         "file": Path(args.file).name,
         "reading": reading.changes(),
         "seed": args.seed,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim import __version__
-from dlsim.cli.words import folder_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
@@ -161,13 +160,8 @@ def main(args: argparse.Namespace) -> int:
     generators = GENERATORS.get(args.paper, tuple(workload.SWITCHES))
     switches, *laws = workload.split_reading(reading_of(args.reading), *generators)
     cluster, reading = cluster_of(args), Reading.of(switches)
-    chosen = args.compare or (
-        DEFAULTS.get(args.paper, "MCDF") if args.policy is None else args.policy
-    )
     home = folder_of(args, "simulate")
-    names = [name.strip() for name in chosen.split(",")]
-    if args.compare and args.policy and args.policy not in names:
-        names.insert(0, args.policy)
+    names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
     columns = ("arrival", "sigma", "deadline", "user_nodes")
@@ -204,7 +198,6 @@ def _keep(
 ) -> None:  # fmt: skip
     """Write the summary, the tables, the picture, and what they came from."""
     record = {
-        "software": {"name": "dlsim", "version": __version__},
         "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
         "cluster": asdict(schedules[0].cluster),
         "reading": asdict(reading),

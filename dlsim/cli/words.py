@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlsim import __version__
 from dlsim.errors import InputError
 from dlsim.files import csv_text
 from dlsim.owned import Owned
@@ -18,8 +19,15 @@ def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
     return home.check() if home else None
 
 
-def write_tables(home: Owned, record: Any, tables: Mapping[str, pd.DataFrame]) -> None:
+def names_of(several: str | None, one: str | None, default: str) -> list[str]:
+    """Return the names in ``--compare`` after the one named besides, or that one, or a default."""
+    names = [name.strip() for name in (several or (default if one is None else one)).split(",")]
+    return [one, *names] if several and one and one not in names else names
+
+
+def write_tables(home: Owned, facts: Mapping[str, Any], tables: dict[str, pd.DataFrame]) -> None:
     """Write what a command ran with as run.json, and its tables by name; say where."""
+    record = {"software": {"name": "dlsim", "version": __version__}, **facts}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     for name, table in tables.items():
         home.write(f"{name}.csv", csv_text(table).encode())

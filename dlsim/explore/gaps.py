@@ -1,6 +1,6 @@
 """One load on nodes with given release times: what every partition makes of the gaps (paper I)."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,13 +29,6 @@ NAMES = {
 }
 
 
-class Row(NamedTuple):
-    """One partition and what it made of the load."""
-
-    partition: str
-    split: Split
-
-
 def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluster) -> Split:
     """Return the optimum on the fewest nodes that end in time; on all of them if none do."""
     for count in range(1, len(release) + 1):
@@ -47,41 +40,37 @@ def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluste
 
 def splits_of(
     release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float, rounds: int
-) -> list[Row]:
+) -> dict[str, Split]:
     """Split one load by every partition there is."""
     times, cluster = sorted(release), Cluster(len(release), cms, cps)
-    rows = []
+    splits = {}
     for partition in PARTITIONS:
         if partition == "exact-n":
-            split = _fewest(sigma, times, deadline, cluster)
+            splits[partition] = _fewest(sigma, times, deadline, cluster)
         else:
             number = rounds if partition in IN_ROUNDS else 1
-            split = split_load(sigma, times, cluster, partition, number)
-        rows.append(Row(partition, split))
-    return rows
+            splits[partition] = split_load(sigma, times, cluster, partition, number)
+    return splits
 
 
-def table_of(rows: list[Row], deadline: float) -> pd.DataFrame:
+def table_of(splits: dict[str, Split], deadline: float) -> pd.DataFrame:
     """Tell when each partition ends, what it was booked for, and what it gains."""
-    splits = {row.partition: row.split for row in rows}
-    frame = pd.DataFrame(
-        {
-            "kind": [one.kind for one in splits.values()],
-            "nodes": [len(one.release) for one in splits.values()],
-            "completion": [one.completion for one in splits.values()],
-            "estimate": [one.estimate for one in splits.values()],
-        },
-        index=pd.Index(splits, name="partition"),
-    )
+    each = splits.values()
+    columns: dict[str, list[Any]] = {
+        "kind": [one.kind for one in each],
+        "nodes": [len(one.release) for one in each],
+        "completion": [one.completion for one in each],
+        "estimate": [one.estimate for one in each],
+    }
+    frame = pd.DataFrame(columns, index=pd.Index(splits, name="partition"))
     frame["gain"] = splits["opr"].completion - frame["completion"]
     frame["in_time"] = [meets(end, deadline, deadline) for end in frame["estimate"]]
     return frame
 
 
-def _draw_row(ax: Axes, row: Row, top: float, times: list[float], booked: bool) -> None:
+def _draw_row(ax: Axes, split: Split, top: float, times: list[float], booked: bool) -> None:
     """Draw one partition: a thin row per node, from `top` down, a band one row high."""
-    split, n = row.split, len(row.split.release)
-    height = 0.8 / len(times)
+    n, height = len(split.release), 0.8 / len(times)
     begin, sent, done = (
         np.atleast_2d(part) for part in (split.send_start, split.send_end, split.compute_end)
     )
@@ -132,24 +121,24 @@ def update(
     rounds: int, reading: dict[str, str],
 ) -> Figure:  # fmt: skip
     """Draw one load under every partition, one band each."""
-    rows = splits_of(release, sigma, deadline, cms, cps, rounds)
-    table, booked = table_of(rows, deadline), reading.get("release") != "finish"
+    splits = splits_of(release, sigma, deadline, cms, cps, rounds)
+    table, booked = table_of(splits, deadline), reading.get("release") != "finish"
     figure = new_figure(8.4, 6.4, (1.95, 0.45, 2.05, 0.8))
     ax, times = figure.subplots(), sorted(release)
     end = max(float(table["completion"].max()), float(table["estimate"].max()))
     right = 1.02 * max(end, deadline if deadline < 1.5 * end else 0.0)
-    for place, row in enumerate(rows):
-        _draw_row(ax, row, place - 0.4, times, booked)
-        ax.plot([row.split.completion] * 2, [place - 0.46, place + 0.46], color="#333333", lw=1.6)
+    for place, split in enumerate(splits.values()):
+        _draw_row(ax, split, place - 0.4, times, booked)
+        ax.plot([split.completion] * 2, [place - 0.46, place + 0.46], color="#333333", lw=1.6)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
-    ax.set_yticks(range(len(rows)), [NAMES[row.partition] for row in rows], fontsize=9)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_yticks(range(len(splits)), [NAMES[name] for name in splits], fontsize=9)
+    ax.set_ylim(len(splits) - 0.4, -0.6)
     ax.set_xlim(min(0.0, times[0]), right)
     ax.grid(False, axis="y")
     ax.set_xlabel("time", labelpad=1)
     words = [_words(row, booked) for row in table.itertuples()]
     beside = ax.secondary_yaxis("right")
-    beside.set_yticks(range(len(rows)), words)
+    beside.set_yticks(range(len(splits)), words)
     beside.tick_params(length=0, labelsize=8.5)
     beside.spines["right"].set_visible(False)
     ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=8.5, va="bottom")
