@@ -13,6 +13,7 @@ import functools
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -537,8 +538,8 @@ def _is_last(job: _Job) -> bool:
 
 
 def _pictures(job: _Job) -> int:
-    """Count what a notebook draws from its study, which is about how long it takes."""
-    return read_text(job.path).count("(study")
+    """Count what a notebook takes from its study, which is about how long it takes."""
+    return len(re.findall(r"\bstudy\b", read_text(job.path)))
 
 
 def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) -> None:

@@ -4,7 +4,7 @@ It reads an environment, a scheduler and a reading as plain attributes, shares n
 dlsim, and computes with Python floats in lists. A heap entry is (when, kind, who, n, what): at
 one instant kinds go in the order of their numbers, requests in the order of their table.
 Probes and other users' arrivals come a tolerance early, so that they precede what they
-coincide with.
+coincide with; a probe precedes an arrival.
 """
 
 import heapq
@@ -445,13 +445,12 @@ class Twin:
 
     def begin(self):
         self.push_probe()
+        span = self.reading.probe  # one for all: those of one instant keep their order
         for i in range(len(self.servers)):
             for t, work in arrivals(self.env.background, i):
-                span = work / self.servers[i].performance
                 self.push(early(t, span), OTHERS, -1, (t, work, "server", i))
         for i in range(len(self.rows)):
             for t, data in arrivals(self.env.link_background, i):
-                span = data / self.rows[i][-1]
                 self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
         for who, request in enumerate(self.requests):
             self.push(request.time, SUBMITTED, who)
