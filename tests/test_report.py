@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image
 
 from dlsim.errors import InputError
+from dlsim.study import report
 from dlsim.study.claims import load_claims, scorecard, verdict_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.page import duration
@@ -351,6 +353,23 @@ def test_run_json_holds_the_record(folder):
     assert [row["verdict"] for row in record["claims"]] == list(verdicts()["verdict"])
     drawn = {row["id"] for row in record["figures"] if row["drawn"]}
     assert drawn == {"mcdf-fig4", "mcdf-gantt"}
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkeypatch):
+    """A killed report must leave no lock behind: git is not to write its index at all."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    (tmp_path / "file").write_text("1")
+    for words in (("init", "-q"), ("add", "file"), (*author, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(report.files, "project_root", lambda: tmp_path)
+    index = tmp_path / ".git" / "index"
+    os.utime(tmp_path / "file", (1, 1))  # git would note the new time
+    before = index.read_bytes(), index.stat().st_ino
+    commit = report._commit()
+    assert re.fullmatch(r"[0-9a-f]{12}", commit)
+    assert (index.read_bytes(), index.stat().st_ino) == before
+    (tmp_path / "file").write_text("2")
+    assert report._commit() == f"{commit}-dirty"
 
 
 def test_without_git_the_commit_is_left_out(folder, monkeypatch):

@@ -227,21 +227,17 @@ def _commit() -> str:
     root = files.project_root()
     if root is None or not (root / ".git").exists():
         return ""
-    command = [
-        "git",
-        "--no-optional-locks",
-        "-C",
-        str(root),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
-    try:
+
+    def git(*words: str) -> str:  # describe --dirty would lock the index: killed, it leaves that
+        command = ["git", "--no-optional-locks", "-C", str(root), *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        dirty = git("status", "--porcelain", "--untracked-files=no")
+        return git("describe", "--always", "--abbrev=12") + ("-dirty" if dirty else "")
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip()
 
 
 def _processor() -> str:
