@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlsim import files
@@ -318,7 +318,16 @@ BOOKS = odd({
 })  # fmt: skip
 
 
+def holding(**fields):
+    """A notebook of one cell that failed."""
+    cell = {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [ERROR], "id": "a"}
+    return {"nbformat": 4, "metadata": {}, "cells": [cell | {"execution_count": 1} | fields]}
+
+
 @given(BOOKS | ANY)
+@example(holding())
+@example(holding(cell_type=""))
+@example(holding(source=""))
 @settings(max_examples=int(300 * SCALE), deadline=None)
 def test_any_json_shaped_like_a_notebook_has_a_sentence_or_is_sound(tmp_path_factory, book):
     path = tmp_path_factory.getbasetemp() / "any.ipynb"

@@ -65,6 +65,8 @@ def _lacking(cell: Any) -> str:
     if cell.get("cell_type") == "code":
         types |= {"outputs": list}
     wrong = [name for name, kind in types.items() if not isinstance(cell.get(name), kind)]
+    if not wrong and cell["cell_type"] not in ("code", "markdown", "raw"):
+        return "cell_type"
     return wrong[0] if wrong else "" if all(isinstance(text, str) for text in lines) else "source"
 
 
@@ -82,12 +84,12 @@ def first_problem(path: StrPath) -> str | None:
         lacking = _lacking(cell)
         if lacking:
             return f"unreadable (cell {place} has no usable {lacking})"
-        if cell["cell_type"] != "code" or not "".join(cell["source"]).strip():
+        if cell["cell_type"] != "code":
             continue
-        number += 1
+        number += bool("".join(cell["source"]).strip())
         for output in _errors(cell["outputs"]):
             return f"code cell {number}: {output.get('ename')}: {output.get('evalue')}"
-        if cell.get("execution_count") is None:
+        if cell.get("execution_count") is None and "".join(cell["source"]).strip():
             return f"code cell {number} did not run to its end"
     for output in _errors(book.get("metadata", {}).get("widgets")):
         return f"inside a widget: {output.get('ename')}: {output.get('evalue')}"
