@@ -10,6 +10,7 @@ import shutil
 import tempfile
 
 import platformdirs
+from hypothesis import HealthCheck, settings
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     kept = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
@@ -20,3 +21,7 @@ if "DLSIM_CACHE" not in os.environ:
 os.environ.setdefault("MPLBACKEND", "agg")
 # gmpy2 makes the exact twins fast; SymPy and mpmath run as they do for those who lack it
 os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
+
+# how long an example takes says how busy the machine is
+settings.register_profile("dlsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dlsim")
