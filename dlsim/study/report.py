@@ -118,25 +118,7 @@ class Results:
         return self.picture(name, buffer.getvalue())
 
     def picture(self, name: str, png: bytes) -> Path:
-        """Write a picture that is drawn already as figures/<name>.png.
-
-        Parameters
-        ----------
-        name : str
-            Id of the figure in data/figures.toml, or a name of one's own.
-        png : bytes
-            The file.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InputError
-            For a name that is no plain file name, or a folder that cannot be written to.
-        """
+        """Write a picture that is drawn already as figures/<name>.png, and return its path."""
         return self._write("figures", name, ".png", png)
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
