@@ -164,13 +164,6 @@ def test_lines_refuse_what_they_cannot_draw(change, message):
         plot.policy_lines(summary(["MCDF"]), "load", interval="box")
 
 
-def test_category_is_ordered_and_survives_strings_that_look_like_numbers():
-    category = style.as_category(pd.Series(["10", "2", "MCDF", "10"]))
-    assert list(category.categories) == ["MCDF", "10", "2"]
-    assert category.ordered
-    assert list(category) == ["10", "2", "MCDF", "10"]
-
-
 def test_verdicts_carry_colour_and_symbol():
     words = list(SYMBOLS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcd"))

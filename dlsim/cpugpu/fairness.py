@@ -13,9 +13,6 @@ from dlsim.rounding import not_after
 
 Floats = NDArray[np.float64]
 
-#: The paper's two exceptions, and what is neither.
-EXCUSES = ("explored", "mispredicted", "")
-
 
 class Predicted(Result, Protocol):
     """What is read beyond that: the finishes that were predicted, and who filled the history."""

@@ -6,10 +6,9 @@ and dash, so that a figure survives colour blindness and a black-and-white print
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import pandas as pd
 import seaborn as sns
 
 #: Named colours of the house.
@@ -126,12 +125,6 @@ def policy_order(names: Iterable[str]) -> list[str]:
     """
     rank = {name: i for i, name in enumerate(STYLES)}
     return sorted(set(map(str, names)), key=lambda name: (rank.get(name, len(rank)), name))
-
-
-def as_category(names: "pd.Series[Any] | Sequence[str]") -> "pd.Categorical[Any]":
-    """Turn a column of policy names into a categorical in legend order."""
-    texts = [str(name) for name in names]
-    return pd.Categorical(texts, categories=policy_order(texts), ordered=True)
 
 
 def use() -> None:
