@@ -292,10 +292,7 @@ def _entries(o: Result, steps: int) -> NDArray[np.int64]:
 def _inside(
     server: Any, time: Floats, group: Any, begin: Any, end: Any, span: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count per time what has begun and not ended at a server: fewest and most.
-
-    What begins or ends at that very instant may count or not.
-    """
+    """Count what has begun and not ended at a server: fewest and most, as ties may count or not."""
     fewest, most = np.zeros((2, len(time)), dtype=np.int64)
     late = _after(time, span)
     early = 2 * time - late
@@ -312,7 +309,7 @@ def _inside(
 
 
 def _loads(o: Result) -> tuple[Floats, Floats] | None:
-    """Return the least and greatest Load behind every estimate, with Load Correction (5).
+    """Return the bounds of the Load behind every estimate, with Load Correction (5).
 
     None for a reading that the tables of an outcome do not tell (util, queue).
     """
@@ -352,9 +349,8 @@ def _on_path(o: Result, pairs: NDArray[np.int64], entries: NDArray[np.int64]) ->
 def _estimate_rules(o: Result) -> Iterator[Rule]:
     """Yield what eq. (2) says of the estimates, as far as it can be told from outside.
 
-    Where links are predicted by the last probe, or perfectly, and not corrected, both
-    transfers are known exactly; so is the work, up to ties, where Load is read as client
-    jobs or as external load.
+    Where links are predicted by the last probe, or perfectly, and not corrected, both transfers
+    are known exactly; so is the work, up to ties, with Load read as client jobs or external.
     """
     env, tries = o.environment, o.attempts
     index, estimate = pd.Index(tries["request"]), tries["estimate"].to_numpy(dtype=float)

@@ -318,26 +318,10 @@ class Environment:
 
     @classmethod
     def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:
-        """Draw an environment as in Table 1 of the paper.
+        """Draw an environment as in Table 1 of the paper, the same for the same arguments.
 
-        Parameters
-        ----------
-        seed : int or SeedSequence
-            Root of all randomness.
-        interval : float
-            Int, mean minutes between two requests.
-        **options
-            See `dlsim.bricks.workload.draw`.
-
-        Returns
-        -------
-        Environment
-            The same for the same arguments.
-
-        Raises
-        ------
-        InputError
-            For an option that is not known, or a value out of its range.
+        `interval` is Int, the mean minutes between two requests; for the options see
+        `dlsim.bricks.workload.draw`.
         """
         from dlsim.bricks.workload import draw
 

@@ -44,11 +44,7 @@ def read_gwf(
 
     Its first sixteen fields are those of the Standard Workload Format, but users are names.
     Values out of range (-1 for "unknown") are data: whoever uses the log decides about them.
-
-    References
-    ----------
-    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7),
-    2008.
+    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
     """
     values, users, number = array("d"), dict[bytes, float]({b"-1": -1.0}), 0
     for number, line in files.numbered_lines(path, limit):

@@ -45,10 +45,7 @@ class Outcome:
 
     @property
     def mean_cost(self) -> float:
-        """Mean over all requests, missed ones included, of the Mops/s of their server.
-
-        NaN without requests.
-        """
+        """Mean Mops/s of the servers over all requests, missed ones included; NaN without any."""
         return float(self.requests["cost"].mean())
 
     @property
@@ -71,27 +68,15 @@ class Outcome:
 
     @property
     def drain(self) -> float:
-        """Seconds from the horizon until the last result is in; 0 where it was before.
-
-        0 without requests, too.
-        """
+        """Seconds from the horizon until the last result is in, at least 0."""
         assert self.environment.horizon is not None
         return max(0.0, float(self.requests["completion"].max()) - self.environment.horizon)
 
     @property
     def beyond_traces(self) -> float:
-        """Share of the requests that were under way after the end of the traces of links.
-
-        From there on every link keeps its last throughput. NaN without requests.
-        """
+        """Share of the requests that were under way after the links' traces; NaN without any."""
         return float((self.requests["completion"] > self.environment.trace_end).mean())
 
     def check(self) -> None:
-        """Verify the outcome from the model's definition alone.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first violated rule.
-        """
+        """Verify the outcome from the model's definition alone; a ScheduleError names the rule."""
         check_outcome(self)

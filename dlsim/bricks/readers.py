@@ -60,10 +60,6 @@ def from_swf(
 
     Jobs without run time, processors (where they count) or submit time, lines for a part
     of a job (status 2, 3, 4) and numbers out of the range of `dlsim.given` are skipped, counted.
-
-    References
-    ----------
-    Paper B, Table 1 and section 4.1; the rest is this suite's.
     """
     rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
     ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
@@ -105,22 +101,6 @@ def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
 
 
 def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
-    """Make requests of a log whose name tells its format.
-
-    Parameters
-    ----------
-    path : path
-        ``.gwf`` or ``.gwf.gz`` for the Grid Workload Format, any other name for the Standard
-        Workload Format.
-    clients : int
-        Clients of the environment that replays the log.
-    **options
-        Those of `from_swf`.
-
-    Returns
-    -------
-    DataFrame
-        As from `from_swf`.
-    """
+    """Make requests, as `from_swf`, of a log whose name tells its format: .gwf, .gwf.gz or SWF."""
     name = os.fspath(path).lower().removesuffix(".gz")
     return (from_gwf if name.endswith(".gwf") else from_swf)(path, clients, **options)

@@ -52,18 +52,7 @@ class Topology:
     hops: Ints
 
     def path(self, source: int, target: int) -> tuple[int, ...]:
-        """Return the links from one domain to another, in order.
-
-        Parameters
-        ----------
-        source, target : int
-            Domains; may be the same.
-
-        Returns
-        -------
-        tuple of int
-            Rows of `links`.
-        """
+        """Return the links (rows) from one domain to another or the same, in order."""
         pair = source * self.domains + target
         return tuple(self.hops[self.first[pair] : self.first[pair + 1]].tolist())
 

@@ -160,31 +160,22 @@ def _averaged(time: Floats, values: Floats, step: float, steps: int) -> Floats:
 
 
 def read_traces(path: files.StrPath, step: float | None = None, limit: int | None = None) -> Traces:
-    """Read traces from a file.
+    """Read traces from a file, links in the order of their first lines.
+
+    NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link, time in
+    seconds and throughput; a value holds until the next time stamp of its link, the last one
+    for ever. Rows of one link are in the order of time; all links begin at the same time,
+    which becomes 0.
 
     Parameters
     ----------
     path : path
-        NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link,
-        time in seconds and throughput; a value holds until the next time stamp of its
-        link, the last one for ever. Rows of one link are in the order of time. All
-        links begin at the same time, which becomes 0.
+        The file.
     step : float, optional
         For a CSV file: average over steps of so many seconds, so that no data volume is
         lost. By default the stamps must be regular and the same for every link.
     limit : int, optional
         Most bytes, after decompression and as floats: 256 MiB by default.
-
-    Returns
-    -------
-    Traces
-        Links in the order of their first lines.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or breaks a rule; names file, line and field
-        where one is to blame.
     """
     with files.opened(path) as stream:
         packed = stream.read(2) == b"PK"

@@ -57,24 +57,10 @@ class Drawn(NamedTuple):
 
 
 def autocovariance(H: float, lags: ArrayLike) -> Floats:
-    r"""Covariance of fractional Gaussian noise of variance 1.
+    r"""Covariance of fractional Gaussian noise of variance 1, in steps of distance k.
 
     .. math:: \gamma(k) = \tfrac12 \left(|k+1|^{2H} - 2|k|^{2H} + |k-1|^{2H}\right)
 
-    Parameters
-    ----------
-    H : float
-        Hurst parameter in (0, 1); 0.5 is white noise.
-    lags : array_like of float
-        Distances in steps.
-
-    Returns
-    -------
-    ndarray of float
-        In the shape of `lags`.
-
-    Examples
-    --------
     >>> autocovariance(0.5, [0, 1, 2]).tolist()
     [1.0, 0.0, 0.0]
     """
@@ -88,24 +74,12 @@ def _scale(frequency: Floats, H: float) -> Floats:
 
 
 def spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Spectral density of fractional Gaussian noise of variance 1.
+    r"""Spectral density of fractional Gaussian noise of variance 1 at frequencies in (0, pi].
 
     .. math:: f(\lambda) = 2 \sin(\pi H)\, \Gamma(2H+1)\, (1 - \cos\lambda)
               \sum_{j=-\infty}^{\infty} |2\pi j + \lambda|^{-2H-1}
 
     so that its mean over :math:`(-\pi, \pi)` is 1. The sum is two Hurwitz zeta functions.
-
-    Parameters
-    ----------
-    frequency : array_like of float
-        In (0, pi].
-    H : float
-        Hurst parameter in (0, 1).
-
-    Returns
-    -------
-    ndarray of float
-        In the shape of `frequency`.
     """
     x, s = np.asarray(frequency, dtype=float), 2 * H + 1
     turn = x / (2 * math.pi)
@@ -114,7 +88,7 @@ def spectrum(frequency: ArrayLike, H: float) -> Floats:
 
 
 def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Paxson's approximation of `spectrum`, corrected for its bias.
+    r"""Paxson's approximation of `spectrum`, corrected for its bias (fitted for H from 0.5 on).
 
     With :math:`a_j = 2\pi j + \lambda`, :math:`b_j = 2\pi j - \lambda`, d = -2H - 1:
 
@@ -123,18 +97,6 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
     .. math:: \tilde B_3'' = (1.0002 - 0.000134\,\lambda)\,(\tilde B_3 - 2^{-7.65 H - 7.4})
 
     in place of the sum over j other than 0.
-
-    Parameters
-    ----------
-    frequency : array_like of float
-        In (0, pi].
-    H : float
-        Hurst parameter in (0, 1); the correction was fitted for H from 0.5 on.
-
-    Returns
-    -------
-    ndarray of float
-        In the shape of `frequency`.
     """
     x, d = np.asarray(frequency, dtype=float), -2 * H - 1
     turns = 2 * math.pi * np.arange(1, _TERMS + 2).reshape(-1, *[1] * x.ndim)
@@ -147,22 +109,10 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
 
 
 def circulant_roots(n: int, H: float) -> Floats:
-    r"""Square roots of the eigenvalues of the circulant that holds the covariance.
+    r"""Square roots of the m + 1 eigenvalues (frequencies 0 to pi) of the covariance's circulant.
 
     The first row of the circulant is :math:`\gamma(0), \dots, \gamma(m), \dots,
     \gamma(1)` with m of at least n. All eigenvalues are at least 0 for every H.
-
-    Parameters
-    ----------
-    n : int
-        Length of the noise.
-    H : float
-        Hurst parameter in (0, 1).
-
-    Returns
-    -------
-    ndarray of float, shape (m + 1,)
-        For frequencies 0 to pi.
     """
     half = autocovariance(H, np.arange(next_fast_len(n, real=True) + 1))
     eigenvalues = np.fft.hfft(half, 2 * (len(half) - 1))[: len(half)]
@@ -170,20 +120,7 @@ def circulant_roots(n: int, H: float) -> Floats:
 
 
 def colour(white: Floats, roots: Floats) -> Floats:
-    """Multiply white noise by the square root of a circulant.
-
-    Parameters
-    ----------
-    white : ndarray of float, shape (..., 2 m)
-        Independent normal numbers.
-    roots : ndarray of float, shape (m + 1,)
-        From `circulant_roots`.
-
-    Returns
-    -------
-    ndarray of float, shape (..., 2 m)
-        Noise whose every m + 1 successive values have the wanted covariance.
-    """
+    """Give rows of 2 m white noise the covariance of `circulant_roots`, any m + 1 in a row."""
     return np.fft.irfft(np.fft.rfft(white) * roots, white.shape[-1])
 
 

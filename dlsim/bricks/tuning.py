@@ -128,10 +128,7 @@ def _learn_rejected(view: View) -> None:
 
 
 def _backlogs(view: View) -> Floats:
-    """Return when every server will have done what was committed to it, in order of arrival.
-
-    A job that should be done but has not come back ends now at the earliest.
-    """
+    """Return when every server will have done what was committed to it, not before now."""
     free = view.memory["free"].copy()
     for server, pending in enumerate(view.memory["pending"]):
         for arrival, span in sorted(pending.values()):

@@ -44,22 +44,7 @@ def _between(limits: Range, unit: Floats) -> Floats:
 
 
 def arrivals(rate: float, end: float, stream: Generator) -> Floats:
-    """Draw Poisson arrivals.
-
-    Parameters
-    ----------
-    rate : float
-        Arrivals per second.
-    end : float
-        Until when, in seconds.
-    stream : Generator
-        Where the numbers come from.
-
-    Returns
-    -------
-    ndarray of float
-        Times from 0 to below `end`, rising.
-    """
+    """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
     if rate <= 0 or end <= 0:
         return np.empty(0)
     expected = rate * end

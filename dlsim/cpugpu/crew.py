@@ -35,13 +35,7 @@ class Crew(Protocol):
 
 
 class Threads:
-    """One thread of this process per device: no isolation, nothing to install.
-
-    Parameters
-    ----------
-    devices : sequence of str
-        Their names.
-    """
+    """One thread of this process per device: no isolation, nothing to install."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         self.host = platform.node()
@@ -68,18 +62,7 @@ class Threads:
 
 
 class Dask:
-    """One single-threaded Dask process per device, started anew if it dies (extra cluster).
-
-    Parameters
-    ----------
-    devices : sequence of str
-        Their names; the workers bear them.
-
-    Raises
-    ------
-    InputError
-        Where dask.distributed is not installed.
-    """
+    """One single-threaded Dask process per device, started anew if it dies (extra cluster)."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         try:

@@ -15,17 +15,7 @@ from dlsim.errors import InputError
 
 
 class Move(NamedTuple):
-    """A decision that was followed.
-
-    Attributes
-    ----------
-    decision : Decision
-        Which job, where to, why.
-    when : float
-        At which instant.
-    turn : int
-        The how manieth decision it was.
-    """
+    """A decision that was followed, when, and the how manieth it was."""
 
     decision: Decision
     when: float
@@ -62,10 +52,7 @@ class Desk:
         rule_5(state.history, job.item, state.classes[device], seconds)
 
     def lose(self, now: float, device: int) -> None:
-        """Put a job whose device broke back to the head of the main queue.
-
-        Nothing is measured, and rule 2 forgets the assignment.
-        """
+        """Put a job whose device broke back to the head of the main queue; rule 2 forgets it."""
         state, job = self.state, self._taken_off(now, device)
         state.history.withdraw(job.item.app, state.classes[device])
         state.main.insert(0, job.item)

@@ -112,24 +112,9 @@ class Schedule:
     def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
         """Say which jobs ended later than on their preferred device (section 5).
 
-        Parameters
-        ----------
-        reading : {"local", "global"}
-            Compared with the end behind the work that was assigned there when the job
-            was decided (F1), or with its end in the schedule in which every job goes
-            to its preferred device (F2).
-        significant : float
-            Relative error from which on a prediction is called wrong.
-
-        Returns
-        -------
-        Fairness
-            Lateness, and which of the paper's two exceptions covers it.
-
-        Raises
-        ------
-        InputError
-            For an unknown reading.
+        `reading` "local" compares with the end behind the work that was assigned there when the
+        job was decided (F1), "global" with its end in the schedule in which every job goes to its
+        preferred device (F2). A prediction with a relative error from `significant` on is wrong.
         """
         option("reading", reading, ("local", "global"))
         if reading == "local":
@@ -138,13 +123,7 @@ class Schedule:
         return judged(self, fifo.origin + np.array(fifo.end), significant)
 
     def check(self) -> None:
-        """Verify the schedule against the model alone (`dlsim.cpugpu.check`).
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first broken rule and job.
-        """
+        """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""
         check_schedule(self)
 
 

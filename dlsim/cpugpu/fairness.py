@@ -77,20 +77,8 @@ def local_bounds(schedule: Result) -> Floats:
 def judged(schedule: Predicted, bounds: Floats, significant: float) -> Fairness:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
-    Parameters
-    ----------
-    schedule : Predicted
-        What happened.
-    bounds : ndarray of float, shape (n,)
-        Latest fair ends.
-    significant : float
-        Relative error from which on a prediction is wrong: of the finish on the device
-        taken, or of the finish on the preferred class, over the time since the decision.
-
-    Returns
-    -------
-    Fairness
-        A row per job.
+    A prediction is wrong from the relative error `significant` on: of the finish on the device
+    taken, or of the finish on the preferred class, over the time since the decision.
     """
     jobs = schedule.jobs
     preferred = [item.preferred for item in schedule.given.items]

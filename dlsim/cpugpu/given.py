@@ -43,22 +43,7 @@ def together(a: Any, b: Any, span: Any) -> Any:
 
 
 def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:
-    """Refuse a schedule that breaks a rule.
-
-    Parameters
-    ----------
-    rule : str
-        What must hold, in the words of the model.
-    good : array_like of bool
-        Where it holds.
-    labels : sequence, optional
-        What each entry of `good` is about.
-
-    Raises
-    ------
-    ScheduleError
-        Naming the rule and the first entry that breaks it.
-    """
+    """Refuse a schedule that breaks a rule, naming the first of `labels` where it is not `good`."""
     flags = np.atleast_1d(np.asarray(good, dtype=bool)).tolist()
     if not all(flags):
         first = flags.index(False)

@@ -86,15 +86,7 @@ class History:
     def exact(cls, applications: pd.DataFrame) -> Self:
         """Return the history of a scheduler that ran every version once, without noise.
 
-        Parameters
-        ----------
-        applications : DataFrame
-            Columns cpu_time and gpu_time, index = application; NaN: no version.
-
-        Returns
-        -------
-        History
-            One run each.
+        `applications` has the columns cpu_time and gpu_time, NaN for no version.
         """
         history = cls()
         for app, row in zip(applications.index, applications.to_dict("records"), strict=True):
@@ -104,30 +96,11 @@ class History:
         return history
 
     def record(self, app: str, cls: str) -> Record:
-        """Return what is known of an application on a class.
-
-        Parameters
-        ----------
-        app : str
-            The application.
-        cls : {"gpu", "cpu"}
-            The device class.
-
-        Returns
-        -------
-        Record
-            Empty where nothing is known; not to be changed.
-        """
+        """Return what is known of an application on a class, not to be changed."""
         return self._records.get((app, cls), UNSEEN)
 
     def assign(self, app: str, cls: str) -> None:
-        """Note that a job was assigned to a class (rule 2).
-
-        Parameters
-        ----------
-        app, cls : str
-            As `record`.
-        """
+        """Note that a job was assigned to a class (rule 2)."""
         own = self._own(app, cls)
         own.assigned, own.elsewhere = own.assigned + 1, 0
         other = self._records.get((app, "cpu" if cls == "gpu" else "gpu"))
@@ -135,66 +108,23 @@ class History:
             other.elsewhere += 1
 
     def withdraw(self, app: str, cls: str) -> None:
-        """Take an assignment back: its device broke before the job was done.
-
-        Parameters
-        ----------
-        app, cls : str
-            As `record`.
-        """
+        """Take an assignment back: its device broke before the job was done."""
         own = self._own(app, cls)
         own.assigned = max(0, own.assigned - 1)
 
     def measure(self, app: str, cls: str, seconds: float) -> None:
-        """Note the time of a run that was assigned before (rule 5).
-
-        Parameters
-        ----------
-        app, cls : str
-            As `record`.
-        seconds : float
-            Its time.
-
-        Raises
-        ------
-        InputError
-            For a time that is not positive and finite, or a class that is unknown.
-        """
+        """Note the time of a run that was assigned before (rule 5): positive and finite."""
         option("device class", cls, ("gpu", "cpu"))
         what = f"run time of {app!r} on {cls}"
         self._own(app, cls).add(number(what, seconds, above=True, rule="positive and finite"))
 
     def add(self, app: str, cls: str, seconds: float) -> None:
-        """Note a whole run: assigned and measured.
-
-        Parameters
-        ----------
-        app, cls, seconds
-            As `measure`.
-
-        Raises
-        ------
-        InputError
-            As `measure`.
-        """
+        """Note a whole run: assigned and measured."""
         self.measure(app, cls, seconds)
         self.assign(app, cls)
 
     def average(self, cls: str, estimate: str = "mean") -> float:
-        """Return the mean over the measured applications of a class of their expected times.
-
-        Parameters
-        ----------
-        cls : {"gpu", "cpu"}
-            The device class.
-        estimate : str
-            As `Record.expected`.
-
-        Returns
-        -------
-        float
-            NaN where no application was measured.
-        """
+        """Return the mean expected time of a class's measured applications, NaN without any."""
         known = [
             r.expected(estimate)
             for (_, kind), r in self._records.items()
@@ -203,26 +133,13 @@ class History:
         return math.fsum(known) / len(known) if known else math.nan
 
     def copy(self) -> "History":
-        """Return an independent copy.
-
-        Returns
-        -------
-        History
-            Changes to one do not show in the other.
-        """
+        """Return an independent copy."""
         other = History()
         other._records = {key: record.copy() for key, record in self._records.items()}
         return other
 
     def table(self) -> pd.DataFrame:
-        """Return what is known as a table.
-
-        Returns
-        -------
-        DataFrame
-            Columns app, class, assigned, count, mean, std (population), a row per pair,
-            sorted.
-        """
+        """Return app, class, assigned, count, mean and (population) std, a sorted row per pair."""
         rows = [
             (app, cls, r.assigned, r.count, r.expected(), r.std)
             for (app, cls), r in sorted(self._records.items())
@@ -230,25 +147,11 @@ class History:
         return pd.DataFrame(rows, columns=["app", "class", "assigned", "count", "mean", "std"])
 
     def records(self) -> dict[tuple[str, str], Record]:
-        """Return every record by application and class.
-
-        Returns
-        -------
-        dict of (str, str) to Record
-            The records themselves, not to be changed, in a dict of their own.
-        """
+        """Return every record by application and class, not to be changed."""
         return dict(self._records)
 
     def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
-        """Set how often an application was assigned, as a log tells it.
-
-        Parameters
-        ----------
-        app, cls : str
-            As `record`.
-        assigned, elsewhere : int
-            As of `Record`.
-        """
+        """Set how often an application was assigned, as a log tells it."""
         record = self._own(app, cls)
         record.assigned, record.elsewhere = assigned, elsewhere
 

@@ -37,27 +37,7 @@ def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats:
 
 
 def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
-    """Take a table of jobs in, refusing what cannot be run on a machine.
-
-    Parameters
-    ----------
-    jobs : DataFrame
-        As of `simulate`.
-    machine : Machine
-        Its devices.
-    extra : array_like of float, shape (n, devices), optional
-        Time added to each job's run on each device: a remote read, say.
-
-    Returns
-    -------
-    Given
-        The jobs as the engine runs them.
-
-    Raises
-    ------
-    InputError
-        Naming the column, the job and the rule.
-    """
+    """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
     instance("machine", machine, Machine)
     table("jobs", jobs, REQUIRED, empty=False)
     arrival = time_column("jobs", jobs, "arrival")

@@ -21,16 +21,9 @@ Floats = NDArray[np.float32]
 
 
 class Problem(NamedTuple):
-    """The input of one run: every kernel takes two arrays and two numbers.
+    """The input of one run: n elements of the result, two arrays, two numbers.
 
-    Attributes
-    ----------
-    n : int
-        Elements of the result.
-    a, b : ndarray of float32 or uint8
-        Arrays; of length 1 where the kernel needs none.
-    x, y : float
-        Numbers.
+    The arrays are float32 or uint8, of length 1 where the kernel needs none.
     """
 
     n: int
@@ -44,22 +37,9 @@ class Problem(NamedTuple):
 class Kernel:
     """An application with its versions.
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    size : int
-        Usual problem size: some tenths of a second on one CPU core.
-    tiny : int
-        A size that warms up in no time.
-    make : callable
-        (size, random generator) to `Problem`.
-    element : callable
-        (i, a, b, x, y) to element i of the result; numba compiles it.
-    source : str
-        The same in OpenCL C, as the body of a function.
-    vectorised : callable
-        `Problem` to the whole result, in NumPy.
+    `size` takes some tenths of a second on one CPU core, `tiny` warms up in no time; `make`
+    draws a `Problem`; `element` (i, a, b, x, y) gives element i of the result (numba compiles
+    it), `source` the same as the body of a function in OpenCL C, `vectorised` all in NumPy.
     """
 
     name: str
@@ -71,25 +51,7 @@ class Kernel:
     vectorised: Callable[[Problem], Any]
 
     def problem(self, size: int, seed: int = 0) -> Problem:
-        """Return the input of a size, the same for the same seed.
-
-        Parameters
-        ----------
-        size : int
-            Problem size.
-        seed : int
-            Root of the random numbers.
-
-        Returns
-        -------
-        Problem
-            Arrays and numbers.
-
-        Raises
-        ------
-        InputError
-            For a size below 1 or too large.
-        """
+        """Return the input of a size, the same for the same seed."""
         size = whole(f"size of {self.name}", size, 1, 2**28)
         return self.make(size, np.random.default_rng(sequence(seed)))
 
@@ -336,19 +298,9 @@ def signature(result: NDArray[Any]) -> list[float]:
 
 
 def agree(one: list[float], other: list[float], tolerance: float = 1e-3) -> bool:
-    """Tell whether two results are the same but for the rounding of their devices.
+    """Tell whether two signatures differ by no more than the rounding of their devices.
 
-    Parameters
-    ----------
-    one, other : list of float
-        Signatures.
-    tolerance : float
-        Largest difference, relative to the largest mean.
-
-    Returns
-    -------
-    bool
-        False also where the lengths differ or a value is not finite.
+    `tolerance` is relative to the largest mean; values that are not finite never agree.
     """
     if len(one) != len(other) or not all(map(math.isfinite, one + other)):
         return False

@@ -113,11 +113,6 @@ def learning_study(
     -------
     DataFrame
         The rows of `learn` with a first column replicate.
-
-    Raises
-    ------
-    InputError
-        As `learn`.
     """
     replicates = whole("replicates", replicates, 1, MOST_COUNT)
     frames = [

@@ -40,42 +40,17 @@ class Slot(NamedTuple):
 
 
 def slots(gpu: str = "auto", cpu: str = "numpy") -> tuple[Slot, ...]:
-    """Return the two devices of this machine.
+    """Return the two devices of this machine, the GPU first.
 
-    Parameters
-    ----------
-    gpu : str
-        What plays the GPU: cuda, opencl, threads (all CPU threads in its place), any other
-        back end, or auto for the first of the three that can run.
-    cpu : str
-        What plays the CPU: numpy or numba, say.
-
-    Returns
-    -------
-    tuple of Slot
-        The GPU first.
-
-    Raises
-    ------
-    InputError
-        For an unknown back end, or one that cannot run here.
+    The GPU is played by cuda, opencl, threads (all CPU threads in its place), any other back
+    end, or (auto) by the first of these three that can run; the CPU by numpy or numba, say.
     """
     chosen = {"gpu0": backends.best_gpu() if gpu == "auto" else gpu, "cpu0": cpu}
     return tuple(Slot(name, one, backends.describe(one)) for name, one in chosen.items())
 
 
 class LiveJob(NamedTuple):
-    """A job of a live run.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        The application.
-    size : int
-        Its problem size.
-    arrival : float
-        When it enters the main queue, seconds after the start.
-    """
+    """A kernel, its problem size, and when it enters the main queue (seconds after the start)."""
 
     kernel: Kernel
     size: int
@@ -270,38 +245,10 @@ def run_live(
     worker dies goes back to the head of the main queue and is decided anew; its time is
     not recorded. A kernel that fails on one device is tried on the other.
 
-    Parameters
-    ----------
-    jobs : sequence of LiveJob
-        By arrival.
-    crew : Crew
-        Started, one worker per device.
-    devices : sequence of Slot
-        In the order of the crew, GPUs first.
-    policy : str or Policy
-        A name of `POLICIES` but ideal, or a row of one's own.
-    reading : Reading, optional
-        Default `Reading()`; gpu_cpu_share has no effect on real devices.
-    history : History, optional
-        What is known at the start; default what `store` holds of this host and these
-        devices, or nothing. It is not changed.
-    store : Store, optional
-        Where measured runs go, each as it ends.
-    clock : callable
-        Seconds; only differences count.
-    keep : callable, optional
-        Given the log when the run ends, also where an interrupt or an error ends it.
-
-    Returns
-    -------
-    LiveRun
-        What happened.
-
-    Raises
-    ------
-    InputError
-        For no jobs, devices out of order, a policy that needs times nobody measured or
-        all times in advance.
+    `devices` are in the order of the crew, GPUs first; any policy but ideal will do, and the
+    reading's gpu_cpu_share has no effect. What is known at the start is `history`, else what
+    `store` holds of this host and these devices; measured runs go to `store` as they end.
+    `keep` gets the log when the run ends, also where an interrupt or an error ends it.
     """
     name, policy = policy_named(policy)
     if policy.rule == "ideal":
@@ -347,27 +294,8 @@ def calibrate(
 ) -> pd.DataFrame:
     """Measure every kernel on every device, alone, and compare the results.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The applications.
-    crew, devices, store
-        As of `run_live`.
-    repeats : int
-        Timed runs of each.
-    factor : float
-        Of the usual problem sizes.
-
-    Returns
-    -------
-    DataFrame
-        Columns app, device, backend, seconds, transfer (means), std (population), agrees
-        (with the first device's result) and error, a row per kernel and device.
-
-    Raises
-    ------
-    InputError
-        For a number of repeats that is not positive.
+    A row per kernel and device: app, device, backend, seconds, transfer (means), std
+    (population), agrees (with the first device's result) and error.
     """
     repeats = whole("repeats", repeats, 1, MOST_COUNT)
     rows = []

@@ -71,36 +71,12 @@ class MapReduce:
                 )
 
     def version(self, kind: str, cls: str) -> Any:
-        """Return the function that a task runs on a class.
-
-        Parameters
-        ----------
-        kind : {"map", "reduce"}
-            The task's kind.
-        cls : {"cpu", "gpu"}
-            The class of the device.
-
-        Returns
-        -------
-        callable or None
-            None without a version.
-        """
+        """Return the function that a task ("map", "reduce") runs on a class, if there is one."""
         given = getattr(self, kind)
         return given.get(cls) if isinstance(given, Mapping) else given
 
     def any_version(self, kind: str) -> Any:
-        """Return the first version there is, the CPU's before the GPU's.
-
-        Parameters
-        ----------
-        kind : {"map", "reduce"}
-            The task's kind.
-
-        Returns
-        -------
-        callable
-            A function.
-        """
+        """Return the first version there is, the CPU's before the GPU's."""
         return self.version(kind, "cpu") or self.version(kind, "gpu")
 
 

@@ -103,22 +103,7 @@ class Costs:
         instance("gpu", self.gpu, Gpu)
 
     def time(self, kind: str, cls: str, size: float) -> float:
-        """Return the time of a task whose data is at hand.
-
-        Parameters
-        ----------
-        kind : {"map", "reduce"}
-            Its kind.
-        cls : {"cpu", "gpu"}
-            The class of its device.
-        size : float
-            Units.
-
-        Returns
-        -------
-        float
-            Its time, positive.
-        """
+        """Return the time of a task whose data is at hand, by its kind, class and units."""
         unit = getattr(self, f"{cls}_{kind}")
         if cls == "cpu":
             return float(self.setup + size * unit)

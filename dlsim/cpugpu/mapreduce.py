@@ -54,21 +54,11 @@ COLUMNS = (
 class MapReduceRun:
     """What a run produced and how.
 
-    Parameters
-    ----------
-    output : dict
-        Key to result, keys ascending.
-    attempts : DataFrame
-        A row per attempt, in order of their starts: kind ("map" or "reduce"), number,
-        attempt (from 0), device, node, start, end, size (units), remote (those read from
-        other nodes), outcome ("done", "lost", "killed" with its node, "gone": done, but
-        its output died with its node), rule and predicted (the policy's).
-    blocks : DataFrame
-        Columns size (thousands of characters) and nodes, a row per block.
-    setting : Setting
-        What it was made of.
-    name : str
-        Of the policy.
+    `output` has ascending keys; `attempts` a row each, in order of their starts: kind ("map"
+    or "reduce"), number, attempt (from 0), device, node, start, end, size (units), remote
+    (those read from other nodes), outcome ("done", "lost", "killed" with its node, "gone":
+    done, but its output died with its node), rule and predicted (the policy's); `blocks` their
+    size (thousands of characters) and nodes.
     """
 
     output: dict[Any, Any]
@@ -113,13 +103,7 @@ class MapReduceRun:
         return (busy.sum().reindex(devices, fill_value=0.0) / self.makespan).rename("busy")
 
     def check(self) -> None:
-        """Check the output against a plain computation, and the attempts against the model.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first rule that does not hold and an attempt that breaks it.
-        """
+        """Check the output against a plain computation, and the attempts against the model."""
         plain = run_plainly(self.setting.job, self.setting.blocks)
         hold("the output is that of a plain computation", self.output == plain)
         for rule, good in self._attempt_rules():
@@ -155,10 +139,7 @@ class MapReduceRun:
         yield "an attempt takes its time", cut | together(whole, a["end"], needed)
 
     def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
-        """Yield the units that each attempt reads, and how many of them from other nodes.
-
-        None for a reduce that starts before all maps are done.
-        """
+        """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
         sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
         made: list[list[Any]] = [[] for _ in sizes]
         for row in rows:

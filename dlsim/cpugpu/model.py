@@ -62,18 +62,7 @@ class Machine:
         return tuple(f"{cls}{i}" for cls in CLASSES for i in range(self.count(cls)))
 
     def count(self, cls: str) -> int:
-        """Return the number of devices of a class.
-
-        Parameters
-        ----------
-        cls : {"gpu", "cpu"}
-            The class.
-
-        Returns
-        -------
-        int
-            How many there are.
-        """
+        """Return the number of devices of a class."""
         return self.gpus if cls == "gpu" else self.cpus
 
 
@@ -152,33 +141,14 @@ class State:
 
     @classmethod
     def of(cls, machine: Machine, history: History) -> Self:
-        """Return the state of an idle machine.
-
-        Parameters
-        ----------
-        machine : Machine
-            Its devices.
-        history : History
-            What is known; the state keeps this very object.
-
-        Returns
-        -------
-        State
-            At time 0, nothing waiting.
-        """
+        """Return the state of an idle machine at time 0, which keeps this very `history`."""
         devices = machine.devices
         free: list[Running | None] = [None for _ in devices]
         classes = tuple(class_of(name) for name in devices)
         return cls(0.0, devices, classes, free, [[] for _ in devices], [], history)
 
     def free(self) -> list[int]:
-        """Return the devices that run nothing and have an empty sub-queue.
-
-        Returns
-        -------
-        list of int
-            Places in `devices`, ascending.
-        """
+        """Return the devices (places, ascending) that run nothing and have an empty sub-queue."""
         queues = self.queues
         return [d for d, job in enumerate(self.running) if job is None and not queues[d]]
 
@@ -188,10 +158,8 @@ class Decision(NamedTuple):
 
     Attributes
     ----------
-    job : int
-        `Item.job` of the job.
-    device : int
-        Place in `State.devices` of the device whose sub-queue it joins.
+    job, device : int
+        `Item.job`; place in `State.devices` of the device whose sub-queue it joins.
     rule : str
         Why: ``R2``, ``R2*``, ``R3``, ``R3*``, ``R4``, ``R4q`` for the five rules
         (`dlsim.cpugpu.rules`); otherwise the policy's own word.

@@ -111,20 +111,9 @@ def _tables(
 class MoldableSchedule:
     """Who ran where and when.
 
-    Parameters
-    ----------
-    jobs : DataFrame
-        A row per job: app (where given), cpu_time, gpu_time, requested, cpu_estimate,
-        gpu_estimate, type, nodes, arrival, start, end, predicted (finish expected at
-        booking), wait, completion (since arrival).
-    uses : DataFrame
-        Columns job, node, device, start, end: a row per job and device.
-    pool : NodePool
-        The nodes.
-    scheduler : Scheduler
-        What was decided how.
-    name : str
-        Its name.
+    `jobs` has app (where given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
+    type, nodes, arrival, start, end, predicted (finish expected at booking), wait, completion
+    (since arrival); `uses` a row per job and device: job, node, device, start, end.
     """
 
     jobs: pd.DataFrame
@@ -161,13 +150,7 @@ class MoldableSchedule:
         return (total / (self.pool.nodes * self.makespan)).rename("busy")
 
     def check(self) -> None:
-        """Check the schedule against the model, independently of the scheduler.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first rule that does not hold and a job that breaks it.
-        """
+        """Check the schedule against the model, independently of the scheduler."""
         for rule, good in self._job_rules():
             hold(rule, good, list(self.jobs.index))
         for rule, good, labels in self._use_rules():

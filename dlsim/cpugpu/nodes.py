@@ -71,22 +71,7 @@ class NodePool:
         number("both", self.both, 0, 1, above=True)
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
-        """Return how long a job takes.
-
-        Parameters
-        ----------
-        cpu, gpu : float
-            Its times on one node's CPU and GPU; NaN without such a version.
-        kind : {"gpu", "cpu", "both"}
-            What it runs on.
-        count : int
-            On how many nodes.
-
-        Returns
-        -------
-        float
-            The run time; NaN without a version.
-        """
+        """Return how long a job of these times on one node takes; NaN without a version."""
         one = {"cpu": cpu, "gpu": gpu}
         alone = one[kind] if kind in one else 1 / (self.both * (1 / cpu + 1 / gpu))
         return float(alone / count**self.exponent)

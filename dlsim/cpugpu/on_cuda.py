@@ -31,22 +31,7 @@ def _compiled(element: Callable[..., Any]) -> Any:
 
 
 def run(kernel: Kernel, p: Problem) -> tuple[Any, float, float]:
-    """Run a kernel on the current CUDA device.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The application.
-    p : Problem
-        Its input.
-
-    Returns
-    -------
-    result : ndarray of float32
-        On the host.
-    seconds, transfer : float
-        As of `dlsim.cpugpu.backends.Run`.
-    """
+    """Run a kernel on the current CUDA device; seconds and transfer as of `backends.Run`."""
     grid = _compiled(kernel.element)
     begun = time.perf_counter()
     a, b = cuda.to_device(p.a), cuda.to_device(p.b)

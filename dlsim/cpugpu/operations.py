@@ -79,16 +79,8 @@ class Gpu:
     def engine(self, stage: str) -> str:
         """Name the engine that serves a stage.
 
-        Parameters
-        ----------
-        stage : str
-            One of `STAGES`.
-
-        Returns
-        -------
-        str
-            "disk", "map", "h2d", "d2h"; "copy" for one copy engine; "gpu" for all of a
-            GPU that copies from pageable memory.
+        "disk", "map", "h2d", "d2h"; "copy" for one copy engine; "gpu" for all of a GPU that
+        copies from pageable memory.
         """
         if stage not in ON_GPU:
             return "disk"

@@ -22,15 +22,7 @@ from dlsim.rounding import not_after
 
 
 class Split(NamedTuple):
-    """Shares of a divisible work and when the last of them ends.
-
-    Attributes
-    ----------
-    shares : list
-        Units of work per device; 0 for a device that would only start after the end.
-    time : float or Fraction
-        The common finish T.
-    """
+    """Shares of a divisible work, 0 for a device that would only start after the end T."""
 
     shares: list[Any]
     time: Any

@@ -118,7 +118,7 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
 
 
 def equal_chunks_time(count: int, h: float, m: float, d: float, k: int) -> float:
-    r"""Return when the last of equal chunks is out, with two copy engines and Hyper-Q.
+    r"""When the last of C equal chunks on k streams is out, with two copy engines and Hyper-Q.
 
     .. math:: T_1 = C S, \quad
               T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
@@ -126,22 +126,6 @@ def equal_chunks_time(count: int, h: float, m: float, d: float, k: int) -> float
 
     with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, which `run_chunks` keeps to.
 
-    Parameters
-    ----------
-    count : int
-        Chunks C.
-    h, m, d : float
-        Times of copy in, kernel, copy out.
-    k : int
-        Streams.
-
-    Returns
-    -------
-    float
-        In the unit of the times.
-
-    Examples
-    --------
     >>> [equal_chunks_time(5, 3, 1, 2, k) for k in (1, 2, 3)]
     [30, 18, 18]
     """

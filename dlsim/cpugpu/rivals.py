@@ -15,8 +15,6 @@ from dlsim.kernel import TOL
 def mct(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Minimum completion time: every job, as it arrives, where it completes earliest.
 
-    References
-    ----------
     M. Maheswaran et al., HCW 1999 ([19] of paper C).
     """
     if not state.main:
@@ -97,18 +95,6 @@ def shortest(state: State, policy: Policy, reading: Reading) -> Decision | None:
     here, shortest first, and takes the first job that finishes here strictly before its
     estimated finish there: (remaining work of the running jobs + all jobs ahead of it)/m
     + its own time, m devices of that class.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees.
-    policy, reading
-        Not used: needed in the signature of a decision.
-
-    Returns
-    -------
-    Decision or None
-        ``own`` or ``taken``.
     """
     for device in state.free():
         cls = state.classes[device]

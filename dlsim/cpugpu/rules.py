@@ -58,22 +58,7 @@ def _is_trifle(state: State, item: Item, policy: Policy, reading: Reading) -> bo
 
 
 def learned(state: State, policy: Policy, reading: Reading) -> Expect:
-    """Return what the history expects of a run.
-
-    Parameters
-    ----------
-    state : State
-        Holds the history.
-    policy : Policy
-        `estimate`: mean, median or moving average.
-    reading : Reading
-        `deviations`: how many standard deviations are added.
-
-    Returns
-    -------
-    callable
-        (job, class) to run time; NaN where nothing was measured.
-    """
+    """Return what the history expects of a run: (job, class) to time, NaN where never measured."""
     history, estimate, k = state.history, policy.estimate, reading.deviations
 
     def expect(item: Item, cls: str) -> float:
@@ -180,22 +165,7 @@ def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
 
 
 def five(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Decide by the five rules, from what the history knows.
-
-    Parameters
-    ----------
-    state : State
-        What the scheduler sees; rule 1 has been followed.
-    policy : Policy
-        The switches beside the paper's rules.
-    reading : Reading
-        How the gaps of the rules are filled.
-
-    Returns
-    -------
-    Decision or None
-        For the head of the main queue; None while every device is busy.
-    """
+    """Decide the head of the main queue by the five rules; None while every device is busy."""
     if not state.free():
         return None
     if not state.main:

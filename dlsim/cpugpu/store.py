@@ -299,26 +299,7 @@ class Store:
         self, app: str, cls: str, seconds: float, *, size: str = "", host: str = "",
         device: str = "", transfer: float = 0.0,
     ) -> None:  # fmt: skip
-        """Keep one measured run.
-
-        Parameters
-        ----------
-        app : str
-            The application.
-        cls : {"gpu", "cpu"}
-            Class of the device it ran on.
-        seconds : float
-            Time from start to end, transfers included: what the device was busy.
-        size, host, device : str
-            Problem size, machine and device.
-        transfer : float
-            The part of `seconds` that moved data.
-
-        Raises
-        ------
-        InputError
-            For a time that is not positive and finite, or a file that cannot be used.
-        """
+        """Keep one measured run; `transfer` is the part of `seconds` that moved data."""
         taken, moved = _plain(seconds), _plain(transfer)
         if not (0 < taken < math.inf and 0 <= moved <= taken):
             raise InputError(
@@ -331,41 +312,13 @@ class Store:
         self, app: str, cls: str, outcome: str, reason: str, *, size: str = "", host: str = "",
         device: str = "",
     ) -> None:  # fmt: skip
-        """Keep a run that gave no time: it failed, or its worker was lost.
-
-        Parameters
-        ----------
-        app, cls, size, host, device : str
-            As `add`.
-        outcome : {"failed", "lost"}
-            Whether the kernel itself failed, or what ran it died.
-        reason : str
-            What was seen.
-
-        Raises
-        ------
-        InputError
-            For another outcome, or a file that cannot be used.
-        """
+        """Keep a run that gave no time: its kernel "failed", or what ran it died ("lost")."""
         need_option("outcome", outcome, OUTCOMES[1:])
         said = reason[: LONGEST // 8].encode(errors="backslashreplace").decode()
         self._insert([(app, size, cls, host, device, None, 0.0, outcome, said, time.time())])
 
     def keep(self, schedule: "Schedule", host: str = "simulated") -> None:
-        """Keep every run of a simulated schedule, all or none.
-
-        Parameters
-        ----------
-        schedule : Schedule
-            Of `dlsim.cpugpu.simulate`.
-        host : str
-            Tells them from measured runs.
-
-        Raises
-        ------
-        InputError
-            For a file that cannot be used.
-        """
+        """Keep all runs of a simulated schedule or none; `host` tells them from measured ones."""
         jobs, now = schedule.jobs, time.time()
         rows = [
             (app, "", device[:3], host, device, seconds, 0.0, "done", "", now)
@@ -394,41 +347,15 @@ class Store:
                 connection.execute(INSERT, (number, *values, before))
 
     def table(self) -> pd.DataFrame:
-        """Return every run, oldest first.
-
-        Returns
-        -------
-        DataFrame
-            Columns `COLUMNS`; seconds is NaN where the run gave no time.
-
-        Raises
-        ------
-        InputError
-            For a file that was damaged meanwhile; names run and column.
-        """
+        """Return every run, oldest first; seconds is NaN where the run gave no time."""
         return pd.DataFrame(self._rows(), columns=list(COLUMNS)).astype({"seconds": float})
 
     def history(self, host: str | None = None, devices: Mapping[str, str] | None = None) -> History:
-        """Return what is known, as a policy reads it.
+        """Return what is known, as a policy reads it; applications are named by `key`.
 
-        Parameters
-        ----------
-        host : str, optional
-            Only runs of this machine; default: of all.
-        devices : mapping of str to str, optional
-            Only runs on this device of each class, such as {"gpu": "cuda"}: what CUDA
-            took says nothing of OpenCL.
-
-        Returns
-        -------
-        History
-            Applications are named by `key`. A failed run counts as assigned, without a
-            time, so that rule 2 does not try it for ever; a lost one does not count.
-
-        Raises
-        ------
-        InputError
-            As `table`.
+        Only runs of this `host`, and on this device of each class, such as {"gpu": "cuda"}: what
+        CUDA took says nothing of OpenCL. A failed run counts as assigned, without a time, so that
+        rule 2 does not try it for ever; a lost one does not count.
         """
         history, table = History(), self.table()
         for row in table.to_dict("records"):

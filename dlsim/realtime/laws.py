@@ -60,20 +60,13 @@ def _uniform_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
 
 
 def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample") -> float:
-    r"""Average minimum execution time of a task over the law of its size.
+    r"""Average minimum execution time of a task over the law of its size (paper M, 6.1).
 
     .. math:: \bar{E} = \mathbb{E}\,\mathcal{E}(\sigma, \min(N, N^*(\sigma)))
 
     E is affine in the size between the thresholds of N*, so that the mass and the
-    first moment of the law on each piece give the expectation exactly.
-
-    References
-    ----------
-    Paper M, section 6.1 and footnote 1.
-
-    Examples
-    --------
-    One unit of data takes one unit of time: the mean of the resampled law.
+    first moment of the law on each piece give the expectation exactly. With one unit of time
+    per unit of data it is the mean of the resampled law (footnote 1):
 
     >>> round(mean_least_time(Cluster(nodes=1, cms=0.5, cps=0.5)), 2)
     128.76
@@ -95,24 +88,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
 
 
 def points(stream: Generator, mean: float, horizon: float, interval: str) -> Floats:
-    """Draw arrival points below the horizon, the first after one interval.
-
-    Parameters
-    ----------
-    stream : Generator
-        Of the purpose "arrivals".
-    mean : float
-        Mean interval.
-    horizon : float
-        End of the time in which points fall.
-    interval : {"exponential", "poisson"}
-        Law of the intervals.
-
-    Returns
-    -------
-    ndarray of float
-        Non-decreasing points.
-    """
+    """Draw arrival points at a mean interval up to the horizon, the first after one interval."""
     gaps = np.empty(0)
     size = int(1.1 * horizon / mean) + 100
     while True:
@@ -130,21 +106,7 @@ def points(stream: Generator, mean: float, horizon: float, interval: str) -> Flo
 def sizes(stream: Generator, count: int, mean: float, size: str) -> Floats:
     """Draw data sizes; no draw beyond the last one needed is taken from the stream.
 
-    Parameters
-    ----------
-    stream : Generator
-        Of the purpose "sizes".
-    count : int
-        How many.
-    mean : float
-        Mean, and standard deviation of the normal law before it is made positive.
-    size : {"resample", "abs", "clip", "uniform"}
-        How draws of N(mean, mean) are made positive, or U(0, 2 mean) instead.
-
-    Returns
-    -------
-    ndarray of float, shape (count,)
-        Positive sizes.
+    `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead.
     """
     if size == "uniform":
         return 2 * mean * (1 - stream.random(count))
@@ -177,11 +139,6 @@ def signed(tasks: pd.DataFrame, source: files.StrPath, **known: Any) -> pd.DataF
 
 
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
-    """Load that a set of tasks really is, by paper M's own definition.
-
-    References
-    ----------
-    Paper M, section 6.1, first sentence.
-    """
+    """Load that a set of tasks really is, by paper M's own definition (section 6.1)."""
     (horizon,) = positive(horizon=horizon)
     return float(least_times(tasks["sigma"], cluster).sum()) / horizon

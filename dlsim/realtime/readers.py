@@ -50,7 +50,7 @@ def from_swf(
     seed: Seed = 0,
     limit: int = files.LOG,
 ) -> pd.DataFrame:
-    r"""Make divisible tasks of the jobs of a log in the Standard Workload Format.
+    """Make divisible tasks of the jobs of a log in the Standard Workload Format.
 
     A log knows neither data sizes nor deadlines; how a job becomes a task is this rule:
 
@@ -58,16 +58,12 @@ def from_swf(
     - sigma = processors * run time / `work_per_unit`, with the allocated processors,
       or the requested ones where those are unknown;
     - deadline = U[0.5, 1.5] * `dc_ratio` * E, but never below E, the minimum execution
-      time E(sigma, min(N, N*)) on `cluster`.
+      time E(sigma, min(N, N*)) on `cluster`: around the task's own least time, as in the later
+      simulator of the authors of paper I, whose section 5.1 takes one mean for all tasks.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status
     2, 3, 4) and numbers outside the range of `dlsim.given` are skipped and counted. Log and
     cluster are not matched otherwise: the realised load is what follows.
-
-    References
-    ----------
-    Deadlines: around the task's own least time, as in the later simulator of the authors of
-    paper I, whose section 5.1 takes one mean for all tasks. The rest is this suite's.
     """
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}

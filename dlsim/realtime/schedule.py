@@ -97,11 +97,7 @@ class Schedule:
     def chunks(self) -> pd.DataFrame:
         """One row per task, round and node: task node alpha send_start send_end compute_end.
 
-        Returns
-        -------
-        DataFrame
-            In order of dispatch and transmission; nodes are numbered from 0 and any
-            idle one serves, here the lowest.
+        In order of dispatch and transmission; of the idle nodes the lowest serves, from 0 on.
         """
         if self.parts is not None:
             return _chunks_of_pieces(self)
@@ -119,22 +115,13 @@ class Schedule:
     def counts(self) -> pd.DataFrame:
         """How often nodes were released at different instants, and a constraint held.
 
-        Returns
-        -------
-        DataFrame
-            A row per counting rule: admitted (each admitted task in its own test),
-            arrival (the newcomer of every test that found nodes for it), replanned (every
-            task planned in every test), dispatched (each plan carried out), rtgrid (as
-            admitted, but the authors' own counter: Constraint 1 is taken to hold iff
-            exactly one node is released before r_n; it has no counter for Constraint 2).
-            Columns s_iits, opt_iits and opt_iits_ii of Table 1 of paper I: a constraint
-            counts where (3)-(4) give positive shares; non_positive, how often one held
-            as printed with a share that is not.
-
-        Raises
-        ------
-        InputError
-            For policies that do not serve in line.
+        A row per counting rule: admitted (each admitted task in its own test), arrival (the
+        newcomer of every test that found nodes for it), replanned (every task planned in every
+        test), dispatched (each plan carried out), rtgrid (as admitted, but the authors' own
+        counter: Constraint 1 is taken to hold iff exactly one node is released before r_n; it has
+        no counter for Constraint 2). Columns s_iits, opt_iits and opt_iits_ii of Table 1 of paper
+        I: a constraint counts where (3)-(4) give positive shares; non_positive, how often one held
+        as printed with a share that is not. Only for policies that serve in line.
         """
         if self.counted is None:
             raise InputError(
@@ -189,41 +176,18 @@ class Schedule:
         return float((span * self.tasks["nodes"]).sum())
 
     def check(self, strict: bool = False) -> None:
-        """Verify the schedule from the model's definition alone.
+        """Verify the schedule from the model's definition alone, or raise ScheduleError.
 
-        Parameters
-        ----------
-        strict : bool
-            Also refuse non-positive shares, which ``an_nodes="all"`` lets through.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first violated rule.
+        `strict` also refuses non-positive shares, which ``an_nodes="all"`` lets through.
         """
         check_schedule(self, strict=strict)
 
     def offer(self, task: object) -> Offer | None:
-        """Find the smallest deadline with which a refused task would be admitted.
+        """Find the smallest deadline with which a refused task (its label) would be admitted.
 
-        The run is repeated up to the test of that task, so the state is the one it met.
-        A static user order keeps its key.
-
-        Parameters
-        ----------
-        task : index label
-            A refused task.
-
-        Returns
-        -------
-        Offer or None
-            None where no deadline at all is admissible (a newcomer that fits at once
-            may take nodes that a waiting task cannot do without).
-
-        Raises
-        ------
-        InputError
-            For an unknown task or one that was admitted.
+        The run is repeated up to the test of that task, so the state is the one it met; a static
+        user order keeps its key. None where no deadline at all is admissible: a newcomer that fits
+        at once may take nodes that a waiting task cannot do without.
         """
         if not pd.api.types.is_hashable(task) or task not in self.tasks.index:
             raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")

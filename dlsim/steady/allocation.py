@@ -51,10 +51,7 @@ class Allocation:
 
     @property
     def values(self) -> Floats:
-        """Return what each application gets in the objective, shape (A,).
-
-        Work over priority, summed over clusters; 0 for applications that do not count.
-        """
+        """Return work over priority summed over clusters, shape (A,); 0 for what does not count."""
         return (self.work * self.platform.worth).sum(axis=1)
 
     @property
@@ -83,16 +80,13 @@ class Allocation:
     def check(self) -> None:
         """Check every constraint of (6) and of the limits, from their definitions alone.
 
-        Raises
-        ------
-        ScheduleError
-            Naming the first constraint that does not hold. Rows have a relative slack of
-            1e-9, none where the work is in Fractions.
+        Rows have a relative slack of 1e-9, none where the work is in Fractions; a ScheduleError
+        names the first that does not hold.
         """
         verify(self.platform, self.work, self.connections, self.is_relaxed)
 
     def periodic(self, period: int | None = None, denominator: int = 1000) -> Period:
-        """Reconstruct a periodic schedule (3.2).
+        """Reconstruct a periodic schedule (3.2), checked against (6) in exact arithmetic.
 
         Parameters
         ----------
@@ -102,16 +96,6 @@ class Allocation:
         denominator : int
             Largest denominator of a work without `period`; rounded down where no such
             fraction is within rounding error.
-
-        Returns
-        -------
-        Period
-            Exact, and checked against (6) in exact arithmetic.
-
-        Raises
-        ------
-        InputError
-            For a period or denominator below 1, or an allocation with broken connections.
         """
         return reconstruct(self, period, denominator)
 

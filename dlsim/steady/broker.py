@@ -140,39 +140,14 @@ class Broker:
     # ------------------------------------------------------------- what people do
 
     def register(self, site: str, speed: float) -> None:
-        """Declare the speed of a site's resources, from now on.
-
-        Parameters
-        ----------
-        site : str
-            Of the network.
-        speed : float
-            Work per time, above 0; also what the site delivers until `deliver` says
-            otherwise.
-
-        Raises
-        ------
-        InputError
-            For an unknown site or a speed that is not above 0.
-        """
+        """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
         self._site(site)
         speed = number("speed", speed, above=True)
         self._sites[site] = _Site(speed, speed, speed)
         self._note("register", site)
 
     def withdraw(self, site: str) -> None:
-        """Take a site's resources away; what it holds can still be sent elsewhere.
-
-        Parameters
-        ----------
-        site : str
-            Registered before.
-
-        Raises
-        ------
-        InputError
-            For a site that is not registered.
-        """
+        """Take a site's resources away; what it holds can still be sent elsewhere."""
         here = self._site(site)
         if not here.declared:
             raise InputError(f"site {site!r} cannot withdraw: it is not registered at {self.now:g}")
@@ -180,20 +155,7 @@ class Broker:
         self._note("withdraw", site)
 
     def deliver(self, site: str, speed: float) -> None:
-        """Set what a site really delivers; the broker notices by observing it.
-
-        Parameters
-        ----------
-        site : str
-            Registered before.
-        speed : float
-            Work per time, at least 0.
-
-        Raises
-        ------
-        InputError
-            For a site that is not registered, or a negative speed.
-        """
+        """Set what a site really delivers; the broker notices by observing it."""
         here = self._site(site)
         if not here.declared:
             raise InputError(f"site {site!r} delivers nothing: it is not registered")
@@ -209,29 +171,18 @@ class Broker:
         work: float = 1.0,
         data: float = 1.0,
     ) -> None:
-        r"""Submit an application.
+        r"""Submit an application that `origin` holds, under a name not used before.
 
         Parameters
         ----------
-        name : str
-            Not used before.
-        origin : str
-            Site that holds its data.
         load : float
             Load units, above 0.
         priority : float or mapping of str to float
             Above 0; or that of each site where its work counts (the paper's
             :math:`\pi_{k,l}`), at least 0 and one above 0. At a site that is not named
             none of it is done.
-        work : float
-            Work per load unit, above 0.
-        data : float
-            Data per load unit, at least 0.
-
-        Raises
-        ------
-        InputError
-            For a name used before, an unknown site, or a number out of range.
+        work, data : float
+            Work per load unit, above 0; data per load unit, at least 0.
         """
         self._site(origin)
         if not isinstance(name, str):
@@ -271,18 +222,7 @@ class Broker:
     # ---------------------------------------------------------------- what happens
 
     def advance(self, until: float = math.inf) -> None:
-        """Let time pass.
-
-        Parameters
-        ----------
-        until : float
-            Not before `now`; infinite to go on until nothing more can happen.
-
-        Raises
-        ------
-        InputError
-            For a time before `now`.
-        """
+        """Let time pass, by default until nothing more can happen."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
@@ -418,10 +358,7 @@ class Broker:
 
     @property
     def applications(self) -> pd.DataFrame:
-        """Return every application submitted: load done, arrival, completion, response time.
-
-        The priority of one that has several is the least above 0.
-        """
+        """Return the applications submitted; of several priorities, the least above 0."""
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
         rows = [{name: getattr(app, name) for name in names} for app in self._all.values()]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
@@ -451,12 +388,8 @@ class Broker:
     def summary(self) -> dict[str, float]:
         """Return the numbers that sum a run up.
 
-        Returns
-        -------
-        dict of str to float
-            Applications submitted and completed, mean response time and mean slowdown
-            (response time times priority over load), mean ratio of the schedules to their
-            bounds weighted by time, number of schedules.
+        Slowdown is response time times priority over load; the ratio of the schedules to their
+        bounds is weighted by time.
         """
         apps, plans = self.applications, self.schedules
         lasted = np.diff([*plans["time"], self.now])

@@ -33,18 +33,7 @@ class Row(NamedTuple):
 
 
 def exact(value: Any) -> Fraction:
-    """Return a number as the fraction that its shortest decimal text says: 0.1 is 1/10.
-
-    Parameters
-    ----------
-    value : int, float or Fraction
-        Finite.
-
-    Returns
-    -------
-    Fraction
-        The same number for an int or a Fraction.
-    """
+    """Return a finite number as the fraction that its shortest decimal text says: 0.1 is 1/10."""
     return value if isinstance(value, Fraction) else Fraction(str(value))
 
 

@@ -44,13 +44,10 @@ def _path(parent: dict[Any, Any], node: Any) -> list[Any]:
 
 
 def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Pair, list[Any]]:
-    """Return the route of every pair of clusters as a path of nodes, fewest hops first.
+    """Return every pair's path of nodes of fewest hops, the way back the same reversed.
 
-    Among the paths of fewest hops the first in the graph's order of nodes is taken, read
-    from the cluster of the smaller number; the way back is the same path reversed.
+    Of several the first in the graph's order, read from the cluster of the smaller number.
 
-    Examples
-    --------
     >>> shortest_routes(nx.cycle_graph(4), [0, 2])
     {(0, 1): [0, 1, 2], (1, 0): [2, 1, 0]}
     """

@@ -24,18 +24,7 @@ def _speed_rows(p: Platform) -> tuple[Ints, NDArray[np.bool_], Floats]:
 
 
 def network(p: Platform) -> Network:
-    """Lay a platform out for the kernel.
-
-    Parameters
-    ----------
-    p : Platform
-        Any.
-
-    Returns
-    -------
-    Network
-        Arrays in the kernel's order.
-    """
+    """Lay a platform out for the kernel."""
     t = p.tables
     rows_of, member, speeds = _speed_rows(p)
     route_of_place = np.repeat(np.arange(len(t.pairs)), np.diff(t.start))

@@ -94,10 +94,7 @@ class _Rounds:
         return np.flatnonzero(~self.program.fixed & (self.program.usage > 0))
 
     def fix(self, r: int, value: float) -> None:
-        """Fix a route as far as the room goes; note whether the solution stays feasible.
-
-        Fixing only takes solutions away, so that one that stays feasible stays optimal.
-        """
+        """Fix a route as far as the room goes, which takes solutions away and adds none."""
         links, used = self.p.tables.links_of(r), float(self.program.usage[r])
         fixed = int(min(value, self.program.room[links].min()))
         self.program.fix(r, fixed)
@@ -113,8 +110,6 @@ def randomised_rounding(
 ) -> Rounding:
     """Round the relaxed program route by route, at random (LPRR, section 5.2.3).
 
-    Notes
-    -----
     It ends when no route that is not fixed uses any connection; those get none, and the
     solution stays optimal. The program is solved again only where the values fixed cut
     the present solution off.

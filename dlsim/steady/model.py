@@ -72,27 +72,7 @@ class Reading(BaseReading):
 
 
 def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
-    """Return a read-only array of finite numbers of at least 0.
-
-    Parameters
-    ----------
-    name : str
-        Of the field, for the message.
-    values : object
-        What was given.
-    *shapes : tuple of int
-        Shapes allowed; any if none is named.
-
-    Returns
-    -------
-    ndarray of float
-        A copy.
-
-    Raises
-    ------
-    InputError
-        For anything else.
-    """
+    """Return a read-only copy of finite numbers of at least 0, in one of the shapes if any."""
     array = column(name, values, rule="a finite number of at least 0")
     if shapes and array.shape not in shapes:
         wanted, got = (
@@ -265,18 +245,7 @@ class Platform:
         return len(self.data)
 
     def connection_bandwidth(self, k: int, to: int) -> float:
-        r"""Return the bandwidth of one connection, the least of its route.
-
-        Parameters
-        ----------
-        k, to : int
-            Clusters.
-
-        Returns
-        -------
-        float
-            :math:`g_{k,l}`; infinite on an empty route, 0 without a route.
-        """
+        """The least bandwidth of a route, :math:`g_{k,l}`; inf on an empty one, 0 without one."""
         if (k, to) not in self.routes:
             return 0.0
         route = list(self.routes[k, to])

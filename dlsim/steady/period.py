@@ -61,48 +61,18 @@ class Period:
         return min(v for v, counts in zip(values, self.platform.counted, strict=True) if counts)
 
     def check(self) -> None:
-        """Check (6) exactly.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the first constraint that does not hold.
-        """
+        """Check (6) exactly."""
         verify(self.platform, self.work, self.connections)
 
     def completed(self, periods: int) -> NDArray[np.object_]:
-        """Return the load units that a number of periods complete, shape (A,).
-
-        Parameters
-        ----------
-        periods : int
-            n, at least 1.
-
-        Returns
-        -------
-        ndarray of int
-            (n - 1) T_p alpha_k.
-        """
+        """Return the load units that n >= 1 periods complete, (n - 1) T_p alpha_k, shape (A,)."""
         return self.units.sum(axis=1) * (whole("periods", periods, 1, math.inf) - 1)
 
     def simulate(self, periods: int) -> pd.DataFrame:
         """Run the schedule and check every link and cluster in every period, exactly.
 
-        Parameters
-        ----------
-        periods : int
-            n, at least 1.
-
-        Returns
-        -------
-        DataFrame
-            Columns period (from 1), application, cluster, sent (to the cluster) and
-            computed (there), in whole load units; rows where either is positive.
-
-        Raises
-        ------
-        ScheduleError
-            Naming the period and what it lacks or overloads.
+        Rows where something is sent or computed: period (from 1), application, cluster, sent (to
+        the cluster) and computed (there), in whole load units.
         """
         n, nothing = whole("periods", periods, 1, math.inf), np.zeros_like(self.units)
         away = np.arange(self.platform.clusters) != self.platform.origin[:, None]

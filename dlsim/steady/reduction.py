@@ -18,10 +18,8 @@ from dlsim.steady.program import solve_program
 
 
 def instance(graph: nx.Graph) -> Platform:
-    r"""Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
+    """Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
 
-    Examples
-    --------
     >>> list(instance(nx.path_graph(2)).routes[0, 1])
     ['own 1.1', 'common 1', 'own 1.2']
     """
@@ -58,8 +56,6 @@ def instance(graph: nx.Graph) -> Platform:
 def largest_independent_set(graph: nx.Graph) -> set[Hashable]:
     """Find a largest independent set by scheduling on the platform of the graph.
 
-    Examples
-    --------
     >>> len(largest_independent_set(nx.cycle_graph(5)))
     2
     """

@@ -71,23 +71,7 @@ def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = SIMPL
 
 
 def run(solver: Any) -> Any:
-    """Run a solver to proven optimality; if it fails, again from scratch with other options.
-
-    Parameters
-    ----------
-    solver : highspy.Highs
-        A loaded model.
-
-    Returns
-    -------
-    highspy.HighsSolution
-        Values and duals.
-
-    Raises
-    ------
-    StudyError
-        If no optimum is proved.
-    """
+    """Run a solver to proven optimality; if it fails, again from scratch with other options."""
     for options in ({}, *TRIES):
         with _options(solver, options):
             solver.run()
@@ -197,21 +181,7 @@ class ReducedProgram:
             self._solver.addRow(-np.inf, value, len(cells), (1 + cells).astype(np.int32), each)
 
     def fix(self, r: int, value: int) -> None:
-        """Reserve a whole number of connections for a route, used or not.
-
-        Parameters
-        ----------
-        r : int
-            Number of the route in ``platform.tables.pairs``; not fixed before.
-        value : int
-            Connections, at most the room on every link of the route.
-
-        Raises
-        ------
-        InputError
-            For a route fixed before, or a value that is not a whole number from 0 to the
-            room left.
-        """
+        """Reserve a whole number of connections, at most the room, for a route not fixed before."""
         links = self.platform.tables.links_of(r)
         most = self.room[links].min()
         if self.fixed[r] or not 0 <= value <= most or value != int(value):
@@ -231,23 +201,10 @@ class ReducedProgram:
         self._bound(r, float(value))
 
     def solve(self, least_connections: bool = False) -> float:
-        """Solve from the last basis.
+        """Solve from the last basis and return the objective.
 
-        Parameters
-        ----------
-        least_connections : bool
-            Whether a second stage looks for the fewest connections on free routes among
-            the optima; where it is not solved the optimum of the first stage stays.
-
-        Returns
-        -------
-        float
-            The objective.
-
-        Raises
-        ------
-        StudyError
-            If the solver proves no optimum.
+        With `least_connections` a second stage looks for the fewest connections on free routes
+        among the optima; where it is not solved the optimum of the first stage stays.
         """
         values = np.array(run(self._solver).col_value)
         self.objective = float(max(values[0], 0.0) * self.rows.scale)
@@ -280,11 +237,8 @@ class ReducedProgram:
     def hold(self) -> int:
         """Keep every application that no optimum of the last `solve` can raise at its value.
 
-        Returns
-        -------
-        int
-            How many more are held, at least 1 while any is free. The objective of the
-            next `solve` is the least value of the others.
+        Returns how many more are held, at least 1 while any is free; the objective of the next
+        `solve` is the least value of the others.
         """
         solution = self._solver.getSolution()
         duals = np.array(solution.row_dual)[: len(self._free)] * self._free
@@ -313,13 +267,7 @@ class ReducedProgram:
         return filled
 
     def duals(self) -> Floats:
-        """Return the dual values of the last `solve`, one per row, at least 0.
-
-        Returns
-        -------
-        ndarray of float, shape (m,)
-            Fairness, speeds, shares, gateways, links, then rows that fixing added.
-        """
+        """Return the duals of the last `solve`, at least 0, in the order of the rows."""
         return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)
 
 

@@ -53,38 +53,14 @@ class Network:
 
     @classmethod
     def of(cls, p: Platform) -> Self:
-        """Take the network of a platform.
-
-        Parameters
-        ----------
-        p : Platform
-            Its sites are called site 0, site 1, ...
-
-        Returns
-        -------
-        Network
-            Without speeds and applications.
-        """
+        """Take the network of a platform, whose sites are called site 0, site 1, ..."""
         names = [f"site {k}" for k in range(p.clusters)]
         return cls(names, p.gateway, p.links, p.routes, p.limits)
 
     def platform(
         self, speed: Floats, applications: Sequence[tuple[int, float | Floats, float, float]]
     ) -> Platform:
-        """Return the platform of one moment.
-
-        Parameters
-        ----------
-        speed : ndarray of float, shape (K,)
-            Of each site; 0 where nothing is registered.
-        applications : sequence of (origin, priority, work, data)
-            At least one; a priority is a number or an array of shape (K,).
-
-        Returns
-        -------
-        Platform
-            To be solved.
-        """
+        """Return the platform of a moment: speeds, (origin, priority, work, data) of each."""
         origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
         if any(map(np.ndim, priority)):
             priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]

@@ -135,7 +135,11 @@ def _bandwidths(stream: Generator, size: int) -> Floats:
 def table1(
     graph: nx.Graph, routers: Sequence[Hashable], seed: Seed = 0, limits: Limits | None = None
 ) -> Platform:
-    r"""Draw the numbers of Table 1 for a network, one application per cluster.
+    r"""Draw the numbers of Table 1 for a network of routers, one application per cluster.
+
+    :math:`\log_{10} bw, \log_{10} g \sim N(\log_{10} 2000, 1)`; speeds uniform in
+    1000..10000; max-connect a whole number of 1..10; data, work and priority uniform
+    in 1..10. The paper gives no unit for the data: it is that of the bandwidth.
 
     Parameters
     ----------
@@ -147,13 +151,6 @@ def table1(
         Of the draw.
     limits : Limits, optional
         Policies to add.
-
-    Returns
-    -------
-    Platform
-        :math:`\log_{10} bw, \log_{10} g \sim N(\log_{10} 2000, 1)`; speeds uniform in
-        1000..10000; max-connect a whole number of 1..10; data, work and priority uniform
-        in 1..10. The paper gives no unit for the data: it is that of the bandwidth.
     """
     streams, clusters = _streams(seed), len(routers)
     links, sites, apps = (streams[name] for name in _PURPOSES[2:])

@@ -53,23 +53,7 @@ class Statement:
     proof: Proof = field(repr=False)
 
     def prove(self, **changed: Any) -> "Proven":
-        """Run the proof and check that it establishes the status.
-
-        Parameters
-        ----------
-        **changed
-            A mutant's changes; a true statement needs none.
-
-        Returns
-        -------
-        Proven
-            The statement with its checked steps.
-
-        Raises
-        ------
-        ProofError
-            If a step fails, or the steps amount to another status.
-        """
+        """Run the proof, with a mutant's changes, and check that it establishes the status."""
         derivation = Derivation()
         try:
             self.proof(derivation, **changed)
@@ -158,13 +142,7 @@ class Listing(tuple[Any, ...]):
     COLUMNS = ("key", "status", "source", "claim")
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return key, status, source and claim of each.
-
-        Returns
-        -------
-        list of tuple of str
-            One row per statement.
-        """
+        """Return key, status, source and claim of each."""
         statements = [getattr(item, "statement", item) for item in self]
         return [(s.key, s.status, s.source, s.claim) for s in statements]
 
@@ -199,24 +177,9 @@ def statement(
     errata: tuple[int, ...] = (),
     gap: str = "",
 ) -> Callable[[Proof], Proof]:
-    """Enter a proof into the book under its key.
+    """Enter a proof into the book under its key; the fields are those of a `Statement`.
 
-    Parameters
-    ----------
-    key, source, claim, status, errata, gap, mutants
-        As in `Statement`; without words of its own the gap names the errata.
-    given : str
-        The assumptions.
-
-    Returns
-    -------
-    callable
-        Decorator of the proof.
-
-    Raises
-    ------
-    InputError
-        For a key entered twice, an unknown status, or no mutant.
+    `given` are the assumptions; without words of its own the gap names the errata.
     """
 
     def enter(proof: Proof) -> Proof:

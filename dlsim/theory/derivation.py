@@ -15,7 +15,9 @@ from dlsim.theory.zero import ProofError, is_zero
 
 
 class Derivation:
-    """Checked steps from assumptions to a claim; every method adds one step or raises.
+    """Checked steps from assumptions to a claim; every method adds one step or raises ProofError.
+
+    `why` is always the reason; a method that shows a sign returns the expression, now a fact.
 
     Attributes
     ----------
@@ -51,42 +53,12 @@ class Derivation:
         self.facts.append(self.premises[-1])
 
     def assume(self, expr: Any, why: str = "", strict: bool = True) -> None:
-        """Write down an assumption: `expr` is positive (or, not strict, >= 0).
-
-        Parameters
-        ----------
-        expr : sympy expression
-            What is assumed to be positive.
-        why : str
-            Where it comes from.
-        strict : bool
-            Whether 0 is excluded.
-        """
+        """Write down an assumption: `expr` is positive (or, not strict, >= 0)."""
         self._presume(expr, strict)
         self._add("assumption", signed(expr, strict), why)
 
     def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
-        """Show an identity.
-
-        Parameters
-        ----------
-        left, right : sympy expression
-            Both sides.
-        why : str
-            The reason.
-        show : str
-            LaTeX of the left side where the expression itself is unwieldy.
-
-        Returns
-        -------
-        sympy expression
-            The right side.
-
-        Raises
-        ------
-        ProofError
-            If the sides differ, or it cannot be decided.
-        """
+        """Show an identity and return its right side; `show` is LaTeX of an unwieldy left side."""
         right = sp.sympify(right)
         if not is_zero(sp.sympify(left) - right):
             raise ProofError(f"{why}: {left} is not identical to {right}")
@@ -94,39 +66,13 @@ class Derivation:
         return right
 
     def differ(self, left: Any, right: Any, why: str) -> None:
-        """Show that two expressions are not identical (an exact point tells them apart).
-
-        Parameters
-        ----------
-        left, right : sympy expression
-            Both sides.
-        why : str
-            The reason.
-
-        Raises
-        ------
-        ProofError
-            If they are identical, or it cannot be decided.
-        """
+        """Show that two expressions are not identical (an exact point tells them apart)."""
         if is_zero(sp.sympify(left) - right):
             raise ProofError(f"{why}: {left} is identical to {right}")
         self._add("refutation", f"{tex(left)} \\ne {tex(right)}", why)
 
     def correct(self, printed: Any, true: Any, why: str) -> None:
-        """Show that a printed form is not the true one, which the other steps establish.
-
-        Parameters
-        ----------
-        printed, true : sympy expression
-            What the paper has, and what it should have.
-        why : str
-            The reason.
-
-        Raises
-        ------
-        ProofError
-            If they are identical, or it cannot be decided.
-        """
+        """Show that a printed form is not the true one, which the other steps establish."""
         self.differ(printed, true, why)
         self.steps[-1] = self.steps[-1]._replace(kind="exact")
 
@@ -143,28 +89,8 @@ class Derivation:
     ) -> Any:
         """Show expr > 0 by certificate: an identical form whose every part has a sign.
 
-        Parameters
-        ----------
-        expr : sympy expression
-            What is to be positive.
-        form : sympy expression
-            Sums, products and quotients of symbols with a sign.
-        why : str
-            The reason.
-        given : mapping of Symbol to expression, optional
-            Letters of the form that stand for facts: expressions of known sign.
-        show : str
-            LaTeX of the expression.
-
-        Returns
-        -------
-        sympy expression
-            `expr`, now a fact.
-
-        Raises
-        ------
-        ProofError
-            If the form is not identical, or a part has no known sign.
+        The form has sums, products and quotients of symbols with a sign, and letters of `given`
+        that stand for facts, expressions of known sign; `show` is LaTeX of the expression.
         """
         return self._sign(expr, form, why, given, show, strict=True)
 
@@ -176,18 +102,7 @@ class Derivation:
         given: Mapping[Any, Any] | None = None,
         show: str = "",
     ) -> Any:
-        """Show expr >= 0 by certificate; parameters, result and errors as in `positive`.
-
-        Parameters
-        ----------
-        expr, form, why, given, show
-            As in `positive`.
-
-        Returns
-        -------
-        sympy expression
-            `expr`, now a fact.
-        """
+        """Show expr >= 0 by certificate, as `positive`."""
         return self._sign(expr, form, why, given, show, strict=False)
 
     def _sign(self, expr: Any, form: Any, why: str, given: Any, show: str, strict: bool) -> Any:
@@ -201,24 +116,7 @@ class Derivation:
         return expr
 
     def lemma(self, key: str, why: str, expr: Any = None, strict: bool = True) -> Any:
-        """Use another statement of the book; `Statement.prove` checks that it is one.
-
-        Parameters
-        ----------
-        key : str
-            Its key.
-        why : str
-            What it says here.
-        expr : sympy expression, optional
-            An expression whose sign it gives.
-        strict : bool
-            Whether it excludes 0.
-
-        Returns
-        -------
-        sympy expression or None
-            `expr`, now a fact; an impossible sign is refused.
-        """
+        """Use another statement, `expr` a fact by it; `Statement.prove` checks that it is one."""
         if expr is not None:
             whole = sp.sympify(expr)
             if (whole.is_positive if strict else whole.is_nonnegative) is False:
@@ -239,34 +137,10 @@ class Derivation:
         given: Mapping[Any, Any] | None = None,
         strict: bool = False,
     ) -> Any:
-        """Show that a sequence stays >= 0: its first value, and each one from the last.
+        """Show that a sequence stays >= 0 (`strict`: > 0 from the second on): by induction.
 
-        Parameters
-        ----------
-        expr : sympy expression
-            The quantity at the end.
-        base : sympy expression
-            Its first value.
-        step : sympy expression
-            The next value, in terms of a non-negative symbol for the present one.
-        form : sympy expression
-            Certificate of `step`.
-        why : str
-            The reason.
-        given : mapping, optional
-            As in `positive`.
-        strict : bool
-            Whether every value after the first is > 0.
-
-        Returns
-        -------
-        sympy expression
-            `expr`, now a fact.
-
-        Raises
-        ------
-        ProofError
-            If the first value has no sign, or the step fails.
+        `expr` is its end, `base` its first value, `step` the next value in terms of a non-negative
+        symbol for the present one, and `form` the certificate of `step`, with letters of `given`.
         """
         if not sp.sympify(base).is_nonnegative:
             raise ProofError(f"{why}: the first value {base} has no sign")
@@ -278,24 +152,7 @@ class Derivation:
     def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
         """Use a fact at another point: counts stay positive integers, reals positive.
 
-        Parameters
-        ----------
-        fact : sympy expression
-            A fact, true for every value of its symbols.
-        point : mapping of Symbol to expression
-            What to put in their place.
-        why : str
-            The reason; empty leaves no line.
-
-        Returns
-        -------
-        sympy expression
-            The fact at that point.
-
-        Raises
-        ------
-        ProofError
-            If it is no fact, or the point lies outside the range of a symbol or of a premise.
+        The point must lie inside the range of every symbol and premise; no reason leaves no line.
         """
         found = known(self.facts, fact)
         if not found:
@@ -310,32 +167,9 @@ class Derivation:
     def induct(
         self, total: Any, term: Any, n: Any, why: str, start: int = 1, show: str = ""
     ) -> Any:
-        r"""Show a closed form of a sum by induction.
+        """Show the closed form S(n) of a sum by induction: S(n + 1) - S(n) is the next term.
 
-        Parameters
-        ----------
-        total : sympy expression
-            Closed form S(n).
-        term : sympy expression
-            The n-th term a(n).
-        n : Symbol
-            A positive integer.
-        why : str
-            The reason.
-        start : int
-            The sum runs from `start`; an empty sum (start - 1) must be 0.
-        show : str
-            LaTeX of the sum.
-
-        Returns
-        -------
-        sympy expression
-            `total`.
-
-        Raises
-        ------
-        ProofError
-            Unless S(start) = a(start) and S(n + 1) - S(n) = a(n + 1).
+        The sum runs from `start`; an empty one (start - 1) must be 0. `show` is LaTeX of the sum.
         """
         total, term = sp.sympify(total), sp.sympify(term)
         if not is_zero(total.subs(n, start) - term.subs(n, start)):
@@ -360,32 +194,8 @@ class Derivation:
     ) -> Any:
         """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - factor E(n).
 
-        Parameters
-        ----------
-        expr : sympy expression
-            E(n).
-        n : Symbol
-            A positive integer.
-        base, step : sympy expression
-            Certificates of E(1) and of E(n + 1) - (1 + factor) E(n).
-        why : str
-            The reason.
-        given : mapping, optional
-            As in `positive`.
-        factor : sympy expression
-            A non-negative multiple of E(n) in the step.
-        strict : bool
-            Whether > 0 is claimed rather than >= 0.
-
-        Returns
-        -------
-        sympy expression
-            `expr`, now a fact.
-
-        Raises
-        ------
-        ProofError
-            If a certificate fails, or a premise restricts n.
+        `base` and `step` are certificates of E(1) and of E(n + 1) - (1 + factor) E(n), a
+        non-negative `factor`; no premise may restrict n. `strict` claims > 0 rather than >= 0.
         """
         fresh(n, self.premises, why)
         expr, given = sp.sympify(expr), given or {}
@@ -406,30 +216,7 @@ class Derivation:
     ) -> Any:
         """Show E(u) > 0 for all u > 0: E(0) = 0 and E' > 0 (mean value theorem).
 
-        A `u` that may be 0 gives E >= 0.
-
-        Parameters
-        ----------
-        expr : sympy expression
-            E(u), differentiable, continuous at 0.
-        u : Symbol
-            A positive (or non-negative) real number.
-        slope : sympy expression
-            Certificate of the derivative's sign.
-        why : str
-            The reason.
-        given : mapping, optional
-            As in `positive`.
-
-        Returns
-        -------
-        sympy expression
-            `expr`, now a fact.
-
-        Raises
-        ------
-        ProofError
-            If E(0) is not 0, the derivative is not certified, or a premise restricts u.
+        A `u` that may be 0 gives E >= 0; `slope` is the certificate of the derivative's sign.
         """
         fresh(u, self.premises, why)
         expr = sp.sympify(expr)
@@ -447,51 +234,16 @@ class Derivation:
         """Show a fact about given numbers: exact arithmetic, or a finite enumeration.
 
         An order between logarithms is SymPy's, which computes until the sign is certain.
-
-        Parameters
-        ----------
-        condition : bool or sympy Boolean
-            What was computed; anything but true fails.
-        formula : str
-            The fact in LaTeX.
-        why : str
-            The reason.
-
-        Raises
-        ------
-        ProofError
-            If it is not true.
         """
         if not (condition is True or condition == sp.true):
             raise ProofError(f"{why}: {formula} does not hold")
         self._add("exact", formula, why)
 
     def refute(self, condition: Any, formula: str, why: str) -> None:
-        """Show a counterexample to the printed claim.
-
-        Parameters
-        ----------
-        condition : bool or sympy Boolean
-            What was computed exactly.
-        formula : str
-            The counterexample in LaTeX.
-        why : str
-            What it refutes.
-
-        Raises
-        ------
-        ProofError
-            If it does not hold.
-        """
+        """Show a counterexample to the printed claim."""
         self.exact(condition, formula, why)
         self.steps[-1] = self.steps[-1]._replace(kind="refutation")
 
     def argue(self, text: str) -> None:
-        """Add a step in prose; the derivation is then *argued* and names its gap.
-
-        Parameters
-        ----------
-        text : str
-            The argument.
-        """
+        """Add a step in prose; the derivation is then *argued* and names its gap."""
         self._add("prose", "", text)

@@ -40,13 +40,7 @@ class Errata(tuple[Erratum, ...]):
     COLUMNS = ("#", "where", "printed", "correct", "proof", "consequence", "statements")
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of the table.
-
-        Returns
-        -------
-        list of tuple of str
-            One row per erratum.
-        """
+        """Return the cells of the table."""
         return [(f"{e.number} {e.severity}", *e[2:7], ", ".join(e.keys)) for e in self]
 
     def __str__(self) -> str:

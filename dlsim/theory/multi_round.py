@@ -85,22 +85,7 @@ def simulate(
     send: Fraction,
     compute: Fraction,
 ) -> Fraction:
-    """Return when the last chunk is computed: one link, rounds in order, exact.
-
-    Parameters
-    ----------
-    nodes : int
-        N.
-    chunks : list of Fraction
-        One size per round.
-    st, sc, send, compute : Fraction
-        ST, SC, tau, chi.
-
-    Returns
-    -------
-    Fraction
-        The makespan.
-    """
+    """Return when the last chunk is computed: one link, rounds in order, exact."""
     link, done = Fraction(0), [Fraction(0)] * nodes
     for chunk in chunks:
         for node in range(nodes):

@@ -34,56 +34,17 @@ a1, a2, e, R = sp.symbols("alpha_1 alpha_2 e R", real=True)
 
 
 def G(count: Any) -> Any:
-    r"""Return :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` in closed form.
-
-    Parameters
-    ----------
-    count : sympy expression
-        n.
-
-    Returns
-    -------
-    sympy expression
-        :math:`(1-\beta^n)/(1-\beta)`.
-    """
+    r"""Return :math:`G_n = 1 + \beta + \dots + \beta^{n-1} = (1-\beta^n)/(1-\beta)`."""
     return (1 - b**count) / (1 - b)
 
 
 def B(count: Any, setup: Any = phi) -> Any:
-    r"""Return :math:`\mathcal{B}(n)` as printed in (4.12).
-
-    Parameters
-    ----------
-    count : sympy expression
-        n.
-    setup : sympy expression
-        phi.
-
-    Returns
-    -------
-    sympy expression
-        The first share.
-    """
+    r"""Return the first share :math:`\mathcal{B}(n)` as printed in (4.12)."""
     return (1 - b) / (1 - b**count) + count * setup / (1 - b**count) - setup / (1 - b)
 
 
 def share(index: Any, first: Any, setup: Any = phi) -> Any:
-    r"""Return the j-th share as printed below (4.11).
-
-    Parameters
-    ----------
-    index : sympy expression
-        j.
-    first : sympy expression
-        alpha_1.
-    setup : sympy expression
-        phi.
-
-    Returns
-    -------
-    sympy expression
-        :math:`\alpha_1 \beta^{j-1} - \phi (1-\beta^{j-1})/(1-\beta)`.
-    """
+    r"""Share j, :math:`\alpha_1 \beta^{j-1} - \phi (1-\beta^{j-1})/(1-\beta)`, below (4.11)."""
     return first * b ** (index - 1) - setup * (1 - b ** (index - 1)) / (1 - b)
 
 

@@ -109,44 +109,15 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes during a run.
+    """What changes during a run; first counters, a heap of the events to come, and the requests.
 
-    Attributes
-    ----------
-    head : recarray of HEAD, shape (1,)
-        Counters.
-    heap : recarray of EVENT
-        Events to come, a binary heap by time, kind, row and packet.
-    jobs : recarray of JOB, shape (requests,)
-        The requests.
-    attempts : recarray of ATTEMPT
-        Their submissions, in order.
-    returned : ndarray of int, shape (requests,)
-        Those that are done, in order of their return.
-    servers : recarray of SERVER, shape (servers,)
-        The servers.
-    cursors : recarray of CURSOR, shape (servers, 4)
-        How far their queues have been followed.
-    links : recarray of LINK
-        The links.
-    ring : ndarray of float, shape (10, links + servers)
-        The resource database: what was measured at the latest probes; probe k in row k % 10.
-    predicted : ndarray of float, shape (links + servers,)
-        Throughput of every link and Load of every server, as predicted.
-    errors, forecasts : ndarray of float, shape (forecasters, links + servers)
-        Of the predictor "adaptive": sums of absolute errors, and what each says now.
-    shown : ndarray of float, shape (links,)
-        Predicted throughput after Load Correction for links.
-    edges : ndarray of float, shape (2, domains)
-        In the two-level tree: the smaller of LAN and WAN, up and down.
-    slowness : ndarray of float, shape (servers,)
-        1 / P_serv, after Load Correction.
-    moving : ndarray of float, shape (domains,)
-        Seconds that the transfers of the request at hand would take.
-    barred : ndarray of bool, shape (servers,)
-        Servers excluded for the request at hand.
-    refused : ndarray of int, shape (requests, most fallbacks)
-        Servers that each request fell back from, where that matters.
+    Then their submissions, and the rows that are done in order of their return; servers, their
+    queues, links. `ring` is the resource database: links and servers as measured by probe k in
+    row k % 10; `predicted` follows from it; `errors` and `forecasts` belong to the predictor
+    "adaptive"; `shown` (links) and `slowness` (1 / P_serv) are what Load Correction makes of it.
+    `edges` is the smaller of LAN and WAN of every domain, up and down. Of the request at hand:
+    `moving`, the seconds of its transfers by domain, and `barred`, the excluded servers;
+    `refused` are those that each request fell back from, where that matters.
     """
 
     head: np.recarray

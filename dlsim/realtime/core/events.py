@@ -94,14 +94,9 @@ def batch_order(i, j, now, members, q, r, s, c):
 def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
-    Negotiation: the answer to a deadline changes only where some count n_min(t_k) changes
-    or, in EDF order, at another task's deadline, and each test returns the next such
-    deadline; so the first that is admitted is the smallest one.
-
-    Returns
-    -------
-    float
-        The offer to `probe`, nan if there is none.
+    Returns the offer to `probe`, nan if there is none: the answer to a deadline changes only
+    where some count n_min(t_k) changes or, in EDF order, at another task's deadline, and each
+    test returns the next such deadline; so the first that is admitted is the smallest one.
     """
     size, i, answer = len(q), 0, np.nan
     while i < size:

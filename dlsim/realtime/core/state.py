@@ -99,26 +99,10 @@ RESULT = np.dtype(
 class State(NamedTuple):
     """What the head node knows: running blocks, the plan in force, room to plan in.
 
-    Attributes
-    ----------
-    head : recarray of HEAD, shape (1,)
-        Counters.
-    blocks : recarray of BLOCK
-        Running blocks, sorted by time.
-    plan : recarray of ENTRY, shape (2, m + 2)
-        Row 0 is the plan in force, row 1 the one being made.
-    todo : recarray of PENDING, shape (m + 2,)
-        Tasks still to be placed in this test.
-    heap : recarray of BLOCK
-        Planned completions, a binary heap.
-    pool, free : recarray of BLOCK
-        Release times of the task being placed; of the nodes idle at an instant.
-    release : ndarray of float
-        The same, node by node.
-    rows : ndarray of float, shape (n, 4)
-        Its chunks.
-    counts : ndarray of int, shape (5, 4)
-        What the counters saw, by `COUNT_RULES` and `COUNTED`.
+    Counters; running blocks sorted by time; the plan in force and the one being made; tasks
+    still to be placed in this test; a heap of planned completions; release times of the task
+    being placed as groups, of the nodes idle at an instant, and node by node; its chunks; what
+    the counters saw, by `COUNT_RULES` and `COUNTED`.
     """
 
     head: np.recarray

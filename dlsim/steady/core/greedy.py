@@ -23,11 +23,7 @@ MANY, MORE = 2**20, 2**16
 
 
 class Network(NamedTuple):
-    """What does not change: applications, speed rows, routes.
-
-    A speed row is one cluster's speed, or a cap on the share of it that some applications
-    may use. Of links and routes `Platform.tables` gives the numbers.
-    """
+    """What does not change: applications, speed rows (or caps on parts of a speed), routes."""
 
     origin: Ints  # (A,)
     priority: Floats  # (A, K); 0: work there does not count, so none is sent
@@ -151,11 +147,7 @@ def _guests(net, left, a):
 
 @kernel
 def _fair_rest(net, left, a):
-    """Units of a that bring all applications of its home to one share of what is left there.
-
-    All that is left for one application; the level falls as those whose share is above it
-    already are left out, again and again.
-    """
+    """Units of a that bring all applications of its home to one share of what is left there."""
     k, level, lower = net.origin[a], np.inf, np.inf
     while lower < level or level == np.inf:
         level, weight, filled = lower, 0.0, left.benefit[k] * net.weight[a]
