@@ -100,6 +100,21 @@ class Allocation:
         return reconstruct(self, period, denominator)
 
 
+def _carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
+    """Return the data sent from k to l, shape (K, K), and the connections each route fills."""
+    sent = np.zeros((p.clusters, p.clusters))
+    np.add.at(sent, p.origin, work * p.data[:, None])
+    np.fill_diagonal(sent, 0.0)
+    routed = tuple(p.tables.pairs.T)
+    one = p.tables.bandwidth[routed]
+    return sent, np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
+
+
+def least_connections(p: Platform, work: Floats) -> Floats:
+    """Return the least connections, as real numbers, that carry the work."""
+    return np.asarray(p.tables.spread(_carried(p, work)[1]))
+
+
 def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     """Shrink work that exceeds (6) by rounding error, row by row."""
     p, t = platform, platform.tables
@@ -111,9 +126,7 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
         ratio = np.divide(limit, used, out=np.ones(used.shape), where=used > limit)
         factor[cells] = np.minimum(factor[cells], ratio)
 
-    sent = np.zeros((p.clusters, p.clusters))
-    np.add.at(sent, p.origin, work * p.data[:, None])
-    np.fill_diagonal(sent, 0.0)
+    sent, filled = _carried(p, work)
     cost = work * p.work[:, None]
     shrink(..., np.broadcast_to(cost.sum(axis=0), work.shape), p.speed)
     for cap in p.limits.shares:
@@ -123,15 +136,13 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     through = np.divide(p.gateway, busy, out=np.ones(p.clusters), where=busy > p.gateway)
     room = np.minimum.outer(through, through)
     routed = tuple(t.pairs.T)
-    one = t.bandwidth[routed]
-    filled = np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
     if connections is None:
         used = np.bincount(t.link, np.repeat(filled, np.diff(t.start)), minlength=len(t.capacity))
         left = np.divide(t.capacity, used, out=np.ones(len(used)), where=used > t.capacity)
         ways = np.minimum.reduceat(left[t.link], t.start[:-1]) if len(t.link) else np.ones(0)
     else:
         opened = np.asarray(connections, dtype=float)[routed]
-        ways = np.divide(opened, filled, out=np.ones(len(one)), where=filled > opened)
+        ways = np.divide(opened, filled, out=np.ones(len(filled)), where=filled > opened)
     room[routed] = np.minimum(room[routed], ways)
     room[np.arange(p.clusters), np.arange(p.clusters)] = 1.0
     moved = np.where(p.data[:, None] > 0, room[p.origin], 1.0)

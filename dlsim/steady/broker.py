@@ -22,20 +22,15 @@ from dlsim.steady.sites import Network
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
+#: Columns of the tables that a broker leaves.
+_COLUMNS = {
+    "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
+    "rates": ("start", "end", "application", "planned", "delivered"),
+    "sites": ("time", "site", "declared", "real", "estimate"),
+}
 #: No estimate falls below this part of the speed declared, so that a site that recovers is
 #: given work and noticed.
 LEAST = 0.01
-
-
-def _after(instant: float) -> float:
-    """Return the next instant that floats can tell from this one."""
-    return math.nextafter(instant, math.inf)
-
-
-def _least(priority: float | Floats) -> float:
-    """Return the least priority above 0: what a load unit is worth at the most."""
-    each = np.atleast_1d(priority)
-    return float(each[each > 0].min())
 
 
 @dataclass
@@ -135,7 +130,7 @@ class Broker:
         self._all: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
-        self._log: dict[str, list[dict[str, object]]] = {"schedules": [], "rates": [], "sites": []}
+        self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
     # ------------------------------------------------------------- what people do
 
@@ -216,8 +211,8 @@ class Broker:
 
     def _record_site(self, name: str) -> None:
         site = self._sites[name]
-        row = {"time": self.now, "site": name, "declared": site.declared}
-        self._log["sites"].append({**row, "real": site.real, "estimate": site.estimate})
+        row = (self.now, name, site.declared, site.real, site.estimate)
+        self._log["sites"].append(row)
 
     # ---------------------------------------------------------------- what happens
 
@@ -245,13 +240,11 @@ class Broker:
             self._allocation = solve(p, self.method, self._next_seed(), self.reading)
         self._running = able
         found, reason = self._allocation, ", ".join(dict.fromkeys(self._reasons))
-        self._log["schedules"].append({
-            "time": self.now, "reason": reason, "served": len(able),
-            "waiting": len(active) - len(able),
-            "objective": found.objective if found else math.nan,
-            "ratio": found.ratio if found else math.nan,
-            "connections": int(np.sum(found.connections)) if found else 0,
-        })  # fmt: skip
+        worth = (math.nan, math.nan, 0)
+        if found:
+            worth = (found.objective, found.ratio, int(np.sum(found.connections)))
+        row = (self.now, reason, len(able), len(active) - len(able), *worth)
+        self._log["schedules"].append(row)
         self._reasons = []
 
     def _next_seed(self) -> np.random.SeedSequence:
@@ -273,9 +266,7 @@ class Broker:
 
     def _rates(self) -> Floats:
         """Return what each running application gets of each site, shape (A, K)."""
-        if self._allocation is None:
-            return np.zeros((0, len(self._sites)))
-        planned = self._allocation.work
+        planned = self._planned()
         load = np.array([app.work for app in self._running]) @ planned
         real = np.array([site.real for site in self._sites.values()])
         return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
@@ -286,12 +277,17 @@ class Broker:
         if all(site.is_settled(self.trust) for site, is_busy in at_work if is_busy):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
-        return tick if tick > self.now else max(self.now + self.period, _after(self.now))
+        later = math.nextafter(self.now, math.inf)  # what floats can tell from now
+        return tick if tick > self.now else max(self.now + self.period, later)
+
+    def _planned(self) -> Floats:
+        """Return the work in force of each running application on each site, shape (A, K)."""
+        if self._allocation is None:
+            return np.zeros((0, len(self._sites)))
+        return np.asarray(self._allocation.work)
 
     def _busy(self) -> list[bool]:
-        if self._allocation is None:
-            return [False] * len(self._sites)
-        return list((self._allocation.work > 0).any(axis=0))
+        return np.asarray((self._planned() > 0).any(axis=0)).tolist()
 
     def _next_completion(self, rates: Floats) -> float:
         left = [
@@ -311,14 +307,11 @@ class Broker:
             worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
             site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
         for app, rate, planned in zip(
-            self._running, rates.sum(axis=1).tolist(), self._planned(), strict=True
+            self._running, rates.sum(axis=1).tolist(), self._planned().sum(axis=1), strict=True
         ):
             # the instant of completion counts: what is left may take less than one rounding
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
-            self._log["rates"].append({
-                "start": self.now, "end": then, "application": app.name,
-                "planned": planned, "delivered": rate,
-            })  # fmt: skip
+            self._log["rates"].append((self.now, then, app.name, planned, rate))
             app.done += rate * lasted
             if app.is_active and (is_done or app.load - app.done <= DONE * app.load):
                 app.done, app.completion = app.load, then
@@ -326,9 +319,6 @@ class Broker:
         self.now = then
         if then >= tick:
             self._observe()
-
-    def _planned(self) -> list[float]:
-        return [] if self._allocation is None else list(self._allocation.work.sum(axis=1))
 
     def _observe(self) -> None:
         """Correct the estimates by the speeds observed in the period that ends."""
@@ -362,7 +352,8 @@ class Broker:
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
         rows = [{name: getattr(app, name) for name in names} for app in self._all.values()]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
-        frame["priority"] = [_least(app.priority) for app in self._all.values()]
+        each = (np.atleast_1d(app.priority) for app in self._all.values())
+        frame["priority"] = [float(pi[pi > 0].min()) for pi in each]
         frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
         return frame.assign(response=frame["completion"] - frame["arrival"])
 
@@ -370,20 +361,20 @@ class Broker:
     def schedules(self) -> pd.DataFrame:
         """Return every schedule: when, why, for how many, objective, ratio, connections."""
         self._settle()
-        names = ("time", "reason", "served", "waiting", "objective", "ratio", "connections")
-        return pd.DataFrame(self._log["schedules"], columns=names)
+        return self._table("schedules")
 
     @property
     def rates(self) -> pd.DataFrame:
         """Return what each application was planned to get and got, stretch by stretch."""
-        names = ("start", "end", "application", "planned", "delivered")
-        return pd.DataFrame(self._log["rates"], columns=names)
+        return self._table("rates")
 
     @property
     def sites(self) -> pd.DataFrame:
         """Return each change of a site: speed declared, delivered and estimated."""
-        names = ("time", "site", "declared", "real", "estimate")
-        return pd.DataFrame(self._log["sites"], columns=names)
+        return self._table("sites")
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return pd.DataFrame(self._log[name], columns=_COLUMNS[name])
 
     def summary(self) -> dict[str, float]:
         """Return the numbers that sum a run up.

@@ -7,7 +7,6 @@ runs.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,13 +32,6 @@ def split_connections(usage: Floats) -> tuple[Floats, Floats]:
     return whole, snapped - whole
 
 
-def _as_matrix(p: Platform, values: Any) -> Ints:
-    """Return numbers of the routes as connections from k to l, shape (K, K)."""
-    opened = np.zeros((p.clusters, p.clusters), dtype=np.int64)
-    opened[tuple(p.tables.pairs.T)] = values
-    return opened
-
-
 def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
     r"""Round relaxed connections down (LPR, section 5.2.1).
 
@@ -52,7 +44,7 @@ def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
         whole, usage, out=np.ones(len(usage)), where=usage > whole
     )
     moved = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
-    return work * moved, _as_matrix(p, whole)
+    return work * moved, p.tables.spread(whole.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +123,7 @@ def randomised_rounding(
             rounds.fix(r, int(whole) + int(rng.random() < fraction))
         if not rounds.holds:
             rounds.solve()
-    connections = _as_matrix(p, rounds.values)
+    connections = p.tables.spread(rounds.values)
     return Rounding(rounds.program.work, connections, rounds.order, rounds.solves)
 
 

@@ -1,16 +1,16 @@
 """One verb for every method of paper S: ``solve(platform, "LPRG+polish")``."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, instance, option, whole
-from dlsim.steady.allocation import Allocation, trim
+from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.program import MOST_NODES, fair, least_connections, polish, solve_program
+from dlsim.steady.program import MOST_NODES, fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 
 #: The methods by name.
@@ -50,22 +50,6 @@ def _optimum(p: Platform, seed: Seed, reading: Reading, most_nodes: int) -> Allo
     """Return the optimum of the mixed program, with LPRR to begin from."""
     _, connections = HEURISTICS["LPRR"](p, seed, reading, batch=8)
     return solve_program(p, start=polish(p, connections), most_nodes=most_nodes)
-
-
-@dataclass(frozen=True)
-class _Options:
-    batch: int
-    runs: int
-    most_nodes: int
-
-
-def _find(name: str, p: Platform, seed: Seed, reading: Reading, options: _Options) -> Allocation:
-    if name == "LP":
-        return _relaxed(p, reading)
-    if name == "MILP":
-        return _optimum(p, seed, reading, options.most_nodes)
-    runs, batch = options.runs, options.batch
-    return Allocation(p, *HEURISTICS[name](p, seed, reading, batch=batch, runs=runs))
 
 
 def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocation:
@@ -142,11 +126,17 @@ def solve(
     most_nodes = whole("most_nodes", most_nodes, 0)
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
-    found = _find(name, platform, seed, reading, _Options(batch, runs, most_nodes))
+    if name == "LP":
+        found = _relaxed(platform, reading)
+    elif name == "MILP":
+        found = _optimum(platform, seed, reading, most_nodes)
+    else:
+        answer = HEURISTICS[name](platform, seed, reading, batch=batch, runs=runs)
+        found = Allocation(platform, *answer)
     if "fair" in suffixes:
         found = _improved(found, fair)
     elif "polish" in suffixes:
         found = _improved(found, polish)
-    answer = replace(found, method=method, seed=seed, reading=reading)
-    answer.check()
-    return answer
+    found = replace(found, method=method, seed=seed, reading=reading)
+    found.check()
+    return found

@@ -316,6 +316,12 @@ class Tables:
         shaped = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         return cls(np.array(capacity, dtype=float), bandwidth, route, shaped, start, link)
 
+    def spread(self, values: Any) -> Any:
+        """Return numbers of the routes as those from k to l, shape (K, K), else 0."""
+        spread = np.zeros_like(self.route, dtype=np.asarray(values).dtype)
+        spread[tuple(self.pairs.T)] = values
+        return spread
+
     def links_of(self, r: int) -> Ints:
         """Return the numbers of the links of one route."""
         return self.link[self.start[r] : self.start[r + 1]]

@@ -1,6 +1,7 @@
 """A day of a virtual organisation, drawn at random (paper S, section 7)."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -16,10 +17,6 @@ PRIORITIES = (1.0, 2.0, 4.0)
 SHIFT, SLOWEST = 2.0, 0.5
 #: Hours that a site may be away, once a day with probability one half.
 AWAY = (1.0, 4.0)
-
-
-def _generators(seed: Seed) -> dict[str, np.random.Generator]:
-    return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
 
 
 def day(
@@ -75,7 +72,7 @@ def day(
     """
     applications = whole("applications", applications)
     hours, load = positive(hours=hours, load=load)
-    rng = _generators(seed)
+    rng = {purpose: generator(seed, k) for k, purpose in enumerate(_PURPOSES)}
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events = _arrivals(p, broker, rng, hours, applications, load)
     events += _changes(p, broker, rng, hours)
@@ -102,13 +99,12 @@ def _arrivals(
     priorities = rng["choices"].choice(PRIORITIES, applications)
     each = load * p.speed.sum() * hours / applications
 
-    def submit(i: int) -> Callable[[], None]:
-        a = int(kinds[i])
+    events: _Events = []
+    for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
         origin, units = f"site {p.origin[a]}", float(sizes[i] * each / p.work[a])
-        numbers = float(priorities[i]), float(p.work[a]), float(p.data[a])
-        return lambda: broker.submit(f"application {i}", origin, units, *numbers)
-
-    return [(float(when), submit(i)) for i, when in enumerate(times)]
+        numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
+        events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
+    return events
 
 
 def _changes(
@@ -122,18 +118,13 @@ def _changes(
     leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
     leave = rng["absences"].random(p.clusters) < 0.5
 
-    def deliver(site: str, speed: float) -> Callable[[], None]:
-        return lambda: broker.deliver(site, speed)
-
-    def change(site: str, speed: float) -> Callable[[], None]:
-        return lambda: broker.register(site, speed) if speed else broker.withdraw(site)
-
     for k in map(int, np.flatnonzero(p.speed)):
         site, speed = f"site {k}", float(p.speed[k])
         back = leaves[k] + away[k] if leave[k] else 0.0
         present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0
         for when, part in zip(shifts[present], parts[k][present], strict=True):
-            events.append((float(when), deliver(site, speed * part)))
+            events.append((float(when), partial(broker.deliver, site, speed * part)))
         if leave[k]:
-            events += [(float(leaves[k]), change(site, 0.0)), (float(back), change(site, speed))]
+            events.append((float(leaves[k]), partial(broker.withdraw, site)))
+            events.append((float(back), partial(broker.register, site, speed)))
     return events

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.steady.allocation import Allocation, trim
+from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
@@ -95,9 +95,10 @@ def solve_program(
         return _mixed(rows, matrix, limit, start, most_nodes)
     values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
     work = trim(platform, rows.work(values[1 : 1 + len(rows.app)]))
-    connections = np.zeros((platform.clusters, platform.clusters))
-    connections[tuple(platform.tables.pairs.T)] = np.maximum(values[1 + len(rows.app) :], 0.0)
-    return _checked(platform, work, _cover(platform, work, connections), is_relaxed=True)
+    connections = platform.tables.spread(np.maximum(values[1 + len(rows.app) :], 0.0))
+    least = least_connections(platform, work)  # where a solver's fall short of it by rounding
+    opened = np.where(np.abs(connections - least) <= WHOLE, least, connections)
+    return _checked(platform, work, opened, is_relaxed=True)
 
 
 def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any]) -> Any:
@@ -106,23 +107,6 @@ def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any
     for cell in np.flatnonzero(rows.top > 1).tolist():
         solver.changeColBounds(1 + cell, 0.0, 1.0)
     return solver
-
-
-def least_connections(p: Platform, work: Floats) -> Floats:
-    """Return the least connections, as real numbers, that carry the work."""
-    sent = np.zeros((p.clusters, p.clusters))
-    np.add.at(sent, p.origin, work * p.data[:, None])
-    routed = tuple(p.tables.pairs.T)
-    one = p.tables.bandwidth[routed]
-    least = np.zeros_like(sent)
-    least[routed] = np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
-    return least
-
-
-def _cover(p: Platform, work: Floats, connections: Floats) -> Floats:
-    """Return the least connections that carry the work, where a solver's fall short of it."""
-    least = least_connections(p, work)
-    return np.where(np.abs(connections - least) <= WHOLE, least, connections)
 
 
 def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
@@ -157,9 +141,7 @@ def _mixed(
             f"raise most_nodes above {most_nodes} or give a start"
         )
     values = np.array(solver.getSolution().col_value)[1 + n :]
-    connections = np.zeros((p.clusters, p.clusters), dtype=np.int64)
-    connections[tuple(p.tables.pairs.T)] = np.rint(values)
-    best = polish(p, connections)
+    best = polish(p, p.tables.spread(np.rint(values).astype(np.int64)))
     if start is not None and start.objective > best.objective:
         best = start
     searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(whole) else np.inf

@@ -262,9 +262,7 @@ class ReducedProgram:
     @property
     def connections(self) -> Floats:
         """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
-        filled = np.zeros((self.platform.clusters, self.platform.clusters))
-        filled[tuple(self.platform.tables.pairs.T)] = self.usage
-        return filled
+        return np.asarray(self.platform.tables.spread(self.usage))
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
