@@ -195,11 +195,6 @@ class Reading(BaseReading):
         Mean over all requests of the Mops/s of the server that finally ran it; or weighted
         by work.
 
-    Raises
-    ------
-    InputError
-        For a value that is not an option of its switch.
-
     Notes
     -----
     Behind the switches (paper B): Load is never defined (2.1, 3.2); probe interval and

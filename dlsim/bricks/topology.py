@@ -40,9 +40,7 @@ class Topology:
         (lan or wan), ``direction`` (up or down) and ``vertex`` (its lower end).
     domains : int
         How many.
-    first : ndarray of int, shape (domains * domains + 1,)
-        Where the path of a pair begins in `hops`.
-    hops : ndarray of int
+    first, hops : ndarray of int
         From domain d to e: ``hops[first[d * domains + e]:first[d * domains + e + 1]]``.
     """
 
@@ -110,7 +108,7 @@ def _way(up: list[int], down: list[int], row: dict[int, int]) -> list[int]:
 
 
 def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
-    """Make a topology of any tree.
+    """Make a topology of any tree: the links up and down of each vertex but the root, in order.
 
     Parameters
     ----------
@@ -119,12 +117,6 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     leaves : sequence of int
         The vertex below which the nodes of each domain hang: different leaves. The
         links of a leaf are LAN, the others WAN.
-
-    Returns
-    -------
-    Topology
-        The two links, up and down, of each vertex but the root, in the order of
-        vertices.
 
     Raises
     ------
@@ -168,21 +160,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
 def two_level(domains: int) -> Topology:
     """Make the default tree: every domain's LAN on a WAN link to one core.
 
-    Parameters
-    ----------
-    domains : int
-        How many.
-
-    Returns
-    -------
-    Topology
-        Link 4 d + k of domain d, k in the order of `TWO_LEVEL`: a table of traces of
-        shape (domains, 4, steps), its first two axes joined.
-
-    Raises
-    ------
-    InputError
-        For less than one domain.
+    Link 4 d + k of domain d, k in the order of `TWO_LEVEL`: a table of traces of shape
+    (domains, 4, steps), its first two axes joined.
 
     Examples
     --------
@@ -216,19 +195,9 @@ def balanced(fanouts: Sequence[int]) -> Topology:
     ----------
     fanouts : sequence of int
         Children of the root, of each vertex below it, and so on; the last level are
-        routers, each with one domain on a LAN: ``balanced([10])`` has the shape of
-        ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two
+        routers, each with one domain on a LAN, from left to right: ``balanced([10])`` has the
+        shape of ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two
         regional links.
-
-    Returns
-    -------
-    Topology
-        Domains from left to right.
-
-    Raises
-    ------
-    InputError
-        For a number of children below 1.
     """
     parents, level = [-1], [0]
     for fanout in [*_whole("fanouts", fanouts, 1, np.inf), 1]:
@@ -250,16 +219,6 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
         random.
     seed : int or numpy.random.SeedSequence
         Same seed, same tree.
-
-    Returns
-    -------
-    Topology
-        The tree.
-
-    Raises
-    ------
-    InputError
-        For less than one domain or router.
     """
     domains, routers = whole("domains", domains), whole("routers", routers)
     stream = generator(seed)
@@ -279,11 +238,6 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     paths : DataFrame
         Columns source, target (domains from 0 on), hop (its place on the path, rising)
         and link (row of `links`), as `Topology.paths`; every pair of domains has one.
-
-    Returns
-    -------
-    Topology
-        The same.
 
     Raises
     ------
@@ -320,26 +274,16 @@ def draw_means(
     lan: tuple[float, float] = (50.0, 100.0),
     wan: tuple[float, float] = (500.0, 1000.0),
 ) -> Floats:
-    """Draw the average throughput of every link.
+    """Draw the average throughput of every link, in Mbit/s.
 
     Parameters
     ----------
     topology : Topology
-        Its links have a ``kind``.
+        Its links have a ``kind``, lan or wan.
     seed : int or numpy.random.SeedSequence
         Same seed, same bytes; a link's draw is that of its row.
     lan, wan : tuple of float
         Range of the uniform law, Mbit/s (defaults: Table 1).
-
-    Returns
-    -------
-    ndarray of float, shape (links,)
-        Mbit/s.
-
-    Raises
-    ------
-    InputError
-        For a range that is empty or not above 0, or a kind that is neither.
     """
     kinds = {"lan": lan, "wan": wan}
     kinds = {name: span(name, ends, above=True) for name, ends in kinds.items()}
@@ -350,22 +294,9 @@ def draw_means(
 
 
 def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:
-    """Make nodes alternately client and server, through all domains.
+    """Make the nodes per domain alternately client and server; return the domain of each.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Nodes per domain.
-
-    Returns
-    -------
-    servers, clients : ndarray of int
-        The domain of each; clients are as many as servers, or one more.
-
-    Raises
-    ------
-    InputError
-        For a negative or fractional count.
+    Through all domains; clients are as many as servers, or one more.
 
     Examples
     --------

@@ -42,15 +42,7 @@ _TERMS = 3
 
 
 class Drawn(NamedTuple):
-    """Traces and how often they had to be raised to 0.
-
-    Attributes
-    ----------
-    values : ndarray of float
-        Mbit/s, Mops/s or what the mean was; the last axis is time.
-    clipped : float
-        Share of the values that were below 0.
-    """
+    """Traces, time along the last axis, and the share of their values that was below 0."""
 
     values: Floats
     clipped: float
@@ -181,17 +173,6 @@ def noise(
     method : {"davies-harte", "paxson"}
         Module docstring. With ``"paxson"`` an odd `n` is the beginning of n + 1 values,
         and its sample mean is 0 only up to the value left out.
-
-    Returns
-    -------
-    ndarray of float, shape (count, n)
-        The noise.
-
-    Raises
-    ------
-    InputError
-        For H outside (0, 1), an unknown method, no steps, or more values than
-        `MOST_VALUES`.
     """
     n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
     rows = list(_noises(n, H, seed, count, method))
@@ -229,17 +210,6 @@ def draw(
     method : {"davies-harte", "paxson"}
         Module docstring.
 
-    Returns
-    -------
-    Drawn
-        ``values`` of the shape of `mean` with a further axis of length `steps`, and the
-        share ``clipped``.
-
-    Raises
-    ------
-    InputError
-        For a mean that is not above 0, a negative `std`, and what `noise` refuses.
-
     Examples
     --------
     >>> values, clipped = draw([[50.0, 500.0]], steps=1000, seed=1)
@@ -264,7 +234,7 @@ def draw(
 
 
 def whittle(values: ArrayLike) -> float:
-    r"""Estimate the Hurst parameter of a trace.
+    r"""Estimate the Hurst parameter of a trace of at least 16 values that vary.
 
     The H that minimises, over the Fourier frequencies between 0 and pi,
 
@@ -272,21 +242,6 @@ def whittle(values: ArrayLike) -> float:
 
     with the periodogram I and the density f of `spectrum`. Mean and variance do not
     matter. Its standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        At least 16 values, not all equal.
-
-    Returns
-    -------
-    float
-        In (0, 1).
-
-    Raises
-    ------
-    InputError
-        For fewer values, constant ones, or values that are not finite.
 
     References
     ----------

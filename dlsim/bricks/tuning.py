@@ -39,7 +39,7 @@ def _is_missed(view: View, row: int) -> bool:
 
 
 def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7) -> Algorithm:
-    r"""Deadline whose Opt is driven by the failures it sees.
+    """Deadline whose Opt (``view.memory["opt"]``) is driven by the failures it sees.
 
     After every result Opt moves by ``gain * (target - missed)``, missed 1 or 0, within
     `LEAST_OPT` and 1: where it settles inside, the failure rate is the target.
@@ -49,19 +49,9 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
     target : float
         Failure rate asked for, in (0, 1).
     gain : float
-        How far one result moves Opt at most.
+        How far one result moves Opt at most, above 0.
     start : float
-        The first Opt.
-
-    Returns
-    -------
-    callable
-        An algorithm; ``view.memory["opt"]`` is its Opt.
-
-    Raises
-    ------
-    InputError
-        For a target outside (0, 1), a gain that is not positive, a start outside (0, 1].
+        The first Opt, in (0, 1].
     """
     target = number("target", target, 0, 1, above=True, below=True, rule=RATE)
     (gain,) = positive(gain=gain)
@@ -157,16 +147,6 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
         s, at least 0.
     target : float, optional
         A failure rate that s is driven to, as `target_failure` drives Opt, by 0.1 a miss.
-
-    Returns
-    -------
-    callable
-        An algorithm.
-
-    Raises
-    ------
-    InputError
-        For a negative spread or a target outside (0, 1).
     """
     spread = float(number("spread", spread))
     if target is not None:

@@ -44,12 +44,10 @@ class Schedule:
         Columns app, arrival, decided (when it left the main queue), turn (the how manieth
         decision), device, start, end, rule, predicted (finish there, NaN where nothing
         was predicted); index as the jobs'.
-    machine, policy, name, reading
-        What it was made with.
+    machine, policy, name, reading, given
+        What it was made with and of.
     history : History
         What is known afterwards; the history that was given stays as it was.
-    given : Given
-        The jobs as they were run.
     predictions : DataFrame
         Predicted finish of each job on every device when it was decided.
     """

@@ -96,23 +96,9 @@ def learning_study(
     mix: str = "lee", policies: Sequence[str | Policy] = ONLINE, replicates: int = 30,
     seed: int = 0, **options: object,
 ) -> pd.DataFrame:  # fmt: skip
-    """Repeat `learn` over seeds, in this process.
+    """Repeat `learn` over seeds, in this process; replicate r draws from ``child(seed, r)``.
 
-    Parameters
-    ----------
-    mix, policies
-        As of `learn`.
-    replicates : int
-        Number of repetitions; replicate r draws from ``child(seed, r)``.
-    seed : int
-        Root of the random numbers.
-    **options
-        Further arguments of `learn`.
-
-    Returns
-    -------
-    DataFrame
-        The rows of `learn` with a first column replicate.
+    The options are further arguments of `learn`, whose rows get a first column replicate.
     """
     replicates = whole("replicates", replicates, 1, MOST_COUNT)
     frames = [

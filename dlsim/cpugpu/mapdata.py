@@ -113,27 +113,10 @@ def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
 
 
 def split_text(text: str, blocks: int) -> list[str]:
-    """Cut a text into blocks of about equal length, never inside a word.
+    """Cut a text into at most so many blocks of about equal length, never inside a word.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    blocks : int
-        At most so many; fewer where the text has fewer words.
+    Their concatenation is the text, which must have a word.
 
-    Returns
-    -------
-    list of str
-        Their concatenation is the text.
-
-    Raises
-    ------
-    InputError
-        For a text without a word.
-
-    Examples
-    --------
     >>> split_text("the quick fox the dog the fox", 3)
     ['the quick ', 'fox the dog ', 'the fox']
     """
@@ -170,16 +153,5 @@ def _total(word: str, counts: list[int]) -> int:
 
 
 def word_count(partitions: int = 2) -> MapReduce:
-    """Return the word count, with one version of its map per device class.
-
-    Parameters
-    ----------
-    partitions : int
-        Reduce tasks.
-
-    Returns
-    -------
-    MapReduce
-        The job.
-    """
+    """Return the word count, with one version of its map per device class."""
     return MapReduce("word count", {"cpu": _one_each, "gpu": _counted}, _total, partitions)

@@ -25,11 +25,6 @@ class NodeGroup:
     cpus, gpus : int
         Devices in all; device i of a class is on node i mod nodes.
 
-    Raises
-    ------
-    InputError
-        For a number that is not allowed, or no device at all.
-
     Examples
     --------
     >>> NodeGroup(nodes=2, cpus=2, gpus=1).places
@@ -76,11 +71,6 @@ class Costs:
         Chunks of a task on a GPU.
     gpu : Gpu
         Its streams and engines; ``Gpu(streams=1)`` overlaps nothing.
-
-    Raises
-    ------
-    InputError
-        For a value that is not allowed.
     """
 
     cpu_map: float = 1.0

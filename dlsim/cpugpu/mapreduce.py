@@ -329,23 +329,16 @@ def compare_devices(
     Parameters
     ----------
     job, blocks, policy
-        As of `run_mapreduce`.
+        As of `run_mapreduce`, to which further arguments are passed on.
     nodes, cpus : int
         Of every group.
     gpus : sequence of int
         Numbers of GPUs.
-    **run
-        Passed on to `run_mapreduce`.
 
     Returns
     -------
     DataFrame
         Columns devices ("cpu", "gpu", "both"), gpus, makespan, speed_up (over CPUs only).
-
-    Raises
-    ------
-    InputError
-        As `run_mapreduce`.
     """
     groups = [("cpu", NodeGroup(nodes, cpus, 0))]
     groups += [("gpu", NodeGroup(nodes, 0, count)) for count in gpus]

@@ -78,15 +78,8 @@ def class_of(device: str) -> str:
 class Item:
     """A job as a scheduler sees it: what is declared, nothing that is realised.
 
-    Attributes
-    ----------
-    job : int
-        Its place in the queue order.
-    app : str
-        Which application it runs.
-    declared : dict of str to float
-        Class to declared run time, for the classes it has a version for. Policies
-        that learn ask only which classes there are.
+    `job` is its place in the queue order, `declared` its run time by class, for the classes it
+    has a version for. Policies that learn ask only which classes there are.
     """
 
     job: int
@@ -117,16 +110,12 @@ class State:
     ----------
     now : float
         The instant.
-    devices : tuple of str
-        Names of the devices, GPUs first.
-    classes : tuple of str
-        Their classes.
+    devices, classes : tuple of str
+        Names of the devices, GPUs first, and their classes.
     running : list of Running or None
         What each device runs.
-    queues : list of list of Item
-        The sub-queue of each device, next job first.
-    main : list of Item
-        The main queue, next job first.
+    queues, main : list
+        The sub-queue of each device, and the main queue, next job first.
     history : History
         Learned run times, and what was tried.
     """
@@ -216,11 +205,6 @@ class Policy:
     steal : bool
         ``five``: at the end, a free device takes the last job of another sub-queue if
         it should finish sooner here.
-
-    Raises
-    ------
-    InputError
-        For an option or number that is not allowed.
     """
 
     rule: str | Decide = "five"
@@ -306,11 +290,6 @@ class Reading(BaseReading):
     gpu_cpu_share : float
         Part of one CPU's speed that the CPU thread of a running GPU job takes away,
         spread over all CPUs; assumed free by the paper (section 5 A): 0.
-
-    Raises
-    ------
-    InputError
-        For a value that is not an option of its switch.
     """
 
     both_free: str = "explore"

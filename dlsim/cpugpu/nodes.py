@@ -43,11 +43,6 @@ class NodePool:
         e in 0..1: 1 for a perfect speed-up.
     both : float
         c in 0..1: what is left of the joint rate of the CPUs and GPUs of n nodes.
-
-    Raises
-    ------
-    InputError
-        For a value that is not allowed.
     """
 
     nodes: int = 4
@@ -98,11 +93,6 @@ class Scheduler:
         Orders in which a batch is booked; of several, that with the least makespan.
     search : bool
         Exhaustive: the least makespan of all schedules, all jobs and times known.
-
-    Raises
-    ------
-    InputError
-        For a value that is not allowed.
     """
 
     types: str = "any"

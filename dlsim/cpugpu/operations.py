@@ -55,11 +55,6 @@ class Gpu:
         chunk whatever the direction.
     pinned : bool
         Copies from pageable memory (False) overlap with nothing on the GPU.
-
-    Raises
-    ------
-    InputError
-        For a value that is not allowed.
     """
 
     streams: int = 3

@@ -32,11 +32,6 @@ class Rates:
         The same for the disk.
     setup : float
         Fixed time of every operation (a copy's or a kernel's start).
-
-    Raises
-    ------
-    InputError
-        For a negative or infinite time.
     """
 
     h2d: float = 1.0

@@ -85,27 +85,7 @@ def run_chunks(
 
 
 def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.DataFrame:  # noqa: A002
-    """Return a table of equal chunks.
-
-    Parameters
-    ----------
-    count : int
-        Number of chunks.
-    h2d, map, d2h : float
-        Time of each stage.
-    **disk : float
-        Times of read and write, where there is a disk.
-
-    Returns
-    -------
-    DataFrame
-        One row per chunk.
-
-    Raises
-    ------
-    InputError
-        For a stage that no chunk has or a negative time.
-    """
+    """Return a table of equal chunks by the times of their stages; read and write with a disk."""
     times = {"h2d": h2d, "map": map, "d2h": d2h, **disk}
     for name, value in times.items():
         option("stage", name, STAGES)

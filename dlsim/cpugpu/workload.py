@@ -182,25 +182,7 @@ def draw(
 
 
 def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
-    """Return one job per name, in that order, at time 0 and without noise.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `applications`, `from_csv` or `measured`.
-    apps : list of str
-        Names of applications.
-
-    Returns
-    -------
-    DataFrame
-        Columns app, arrival, cpu_time, gpu_time; index ``job``.
-
-    Raises
-    ------
-    InputError
-        For an application that is not in the table.
-    """
+    """Return one job per name, in that order, at time 0 and without noise."""
     need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
     for app in apps:
         if app not in table.index:
@@ -213,23 +195,11 @@ def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
 
 
 def from_csv(path: files.StrPath) -> pd.DataFrame:
-    """Read measured applications from a CSV file with columns app, cpu_time, gpu_time.
+    """Read measured applications, as of `applications`, from a CSV file (plain or gzip).
 
-    Parameters
-    ----------
-    path : path
-        Plain or gzip; seconds; an empty field: no version for that class.
-
-    Returns
-    -------
-    DataFrame
-        As of `applications`; further columns are kept.
-
-    Raises
-    ------
-    InputError
-        For a time that is not positive, an application without any version or named
-        twice, no application at all, or a broken file; names file, line and field.
+    Columns app, cpu_time, gpu_time in seconds; an empty field: no version for that class; further
+    columns are kept. Refuses a time that is not positive, and an application without any version
+    or named twice.
     """
     where = os.fspath(path)
     times = dict.fromkeys(("cpu_time", "gpu_time"), "positive or blank")
@@ -244,42 +214,13 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
 
 
 def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
-    """Write applications so that `from_csv` reads them back exactly.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `applications`, `from_csv` or `measured`.
-    path : path
-        Where to.
-
-    Raises
-    ------
-    InputError, StudyError
-        For a place that cannot be written to, or a full disk.
-    """
+    """Write applications so that `from_csv` reads them back exactly."""
     need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
     files.write_csv(path, table.rename_axis("app"))
 
 
 def measured(history: History) -> pd.DataFrame:
-    """Return the applications of a history, by their mean measured times.
-
-    Parameters
-    ----------
-    history : History
-        Of a simulation or of a live run.
-
-    Returns
-    -------
-    DataFrame
-        As of `applications`; NaN where nothing was measured.
-
-    Raises
-    ------
-    InputError
-        For a history without any measured run.
-    """
+    """Return the applications of a history, by their mean measured times."""
     table = history.table()
     table = table[table["count"] > 0]
     if table.empty:

@@ -307,11 +307,6 @@ class Reading(BaseReading):
         `Schedule.counts`: equal release times break a constraint, or are not asked.
     count_single : {"no", "yes"}
         `Schedule.counts`: whether a task on one node counts.
-
-    Raises
-    ------
-    InputError
-        For a value that is not an option of its switch.
     """
 
     an_nodes: str = "all"

@@ -201,24 +201,9 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
 
 
 def fastest_nodes(sigma: float, cluster: Cluster) -> int:
-    """Number of nodes min(N, N*) on which a load finishes first.
+    """Number of nodes min(N, N*) on which a load of size sigma finishes first.
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    cluster : Cluster
-        Nodes and costs.
-
-    Returns
-    -------
-    int
-        N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
-
-    Raises
-    ------
-    InputError
-        For a size that is not positive.
+    N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
     return int(fastest(sigma, table_of(cluster).least, cluster.nodes))
@@ -266,24 +251,7 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
 def total_cost(sigma: float, n: int, cluster: Cluster) -> float:
     """Cost W(n) = n E(n): node time that a load occupies (paper M, section 5).
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n : int
-        Number of nodes, 1..N.
-    cluster : Cluster
-        Nodes and costs.
-
-    Returns
-    -------
-    float
-        Node time.
-
-    Raises
-    ------
-    InputError
-        For a size that is not positive or an n outside 1..N.
+    Parameters and refusals are those of `execution_time`.
     """
     return n * execution_time(sigma, n, cluster)
 

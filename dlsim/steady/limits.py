@@ -60,11 +60,6 @@ class Share:
         Clusters whose applications, taken together, are capped.
     share : float
         Largest part of the cluster's speed, 0 to 1.
-
-    Raises
-    ------
-    InputError
-        For a share outside 0..1, no origin, or a cluster that is not a whole number.
     """
 
     cluster: int
@@ -98,11 +93,6 @@ class Limits:
         Most connections between two clusters, both directions together: one number for
         every pair, or one for each pair named; a broken number is rounded down with a
         warning, and an empty mapping is None. An empty route opens no connection.
-
-    Raises
-    ------
-    InputError
-        For a share that is none, or limits that are not numbers of at least 0.
 
     Examples
     --------

@@ -56,11 +56,6 @@ class Reading(BaseReading):
     lprg_start : {"lpr", "zero"}
         What the greedy step of LPRG takes an application to have: its share by LPR, or
         nothing.
-
-    Raises
-    ------
-    InputError
-        For a value that is not an option of its switch.
     """
 
     local_amount: str = "printed"

@@ -73,7 +73,7 @@ def tiers_graph(
     RM: int = 3,
     RMW: int = 2,
 ) -> nx.Graph:
-    """Draw a Tiers-like two-level network.
+    """Draw a Tiers-like two-level network, connected; its first nodes are the wide-area network.
 
     Nodes of each network are points of a square; a minimum spanning tree joins them, then
     each node in turn is joined to its nearest until it has as many edges as the
@@ -89,16 +89,6 @@ def tiers_graph(
         Edges per wide-area node, per metropolitan node, and between a metropolitan
         network and the wide-area network (at least 1; from different nodes). The paper
         says "high" and gives no numbers.
-
-    Returns
-    -------
-    networkx.Graph
-        Connected; nodes 0..wan-1 are the wide-area network.
-
-    Raises
-    ------
-    InputError
-        For a number that is not whole, or no wide-area node.
     """
     wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
     RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
@@ -182,23 +172,13 @@ def tiers(
     Parameters
     ----------
     clusters : int
-        K different nodes at random.
+        K different nodes at random, with an application each.
     seed : int or SeedSequence
         Of the draw.
     limits : Limits, optional
         Policies to add.
     **network
         Of `tiers_graph`: wan, mans, man, RW, RM, RMW.
-
-    Returns
-    -------
-    Platform
-        One application per cluster.
-
-    Raises
-    ------
-    InputError
-        For more clusters than nodes, and as `tiers_graph`.
 
     Examples
     --------
@@ -247,16 +227,6 @@ def random(
         would stay at home.
     limits : Limits, optional
         Policies to add.
-
-    Returns
-    -------
-    Platform
-        One application per cluster.
-
-    Raises
-    ------
-    InputError
-        For a number outside its range.
 
     Examples
     --------
@@ -311,7 +281,7 @@ def hub(
     """Draw a platform on a real network of the package topohub, such as "topozoo/Abilene".
 
     Its networks (Topology Zoo, SNDlib, CAIDA, backbones) carry no capacities: the numbers
-    are drawn as for `tiers`.
+    are drawn as for `tiers`, on the pruned network.
 
     Parameters
     ----------
@@ -323,11 +293,6 @@ def hub(
         Of the draw.
     limits : Limits, optional
         Policies to add.
-
-    Returns
-    -------
-    Platform
-        One application per cluster, on the pruned network.
 
     Raises
     ------

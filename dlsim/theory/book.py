@@ -87,14 +87,7 @@ _HEADINGS = {
 class Proven:
     """A statement with the steps that establish its status; renders line by line.
 
-    Attributes
-    ----------
-    statement : Statement
-        What was to be shown.
-    steps : tuple of Step
-        Each was checked when it was added.
-    cited : tuple of str
-        Keys of the statements that the steps use.
+    Each step was checked when it was added; `cited` are the statements that the steps use.
     """
 
     statement: Statement

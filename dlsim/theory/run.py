@@ -34,16 +34,6 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
     keys : str or iterable of str
         Keys or prefixes; none means all.
 
-    Returns
-    -------
-    Listing of Statement
-        Renders as a table.
-
-    Raises
-    ------
-    InputError
-        For a key that matches nothing.
-
     Examples
     --------
     >>> [s.status for s in statements("5.2")]
@@ -53,12 +43,7 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
 
 
 def errata() -> Errata:
-    """Return what was found in the papers: printed, correct, proof, consequence.
-
-    Returns
-    -------
-    Errata
-        36 rows; each names the statements that decide it.
+    """Return the 36 things found in the papers: printed, correct, proof, consequence.
 
     Examples
     --------
@@ -126,20 +111,7 @@ def _table(keys: str | Iterable[str]) -> tuple[str, int]:
 def report(keys: str | Iterable[str] = ()) -> str:
     """Prove statements and return a table of text: key, status, seconds, steps, source.
 
-    Parameters
-    ----------
-    keys : str or iterable of str
-        Keys or prefixes; none means all.
-
-    Returns
-    -------
-    str
-        One line per statement and a count; a proof that fails is a line, not an error.
-
-    Raises
-    ------
-    InputError
-        For a key that matches nothing.
+    Keys or prefixes as of `prove`; a proof that fails is a line, not an error.
     """
     return _table(keys)[0]
 
@@ -147,16 +119,8 @@ def report(keys: str | Iterable[str] = ()) -> str:
 def main(keys: str | Iterable[str] = ()) -> int:
     """Print the table of `report`; the command line's ``dlsim prove [KEY]``.
 
-    Parameters
-    ----------
-    keys : str or iterable of str
-        Keys or prefixes; none means all.
-
-    Returns
-    -------
-    int
-        Exit status: 0 if every proof stands (a refuted claim is a finding, not a
-        failure), 1 if one fails, 2 for an unknown key.
+    Returns the exit status: 0 if every proof stands (a refuted claim is a finding, not a
+    failure), 1 if one fails, 2 for an unknown key.
     """
     try:
         text, failed = _table(keys)

@@ -10,17 +10,7 @@ from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 
 class Step(NamedTuple):
-    """One line of a derivation.
-
-    Attributes
-    ----------
-    kind : {"assumption", "lemma", "identity", "sign", "induction", "exact", "refutation", "prose"}
-        How it was checked.
-    tex : str
-        The formula, in LaTeX without dollars; may be empty.
-    why : str
-        The reason, in words.
-    """
+    """One line of a derivation: how it was checked, its formula in LaTeX without dollars, why."""
 
     kind: str
     tex: str
