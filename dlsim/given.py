@@ -9,7 +9,7 @@ sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal nu
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -114,6 +114,15 @@ def option(name: str, value: Any, options: Iterable[Any]) -> Any:
         if type(one) is kind and value == one:
             return one
     raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}")
+
+
+def named(
+    name: str, value: Any, rows: Mapping[str, Any], own: Callable[[Any], str]
+) -> tuple[str, Any]:
+    """Return a row with its name: looked up, or taken as given and, if new, named by `own`."""
+    if not isinstance(value, type(next(iter(rows.values())))):
+        return option(name, value, rows), rows[value]
+    return next((known for known, row in rows.items() if row == value), own(value)), value
 
 
 def real(name: str, value: Any) -> float:
@@ -290,6 +299,11 @@ def child(seed: Any, *key: int) -> SeedSequence:
 def generator(seed: Any, *key: int) -> np.random.Generator:
     """Return the generator of a child of a seed, apart from those of other keys."""
     return np.random.default_rng(child(seed, *key))
+
+
+def streams(seed: Any, purposes: Iterable[str]) -> dict[str, np.random.Generator]:
+    """Return one generator per purpose, in the order of their seeds: a new one goes to the end."""
+    return {purpose: generator(seed, k) for k, purpose in enumerate(purposes)}
 
 
 def seed_record(seed: Any) -> int | dict[str, Any]:

@@ -6,6 +6,7 @@ its trace, queues are served first come, first served, and eq. (6) and (7) were 
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,15 +91,6 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
     return good
 
 
-def _missing(o: Result) -> str:
-    """Name a column that a table lacks; "" where both are whole."""
-    for name, columns in COLUMNS.items():
-        for column in columns:
-            if column not in getattr(o, name):
-                return f"table {name} needs the column {column}"
-    return ""
-
-
 def _request_rules(o: Result) -> Iterator[Rule]:
     env, done, tries = o.environment, o.requests, o.attempts
     given, index = env.requests, o.requests.index
@@ -108,11 +100,8 @@ def _request_rules(o: Result) -> Iterator[Rule]:
     yield "every submission is of a request", tries.index, known
     by = tries.groupby("request", sort=False)
     count = by.size().reindex(index, fill_value=0)
-    yield (
-        "a request is submitted once, and once per fallback",
-        index,
-        count == done["fallbacks"] + 1,
-    )
+    once = count == done["fallbacks"] + 1
+    yield "a request is submitted once, and once per fallback", index, once
     accepted = by["accepted"].sum().reindex(index, fill_value=0)
     yield "a request is accepted by exactly one server", index, accepted == 1
     yield "the last submission is the accepted one", index, by["accepted"].last().reindex(index)
@@ -122,11 +111,8 @@ def _request_rules(o: Result) -> Iterator[Rule]:
     performance = env.servers["performance"].to_numpy()
     inside = (tries["server"] >= 0) & (tries["server"] < len(performance))
     yield "a request goes to a server", tries.index, inside
-    yield (
-        "the cost is the performance of the server",
-        index,
-        done["cost"] == performance[done["server"]],
-    )
+    priced = done["cost"] == performance[done["server"]]
+    yield "the cost is the performance of the server", index, priced
     due = given["deadline"].to_numpy()
     told = _agrees(done["missed"], done["completion"], due, np.abs(due - given["time"]))
     yield "missed means completion after the deadline", index, told
@@ -143,22 +129,14 @@ def _cause_rules(o: Result) -> Iterator[Rule]:
     before = tries.groupby("request", sort=False)["arrived"].shift()
     asked = given["time"].reindex(tries["request"]).to_numpy()
     due = np.where(before.isna(), asked, before)
-    yield (
-        "a request is submitted when it comes and when it falls back",
-        pd.Index(tries["request"]),
-        tries["submitted"] == due,
-    )
+    index, prompt = pd.Index(tries["request"]), tries["submitted"] == due
+    yield "a request is submitted when it comes and when it falls back", index, prompt
     order = np.diff(tries["submitted"], prepend=-np.inf) >= 0
-    yield "submissions are in order of time", pd.Index(tries["request"]), order
-    for first, then in (
-        ("submitted", "arrived"),
-        ("arrived", "start"),
-        ("start", "end"),
-        ("end", "completion"),
-    ):
+    yield "submissions are in order of time", index, order
+    for first, then in pairwise(("submitted", "arrived", "start", "end", "completion")):
         yield f"{first} comes before {then}", done.index, done[first] <= done[then]
     early = tries["submitted"] <= tries["arrived"]
-    yield "no input arrives before it is sent", pd.Index(tries["request"]), early
+    yield "no input arrives before it is sent", index, early
 
 
 def _transfer_rules(o: Result) -> Iterator[Rule]:
@@ -256,12 +234,9 @@ def _fallback_rules(o: Result) -> Iterator[Rule]:
     if o.reading.fallback_time == "at_arrival":
         finish = finish + (tries["arrived"] - tries["submitted"]).to_numpy()
     turn = tries.groupby("request", sort=False).cumcount().to_numpy()
-    yield (
-        "a server accepts unless eq. (6) and (7) hold",
-        index,
-        tries["accepted"] & (turn >= most)
-        | _agrees(~tries["accepted"], finish, due, np.abs(due - given["time"].to_numpy())),
-    )
+    told = _agrees(~tries["accepted"], finish, due, np.abs(due - given["time"].to_numpy()))
+    good = tries["accepted"] & (turn >= most) | told
+    yield "a server accepts unless eq. (6) and (7) hold", index, good
     ran = tries[tries["accepted"]].set_index("request").reindex(o.requests.index)
     if env.load_traces is None:
         backlog = _not_before(ran["promised"], o.requests["end"], 0.0)
@@ -386,8 +361,11 @@ def check_outcome(o: Result) -> None:
         _request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules,
         _estimate_rules,
     )  # fmt: skip
-    if lacking := _missing(o):
-        raise ScheduleError(f"{lacking} ({o.scheduler.name})")
+    for name, columns in COLUMNS.items():
+        for column in columns:
+            if column not in getattr(o, name):
+                what = f"table {name} needs the column {column}"
+                raise ScheduleError(f"{what} ({o.scheduler.name})")
     for rules in parts:
         for rule, index, holds in rules(o):
             good = np.asarray(holds, dtype=bool)

@@ -51,7 +51,7 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
     gain : float
         How far one result moves Opt at most, above 0.
     start : float
-        The first Opt, in (0, 1].
+        The first Opt, from `LEAST_OPT` to 1.
     """
     target = number("target", target, 0, 1, above=True, below=True, rule=RATE)
     (gain,) = positive(gain=gain)

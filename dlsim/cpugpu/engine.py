@@ -16,7 +16,7 @@ from dlsim.cpugpu.fairness import Fairness, judged, local_bounds
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
 from dlsim.cpugpu.intake import Given, check_targets, checked, need_known
-from dlsim.cpugpu.model import Decide, Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.model import Decide, Machine, Measures, Policy, Reading, policy_named
 from dlsim.errors import InputError
 from dlsim.given import option
 from dlsim.kernel import clock_origin, latest_finish
@@ -35,7 +35,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Measures):
     """What a policy did with every job; plain tables.
 
     Attributes
@@ -60,16 +60,6 @@ class Schedule:
     history: History
     given: Given = field(repr=False)
     predictions: pd.DataFrame = field(repr=False)
-
-    @property
-    def makespan(self) -> float:
-        """Time from the first arrival to the last end."""
-        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
-
-    @property
-    def throughput(self) -> float:
-        """Jobs per unit of time, over the makespan."""
-        return len(self.jobs) / self.makespan
 
     @property
     def mean_wait(self) -> float:

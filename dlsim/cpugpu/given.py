@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.given import column, option
+from dlsim.given import column
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -16,8 +16,6 @@ Floats = NDArray[np.float64]
 
 #: Most of what is counted one by one.
 MOST_COUNT = 10**7
-
-need_option = option  # the store's name for it
 
 
 def time_column(

@@ -21,7 +21,7 @@ from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.kernels import Kernel, agree
-from dlsim.cpugpu.model import Item, Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.model import Item, Machine, Measures, Policy, Reading, policy_named
 from dlsim.cpugpu.records import Log
 from dlsim.cpugpu.store import Store, key
 from dlsim.errors import InputError, StudyError
@@ -63,17 +63,12 @@ class LiveJob(NamedTuple):
 
 
 @dataclass
-class LiveRun:
+class LiveRun(Measures):
     """What a live run did."""
 
     jobs: pd.DataFrame
     history: History
     log: Log = field(repr=False)
-
-    @property
-    def makespan(self) -> float:
-        """Seconds from the first arrival to the last end."""
-        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
 
 
 @dataclass

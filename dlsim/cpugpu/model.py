@@ -12,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+import pandas as pd
+
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
-from dlsim.given import flag, number, option, whole
+from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
 
 #: Device classes, in the order that decides the last tie: GPUs first.
@@ -72,6 +74,22 @@ def class_of(device: str) -> str:
     if cls not in CLASSES or not device[3:].isdecimal():
         raise InputError(f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}")
     return cls
+
+
+class Measures:
+    """What a schedule's table of jobs says of all of them."""
+
+    jobs: pd.DataFrame
+
+    @property
+    def makespan(self) -> float:
+        """Time from the first arrival to the last end."""
+        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
+
+    @property
+    def throughput(self) -> float:
+        """Jobs per unit of time, over the makespan."""
+        return len(self.jobs) / self.makespan
 
 
 @dataclass(frozen=True)
@@ -254,11 +272,7 @@ POLICIES: dict[str, Policy] = {
 
 def policy_named(policy: str | Policy) -> tuple[str, Policy]:
     """Look a policy up by its name, or take one as given."""
-    if isinstance(policy, Policy):
-        known = [name for name, row in POLICIES.items() if row == policy]
-        return (known[0] if known else str(getattr(policy.rule, "__name__", policy.rule))), policy
-    option("policy", policy, POLICIES)
-    return policy, POLICIES[policy]
+    return named("policy", policy, POLICIES, lambda p: str(getattr(p.rule, "__name__", p.rule)))
 
 
 #: Every switch of `Reading`, the default first; of a number, some values worth trying.

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dlsim.cpugpu.booking import Plan, run_booked, run_line
 from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.moldsearch import search_best
 from dlsim.cpugpu.nodes import (
     SCHEDULERS,
@@ -21,7 +22,7 @@ from dlsim.cpugpu.nodes import (
     jobs_of,
     lower_bound,
 )
-from dlsim.given import instance, option
+from dlsim.given import instance, named
 from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after
 
@@ -62,7 +63,7 @@ def run_moldable(
     """
     pool = NodePool() if pool is None else pool
     instance("pool", pool, NodePool)
-    name, row = _named(scheduler)
+    name, row = named("scheduler", scheduler, SCHEDULERS, lambda row: "own")
     given = jobs_of(jobs, pool)
     origin = clock_origin(np.sort([job.arrival for job in given]))
     given = [job._replace(arrival=job.arrival - origin) for job in given]
@@ -71,14 +72,6 @@ def run_moldable(
     else:
         plan = (run_line if row.line != "none" else run_booked)(given, pool, row)
     return MoldableSchedule(*_tables(jobs, pool, plan, origin), pool, row, name)
-
-
-def _named(scheduler: str | Scheduler) -> tuple[str, Scheduler]:
-    if isinstance(scheduler, Scheduler):
-        known = [name for name, row in SCHEDULERS.items() if row == scheduler]
-        return (known[0] if known else "own"), scheduler
-    option("scheduler", scheduler, SCHEDULERS)
-    return scheduler, SCHEDULERS[scheduler]
 
 
 def _tables(
@@ -108,7 +101,7 @@ def _tables(
 
 
 @dataclass(frozen=True, eq=False)
-class MoldableSchedule:
+class MoldableSchedule(Measures):
     """Who ran where and when.
 
     `jobs` has app (where given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
@@ -121,16 +114,6 @@ class MoldableSchedule:
     pool: NodePool
     scheduler: Scheduler
     name: str
-
-    @property
-    def makespan(self) -> float:
-        """Return the time from the first arrival to the last end."""
-        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
-
-    @property
-    def throughput(self) -> float:
-        """Return jobs per unit of time."""
-        return len(self.jobs) / self.makespan
 
     @property
     def mean_wait(self) -> float:

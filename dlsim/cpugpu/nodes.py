@@ -184,23 +184,17 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
     estimates = list(_estimates(jobs, columns))
     asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
-    nodes = [
-        whole(f"nodes of job {i!r}", n, 1, MOST_COUNT)
-        for i, n in zip(jobs.index, asked, strict=True)
-    ]
-    for label, count in zip(jobs.index, nodes, strict=True):
+    nodes = []
+    for label, wanted in zip(jobs.index, asked, strict=True):
+        nodes.append(count := whole(f"nodes of job {label!r}", wanted, 1, MOST_COUNT))
         if count not in pool.counts:
             raise InputError(
                 f"nodes of job {label!r} must be one of the pool's counts, "
                 f"{', '.join(map(str, pool.counts))}; got {count}"
             )
-    rows = zip(arrival, *columns.values(), *estimates, strict=True)
-    return [
-        Job(i, float(at), float(cpu), float(gpu), float(cpu_said), float(gpu_said), count)
-        for i, ((at, cpu, gpu, cpu_said, gpu_said), count) in enumerate(
-            zip(rows, nodes, strict=True)
-        )
-    ]
+    rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
+    both = zip(rows, nodes, strict=True)
+    return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
 
 
 def _estimates(jobs: pd.DataFrame, columns: dict[str, Any]) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dlsim.cpugpu.given import hold, near, time_column, together
+from dlsim.cpugpu.model import Measures
 from dlsim.given import number, option, whole
 from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin
@@ -43,18 +44,13 @@ SLOT_SCHEDULERS: dict[str, Callable[[Waiting], Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class SlotSchedule:
+class SlotSchedule(Measures):
     """Who had which slot when."""
 
     jobs: pd.DataFrame
     tasks: pd.DataFrame
     slots: int
     scheduler: str
-
-    @property
-    def makespan(self) -> float:
-        """Time from the first arrival to the last end."""
-        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
 
     def check(self) -> None:
         """Check the schedule against the model."""

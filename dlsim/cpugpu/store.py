@@ -16,16 +16,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from dlsim.cpugpu.given import need_option
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError, StudyError
 from dlsim.files import StrPath
+from dlsim.given import option, plain
 
 if TYPE_CHECKING:
     from dlsim.cpugpu.engine import Schedule
@@ -128,10 +127,8 @@ def _digest(before: str, number: int, values: Sequence[Any]) -> str:
 
 def _plain(value: object) -> float:
     """Return a time as the file will give it back, which knows no -0.0; NaN if it is none."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
     try:
-        return float(value) + 0.0
+        return float(plain(value)) + 0.0
     except OverflowError:
         return math.inf
 
@@ -313,7 +310,7 @@ class Store:
         device: str = "",
     ) -> None:  # fmt: skip
         """Keep a run that gave no time: its kernel "failed", or what ran it died ("lost")."""
-        need_option("outcome", outcome, OUTCOMES[1:])
+        option("outcome", outcome, OUTCOMES[1:])
         said = reason[: LONGEST // 8].encode(errors="backslashreplace").decode()
         self._insert([(app, size, cls, host, device, None, 0.0, outcome, said, time.time())])
 
@@ -333,7 +330,7 @@ class Store:
         """Add runs behind the last one, all or none; who comes meanwhile waits."""
         for values in rows:
             row = dict(zip(COLUMNS, values, strict=True))
-            need_option("device class", row["class"], CLASSES)
+            option("device class", row["class"], CLASSES)
             if fault := _fault(row):
                 raise InputError(f"a run of {row['app']!r} cannot be kept: {fault}")
         with self._guard(), self._connection as connection:

@@ -19,7 +19,7 @@ from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import MOST as MOST_NUMBER
-from dlsim.given import Seed, generator, number, option, whole
+from dlsim.given import Seed, number, option, streams, whole
 from dlsim.given import table as need_table
 
 Floats = NDArray[np.float64]
@@ -30,11 +30,6 @@ BASE = (2.0, 60.0)
 PURPOSES = ("applications", "single", "choice", "noise", "outliers", "declared", "arrivals")
 #: Most applications and most jobs of one draw.
 MOST = 10_000_000
-
-
-def _streams(seed: Seed) -> dict[str, Generator]:
-    """Return one generator per purpose, the same for the same seed."""
-    return {name: generator(seed, k) for k, name in enumerate(PURPOSES)}
 
 
 def _log_uniform(stream: Generator, low: float, high: float, size: int) -> Floats:
@@ -97,10 +92,10 @@ def applications(
     option("mix", mix, MIXES)
     count = whole("count", count, 1, MOST)
     number("single", single, high=1.0)
-    streams = _streams(seed)
-    cpu = _log_uniform(streams["applications"], *BASE, count)
-    gpu = cpu / MIXES[mix](streams["applications"], count)
-    chance, side = streams["single"].random((2, count))
+    draws = streams(seed, PURPOSES)
+    cpu = _log_uniform(draws["applications"], *BASE, count)
+    gpu = cpu / MIXES[mix](draws["applications"], count)
+    chance, side = draws["single"].random((2, count))
     cpu = np.where((chance < single) & (side < 0.5), np.nan, cpu)
     gpu = np.where((chance < single) & (side >= 0.5), np.nan, gpu)
     names = pd.Index([f"a{i:02d}" for i in range(count)], name="app")
@@ -160,9 +155,9 @@ def draw(
         number(name, value, high=most)
     number("factor", factor, above=True)
     number("error", error, high=0.999)
-    n, streams = jobs * batches, _streams(seed)
-    chosen = streams["choice"].integers(len(table), size=n)
-    gaps = interval * streams["arrivals"].standard_exponential(batches)
+    n, draws = jobs * batches, streams(seed, PURPOSES)
+    chosen = draws["choice"].integers(len(table), size=n)
+    gaps = interval * draws["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
     columns: dict[str, Any] = {"app": table.index.to_numpy()[chosen], "arrival": arrival}
     true = {
@@ -171,11 +166,11 @@ def draw(
     }
     variance = math.log1p(cv * cv)
     for cls, time in true.items():
-        noise = np.exp(math.sqrt(variance) * streams["noise"].standard_normal(n) - variance / 2)
-        spike = np.where(streams["outliers"].random(n) < outliers, factor, 1.0)
+        noise = np.exp(math.sqrt(variance) * draws["noise"].standard_normal(n) - variance / 2)
+        spike = np.where(draws["outliers"].random(n) < outliers, factor, 1.0)
         columns[f"{cls}_time"] = time * noise * spike
     for cls, time in true.items():
-        wrong = 1.0 + error * (2.0 * streams["declared"].random(n) - 1.0)
+        wrong = 1.0 + error * (2.0 * draws["declared"].random(n) - 1.0)
         columns[f"{cls}_estimate"] = time * wrong
     columns["batch"] = np.repeat(np.arange(batches), jobs)
     return pd.DataFrame(columns, index=pd.RangeIndex(n, name="job"))

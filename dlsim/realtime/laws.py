@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.given import Seed, generator, option, positive
+from dlsim.given import option, positive
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 
@@ -25,7 +25,7 @@ FLOOR = 0.01
 #: Most tasks of one workload, so that a slip in load or horizon does not fill the memory.
 MOST_TASKS = 50_000_000
 
-#: In the order of their seeds: a new purpose goes to the end.
+#: In the order of their seeds.
 PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes")
 
 #: What becomes of normal draws that are not positive, by the switch ``size``.
@@ -37,11 +37,6 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
 
 #: Every law of the sizes.
 SIZES = (*_POSITIVE, "uniform")
-
-
-def streams(seed: Seed) -> dict[str, Generator]:
-    """Return one generator per purpose, the same for the same seed."""
-    return {name: generator(seed, k) for k, name in enumerate(PURPOSES)}
 
 
 def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:

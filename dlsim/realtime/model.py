@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import flag, number, option, whole
+from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
 from dlsim.realtime.core.releases import MOST_ROUNDS
 
@@ -332,11 +332,12 @@ class Reading(BaseReading):
 
 def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
     """Look a policy up by its legend name, or take one as given."""
-    if isinstance(policy, Policy):
-        known = [name for name, row in POLICIES.items() if row == policy]
-        order = getattr(policy.order, "__name__", policy.order)
-        return (known[0] if known else f"{order}-{policy.nodes}-{policy.partition}"), policy
-    return option("policy", policy, POLICIES), POLICIES[policy]
+
+    def own(row: Policy) -> str:
+        order = getattr(row.order, "__name__", row.order)
+        return f"{order}-{row.nodes}-{row.partition}"
+
+    return named("policy", policy, POLICIES, own)
 
 
 def under(name: str, reading: Reading) -> str:

@@ -8,12 +8,12 @@ import pandas as pd
 
 from dlsim import files, joblog
 from dlsim.errors import InputError
-from dlsim.given import LEAST, Seed, in_range, positive, seed_record, whole
+from dlsim.given import LEAST, Seed, in_range, positive, seed_record, streams, whole
 from dlsim.realtime.laws import (
+    PURPOSES,
     frame,
     realised_load,
     signed,
-    streams,
 )
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import least_times
@@ -70,7 +70,7 @@ def from_swf(
     unit, dc_ratio, time_scale = positive(**rule)
     max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
     jobs, _, notes = joblog.read_swf(path, limit)
-    draws = 0.5 + streams(seed)["deadlines"].random(len(jobs))
+    draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit

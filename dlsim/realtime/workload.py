@@ -18,11 +18,12 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, column, option, positive, seed_record, table
+from dlsim.given import Seed, column, option, positive, seed_record, streams, table
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.laws import (
     MOST_TASKS,
+    PURPOSES,
     check_interval,
     frame,
     mean_least_time,
@@ -30,7 +31,6 @@ from dlsim.realtime.laws import (
     realised_load,
     signed,
     sizes,
-    streams,
 )
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
@@ -205,7 +205,7 @@ def mcdf(
     split_reading(switches, "mcdf")
     drawn = cluster if setup == "regenerate" else replace(cluster, st=0.0, sc=0.0)
     gap = _mean_interval(drawn, load, horizon, mean, switches)
-    draws = streams(seed)
+    draws = streams(seed, PURPOSES)
     at = points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
@@ -304,7 +304,7 @@ def dcratio(
     load, horizon, mean, dc_ratio = given
     switches = {"size": size, "deadline": deadline}
     split_reading(switches, "dcratio")
-    typical, draws = float(_all_nodes(mean, cluster)), streams(seed)
+    typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
     gap = check_interval(typical / load, load, horizon)
     arrival = points(draws["arrivals"], gap, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
@@ -378,7 +378,7 @@ def user_split(
         spare = deadline - sigma * cluster.cms - (cluster.cps if n_min == "code" else 0.0)
         fewest = np.clip(np.ceil(sigma * cluster.cps / (spare + slack)), 1, nodes)
     low = np.where(spare > slack, fewest, nodes)
-    place = streams(seed)["user_nodes"].random(len(tasks))
+    place = streams(seed, PURPOSES)["user_nodes"].random(len(tasks))
     count = low + np.floor(place * (nodes - low))
     split = tasks.assign(user_nodes=count.astype(np.int64))
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}

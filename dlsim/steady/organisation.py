@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from dlsim.given import Seed, generator, positive, whole
+from dlsim.given import Seed, positive, streams, whole
 from dlsim.steady.broker import Broker
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.sites import Network
@@ -72,7 +72,7 @@ def day(
     """
     applications = whole("applications", applications)
     hours, load = positive(hours=hours, load=load)
-    rng = {purpose: generator(seed, k) for k, purpose in enumerate(_PURPOSES)}
+    rng = streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events = _arrivals(p, broker, rng, hours, applications, load)
     events += _changes(p, broker, rng, hours)

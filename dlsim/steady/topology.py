@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, generator, number, option, whole
+from dlsim.given import Seed, number, option, streams, whole
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
@@ -31,11 +31,6 @@ _PURPOSES = ("graph", "clusters", "links", "sites", "applications")
 #: Table 1: median of bandwidths in kbit/s, their deviation in decades, further ranges.
 MEDIAN, DECADES = 2000.0, 1.0
 SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
-
-
-def _streams(seed: Seed) -> dict[str, Generator]:
-    """Return one generator per purpose."""
-    return {purpose: generator(seed, number) for number, purpose in enumerate(_PURPOSES)}
 
 
 def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
@@ -92,7 +87,7 @@ def tiers_graph(
     """
     wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
     RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
-    rng = _streams(seed)["graph"]
+    rng = streams(seed, _PURPOSES)["graph"]
     core = rng.random((wan, 2))
     graph = nx.Graph()
     graph.add_nodes_from(range(wan + mans * man))
@@ -142,8 +137,8 @@ def table1(
     limits : Limits, optional
         Policies to add.
     """
-    streams, clusters = _streams(seed), len(routers)
-    links, sites, apps = (streams[name] for name in _PURPOSES[2:])
+    draws, clusters = streams(seed, _PURPOSES), len(routers)
+    links, sites, apps = (draws[name] for name in _PURPOSES[2:])
     graph = graph.copy()
     bandwidths = _bandwidths(links, graph.number_of_edges())
     most = links.integers(*CONNECTIONS, size=graph.number_of_edges(), endpoint=True)
@@ -190,7 +185,7 @@ def tiers(
     for name in network:
         option("parameter of tiers", name, known)
     graph = tiers_graph(seed, **network)
-    routers = _draw_clusters(_streams(seed)["clusters"], graph, clusters)
+    routers = _draw_clusters(streams(seed, _PURPOSES)["clusters"], graph, clusters)
     return table1(prune(graph, routers), routers, seed, limits)
 
 
@@ -243,14 +238,13 @@ def random(
     gateway, bandwidth, max_connect, speed = (
         float(number(name, value)) for name, value in {**means, "speed": speed}.items()
     )
-    streams = _streams(seed)
+    draws = streams(seed, _PURPOSES)
 
     def spread(purpose: str, mean: float, size: int) -> Floats:
-        draws = streams[purpose].uniform(-1.0, 1.0, size)
-        return mean * (1 + heterogeneity * draws)
+        return mean * (1 + heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
 
     pairs = [(u, v) for u in range(clusters) for v in range(u + 1, clusters)]
-    joined = streams["graph"].random(len(pairs)) < connectivity
+    joined = draws["graph"].random(len(pairs)) < connectivity
     graph = nx.Graph()
     graph.add_nodes_from(range(clusters))
     graph.add_edges_from(pair for pair, is_edge in zip(pairs, joined, strict=True) if is_edge)
@@ -317,5 +311,5 @@ def hub(
         ) from None
     graph = nx.Graph(nx.node_link_graph(data, edges="edges"))
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    routers = _draw_clusters(_streams(seed)["clusters"], graph, clusters)
+    routers = _draw_clusters(streams(seed, _PURPOSES)["clusters"], graph, clusters)
     return table1(prune(graph, routers), routers, seed, limits)

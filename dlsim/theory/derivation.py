@@ -127,28 +127,6 @@ class Derivation:
         self.cited.append(key)
         return expr
 
-    def inherits(
-        self,
-        expr: Any,
-        base: Any,
-        step: Any,
-        form: Any,
-        why: str,
-        given: Mapping[Any, Any] | None = None,
-        strict: bool = False,
-    ) -> Any:
-        """Show that a sequence stays >= 0 (`strict`: > 0 from the second on): by induction.
-
-        `expr` is its end, `base` its first value, `step` the next value in terms of a non-negative
-        symbol for the present one, and `form` the certificate of `step`, with letters of `given`.
-        """
-        if not sp.sympify(base).is_nonnegative:
-            raise ProofError(f"{why}: the first value {base} has no sign")
-        self._sign(step, form, why, given, "", strict)
-        self.facts.append(Fact(sp.sympify(expr), strict))
-        self._add("induction", signed(expr, strict), f"by induction from the first value, {base}")
-        return expr
-
     def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
         """Use a fact at another point: counts stay positive integers, reals positive.
 
@@ -164,20 +142,15 @@ class Derivation:
             self._add("sign", signed(expr, self.facts[-1].strict), why)
         return expr
 
-    def induct(
-        self, total: Any, term: Any, n: Any, why: str, start: int = 1, show: str = ""
-    ) -> Any:
-        """Show the closed form S(n) of a sum by induction: S(n + 1) - S(n) is the next term.
-
-        The sum runs from `start`; an empty one (start - 1) must be 0. `show` is LaTeX of the sum.
-        """
+    def induct(self, total: Any, term: Any, n: Any, why: str) -> Any:
+        """Show the closed form S(n) of a sum from 1 by induction: S(n + 1) - S(n) = a(n + 1)."""
         total, term = sp.sympify(total), sp.sympify(term)
-        if not is_zero(total.subs(n, start) - term.subs(n, start)):
-            raise ProofError(f"{why}: the sum is wrong at {n} = {start}")
+        if not is_zero(total.subs(n, 1) - term.subs(n, 1)):
+            raise ProofError(f"{why}: the sum is wrong at {n} = 1")
         if not is_zero(total.subs(n, n + 1) - total - term.subs(n, n + 1)):
             raise ProofError(f"{why}: the sum does not grow by its next term {term}")
         index = sp.Symbol("l", integer=True, positive=True)
-        left = show or rf"\sum_{{l={start}}}^{{{n}}} \left({tex(term.subs(n, index))}\right)"
+        left = rf"\sum_{{l=1}}^{{{n}}} \left({tex(term.subs(n, index))}\right)"
         self._add("induction", f"{left} = {tex(total)}", why)
         return total
 
