@@ -86,14 +86,6 @@ def write_traces(path: files.StrPath, traces: Traces) -> None:
     writers[suffix](path, traces)
 
 
-def _made(path: files.StrPath, values: Floats, step: float, names: tuple[str, ...]) -> Traces:
-    """Make traces of what a file holds; a refusal names the file."""
-    try:
-        return Traces(values, step, names)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
-
-
 def _read_npz(path: files.StrPath, limit: int) -> Traces:
     arrays = files.read_arrays(path, ARRAYS, limit)
     values, step, names = (arrays[name] for name in ARRAYS)
@@ -107,8 +99,8 @@ def _read_npz(path: files.StrPath, limit: int) -> Traces:
             f"{os.fspath(path)}: {names.size} links of {values.shape[1]} steps, more than "
             f"{MOST_LINKS} links or {limit} bytes; split it or raise limit"
         )
-    texts = tuple(str(name) for name in names)
-    return _made(path, values.astype(float, copy=False), float(step.reshape(())), texts)
+    found = values.astype(float, copy=False), float(step.reshape(())), tuple(map(str, names))
+    return files.placed(os.fspath(path), Traces, *found)
 
 
 def _refuse(path: files.StrPath, link: object, what: str, field: str = "time") -> InputError:
@@ -185,10 +177,10 @@ def read_traces(path: files.StrPath, step: float | None = None, limit: int | Non
     if step is None:
         step = _common_step(path, stamps)
         values = np.array([row for _, row in stamps.values()])
-        return _made(path, values, step, tuple(stamps))
+        return files.placed(os.fspath(path), Traces, values, step, tuple(stamps))
     check_values(np.ones(1), step)
     steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
     if steps * len(stamps) > MOST_VALUES:
         raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
     rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
-    return _made(path, np.array(rows), float(step), tuple(stamps))
+    return files.placed(os.fspath(path), Traces, np.array(rows), float(step), tuple(stamps))

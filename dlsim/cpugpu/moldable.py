@@ -15,13 +15,7 @@ from dlsim.cpugpu.booking import Plan, run_booked, run_line
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.moldsearch import search_best
-from dlsim.cpugpu.nodes import (
-    SCHEDULERS,
-    NodePool,
-    Scheduler,
-    jobs_of,
-    lower_bound,
-)
+from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
 from dlsim.given import instance, named
 from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after

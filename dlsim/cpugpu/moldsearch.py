@@ -12,15 +12,7 @@ from itertools import combinations
 from operator import le
 
 from dlsim.cpugpu.booking import Booking, Free, Plan, free_at, occupy, run_booked
-from dlsim.cpugpu.nodes import (
-    SCHEDULERS,
-    Job,
-    NodePool,
-    Option,
-    Scheduler,
-    device_time,
-    options_of,
-)
+from dlsim.cpugpu.nodes import SCHEDULERS, Job, NodePool, Option, Scheduler, device_time, options_of
 from dlsim.errors import InputError
 
 #: Most jobs and nodes of a search, which then takes about a second.

@@ -6,7 +6,7 @@ times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,49 +153,31 @@ class Policy:
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
         check_rounds(self.partition, self.rounds)
-        for wrong, remedy in self._misfits():
-            if wrong:
-                raise InputError(remedy)
+        for remedy in self._misfits():
+            raise InputError(remedy)
 
-    def _misfits(self) -> tuple[tuple[bool, str], ...]:
-        """Combinations without a meaning, each with what to use instead."""
-        return (
-            (
-                not self.admission and self.nodes != "all",
-                f"nodes={self.nodes!r} needs a deadline that can be met; without admission "
-                "control use nodes='all'",
-            ),
-            (
-                not self.admission and self.partition != "opr",
-                f"partition={self.partition!r} needs admission control; use partition='opr'",
-            ),
-            (
-                self.order == "dc" and self.nodes != "min",
-                "order='dc' ranks by the fewest nodes n_min; use nodes='min'",
-            ),
-            (
-                self.order == "dc" and self.partition != "opr",
-                "order='dc' ranks by the cost of the optimal partitioning rule; use "
-                "partition='opr'",
-            ),
-            (
-                self.nodes == "all" and self.partition not in ("opr", "exact-n"),
-                f"nodes='all' needs partition='opr', got {self.partition!r}",
-            ),
-            (
-                self.partition == "exact-n" and self.nodes != "min",
-                "partition='exact-n' chooses the number of nodes itself; use nodes='min'",
-            ),
-            (
-                (self.partition == "pieces") != (self.nodes == "user"),
-                "nodes='user' and partition='pieces' (User Split) belong together; got "
-                f"nodes={self.nodes!r}, partition={self.partition!r}",
-            ),
-            (
-                self.nodes == "fragment" and self.partition != "opr",
-                f"nodes='fragment' needs partition='opr', got {self.partition!r}",
-            ),
-        )
+    def _misfits(self) -> Iterator[str]:
+        """Yield what to use instead of a combination without a meaning."""
+        nodes, partition, is_plain = self.nodes, self.partition, self.partition == "opr"
+        if not self.admission and nodes != "all":
+            need = f"nodes={nodes!r} needs a deadline that can be met"
+            yield f"{need}; without admission control use nodes='all'"
+        if not self.admission and not is_plain:
+            yield f"partition={partition!r} needs admission control; use partition='opr'"
+        if self.order == "dc" and nodes != "min":
+            yield "order='dc' ranks by the fewest nodes n_min; use nodes='min'"
+        if self.order == "dc" and not is_plain:
+            rank = "order='dc' ranks by the cost of the optimal partitioning rule"
+            yield f"{rank}; use partition='opr'"
+        if nodes == "all" and partition not in ("opr", "exact-n"):
+            yield f"nodes='all' needs partition='opr', got {partition!r}"
+        if partition == "exact-n" and nodes != "min":
+            yield "partition='exact-n' chooses the number of nodes itself; use nodes='min'"
+        if (partition == "pieces") != (nodes == "user"):
+            both = "nodes='user' and partition='pieces' (User Split) belong together"
+            yield f"{both}; got nodes={nodes!r}, partition={partition!r}"
+        if nodes == "fragment" and not is_plain:
+            yield f"nodes='fragment' needs partition='opr', got {partition!r}"
 
 
 #: What paper I compares, by the part of the legend that follows FIFO or EDF; the last

@@ -9,12 +9,7 @@ import pandas as pd
 from dlsim import files, joblog
 from dlsim.errors import InputError
 from dlsim.given import LEAST, Seed, in_range, positive, seed_record, streams, whole
-from dlsim.realtime.laws import (
-    PURPOSES,
-    frame,
-    realised_load,
-    signed,
-)
+from dlsim.realtime.laws import PURPOSES, frame, realised_load, signed
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import least_times
 

@@ -71,10 +71,7 @@ class Served(NamedTuple):
 
 
 def run_greedy(
-    p: Platform,
-    reading: Reading,
-    start: "tuple[Floats, Ints] | None" = None,
-    traced: int = 0,
+    p: Platform, reading: Reading, start: "tuple[Floats, Ints] | None" = None, traced: int = 0
 ) -> Served:
     """Allocate step by step (section 5.1), from nothing or from an allocation."""
     net, clusters = network(p), p.clusters

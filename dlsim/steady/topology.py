@@ -157,10 +157,7 @@ def table1(
 
 
 def tiers(
-    clusters: int = 20,
-    seed: Seed = 0,
-    limits: Limits | None = None,
-    **network: int,
+    clusters: int = 20, seed: Seed = 0, limits: Limits | None = None, **network: int
 ) -> Platform:
     """Draw a platform on a pruned Tiers-like network (6.1, Table 1).
 
@@ -267,10 +264,7 @@ def random(
 
 
 def hub(
-    name: str,
-    clusters: int | None = None,
-    seed: Seed = 0,
-    limits: Limits | None = None,
+    name: str, clusters: int | None = None, seed: Seed = 0, limits: Limits | None = None
 ) -> Platform:
     """Draw a platform on a real network of the package topohub, such as "topozoo/Abilene".
 

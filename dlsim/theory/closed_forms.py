@@ -10,24 +10,7 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import (
-    GIVEN,
-    B,
-    Delta,
-    L,
-    b,
-    n,
-    p,
-    positive,
-    q,
-    r,
-    share,
-    sigma,
-    t,
-    u,
-    w,
-    y,
-)
+from dlsim.theory.words import GIVEN, B, Delta, L, b, n, p, positive, q, r, share, sigma, t, u, w, y
 
 W = sp.Symbol("W", real=True)
 f, real, kap = positive("phi n kappa")
@@ -207,11 +190,7 @@ def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
         r"with $L/x = 1+r$ and $d = 1+t$: at $W = -Ld/x < -1$ the value is below $z$, so "
         r"$W_{-1} < -Ld/x$ and $m > 0$; branch 0 has $W \ge -1 > -Ld/x$ and $m < 0$",
     )
-    d.positive(
-        sp.diff(sp.exp(u), u, 2),
-        sp.exp(u),
-        r"$e^{mL}$ is convex",
-    )
+    d.positive(sp.diff(sp.exp(u), u, 2), sp.exp(u), r"$e^{mL}$ is convex")
     d.argue(
         "Below the line d + m(1 - beta) at m = 0, as 1 < d, and without bound above it, a "
         "convex curve crosses it once for m > 0: the n-th share is positive iff n is below the "

@@ -80,12 +80,7 @@ class Derivation:
         return certified(sp.sympify(form), given, self.facts, why, strict)
 
     def positive(
-        self,
-        expr: Any,
-        form: Any,
-        why: str,
-        given: Mapping[Any, Any] | None = None,
-        show: str = "",
+        self, expr: Any, form: Any, why: str, given: Mapping[Any, Any] | None = None, show: str = ""
     ) -> Any:
         """Show expr > 0 by certificate: an identical form whose every part has a sign.
 
@@ -95,12 +90,7 @@ class Derivation:
         return self._sign(expr, form, why, given, show, strict=True)
 
     def nonnegative(
-        self,
-        expr: Any,
-        form: Any,
-        why: str,
-        given: Mapping[Any, Any] | None = None,
-        show: str = "",
+        self, expr: Any, form: Any, why: str, given: Mapping[Any, Any] | None = None, show: str = ""
     ) -> Any:
         """Show expr >= 0 by certificate, as `positive`."""
         return self._sign(expr, form, why, given, show, strict=False)

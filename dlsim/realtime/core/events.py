@@ -12,15 +12,7 @@ from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of, runs
 from dlsim.realtime.core.line import admit_in_line, dispatch_in_line
 from dlsim.realtime.core.partition import duration, fastest
 from dlsim.realtime.core.plan import admit, admit_with_backfill
-from dlsim.realtime.core.state import (
-    absorb,
-    fill_todo,
-    insert_block,
-    pop,
-    push,
-    record,
-    sort_todo,
-)
+from dlsim.realtime.core.state import absorb, fill_todo, insert_block, pop, push, record, sort_todo
 
 
 @kernel(inline=True)
@@ -56,12 +48,7 @@ def dispatch(now, inclusive, passing, d, q, r, s, c):
         return
     while s.head[0].first < s.head[0].last:
         k = s.head[0].first
-        i, t, n, end = (
-            s.plan[0, k].task,
-            s.plan[0, k].start,
-            s.plan[0, k].nodes,
-            s.plan[0, k].end,
-        )
+        i, t, n, end = (s.plan[0, k].task, s.plan[0, k].start, s.plan[0, k].nodes, s.plan[0, k].end)
         tie = same_instant(t, now, s.head[0].span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
