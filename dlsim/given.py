@@ -154,7 +154,8 @@ def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return a value of a class."""
     if isinstance(value, kind):
         return value
-    raise InputError(f"{name} must be a {kind.__name__}, got {value!r}" + remedy)
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    raise InputError(f"{name} must be {article} {kind.__name__}, got {value!r}" + remedy)
 
 
 def mapping(name: str, value: Any) -> Any:

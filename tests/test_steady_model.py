@@ -101,7 +101,7 @@ def links(**change):
         ({"routes": {(0, 1): [[0]]}}, r"known links; got \[0\]"),
         ({"origin": ["a", 0]}, "origin must name"),
         ({"origin": 0}, "origin must be a list, got 0"),
-        ({"limits": None}, "limits must be Limits, got None"),
+        ({"limits": None}, "limits must be a Limits, got None"),
         ({"router": 5}, "router must be a list, got 5"),
     ],
 )

@@ -343,12 +343,12 @@ def test_polish_refuses_broken_connections(bad):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bound(3), "a bound needs a Platform, got 3"),
-        (lambda: ReducedProgram(None), "a program needs a Platform, got None"),
-        (lambda: solve_program(None), "a program needs a Platform, got None"),
+        (lambda: bound(3), "platform must be a Platform, got 3"),
+        (lambda: ReducedProgram(None), "platform must be a Platform, got None"),
+        (lambda: solve_program(None), "platform must be a Platform, got None"),
         (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
         (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
-        (lambda: fair("p"), "a program needs a Platform, got 'p'"),
+        (lambda: fair("p"), "platform must be a Platform, got 'p'"),
     ],
 )
 def test_bad_input(call, message):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.bricks.check import COLUMNS
 from dlsim.bricks.core import events
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.schedulers import bar, split_moves
@@ -173,13 +174,13 @@ def _outcome(env: Environment, scheduler: Scheduler, reading: Reading, s: State)
     jobs, performance = s.jobs, env.servers["performance"].to_numpy()
     due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
     late = jobs.completion > latest_finish(due - env.origin, np.abs(due - time))
-    instants = ("completion", "submitted", "arrived", "start", "end")
-    at = {name: env.origin + jobs[name] for name in instants}
-    table = {
-        "server": jobs.server, "fallbacks": jobs.fallbacks, "completion": at["completion"],
-        "missed": late, "cost": performance[jobs.server], "submitted": at["submitted"],
-        "arrived": at["arrived"], "start": at["start"], "end": at["end"],
+    found = {
+        "server": jobs.server, "fallbacks": jobs.fallbacks, "missed": late,
+        "cost": performance[jobs.server],
     }  # fmt: skip
+    names = COLUMNS["requests"]
+    found |= {name: env.origin + jobs[name] for name in names if name not in found}
+    columns = {name: np.array(found[name]) for name in names}
     done: np.recarray = s.attempts[: int(s.head[0].attempts)].view(np.recarray)
     tries = pd.DataFrame({
         "request": env.requests.index.to_numpy()[done.row], "server": done.server,
@@ -187,8 +188,7 @@ def _outcome(env: Environment, scheduler: Scheduler, reading: Reading, s: State)
         "arrived": env.origin + done.arrived, "promised": env.origin + done.promised,
         "accepted": done.accepted.astype(bool),
     })  # fmt: skip
-    requests = pd.DataFrame({name: np.array(column) for name, column in table.items()},
-                            index=env.requests.index)  # fmt: skip
+    requests = pd.DataFrame(columns, index=env.requests.index)
     return Outcome(requests, tries, env, scheduler, reading)
 
 

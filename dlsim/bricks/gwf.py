@@ -32,11 +32,6 @@ def _number(path: files.StrPath, line: int, name: str, field: bytes) -> float:
     raise files.refusal(path, line, f"must be a finite number, got {text!r}", name)
 
 
-def _oddities(jobs: pd.DataFrame) -> list[str]:
-    late = bool((jobs["submit"].diff() < 0).any())
-    return ["submit times are not in order"] if late else []
-
-
 def read_gwf(
     path: files.StrPath, limit: int = files.LOG
 ) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
@@ -61,4 +56,5 @@ def read_gwf(
         raise files.refusal(path, max(1, number), "the file ends without a single job line")
     rows: Any = np.frombuffer(values).reshape(-1, len(_AT))
     jobs = pd.DataFrame(rows, columns=list(_AT))
-    return jobs, {}, _oddities(jobs)
+    late = bool((jobs["submit"].diff() < 0).any())
+    return jobs, {}, ["submit times are not in order"] * late

@@ -68,17 +68,6 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
     return choose
 
 
-def _fresh(servers: int) -> dict[str, Any]:
-    return {
-        "mean": np.ones(servers),
-        "deviation": np.zeros(servers),
-        "free": np.zeros(servers),
-        "estimates": {},
-        "pending": [dict[int, tuple[float, float]]() for _ in range(servers)],
-        "home": {},
-    }
-
-
 def _compare(memory: dict[str, Any], server: int, ratio: float) -> None:
     """Enter one ratio of time to estimate into a server's running means."""
     error = ratio - memory["mean"][server]
@@ -155,7 +144,11 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
     def choose(view: View) -> int:
         m = view.memory
         if not m:
-            m.update(_fresh(len(view.performance)), spread=float(spread))
+            n = len(view.performance)
+            m.update(
+                mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), estimates={}, home={},
+                pending=[{} for _ in range(n)], spread=spread,
+            )  # fmt: skip
         first = m.get("seen", 0)
         _learn(view)
         if target is not None:

@@ -19,7 +19,7 @@ from dlsim.bricks.model import DRAWN
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, generator, number, option, positive, span, whole
+from dlsim.given import Seed, child, generator, instance, number, option, positive, span, whole
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -180,8 +180,7 @@ def draw(
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
-    if not isinstance(topology, Topology):
-        raise InputError(f"topology must be a Topology, such as two_level(10); got {topology!r}")
+    instance("topology", topology, Topology, "; see two_level(10)")
     counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1

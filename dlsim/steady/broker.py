@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, number, option, sequence
+from dlsim.given import Seed, child, instance, number, option, sequence
 from dlsim.steady.allocation import Allocation
 from dlsim.steady.methods import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
@@ -237,7 +237,8 @@ class Broker:
         able, self._allocation = self._able(active, speed), None
         if able:
             p = self._platform(able, speed)
-            self._allocation = solve(p, self.method, self._next_seed(), self.reading)
+            seed = child(self.seed, len(self._log["schedules"]))
+            self._allocation = solve(p, self.method, seed, self.reading)
         self._running = able
         found, reason = self._allocation, ", ".join(dict.fromkeys(self._reasons))
         worth = (math.nan, math.nan, 0)
@@ -246,11 +247,6 @@ class Broker:
         row = (self.now, reason, len(able), len(active) - len(able), *worth)
         self._log["schedules"].append(row)
         self._reasons = []
-
-    def _next_seed(self) -> np.random.SeedSequence:
-        root = sequence(self.seed)
-        key = (*root.spawn_key, len(self._log["schedules"]))
-        return np.random.SeedSequence(root.entropy, spawn_key=key)
 
     def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
         return self.network.platform(

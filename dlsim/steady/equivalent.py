@@ -70,12 +70,8 @@ def equivalent_speed(
     3.5
     """
     option("ports", ports, PORTS)
-    if (
-        not isinstance(tree, nx.Graph)
-        or tree.is_directed()
-        or not len(tree)
-        or not nx.is_tree(tree)
-    ):
+    is_plain = isinstance(tree, nx.Graph) and not tree.is_directed() and len(tree)
+    if not is_plain or not nx.is_tree(tree):
         raise InputError(f"the site must be a tree, got {tree}")
     if master not in tree:
         raise InputError(f"master {master!r} is no node of the tree")

@@ -46,12 +46,6 @@ def _relaxed(p: Platform, reading: Reading) -> Allocation:
     return Allocation(p, work, connections, is_relaxed=True, upper=bound(p))
 
 
-def _optimum(p: Platform, seed: Seed, reading: Reading, most_nodes: int) -> Allocation:
-    """Return the optimum of the mixed program, with LPRR to begin from."""
-    _, connections = HEURISTICS["LPRR"](p, seed, reading, batch=8)
-    return solve_program(p, start=polish(p, connections), most_nodes=most_nodes)
-
-
 def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocation:
     """Return an allocation with better work for the same connections, where there is one."""
     p = found.platform
@@ -129,7 +123,9 @@ def solve(
     if name == "LP":
         found = _relaxed(platform, reading)
     elif name == "MILP":
-        found = _optimum(platform, seed, reading, most_nodes)
+        _, opened = HEURISTICS["LPRR"](platform, seed, reading, batch=8)
+        start = polish(platform, opened)
+        found = solve_program(platform, start=start, most_nodes=most_nodes)
     else:
         answer = HEURISTICS[name](platform, seed, reading, batch=batch, runs=runs)
         found = Allocation(platform, *answer)

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, table
+from dlsim.given import column, instance, table
 from dlsim.reading import BaseReading
 from dlsim.steady.limits import Limits, floored
 
@@ -218,8 +218,7 @@ class Platform:
                 raise InputError(f"route {k} -> {to} must pass each link once, got {route}")
 
     def _check_limits(self) -> None:
-        if not isinstance(self.limits, Limits):
-            raise InputError(f"limits must be Limits, got {self.limits!r}")
+        instance("limits", self.limits, Limits)
         clusters = range(self.clusters)
         for cap in self.limits.shares:
             if not {cap.cluster, *cap.origins} <= set(clusters):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
+from dlsim.given import instance
 from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
@@ -85,10 +86,9 @@ def solve_program(
     ScheduleError
         If its answer breaks a constraint.
     """
-    if not isinstance(platform, Platform):
-        raise InputError(f"a program needs a Platform, got {platform!r}")
-    if start is not None and not isinstance(start, Allocation):
-        raise InputError(f"start must be an Allocation, got {start!r}")
+    instance("platform", platform, Platform)
+    if start is not None:
+        instance("start", start, Allocation)
     rows = Rows.of(platform)
     matrix, limit = full_rows(rows)
     if integer:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
+from dlsim.given import instance
 from dlsim.steady.model import Floats, Platform, numbers
 from dlsim.steady.rows import Rows
 
@@ -123,9 +124,7 @@ class ReducedProgram:
     """
 
     def __init__(self, platform: Platform, connections: Any = None) -> None:
-        if not isinstance(platform, Platform):
-            raise InputError(f"a program needs a Platform, got {platform!r}")
-        self.platform = platform
+        self.platform = instance("platform", platform, Platform)
         self.rows = Rows.of(platform)
         tables = platform.tables
         self.room = tables.capacity.copy()
@@ -324,8 +323,7 @@ def bound(platform: Platform) -> float:
     StudyError
         If the solver proves no optimum.
     """
-    if not isinstance(platform, Platform):
-        raise InputError(f"a bound needs a Platform, got {platform!r}")
+    instance("platform", platform, Platform)
     if platform not in _BOUNDS:
         _BOUNDS[platform] = _prove(platform)
     return _BOUNDS[platform]
