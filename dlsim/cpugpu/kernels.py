@@ -35,20 +35,15 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """An application with its versions.
-
-    `size` takes some tenths of a second on one CPU core, `tiny` warms up in no time; `make`
-    draws a `Problem`; `element` (i, a, b, x, y) gives element i of the result (numba compiles
-    it), `source` the same as the body of a function in OpenCL C, `vectorised` all in NumPy.
-    """
+    """An application with its versions."""
 
     name: str
-    size: int
-    tiny: int
+    size: int  # some tenths of a second on one CPU core
+    tiny: int  # warms up in no time
     make: Callable[[int, np.random.Generator], Problem]
-    element: Callable[..., Any]
-    source: str
-    vectorised: Callable[[Problem], Any]
+    element: Callable[..., Any]  # (i, a, b, x, y) to element i of the result; numba compiles it
+    source: str  # the same in OpenCL C, as the body of a function
+    vectorised: Callable[[Problem], Any]  # the whole result, in NumPy
 
     def problem(self, size: int, seed: int = 0) -> Problem:
         """Return the input of a size, the same for the same seed."""

@@ -109,35 +109,26 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes during a run; first counters, a heap of the events to come, and the requests.
+    """What changes during a run."""
 
-    Then their submissions, and the rows that are done in order of their return; servers, their
-    queues, links. `ring` is the resource database: links and servers as measured by probe k in
-    row k % 10; `predicted` follows from it; `errors` and `forecasts` belong to the predictor
-    "adaptive"; `shown` (links) and `slowness` (1 / P_serv) are what Load Correction makes of it.
-    `edges` is the smaller of LAN and WAN of every domain, up and down. Of the request at hand:
-    `moving`, the seconds of its transfers by domain, and `barred`, the excluded servers;
-    `refused` are those that each request fell back from, where that matters.
-    """
-
-    head: np.recarray
-    heap: np.recarray
-    jobs: np.recarray
-    attempts: np.recarray
-    returned: Whole
+    head: np.recarray  # counters (HEAD)
+    heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
+    jobs: np.recarray  # the requests
+    attempts: np.recarray  # their submissions, in order
+    returned: Whole  # requests that are done, in order of their return
     servers: np.recarray
-    cursors: np.recarray
+    cursors: np.recarray  # how far their queues have been followed
     links: np.recarray
-    ring: Floats
-    predicted: Floats
-    errors: Floats
-    forecasts: Floats
-    shown: Floats
-    edges: Floats
-    slowness: Floats
-    moving: Floats
-    barred: NDArray[np.bool_]
-    refused: NDArray[np.int32]
+    ring: Floats  # the resource database: links and servers, probe k in row k % 10
+    predicted: Floats  # throughput of every link and Load of every server
+    errors: Floats  # of the predictor "adaptive": sums of absolute errors,
+    forecasts: Floats  # and what each forecaster says now
+    shown: Floats  # predicted throughput after Load Correction for links
+    edges: Floats  # the smaller of LAN and WAN of every domain, up and down
+    slowness: Floats  # 1 / P_serv of every server, after Load Correction
+    moving: Floats  # seconds of the transfers of the request at hand, per domain
+    barred: NDArray[np.bool_]  # servers excluded for the request at hand
+    refused: NDArray[np.int32]  # servers that each request fell back from, where that matters
 
 
 def _records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:

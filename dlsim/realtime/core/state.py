@@ -97,24 +97,18 @@ RESULT = np.dtype(
 
 
 class State(NamedTuple):
-    """What the head node knows: running blocks, the plan in force, room to plan in.
+    """What the head node knows: running blocks, the plan in force, room to plan in."""
 
-    Counters; running blocks sorted by time; the plan in force and the one being made; tasks
-    still to be placed in this test; a heap of planned completions; release times of the task
-    being placed as groups, of the nodes idle at an instant, and node by node; its chunks; what
-    the counters saw, by `COUNT_RULES` and `COUNTED`.
-    """
-
-    head: np.recarray
-    blocks: np.recarray
-    plan: np.recarray
-    todo: np.recarray
-    heap: np.recarray
-    pool: np.recarray
-    free: np.recarray
-    release: NDArray[np.float64]
-    rows: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    head: np.recarray  # counters (HEAD)
+    blocks: np.recarray  # running blocks, sorted by time
+    plan: np.recarray  # row 0 is the plan in force, row 1 the one being made
+    todo: np.recarray  # tasks still to be placed in this test
+    heap: np.recarray  # planned completions, a binary heap
+    pool: np.recarray  # release times of the task being placed,
+    free: np.recarray  # of the nodes idle at an instant,
+    release: NDArray[np.float64]  # and node by node
+    rows: NDArray[np.float64]  # its chunks
+    counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES` and `COUNTED`
 
 
 def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
