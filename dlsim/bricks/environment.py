@@ -30,10 +30,6 @@ COLUMNS: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
-def _refuse(name: str, what: str) -> InputError:
-    return InputError(f"{name} {what}")
-
-
 def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
     found = table(name, given, list(COLUMNS[name])).copy()
@@ -56,7 +52,7 @@ def _numbers(name: str, values: Any) -> Floats:
 
 def _lists(name: str, what: str, lists: Any) -> list[Floats]:
     if isinstance(lists, str) or not np.iterable(lists):
-        raise _refuse(name, f"needs {what} as one list per queue; got {lists!r}")
+        raise InputError(f"{name} needs {what} as one list per queue; got {lists!r}")
     return [_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
@@ -64,7 +60,7 @@ def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
     values = np.ascontiguousarray(_numbers(name, traces))
     shape = " or ".join(f"{n} dimensions" for n in dimensions)
     if values.ndim not in dimensions or values.shape[-1] == 0:
-        raise _refuse(name, f"must be an array of {shape} with at least one step")
+        raise InputError(f"{name} must be an array of {shape} with at least one step")
     return values
 
 
@@ -75,14 +71,13 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
     lists = _lists(name, "arrival times", times if times is not None else [])
     lists = lists or [np.empty(0)] * queues
     if len(lists) != queues:
-        raise _refuse(
-            name, f"needs one list of arrival times per queue, {queues}; got {len(lists)}"
-        )
+        what = f"one list of arrival times per queue, {queues}"
+        raise InputError(f"{name} needs {what}; got {len(lists)}")
     for k, one in enumerate(lists):
         if one.ndim != 1:
-            raise _refuse(name, f"needs a list of arrival times for queue {k}; got {one!r}")
+            raise InputError(f"{name} needs a list of arrival times for queue {k}; got {one!r}")
         if (np.diff(one) < 0).any():
-            raise _refuse(name, f"arrival times of queue {k} must not decrease; sort them")
+            raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     flat = np.concatenate(lists) if lists else np.empty(0)
     if np.isscalar(sizes):
@@ -91,7 +86,7 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
     alike = [one.shape for one in own] == [one.shape for one in lists]
     packed = np.concatenate(own) if alike and own else np.empty(0)
     if not alike:
-        raise _refuse(name, "needs one finite size of at least 0 per arrival, in lists alike")
+        raise InputError(f"{name} needs one finite size of at least 0 per arrival, in lists alike")
     return Stream(first, flat, packed)
 
 

@@ -77,13 +77,9 @@ class _Rounds:
         self.load = np.bincount(t.link, used, len(t.capacity)).astype(float)
         self.holds = True
 
-    def open(self) -> Ints:
-        """Return the routes that are not fixed and use connections."""
-        return np.flatnonzero(~self.program.fixed & (self.program.usage > SNAP))
-
-    def tiny(self) -> Ints:
-        """Return the routes that are not fixed and use next to nothing of a connection."""
-        return np.flatnonzero(~self.program.fixed & (self.program.usage > 0))
+    def open(self, least: float = SNAP) -> Ints:
+        """Return the routes that are not fixed and use more of a connection."""
+        return np.flatnonzero(~self.program.fixed & (self.program.usage > least))
 
     def fix(self, r: int, value: float) -> None:
         """Fix a route as far as the room goes, which takes solutions away and adds none."""
@@ -110,7 +106,7 @@ def randomised_rounding(
     while True:
         candidates = rounds.open()
         if not len(candidates):
-            tiny = rounds.tiny()
+            tiny = rounds.open(0.0)
             if not len(tiny):
                 break
             for r in map(int, tiny):

@@ -11,7 +11,6 @@ redundancies are not in the paper.
 import math
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -104,15 +103,6 @@ def tiers_graph(
     return graph
 
 
-def _draw_clusters(stream: Generator, graph: nx.Graph, clusters: int | None) -> list[Any]:
-    """Return different nodes at random in the order of the graph; all for None."""
-    nodes = list(graph)
-    if clusters is None:
-        return nodes
-    clusters = whole("clusters", clusters, 1, len(nodes))
-    return [nodes[i] for i in sorted(stream.permutation(len(nodes))[:clusters].tolist())]
-
-
 def _bandwidths(stream: Generator, size: int) -> Floats:
     return 10 ** (math.log10(MEDIAN) + DECADES * stream.standard_normal(size))
 
@@ -142,10 +132,8 @@ def table1(
     graph = graph.copy()
     bandwidths = _bandwidths(links, graph.number_of_edges())
     most = links.integers(*CONNECTIONS, size=graph.number_of_edges(), endpoint=True)
-    for (_, _, edge), bandwidth, count in zip(
-        graph.edges(data=True), bandwidths, most, strict=True
-    ):
-        edge.update(bandwidth=float(bandwidth), max_connect=int(count))
+    for (_, _, edge), wide, count in zip(graph.edges(data=True), bandwidths, most, strict=True):
+        edge.update(bandwidth=float(wide), max_connect=int(count))
     return from_graph(
         graph,
         routers,
@@ -154,6 +142,16 @@ def table1(
         **{name: apps.uniform(*SIZES, clusters) for name in ("data", "work", "priority")},
         limits=limits or Limits(),
     )
+
+
+def _on_some(graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None) -> Platform:
+    """Put clusters on different nodes at random, in the order of the graph; on all for None."""
+    routers = list(graph)
+    if clusters is not None:
+        clusters = whole("clusters", clusters, 1, len(routers))
+        drawn = streams(seed, _PURPOSES)["clusters"].permutation(len(routers))[:clusters]
+        routers = [routers[i] for i in sorted(drawn.tolist())]
+    return table1(prune(graph, routers), routers, seed, limits)
 
 
 def tiers(
@@ -181,9 +179,7 @@ def tiers(
     known = ("wan", "mans", "man", "RW", "RM", "RMW")
     for name in network:
         option("parameter of tiers", name, known)
-    graph = tiers_graph(seed, **network)
-    routers = _draw_clusters(streams(seed, _PURPOSES)["clusters"], graph, clusters)
-    return table1(prune(graph, routers), routers, seed, limits)
+    return _on_some(tiers_graph(seed, **network), clusters, seed, limits)
 
 
 def random(
@@ -305,5 +301,4 @@ def hub(
         ) from None
     graph = nx.Graph(nx.node_link_graph(data, edges="edges"))
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    routers = _draw_clusters(streams(seed, _PURPOSES)["clusters"], graph, clusters)
-    return table1(prune(graph, routers), routers, seed, limits)
+    return _on_some(graph, clusters, seed, limits)
