@@ -16,6 +16,7 @@ from dlsim.realtime.core.state import (
     CAPACITY,
     FEWEST,
     FRAGMENT,
+    PLANNED,
     SCAN,
     TASK,
     Rules,
@@ -175,7 +176,7 @@ def run_policy(
         waits = rules.in_line and rules.strict
         run = functools.partial(events.run, None if waits else True, q, rules, state)
         offer = run(members, probe, deadline, admitted, done, table)
-        counts = state.counts if waits else None
+        counts = state.counts[:PLANNED] if waits else None
     else:
         waiting = np.empty(m, BLOCK).view(np.recarray)
         if rules.edf:

@@ -38,13 +38,16 @@ from dlsim.realtime.core.releases import (
 )
 from dlsim.realtime.core.state import (
     CAPACITY,
+    COUNTED,
     FIRST,
     FRAGMENT,
     IDLE,
     NEGATIVE,
+    PLANNED,
     SCAN,
     SECOND,
     SINGLE,
+    State,
     absorb,
     goes_before,
     insert_block,
@@ -52,6 +55,9 @@ from dlsim.realtime.core.state import (
     push,
     record,
 )
+
+#: Behind fewer tasks a newcomer is planned by planning them again.
+LONG = 8
 
 
 @kernel(inline=True)
@@ -238,18 +244,113 @@ def single_before(groups, s):
 
 
 @kernel
-def tally(rule, marks, s):
+def tally(rule, marks, times, s):
     """Count what was marked, by one counting rule (a row of `COUNT_RULES`)."""
     if marks > 0:
-        s.counts[rule, 0] += 1
-        s.counts[rule, 1] += (marks & (SINGLE if rule == 4 else FIRST)) > 0
-        s.counts[rule, 2] += (marks & SECOND) > 0
-        s.counts[rule, 3] += (marks & NEGATIVE) > 0
+        s.counts[rule, 0] += times
+        s.counts[rule, 1] += times * ((marks & (SINGLE if rule == 4 else FIRST)) > 0)
+        s.counts[rule, 2] += times * ((marks & SECOND) > 0)
+        s.counts[rule, 3] += times * ((marks & NEGATIVE) > 0)
+
+
+@kernel(inline=True)
+def comes_last(x, now, q, r, s, c):
+    """Tell whether x would be served after all of a plan of which `State.rest` is known."""
+    head, rest, span = s.head[0], s.rest_head[0], s.head[0].span
+    if rest.last != head.last or head.first == head.last:
+        return False
+    last = s.plan[0, head.last - 1]
+    if goes_before(rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
+        return False
+    if rest.block == rest.stop:
+        return True
+    time = s.rest[rest.block].time
+    return time > now and not same_instant(time, now, span)
+
+
+@kernel
+def count_planned(now, q, r, s, c):
+    """Count who waits in one more test; return what the first of them shows in it.
+
+    Early nodes of the first go on idling, so that its releases are others than before; who
+    follows finds what he found.
+    """
+    entry, head = s.plan[0, s.head[0].first], s.head[0]
+    marks = entry.marks
+    if entry.start == entry.ready:
+        floor = max(now, head.link) if r.shared else now
+        n, groups, _, block, size, _ = reserve(
+            entry.task, entry.nodes, floor, head.idle, head.block, 0, False, q, r, s, c
+        )
+        if groups > 1 or marks > 0:
+            size = push(s.heap, size, entry.end, n)
+            marks = marks_of(entry.task, n, groups, block, size, q, r, s)
+    for k in range(len(COUNTED)):
+        s.counts[2, k] += s.counts[PLANNED, k]
+    tally(2, entry.marks, -1, s)
+    tally(2, marks, 1, s)
+    return marks
+
+
+@kernel
+def rest_of(s):
+    """Return the state in which all of the plan in force has run."""
+    return State(
+        s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.release, s.rows, s.counts,
+        s.rest_head, s.rest,
+    )  # fmt: skip
+
+
+@kernel
+def keep_rest(idle, block, size, link, behind, s):
+    """Remember what a new plan leaves over: `block` and what follows, and the heap."""
+    head, rest = s.head[0], s.rest_head[0]
+    rest.last = -1
+    if head.last - head.first < LONG or idle > 0:
+        return
+    if behind:
+        rest.block = block
+    else:
+        rest.block, rest.stop = 0, head.stop - block
+        for j in range(rest.stop):
+            s.rest[j] = s.blocks[block + j]
+        for k in range(len(COUNTED)):
+            s.counts[PLANNED, k] = 0
+        for k in range(head.first, head.last):
+            tally(PLANNED, s.plan[0, k].marks, 1, s)
+    while size > 0:
+        time, nodes = s.heap[0].time, s.heap[0].nodes
+        size = pop(s.heap, size)
+        insert_block(time, nodes, rest_of(s))
+    rest.first, rest.last, rest.link = head.last, head.last, link
 
 
 @kernel(inline=True)
 def admit_in_line(x, now, q, r, s, c):
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
+
+    Who comes last behind many finds what they leave over, which does not change while the
+    first of them waits: the cost of his test does not depend on how many they are.
+    """
+    behind, marks = comes_last(x, now, q, r, s, c), 0
+    if behind:
+        marks = count_planned(now, q, r, s, c)
+    one = rest_of(s) if behind else s
+    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, one, c)
+    if ok and behind:
+        s.head[0].last = one.head[0].last
+        for k, times in ((s.head[0].first, -1), (s.head[0].last - 1, 1)):
+            tally(PLANNED, s.plan[0, k].marks, times, s)
+        s.plan[0, s.head[0].first].marks = marks
+        tally(PLANNED, marks, 1, s)
+    if ok and not r.last:
+        keep_rest(idle, block, size, link, behind, s)
+    return ok, later
+
+
+@kernel(inline=True)
+def plan_in_line(x, now, q, r, s, c):
+    """Plan x and who comes after it; return also what is left: idle, block, heap, link."""
     pos, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     idle, block, size, slot = s.head[0].idle, s.head[0].block, 0, 0
     base, rank, waits, seen, later = pos, rank_of(x, 0, q, r, c), True, 0, np.inf
@@ -280,7 +381,7 @@ def admit_in_line(x, now, q, r, s, c):
         if i == x:
             later = min(later, beyond)
         if n == 0:
-            return False, later
+            return False, later, idle, block, size, link
         if known > 0:  # as planned before: only its nodes and the link are taken
             even = ends_together(entry.kind, groups)
             own = entry.kind == PIECES or (r.finish and not even)
@@ -300,16 +401,17 @@ def admit_in_line(x, now, q, r, s, c):
                 marks = marks_of(i, n, groups, block, size, q, r, s)
             s.plan[1, slot].marks = marks
             slot += 1
-            tally(2, marks, s)
+            tally(2, marks, 1, s)
             continue
         if groups > 1 or r.every:
             marks = marks_of(i, n, groups, block, size, q, r, s)
         size, link = assign(i, n, groups, slot, size, link, key, marks, q, r, s, c)
-        tally(2, marks, s)
+        tally(2, marks, 1, s)
         if i == x:
-            tally(1, marks, s)
+            tally(1, marks, 1, s)
         if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
-            return False, min(later, s.plan[1, slot].end) if i == x else later
+            later = min(later, s.plan[1, slot].end) if i == x else later
+            return False, later, idle, block, size, link
         slot += 1
         if i == x:
             seen = marks
@@ -320,9 +422,9 @@ def admit_in_line(x, now, q, r, s, c):
         else:
             s.plan[0, first + k] = s.plan[1, k]
     s.head[0].last = first + slot
-    tally(0, seen, s)
-    tally(4, seen, s)
-    return True, later
+    tally(0, seen, 1, s)
+    tally(4, seen, 1, s)
+    return True, later, idle, block, size, link
 
 
 @kernel(inline=True)
@@ -356,7 +458,8 @@ def hold(now, d, q, r, s, c):
             insert_block(s.rows[(entry.rounds - 1) * n + k, 3], 1, s)
     else:
         insert_block(entry.end, n, s)
-    tally(3, entry.marks, s)
+    tally(3, entry.marks, 1, s)
+    tally(PLANNED, entry.marks, -1, s)
     record(
         i, runs_on(i, n, q, r), entry.start, entry.end, completion, entry.kind, entry.rounds, d, s
     )

@@ -29,6 +29,8 @@ IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
 #: Counting rules of `Schedule.counts`, the rows, and what they count, the columns.
 COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
 COUNTED = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
+#: The row below them: what is marked in the plan in force, where `State.rest` is of it.
+PLANNED = len(COUNT_RULES)
 
 
 class Rules(NamedTuple):
@@ -108,7 +110,9 @@ class State(NamedTuple):
     free: np.recarray  # of the nodes idle at an instant,
     release: NDArray[np.float64]  # and node by node
     rows: NDArray[np.float64]  # its chunks
-    counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES` and `COUNTED`
+    counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
+    rest_head: np.recarray  # what the plan leaves over, if its `last` is that of `head`; the link
+    rest: np.recarray  # when nodes are released once all of the plan has run, sorted by time
 
 
 def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
@@ -123,6 +127,8 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
     pool = min(n, 4 * groups) + 2
     head = np.zeros(1, HEAD).view(np.recarray)
     head["idle"], head["span"] = n, span
+    rest_head = head.copy()
+    rest_head["idle"], rest_head["last"] = 0, -1
     return State(
         head,
         _empty(groups, BLOCK),
@@ -133,7 +139,9 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
         _empty(pool, BLOCK),
         np.empty(n if rules.part > BY_OPR else 0),
         np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > BY_OPR else 0, 4)),
-        np.zeros((len(COUNT_RULES), len(COUNTED)), dtype=np.int64),
+        np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64),
+        rest_head.view(np.recarray),
+        _empty(2 * pool, BLOCK),
     )
 
 
