@@ -169,6 +169,30 @@ def test_every_decision_is_the_twins(policy):
     assert refused > 0
 
 
+@pytest.mark.parametrize("policy", IN_LINE)
+def test_a_long_line_is_the_twins(policy):
+    """Who comes last behind eight or more is planned from what they leave over."""
+    waited = 0
+    for k in range(round(2 * SCALE)):
+        source, instance, reading = seeded_for(policy, ("line", k))
+        reading = {name: to for name, to in reading.items() if name not in ("backfill", "commit")}
+        now, rows = Q(0), []
+        for _ in range(30):
+            sigma = Q(source.randint(4, 40), 4)
+            least = instance.costs.E(sigma, instance.nodes)
+            rows.append((now, sigma, Q(int(4 * least) * source.choice([2, 20, 30]), 4)))
+            now += source.choice([0, 0, Q(source.randint(0, 8), 4)])
+        keys = [source.randint(0, 4) for _ in rows]
+        instance = instance._replace(rows=rows, keys=keys).fit(policy)
+        records = instance.exact(policy, reading)
+        found = disagreements(instance, policy, reading, records)
+        assert found == [], (k, policy, reading, instance)
+        ran = [(rows[i][0], r.start) for i, r in enumerate(records) if r.admitted]
+        waited = max(waited, *(sum(a <= t < s for a, s in ran) for t, _ in ran), 0)
+    print(f"{policy}: up to {waited} in line")
+    assert waited > 8
+
+
 USERS = [name for name, row in ROWS_I.items() if row.nodes == "user"]
 #: The policies on which a switch acts, where these are not all that plan in line.
 ACTS_ON = {
