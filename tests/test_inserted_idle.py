@@ -180,7 +180,7 @@ def test_a_long_line_is_the_twins(policy):
         for _ in range(30):
             sigma = Q(source.randint(4, 40), 4)
             least = instance.costs.E(sigma, instance.nodes)
-            rows.append((now, sigma, Q(int(4 * least) * source.choice([2, 20, 30]), 4)))
+            rows.append((now, sigma, Q(max(1, int(4 * least)) * source.choice([2, 20, 30]), 4)))
             now += source.choice([0, 0, Q(source.randint(0, 8), 4)])
         keys = [source.randint(0, 4) for _ in rows]
         instance = instance._replace(rows=rows, keys=keys).fit(policy)
