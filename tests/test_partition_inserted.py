@@ -236,3 +236,20 @@ def test_the_estimate_may_rise_with_more_nodes():
     exact = [split_load(5, r[:n], cluster, "exact").estimate for n in (1, 2, 3)]
     assert remodel[1] < remodel[0] < remodel[2]
     assert exact == sorted(exact, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_optimum_splits_where_sending_takes_nearly_all_the_time(seed):
+    """The last shares are far below a rounding of the clock, and still shares."""
+    rng = np.random.default_rng(seed)
+    n, cps = int(rng.integers(2, 10)), float(rng.choice([0.25, 0.1, 1.0]))
+    release = np.sort(rng.random(n) * rng.choice([0.1, 1.0, 2.0, 10.0])).round(2)
+    s = split_load(1.0, release, Cluster(n, 30.0, cps), "exact")
+    assert (s.alpha > 0).all()
+    assert s.alpha.sum() == pytest.approx(1, rel=1e-13)
+    assert s.compute_end == pytest.approx(s.completion, rel=1e-13)
+    begins = np.maximum(s.release, np.concatenate([[-np.inf], s.send_end[:-1]]))
+    assert s.send_start.tolist() == begins.tolist()
+    busy = s.send_start[1:] > s.release[1:]
+    ratio = (s.alpha[1:] / s.alpha[:-1])[busy]
+    assert ratio == pytest.approx(cps / (30 + cps), rel=1e-9)

@@ -251,7 +251,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
         if kind == ROUNDS or kind == ROUNDS_EARLY:
             load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
         for i in range(n):
-            row = base + j * n + i
+            row, busy = base + j * n + i, i > 0 and release[i] <= clock
             if kind == PIECES and not shared:
                 clock = release[i]
             elif not together:
@@ -259,7 +259,8 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             if kind == EVEN:
                 load = (shift + (last - release[i])) / w
             elif kind == OPTIMUM:
-                load = (end - clock) / w
+                # behind another: w x load = end - clock without the difference
+                load = load * (cps / w) if busy else (end - clock) / w
             out[row, 0], out[row, 1] = load / sigma, clock
             clock = clock + (st + load * cms)
             begins = clock if j == 0 else max(clock, out[row - n, 3])
