@@ -12,6 +12,9 @@ import pytest
 from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
+from dlsim.realtime.core.releases import OPTIMUM, REMODEL, ends_in_groups, optimum, spread
+from dlsim.realtime.core.state import BLOCK
+from dlsim.realtime.partition import table_for
 from tests.strategies import SCALE
 from tests.twins import inserted, splits
 from tests.twins.realtime import Costs
@@ -253,3 +256,25 @@ def test_the_optimum_splits_where_sending_takes_nearly_all_the_time(seed):
     busy = s.send_start[1:] > s.release[1:]
     ratio = (s.alpha[1:] / s.alpha[:-1])[busy]
     assert ratio == pytest.approx(cps / (30 + cps), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [REMODEL, OPTIMUM])
+@pytest.mark.parametrize("seed", range(100))
+def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
+    rng = np.random.default_rng(seed)
+    nodes = rng.integers(1, 60, int(rng.integers(1, 12)))
+    cms, cps = float(rng.choice([0, 0.01, 1, 30])), float(rng.choice([1e-3, 1, 100, 1000]))
+    if cms > 0 and kind == REMODEL and seed % 9 == 0:
+        cps = 0.0
+    n, groups, sigma = int(nodes.sum()), len(nodes), float(rng.choice([1.0, 200.0]))
+    unit, lead = (getattr(table_for(Cluster(n, cms, cps), "dlt"), x) for x in ("unit", "lead"))
+    pool = np.empty(groups, BLOCK).view(np.recarray)
+    pool.time = np.sort(rng.random(groups)) * rng.choice([0.1, 10, 100])
+    pool.nodes, end = nodes, 0.0
+    if kind == OPTIMUM:
+        end, n, groups = optimum(pool, groups, sigma, cms / (cms + cps), unit)
+    release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))
+    costs = (cms, cps, 0.0, 0.0)
+    wanted = spread(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
+    found = ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit)
+    assert found == pytest.approx(wanted, rel=1e-12)

@@ -18,6 +18,7 @@ from dlsim.realtime.core.releases import (
     ROUNDS_EARLY,
     constraint_one,
     constraint_two,
+    ends_in_groups,
     fewest_in_rounds,
     idle_sum,
     optimum,
@@ -37,6 +38,9 @@ from dlsim.realtime.core.state import (
     SCAN,
     push,
 )
+
+#: On fewer nodes a task is laid out node by node.
+MANY = 64
 
 
 @kernel
@@ -186,6 +190,18 @@ def lay(i, kind, rounds, n, end, q, r, s, c):
 
 
 @kernel
+def ends(i, kind, rounds, n, groups, end, q, r, s, c):
+    """Return when a task on the nodes of the pool is computed, and when its last send ends.
+
+    Node by node, for `State.rows`, where each is released for itself or they are few.
+    """
+    if n > MANY and not r.finish and (kind == REMODEL or kind == OPTIMUM):
+        return ends_in_groups(kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit)
+    fill_releases(groups, s)
+    return lay(i, kind, rounds, n, end, q, r, s, c)
+
+
+@kernel
 def ends_together(kind, groups):
     """Tell whether a task is laid out as by the optimal partitioning rule."""
     return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
@@ -209,8 +225,7 @@ def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     even = ends_together(kind, filled)
     own = kind == PIECES or (r.finish and not even)
     if own or kind == ROUNDS_EARLY or (r.shared and not even):
-        fill_releases(filled, s)
-        completion, sent = lay(i, kind, rounds, used, end, q, r, s, c)
+        completion, sent = ends(i, kind, rounds, used, filled, end, q, r, s, c)
         if kind == ROUNDS_EARLY or (kind == PIECES and r.shared):
             end = completion
     else:

@@ -18,10 +18,9 @@ import numpy as np
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core.demand import (
     assign,
+    ends,
     ends_together,
-    fill_releases,
     has_fixed_count,
-    lay,
     rank_of,
     runs_on,
     sent_by,
@@ -51,6 +50,7 @@ from dlsim.realtime.core.state import (
     absorb,
     goes_before,
     insert_block,
+    insert_nodes,
     pop,
     push,
     record,
@@ -386,8 +386,7 @@ def plan_in_line(x, now, q, r, s, c):
             even = ends_together(entry.kind, groups)
             own = entry.kind == PIECES or (r.finish and not even)
             if own or (r.shared and not even):
-                fill_releases(groups, s)
-                _, sent = lay(i, entry.kind, entry.rounds, n, entry.end, q, r, s, c)
+                _, sent = ends(i, entry.kind, entry.rounds, n, groups, entry.end, q, r, s, c)
             else:
                 sent = sent_by(i, n, entry.start, q, r)
             if r.shared:
@@ -431,7 +430,7 @@ def plan_in_line(x, now, q, r, s, c):
 def hold(now, d, q, r, s, c):
     """Start the first task of the plan on the nodes released first; it is fixed now (Fig. 2)."""
     entry, head = s.plan[0, s.head[0].first], s.head[0]
-    i, n, left, k = entry.task, entry.nodes, entry.nodes, 0
+    i, n, left, groups = entry.task, entry.nodes, entry.nodes, 0
     even = ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
     head.first += 1
     while left > 0:
@@ -444,18 +443,15 @@ def hold(now, d, q, r, s, c):
             one.nodes -= nodes
             head.block += one.nodes == 0
         left -= nodes
-        if not even:
-            for _ in range(nodes):
-                s.release[k] = time
-                k += 1
+        s.pool[groups].time, s.pool[groups].nodes = time, nodes
+        groups += 1
     if even:
         completion, sent = entry.end, sent_by(i, n, entry.start, q, r)
     else:
-        completion, sent = lay(i, entry.kind, entry.rounds, n, entry.end, q, r, s, c)
+        completion, sent = ends(i, entry.kind, entry.rounds, n, groups, entry.end, q, r, s, c)
     head.link = max(head.link, sent)
     if entry.kind == PIECES or (r.finish and not even):
-        for k in range(n):
-            insert_block(s.rows[(entry.rounds - 1) * n + k, 3], 1, s)
+        insert_nodes(n, (entry.rounds - 1) * n, s)
     else:
         insert_block(entry.end, n, s)
     tally(3, entry.marks, 1, s)

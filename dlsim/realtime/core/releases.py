@@ -223,6 +223,44 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
 
 
 @kernel
+def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
+    r"""Return when a task is computed and when its last send ends, group by group.
+
+    Nodes of one release share geometrically. The remodel's shares x_k of a group, with
+    :math:`q = \chi_g/(\tau+\chi_g)`, end earlier and earlier,
+
+    .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
+
+    so that the first of each group decides; the optimum ends at once.
+    """
+    clock = pool[0].time
+    if kind == OPTIMUM:
+        head, run = clock, 0
+        for g in range(groups):
+            if pool[g].time > clock:
+                head, run = pool[g].time, 0
+            run += pool[g].nodes
+            clock = head + (end - head) * reach_of(run, cms / (cms + cps), unit)
+        return end, clock
+    time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
+    chi = cps * time / (time + (last - clock))
+    load = remodelled_time(pool, groups, sigma, cms, cps, time) / (cms + chi)
+    for g in range(groups):
+        ahead, m = cps * time / (time + (last - pool[g].time)), pool[g].nodes
+        if g > 0:
+            load = load * chi / (cms + ahead)
+        chi, clock = ahead, max(clock, pool[g].time)
+        completion = max(completion, clock + load * cms + load * cps)
+        if chi == 0:  # the first has all of it
+            clock, load = clock + load * cms, load * (g == 0 and m == 1)
+            continue
+        decay = np.log1p(cms / chi)
+        clock = clock - load * (cms + chi) * np.expm1(-m * decay)
+        load = load * np.exp(-(m - 1) * decay)
+    return completion, clock
+
+
+@kernel
 def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
     """Lay one task out: every send and computation, in order of transmission."""
     cms, cps, st, sc = costs

@@ -252,20 +252,49 @@ def sort_todo(size, s):
 
 
 @kernel
-def insert_block(time, nodes, s):
-    """Add a running block; make room at the front where the end is reached."""
+def make_room(blocks, s):
+    """Move the running blocks to the front where there is no room for more at the end."""
     head = s.head[0]
-    if head.stop == len(s.blocks):
+    if head.stop + blocks > len(s.blocks):
         for j in range(head.block, head.stop):
             s.blocks[j - head.block] = s.blocks[j]
         head.stop -= head.block
         head.block = 0
+
+
+@kernel
+def insert_block(time, nodes, s):
+    """Add a running block."""
+    make_room(1, s)
+    head = s.head[0]
     j = head.stop
     while j > head.block and s.blocks[j - 1].time > time:
         s.blocks[j] = s.blocks[j - 1]
         j -= 1
     s.blocks[j].time, s.blocks[j].nodes = time, nodes
     head.stop += 1
+
+
+@kernel
+def insert_nodes(n, first, s):
+    """Add n nodes, each running until its end in `State.rows` from the row `first` on."""
+    size = 0
+    for k in range(first + n - 1, first - 1, -1):  # the remodel's finish ever earlier
+        size = push(s.heap, size, s.rows[k, 3], 1)
+    for k in range(n):
+        s.release[k] = s.heap[0].time
+        size = pop(s.heap, size)
+    make_room(n, s)
+    head = s.head[0]
+    i, j = head.stop - 1, n - 1
+    while j >= 0:
+        if i >= head.block and s.blocks[i].time > s.release[j]:
+            s.blocks[i + j + 1] = s.blocks[i]
+            i -= 1
+        else:
+            s.blocks[i + j + 1].time, s.blocks[i + j + 1].nodes = s.release[j], 1
+            j -= 1
+    head.stop += n
 
 
 @kernel
