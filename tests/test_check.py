@@ -14,8 +14,11 @@ from dlsim.realtime import (
     Policy,
     Reading,
     Schedule,
+    check,
+    evidence,
     execution_time,
     simulate,
+    workload,
 )
 from dlsim.realtime.model import SWITCHES_M
 from tests.strategies import PAPER_M, ROWS, SCALE, any_reading, seeded
@@ -286,3 +289,58 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
     for policy in PAPER_M:
         for switches in ({}, {"link": "shared", "an_nodes": "best"}):
             simulate(table, cluster, policy, Reading.of(switches)).check()
+
+
+@pytest.mark.parametrize("policy", ["EDFMN", "FIFO-DLT", "EDDO-II", "FIFO-EXACT-N", "EDF-UMR-IIT"])
+@pytest.mark.parametrize("reading", [{}, {"link": "shared"}, {"release": "finish"}])
+def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monkeypatch):
+    """Whole tasks, a few at a time: the same schedules pass, and the same are refused."""
+    cluster, rng, refused = Cluster(4, 1.0, 10.0), np.random.default_rng(5), 0
+    tasks = workload.dcratio(cluster, 0.9, 1e5, 3, dc_ratio=5.0).head(40)
+    s = simulate(tasks, cluster, policy, Reading(**reading))
+    whole = pd.concat(s.windows(7), ignore_index=True)
+    pd.testing.assert_frame_equal(whole, s.chunks)
+    assert all(part["task"].nunique() < 8 for part in s.windows(7))
+
+    def verdict(table, rows):
+        monkeypatch.setattr(evidence, "WINDOW", rows)
+        forged = dataclasses.replace(s, tasks=table)
+        try:
+            forged.check()
+        except ScheduleError:
+            return False
+        assert ("chunks" in vars(forged)) == (rows > len(whole))
+        return True
+
+    assert verdict(s.tasks, 7)
+    for _ in range(40):
+        table, at = s.tasks.copy(), rng.choice(np.flatnonzero(s.tasks["admitted"]))
+        early = float(rng.choice([1e-15, 1e-3, 1.0, 30.0]))
+        columns = [table.columns.get_loc(name) for name in ("start", "estimate", "completion")]
+        table.iloc[at, columns] -= early
+        answers = {verdict(table, rows) for rows in (7, 10**6)}
+        assert len(answers) == 1
+        refused += answers == {False}
+    assert 0 < refused
+
+
+@pytest.mark.parametrize("policy", ["FIFO-DLT", "EDFMN"])
+def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, monkeypatch):
+    """Chunks that overlap across windows only."""
+    cluster = Cluster(2, 1.0, 10.0)
+    rows = {"arrival": [0.0, 100.0], "sigma": [5.0, 5.0], "deadline": [900.0, 900.0]}
+    for reading, rule in (({}, "no node serves two"), ({"link": "shared"}, "the head node sends")):
+        s = simulate(pd.DataFrame(rows), cluster, policy, Reading(**reading))
+        first, second = s.windows(1)
+        held = np.full((2, 2), -np.inf)
+        sent = np.array([-np.inf])
+        monkeypatch.setattr(evidence, "WINDOW", 1)
+        e = evidence.Evidence(s)
+        assert e.is_large
+        seen = []
+        for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
+            chunks = evidence.Chunks(table, s.tasks.index)
+            seen.append([w for w, _, ok in check._rules_of_windows(e, chunks, held[0], sent)
+                         if not np.all(ok)])  # fmt: skip
+        assert seen[0] == seen[2] == []
+        assert any(word.startswith(rule) for word in seen[1])

@@ -5,6 +5,7 @@ recorded reading; nothing here asks how the planner came to its decisions. What 
 nodes are released one by one is in `dlsim.realtime.check_releases`.
 """
 
+import functools
 import heapq
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -113,7 +114,7 @@ def _link_free(s: Evidence) -> Floats:
     if s.reading.link != "shared":
         return np.full(len(s.index), -np.inf)
     if s.policy.partition not in ("opr", "equal"):
-        return s.chunks.last(s.chunks.send_end)
+        return functools.reduce(np.fmax, (k.last(k.send_end) for k in s.windows()))
     return s.start + (s.sigma * s.cluster.cms + s.nodes * s.cluster.st)
 
 
@@ -153,7 +154,7 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     else:
         instants = [estimate, sent]
         if early or s.reading.release == "finish":
-            instants.append(s.chunks.compute_end)
+            instants += [k.compute_end for k in s.windows()]
         if s.policy.order == "dc" or s.reading.commit == "last":  # a newcomer may move starts
             instants.append(s.arrival)
         free = np.sort(np.concatenate([[-np.inf], *instants]))
@@ -196,10 +197,34 @@ def _in_turn(s: Evidence, line: Rows) -> list[bool]:
 
 
 def _chunk_rules(s: Evidence) -> Iterator[Rule]:
-    c, k = s.cluster, s.chunks
-    yield "every chunk is one of a task in the table", k.labels, k.task < k.size
-    yield "a task that runs has chunks", s.index, ~s.ran | (k.total() > 0)
-    present, task = k.names, k.task
+    has_chunks = np.zeros(len(s.index), dtype=bool)
+    released, busy = np.full((2, s.cluster.nodes), -np.inf)
+    sent = np.array([-np.inf])
+    for k in s.windows():
+        yield "every chunk is one of a task in the table", k.labels, k.task < k.size
+        has_chunks |= k.total() > 0
+        if not s.is_large:
+            yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
+        yield from _rules_of_chunks(s, k, released)
+        if s.is_large:
+            yield from _rules_of_windows(s, k, busy, sent)
+    yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
+
+
+def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Iterator[Rule]:
+    """Nodes and link are given back before the next window; until when is kept in the arrays."""
+    slack = _slack(s, k)
+    free = not_after(busy[k.node], k.send_start, s.scale)
+    yield "no node serves two chunks at once", k.labels, free
+    np.maximum.at(busy, k.node, k.compute_end - slack)
+    if s.reading.link == "shared":
+        free = not_after(sent[0], k.send_start, s.scale)
+        yield "the head node sends one chunk at a time", k.labels, free
+        sent[0] = max(sent[0], (k.send_end - slack).max())
+
+
+def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
+    c, present, task = s.cluster, k.names, k.task
     sums = equal(k.total(k.alpha), 1.0, 1.0)
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.runs.rounds
@@ -220,16 +245,20 @@ def _chunk_rules(s: Evidence) -> Iterator[Rule]:
         together = equal(k.compute_end, ends, span, ULPS + c.nodes)
         yield "all nodes of a task finish together", k.labels, together
         if not s.positive.all():
-            k = Chunks(s.result.chunks[k.alpha > 0], s.index)
+            k = k.those(k.alpha > 0)
     else:
-        yield from release_rules(s)
+        yield from release_rules(s, k, released)
     yield from _exclusion_rules(s, k)
 
 
-def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
-    # a node's last instant is a sum over the chunks sent before
+def _slack(s: Evidence, k: Chunks) -> Floats:
+    """What rounds a chunk's end: a node's last instant is a sum over the chunks sent before."""
     clock = (ULPS + s.cluster.nodes) * np.finfo(float).eps * np.abs(k.compute_end)
-    slack = ROUNDING * (s.completion - s.start)[k.task] + clock
+    return np.asarray(ROUNDING * (s.completion - s.start)[k.task] + clock)
+
+
+def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
+    slack = _slack(s, k)
     order = np.lexsort((k.send_start, k.node))
     now, then = order[:-1], order[1:]
     other = k.node[now] != k.node[then]

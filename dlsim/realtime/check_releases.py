@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.realtime.evidence import Evidence, Rule, grouped
+from dlsim.realtime.evidence import Chunks, Evidence, Rule, grouped
 from dlsim.realtime.model import IN_ROUNDS, KINDS
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant
@@ -26,15 +26,15 @@ ENDS_IN = {
 class Shares:
     """What its task and its node say about every chunk."""
 
-    def __init__(self, s: Evidence) -> None:
-        k, task = s.chunks, s.chunks.task
+    def __init__(self, s: Evidence, k: Chunks, released: Floats) -> None:
+        task = k.task
         self.n, self.sigma, self.start, self.estimate, self.kind = (
             x[task] for x in (s.nodes, s.sigma, s.start, s.estimate, s.runs.kind)
         )
         self.load, self.due = k.alpha * self.sigma, (s.arrival + s.deadline)[task]
         self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
         self.is_final = k.by_task.place == self.n - 1
-        self.release = np.maximum(_held(s), self.start)
+        self.release = np.maximum(_held(s, k, released), self.start)
         self.slack_of_task = ROUNDING * (s.estimate - s.start) + instant(s.scale, s.estimate)
         self.slack = self.slack_of_task[task]
 
@@ -43,20 +43,27 @@ class Shares:
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
-def _held(s: Evidence) -> Floats:
-    """When the task before gives back the node of each chunk; -inf where there is none."""
-    k, ends = s.chunks, s.estimate[s.chunks.task]
+def _held(s: Evidence, k: Chunks, released: Floats) -> Floats:
+    """When the task before gives back the node of each chunk; -inf where there is none.
+
+    `released` says it of the chunks before these, and is brought up to date.
+    """
+    ends = s.estimate[k.task]
     if s.reading.release == "finish" or s.policy.partition == "pieces":
         ends = np.full(len(ends), -np.inf)
         np.maximum.at(ends, k.by_node.first, k.compute_end)
     visit, held = np.flatnonzero(k.by_node.place == 0), np.full(len(ends), -np.inf)
     on_node = grouped(k.node[visit])
-    held[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], -np.inf)
+    earlier = np.full(len(visit), -np.inf)
+    if s.is_large:
+        earlier = released[k.node[visit]]
+        np.maximum.at(released, k.node[visit], ends[visit])
+    held[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], earlier)
     return held[k.by_node.first]
 
 
-def _sends(s: Evidence, x: Shares) -> Iterator[Rule]:
-    k, free = s.chunks, x.release - x.slack <= s.chunks.send_start
+def _sends(s: Evidence, k: Chunks, x: Shares) -> Iterator[Rule]:
+    free = x.release - x.slack <= k.send_start
     yield "a node is sent its share when it is released, not before", k.labels, free
     before = np.where(x.is_later, k.send_end[k.by_task.before], x.start)
     waits = np.where(x.split_by("equal", "rounds"), before, np.maximum(before, x.release))
@@ -66,8 +73,8 @@ def _sends(s: Evidence, x: Shares) -> Iterator[Rule]:
     yield "a share is sent as soon as node and link are free", k.labels, prompt
 
 
-def _shares(s: Evidence, x: Shares) -> Iterator[Rule]:
-    c, k, index = s.cluster, s.chunks, s.chunks.labels
+def _shares(s: Evidence, k: Chunks, x: Shares) -> Iterator[Rule]:
+    c, index = s.cluster, k.labels
     fits = x.split_by(*ENDS_IN[s.policy.partition])
     yield "a task is split by its policy's partition", index, fits
     yield "every share is positive", index, k.alpha > 0
@@ -80,7 +87,7 @@ def _shares(s: Evidence, x: Shares) -> Iterator[Rule]:
     idle = x.split_by("equal finish") & ~prompt
     yield "equal finish leaves no inserted idle time", index, ~idle
     if s.policy.partition in ("dlt", "I", "II"):
-        yield from _remodelled(s, x)
+        yield from _remodelled(s, k, x)
     if s.policy.partition in IN_ROUNDS:
         first = k.by_task.place < x.n
         before = k.alpha[k.by_node.before] * x.sigma
@@ -89,9 +96,9 @@ def _shares(s: Evidence, x: Shares) -> Iterator[Rule]:
         yield "rounds grow so that no node waits", index, first | grown
 
 
-def _remodelled(s: Evidence, x: Shares) -> Iterator[Rule]:
+def _remodelled(s: Evidence, k: Chunks, x: Shares) -> Iterator[Rule]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
-    c, k, index, task = s.cluster, s.chunks, s.chunks.labels, s.chunks.task
+    c, index, task = s.cluster, k.labels, k.task
     last = k.last(x.release)[task]
     send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
     chi = c.cps * time / (time + (last - x.release))
@@ -118,12 +125,12 @@ def _remodelled(s: Evidence, x: Shares) -> Iterator[Rule]:
     yield "equal finish is used wherever the constraint holds", index, ~unused
 
 
-def _enough(s: Evidence, x: Shares) -> Iterator[Rule]:
+def _enough(s: Evidence, k: Chunks, x: Shares) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
         return
-    c, k = s.cluster, s.chunks
+    c = s.cluster
     if s.policy.partition == "exact-n":
         fewer = [list[float]() for _ in s.index]
         for task, release, final in zip(k.task, x.release.tolist(), x.is_final, strict=True):
@@ -151,12 +158,12 @@ def _carried(release: list[float], end: float, cms: float, cps: float) -> float:
     return data
 
 
-def release_rules(s: Evidence) -> Iterator[Rule]:
+def release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     """Yield the rules of nodes released one by one, and of several rounds."""
-    x, k = Shares(s), s.chunks
-    yield from _sends(s, x)
-    yield from _shares(s, x)
-    yield from _enough(s, x)
+    x = Shares(s, k, released)
+    yield from _sends(s, k, x)
+    yield from _shares(s, k, x)
+    yield from _enough(s, k, x)
     ulps, slack = ULPS + s.cluster.nodes, x.slack_of_task
     together = equal(k.last(k.compute_end), s.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", k.names, together[k.tasks]

@@ -1,6 +1,7 @@
 """What a check may read of a schedule, and that as plain arrays."""
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
 
 Rows = NDArray[np.int64]
+#: Chunks beyond this number are laid out and checked in windows of about so many.
+WINDOW = 2_000_000
 #: The words, the labels that may break it, and for each whether it holds.
 Rule = tuple[str, pd.Index, Any]
 
@@ -39,6 +42,7 @@ class Result(Protocol):
     def tasks(self) -> pd.DataFrame: ...
     @property
     def chunks(self) -> pd.DataFrame: ...
+    def windows(self, rows: float) -> Iterator[pd.DataFrame]: ...
     @property
     def runs(self) -> pd.DataFrame | None: ...
     @property
@@ -87,6 +91,7 @@ class Chunks:
     """The chunks of a schedule as arrays; `task` is the row of a chunk's task."""
 
     def __init__(self, table: pd.DataFrame, index: pd.Index) -> None:
+        self.table, self.index = table, index
         self.labels, self.size = pd.Index(table["task"]), len(index)
         rows = index.get_indexer(self.labels)
         self.task = np.where(rows < 0, self.size, rows)  # of no task: behind the last
@@ -95,6 +100,10 @@ class Chunks:
         self.node = short if (short == node).all() else node
         columns = ("alpha", "send_start", "send_end", "compute_end")
         self.alpha, self.send_start, self.send_end, self.compute_end = _floats(table, columns)
+
+    def those(self, which: NDArray[np.bool_]) -> "Chunks":
+        """Return some of the chunks."""
+        return Chunks(self.table[which], self.index)
 
     @functools.cached_property
     def by_task(self) -> Groups:
@@ -155,6 +164,20 @@ class Evidence:
     @functools.cached_property
     def chunks(self) -> Chunks:
         return Chunks(self.result.chunks, self.index)
+
+    @functools.cached_property
+    def is_large(self) -> bool:
+        """Whether the chunks are laid out window by window, for they are many and not there."""
+        kept = "chunks" in vars(self.result) or self.result.parts is not None
+        return not kept and bool((self.nodes * self.runs.rounds)[self.ran].sum() > WINDOW)
+
+    def windows(self) -> Iterator[Chunks]:
+        """Yield all chunks, whole tasks in order of dispatch."""
+        if not self.is_large:
+            yield self.chunks
+            return
+        for table in self.result.windows(WINDOW):
+            yield Chunks(table, self.index)
 
     @functools.cached_property
     def positive(self) -> NDArray[np.bool_]:

@@ -1,7 +1,9 @@
 """Simulate real-time divisible loads on one cluster: what is left is a `Schedule`."""
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -101,7 +103,25 @@ class Schedule:
         """
         if self.parts is not None:
             return _chunks_of_pieces(self)
-        return _lay_out(self, _fresh_runs(self.tasks) if self.runs is None else self.runs)
+        return next(self.windows())
+
+    def windows(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+        """Yield the chunks as tables of whole tasks, about so many rows each, in order.
+
+        A log's schedule may have more chunks than memory holds; each table is laid out when
+        it is asked for.
+
+        Parameters
+        ----------
+        rows : float
+            About how many rows a table has; a task's are in one table.
+
+        Yields
+        ------
+        DataFrame
+            As `chunks`.
+        """
+        yield from _lay_out(self, _fresh_runs(self.tasks) if self.runs is None else self.runs, rows)
 
     @property
     def kinds(self) -> pd.Series:
@@ -215,8 +235,8 @@ def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(fresh, index=tasks.index)
 
 
-def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the chunks of every task that ran."""
+def _lay_out(s: Schedule, runs: pd.DataFrame, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+    """Yield the chunks of every task that ran, whole tasks, about so many rows at a time."""
     ran = s.tasks["start"].notna().to_numpy()
     tasks = s.tasks[ran]
     runs = runs[ran] if runs.index.equals(s.tasks.index) else runs.loc[tasks.index]
@@ -224,9 +244,6 @@ def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
     order = np.argsort(turn.to_numpy(), stable=True)
     how = np.column_stack([tasks["nodes"], runs["kind"], runs["rounds"]])[order].astype(np.int64)
     counts = how[:, 0] * how[:, 2]
-    first = np.cumsum(counts) - counts
-    ints: NDArray[np.int64] = np.empty((counts.sum(), 2), dtype=np.int64)
-    out, free = np.empty((len(ints), 4)), np.full(s.cluster.nodes, -np.inf)
     times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
     finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
@@ -237,19 +254,26 @@ def _lay_out(s: Schedule, runs: pd.DataFrame) -> pd.DataFrame:
     # a table holds no instant more exactly than its clock
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table) + origin / CLOCK
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
-    given = (times, costs, table.unit, table.lead, own, span, free)
-    bad = fill_chunks(how, first, *given, *work, ints, out)
-    if bad >= 0:
-        raise ScheduleError(
-            f"a task starts on idle nodes: broken by task {label(tasks.index[order[bad]])!r} "
-            f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
-            f"{origin + times[bad, 1]} when fewer are idle"
-        )
-    out[:, 1:] += origin
-    chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
-    chunks.insert(0, "node", ints[:, 1])
-    chunks.insert(0, "task", tasks.index.to_numpy()[order[ints[:, 0]]])
-    return chunks
+    given = (costs, table.unit, table.lead, own, span, np.full(c.nodes, -np.inf))
+    labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
+    cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
+    for begin, end in pairwise(cuts):
+        part = slice(begin, end)
+        size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
+        ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
+        bad = fill_chunks(how[part], first, times[part], *given, *work, ints, out)
+        if bad >= 0:
+            bad += begin
+            raise ScheduleError(
+                f"a task starts on idle nodes: broken by task {label(labels[bad])!r} "
+                f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
+                f"{origin + times[bad, 1]} when fewer are idle"
+            )
+        out[:, 1:] += origin
+        chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
+        chunks.insert(0, "node", ints[:, 1])
+        chunks.insert(0, "task", labels[part][ints[:, 0]])
+        yield chunks
 
 
 # User Split with ``split="piece"``: every task is cut beforehand into ``user_nodes`` equal
