@@ -97,6 +97,19 @@ def panels(
     return list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
 
 
+def facets(
+    table: pd.DataFrame, by: str | list[str], size: tuple[float, float], title: str = "{}",
+    ylabel: str = "", sharey: bool = True,
+) -> list[tuple[Axes, pd.DataFrame]]:  # fmt: skip
+    """Make one panel per value of a column, in their order, each with its rows."""
+    groups = list(table.groupby(by, sort=False))
+    axes = panels(None, len(groups), size, sharey)
+    for ax, (value, _) in zip(axes, groups, strict=True):
+        ax.set_title(title.format(*value) if isinstance(value, tuple) else title.format(value))
+    axes[0].set_ylabel(ylabel)
+    return list(zip(axes, (rows for _, rows in groups), strict=True))
+
+
 def shares(table: pd.DataFrame) -> pd.DataFrame:
     """Cut the intervals of shares to what a share can be."""
     return table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
@@ -191,6 +204,33 @@ def beside_each_other(
         line.set_linestyle("none")
     ax.set_xticks(list(place.values()), list(map(str, place)), **text)
     ax.set(xlabel="", ylabel="")
+    return ax
+
+
+def side_by_side(
+    table: pd.DataFrame, at: str, by: str, look: Callable[[Any], Mapping[str, Any]], ax: Axes,
+    order: Sequence[Any] = (), step: float = 0.1,
+) -> Axes:  # fmt: skip
+    """Draw the marks of every group side by side at every category, each group in its look."""
+    order, groups = list(order) or list(table[at].unique()), list(table.groupby(by, sort=False))
+    for k, (name, rows) in enumerate(groups):
+        place = np.arange(len(order)) + step * (k - (len(groups) - 1) / 2)
+        marks(ax, place, rows.set_index(at).reindex(order), label=name, **look(name))
+    names = [f"{one:g}" if isinstance(one, float) else str(one) for one in order]
+    ax.set_xticks(range(len(order)), names)
+    return ax
+
+
+def crosses(
+    ax: Axes, table: pd.DataFrame, x: str, y: str, hollow: bool = False, **look: Any
+) -> Axes:
+    """Draw one estimate against another, ``<x>estimate`` and so on, with both intervals."""
+    one, other = (table[[f"{name}{end}" for end in ENDS]].set_axis(ENDS, axis=1) for name in (x, y))
+    ax.errorbar(
+        one["estimate"], other["estimate"], xerr=reach(one), yerr=reach(other),
+        **{"ls": "", "lw": 1.2, "elinewidth": 0.7, "capsize": 0, **look},
+        mfc="white" if hollow else look["color"],
+    )  # fmt: skip
     return ax
 
 

@@ -35,13 +35,11 @@ from dlsim.kernel import TOL
 
 Row = dict[str, Any]
 
-#: Seconds between probes that are tried beside the default.
-PROBES = (1.0, 900.0)
 #: Switches of `Scheduler`.
 OF_SCHEDULER: dict[str, tuple[Any, ...]] = {"exclude_rejecting": (False, True)}
 #: Of the simulator, of `Environment.random`, and of the scheduler; the default first.
 SWITCHES: dict[str, tuple[Any, ...]] = {
-    **OF_ENGINE, "probe": (60.0, *PROBES), **DRAWN, **OF_SCHEDULER,
+    **OF_ENGINE, "probe": (60.0, 1.0, 900.0), **DRAWN, **OF_SCHEDULER,
 }  # fmt: skip
 
 #: The four versions of Figures 3 and 4: Load Correction, and fallbacks.
@@ -58,20 +56,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "perfect prediction": {"predictor": "perfect"},
     "none of the three": {"trace_std": 0.0, "server_load": 0.0, "predictor": "perfect"},
 }
-#: Automatic Opt: legend, and how the scheduler is made.
-TUNERS: dict[str, Callable[[], Callable[..., int]]] = {
-    "target 2 %": lambda: tuning.target_failure(0.02),
-    "target 5 %": lambda: tuning.target_failure(0.05),
-    "target 10 %": lambda: tuning.target_failure(0.10),
-    "errors": lambda: tuning.server_errors(1.0),
-    "errors, target 5 %": lambda: tuning.server_errors(1.0, 0.05),
-}
-#: Opt of the fixed-Opt front.
-FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Failure rates that those with a target are to attain.
-TARGETS = {
-    "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors, target 5 %": 0.05,
-}  # fmt: skip
 #: Further mechanisms of `Scheduler`: correcting links (the paper's future work), and the
 #: threshold of section 3.3.
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -91,13 +75,7 @@ class Kind(NamedTuple):
 
 
 def deadline(opt: float) -> str:
-    """Return the legend of Deadline with an Opt.
-
-    Examples
-    --------
-    >>> deadline(0.7)
-    'D-0.7'
-    """
+    """Return the legend of Deadline with an Opt, such as ``"D-0.7"``."""
     return f"D-{opt:g}"
 
 
@@ -106,23 +84,66 @@ def version(corrected: int, fallbacks: int) -> str:
     return f"{'L' if corrected else 'x'}/{'F' if fallbacks else 'x'}"
 
 
+Floats = NDArray[np.float64]
+
+#: Speed at which all prices per second are those of the paper, Mops/s.
+USUAL = 300.0
+#: Price per second of a server as a function of its Mops/s, and of the client jobs there
+#: when the request arrives.
+ECONOMIES: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "per second, as speed": lambda performance, load: performance,
+    "per second, premium": lambda performance, load: performance * np.sqrt(performance / USUAL),
+    "per second, spot": lambda performance, load: performance * (1 + load),
+}
+
+
+def cheapest(economy: str, opt: float) -> Callable[[View], int]:
+    """Make the scheduler of a user who pays: the cheapest server that is in time."""
+    price = ECONOMIES[economy]
+
+    def choose(view: View) -> int:
+        limit = (view.deadline - view.now) * opt
+        fits = (view.estimates <= limit) & ~view.barred
+        if not fits.any():
+            return best_server(view, view.estimates, -np.inf)
+        bill = price(view.performance, view.load) / view.performance
+        return int(np.argmin(np.where(fits, bill, np.inf)))
+
+    choose.__name__ = f"cheapest-{economy.rpartition(' ')[2]}"
+    return choose
+
+
+#: Automatic Opt: legend, and the failure rate that is to be attained.
+TUNERS: dict[str, Any] = {
+    "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors": None,
+    "errors, target 5 %": 0.05,
+}  # fmt: skip
+#: Schedulers of users who pay, and the price they look at.
+PAYERS = {"cheapest, premium": "per second, premium", "cheapest, spot": "per second, spot"}
+#: Schedulers that are billed.
+BUYERS = ("Greedy", "D-0.5", "D-0.7", "D-0.9", *PAYERS)
+
+
 def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
     """Make a scheduler of its legend."""
-    common = {
-        "load_correction": bool(kind.corrected), "max_fallbacks": int(kind.fallbacks), **more,
-    }  # fmt: skip
-    if kind.policy == "Greedy":
-        return Scheduler("greedy", **common)
-    if kind.policy in TUNERS:
-        return Scheduler(TUNERS[kind.policy](), **common)
+    name = kind.policy
+    more |= {"load_correction": bool(kind.corrected), "max_fallbacks": int(kind.fallbacks)}
+    if name == "Greedy":
+        return Scheduler("greedy", **more)
+    if name in PAYERS:
+        return Scheduler(cheapest(PAYERS[name], 0.7), **more)
+    if name in TUNERS:
+        learns, target = name.startswith("errors"), TUNERS[name]
+        own = tuning.server_errors(1.0, target) if learns else tuning.target_failure(target)
+        return Scheduler(own, **more)
     try:
-        opt = float(kind.policy.removeprefix("D-"))
+        opt = float(name.removeprefix("D-"))
     except ValueError:
-        known = ", ".join(TUNERS)
+        known = ", ".join([*PAYERS, *TUNERS])
         raise InputError(
-            f"policy must be Greedy, D-<Opt> or one of {known}; got {kind.policy!r}"
+            f"policy must be Greedy, D-<Opt> or one of {known}; got {name!r}"
         ) from None
-    return Scheduler("deadline", opt=opt, **common)
+    return Scheduler("deadline", opt=opt, **more)
 
 
 class Switches(NamedTuple):
@@ -166,57 +187,46 @@ def run_all(
     env: Environment, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any
 ) -> list[Row]:
     """Run schedulers in one environment; the last run of the first replicate is verified."""
-    kinds = [Kind(*one) for one in schedulers]
     rows = []
-    for kind in kinds:
+    for kind in (Kind(*one) for one in schedulers):
         o = simulate(env, scheduler_of(kind, **s.scheduler), s.reading)
-        if kind == kinds[-1] and seed.spawn_key[-1:] == (0,):
-            o.check()
         rows.append({**kind._asdict(), **row_of(o)})
+    if seed.spawn_key[-1:] == (0,):
+        o.check()
     return rows
 
 
 def compare(
     interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
-    switches: Mapping[str, Any], seed: Any,
+    switches: Mapping[str, Any], seed: Any, **mechanism: Any,
 ) -> list[Row]:  # fmt: skip
     """Run schedulers in one environment (Figures 3 to 6)."""
     s = split_switches(switches)
     env = Environment.random(seed, interval, **{**options, **s.drawn})
-    return run_all(env, schedulers, s, seed)
+    return run_all(env, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
 
 
 def vary(
-    parameter: str, value: float, *, interval: float, schedulers: Sequence[Sequence[Any]],
-    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
+    parameter: str, value: float, *, options: Mapping[str, Any], switches: Mapping[str, Any],
+    **how: Any,
 ) -> list[Row]:  # fmt: skip
     """Run schedulers where one parameter differs (what drives failure)."""
     if parameter == "nodes":
         domains, nodes = SIZES[int(value)]
-        options = {**options, "domains": domains, "nodes": nodes}
-    else:
-        switches = {**switches, parameter: value}
-    return compare(interval, schedulers=schedulers, options=options, switches=switches, seed=seed)
+        return compare(
+            options={**options, "domains": domains, "nodes": nodes}, switches=switches, **how
+        )
+    return compare(options=options, switches={**switches, parameter: value}, **how)
 
 
-def under(
-    condition: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
-    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
-) -> list[Row]:  # fmt: skip
+def under(condition: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
     """Run schedulers without what section 4.2 blames (claim 10)."""
-    changed = {**switches, **CONDITIONS[condition]}
-    return compare(interval, schedulers=schedulers, options=options, switches=changed, seed=seed)
+    return compare(switches={**switches, **CONDITIONS[condition]}, **how)
 
 
-def extra(
-    network: str, mechanism: str, *, interval: float, schedulers: Sequence[Sequence[Any]],
-    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
-) -> list[Row]:  # fmt: skip
+def extra(network: str, mechanism: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
     """Run schedulers with a further mechanism."""
-    s = split_switches({**switches, "network": network})
-    s = s._replace(scheduler={**s.scheduler, **EXTRAS[mechanism]})
-    env = Environment.random(seed, interval, **{**options, **s.drawn})
-    return run_all(env, schedulers, s, seed)
+    return compare(switches={**switches, "network": network}, **EXTRAS[mechanism], **how)
 
 
 def _spread(values: Any) -> float:
@@ -226,6 +236,11 @@ def _spread(values: Any) -> float:
     """
     varied = values.std(axis=1) / values.mean(axis=1)
     return float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0
+
+
+def link_rates(env: Environment) -> Floats:
+    """What every link lets through, step by step, in an environment of `BACKGROUND_SECONDS`."""
+    return env.open_rates[:, : int(1.5 * BACKGROUND_SECONDS / env.step)]
 
 
 def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
@@ -242,70 +257,11 @@ def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
     else:
         servers = 0 if env.load_traces is None else env.load_traces.size
         links = env.traces.size
-    whole = int(1.5 * BACKGROUND_SECONDS / env.step)
     return {
         "servers": servers / len(env.servers) / hours,
         "links": links / len(env.rates) / hours,
-        "spread": _spread(env.open_rates[:, :whole]),
+        "spread": _spread(link_rates(env)),
     }
-
-
-Floats = NDArray[np.float64]
-
-#: Speed at which all prices per second are those of the paper, Mops/s.
-USUAL = 300.0
-#: Day of the synthetic log: jobs at its busiest and at its quietest hour, per mean.
-BUSY, QUIET = 1.8, 0.2
-#: Median and spread of its run times (log-normal): 20 minutes; mean half an hour.
-MEDIAN, SIGMA = 1200.0, 0.9
-
-
-def _speed(performance: Floats, load: Floats) -> Floats:
-    return performance
-
-
-def _premium(performance: Floats, load: Floats) -> Floats:
-    return performance * np.sqrt(performance / USUAL)
-
-
-def _spot(performance: Floats, load: Floats) -> Floats:
-    return performance * (1 + load)
-
-
-#: Price per second of a server as a function of its Mops/s, and of the client jobs there
-#: when the request arrives.
-ECONOMIES: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "per second, as speed": _speed,
-    "per second, premium": _premium,
-    "per second, spot": _spot,
-}
-
-
-def cheapest(economy: str, opt: float) -> Callable[[View], int]:
-    """Make the scheduler of a user who pays: the cheapest server that is in time."""
-    price = ECONOMIES[economy]
-
-    def choose(view: View) -> int:
-        limit = (view.deadline - view.now) * opt
-        fits = (view.estimates <= limit) & ~view.barred
-        if not fits.any():
-            return best_server(view, view.estimates, -np.inf)
-        bill = price(view.performance, view.load) / view.performance
-        return int(np.argmin(np.where(fits, bill, np.inf)))
-
-    choose.__name__ = f"cheapest-{economy.rpartition(' ')[2]}"
-    return choose
-
-
-#: Schedulers that are billed: legend, and how to make them with a number of fallbacks.
-BUYERS: dict[str, Callable[[int], Scheduler]] = {
-    **{
-        name: (lambda n, name=name: scheduler_of(Kind(name, 0, n)))  # type: ignore[misc]
-        for name in ("Greedy", "D-0.5", "D-0.7", "D-0.9")
-    },
-    "cheapest, premium": lambda n: Scheduler(cheapest("per second, premium", 0.7), max_fallbacks=n),
-    "cheapest, spot": lambda n: Scheduler(cheapest("per second, spot", 0.7), max_fallbacks=n),
-}
 
 
 def waiting(o: Outcome) -> Floats:
@@ -339,13 +295,19 @@ def priced(
     s = split_switches(switches)
     env = Environment.random(seed, interval, **{**options, **s.drawn})
     rows = []
-    for name, make in BUYERS.items():
-        o = simulate(env, make(fallbacks), s.reading)
+    for name in BUYERS:
+        o = simulate(env, scheduler_of(Kind(name, 0, fallbacks)), s.reading)
         rows += [
             {"policy": name, "economy": economy, "bill": bill, "failure": o.failure_rate}
             for economy, bill in bills(o).items()
         ]
     return rows
+
+
+#: Day of the synthetic log: jobs at its busiest and at its quietest hour, per mean.
+BUSY, QUIET = 1.8, 0.2
+#: Median and spread of its run times (log-normal): 20 minutes; mean half an hour.
+MEDIAN, SIGMA = 1200.0, 0.9
 
 
 def log_text(seed: Any, hours: float = 24.0, jobs: int = 900, users: int = 40) -> str:

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.papers.bricks.cells import FRONT, TARGETS, TUNERS, VERSIONS, deadline, version
-from dlsim.study.measure import claim, differences, named, points, tidy, wide
+from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
+from dlsim.study.measure import ENDS, claim, differences, named, points, tidy, wide
 from dlsim.study.stats import mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
 LARGE = 75
+#: Opt of the fixed-Opt front.
+FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Pairs of versions that differ in Fallback, and in Load Correction.
 FALLBACK = (("x/x", "x/F"), ("L/x", "L/F"))
 CORRECTION = (("x/x", "L/x"), ("x/F", "L/F"))
@@ -37,11 +39,15 @@ def _at(changes: Any, by: str = "interval") -> pd.DataFrame:
     return points(pd.DataFrame(changes), [by]).sort_values(by, kind="stable", ignore_index=True)
 
 
+def ends(rising: Sequence[str]) -> list[str]:
+    """Return the smallest, the middle and the largest of some Opt."""
+    return list(dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]]))
+
+
 def opts(table: pd.DataFrame) -> list[str]:
     """Return the smallest, the middle and the largest Opt among the columns of a table."""
     names = {name for name in table.columns.unique("policy") if name.startswith("D-")}
-    rising = sorted(names, key=lambda name: float(name[2:]))
-    return list(dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]]))
+    return ends(sorted(names, key=lambda name: float(name[2:])))
 
 
 def _policies(table: pd.DataFrame) -> list[str]:
@@ -52,15 +58,19 @@ def _most(table: pd.DataFrame) -> int:
     return int(max(table.columns.unique("fallbacks")))
 
 
-def _versions(
-    table: pd.DataFrame, names: Sequence[str], change: Callable[[pd.DataFrame, str], pd.Series]
-) -> pd.DataFrame:
-    """Apply a change to the four versions: one column per version and name."""
-    columns: dict[str, pd.Series] = {}
-    for sign, pair in VERSIONS.items():
-        part = pd.DataFrame(table.xs(pair, axis=1, level=("corrected", "fallbacks")))
-        columns |= {f"{name} {sign}": change(part, name) for name in names}
-    return _at(columns)
+def _less(table: pd.DataFrame, a: Any, b: Any, column: str) -> "pd.Series[float]":
+    """By how much b fails less than a, in points; by which fraction it costs less."""
+    return table[a] - table[b] if column == "failure" else 1 - table[b] / table[a]
+
+
+def _falls(e: Evidence, column: str, pairs: Callable[[list[str]], Any]) -> pd.DataFrame:
+    """Compare policies version by version: ``{name: (a, b)}``, made of the list of Opts."""
+    table = by_scheduler(e.main, column)
+    return _at({
+        f"{name} {sign}": _less(table, (a, *pair), (b, *pair), column)
+        for sign, pair in VERSIONS.items()
+        for name, (a, b) in pairs(opts(table)).items()
+    })  # fmt: skip
 
 
 def gains(
@@ -111,38 +121,31 @@ def correction_helps(e: Evidence) -> pd.DataFrame:
 @claim("bricks-3")
 def small_opt_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 3: failure rate at one Opt minus that at the next smaller of three."""
-    table = by_scheduler(e.main, "failure")
-    steps = {b: a for a, b in pairwise(opts(table))}
-    return _versions(table, list(steps), lambda part, name: part[name] - part[steps[name]])
+    return _falls(e, "failure", lambda rising: {b: (b, a) for a, b in pairwise(rising)})
 
 
 @claim("bricks-4")
 def greedy_costs_more(e: Evidence) -> pd.DataFrame:
     """Claim 4: cost of Greedy minus that of Deadline, relative to Greedy's."""
-    table = by_scheduler(e.main, "cost")
-    return _versions(table, opts(table), lambda part, name: 1 - part[name] / part["Greedy"])
+    return _falls(e, "cost", lambda rising: {name: ("Greedy", name) for name in rising})
 
 
 @claim("bricks-5")
 def cost_falls_with_opt(e: Evidence) -> pd.DataFrame:
     """Claim 5: relative fall of the cost from one Opt to the next larger of three."""
-    table = by_scheduler(e.main, "cost")
-    steps = dict(pairwise(opts(table)))
-    return _versions(table, list(steps), lambda part, name: 1 - part[steps[name]] / part[name])
+    return _falls(e, "cost", lambda rising: {a: (a, b) for a, b in pairwise(rising)})
 
 
 @claim("bricks-6a")
 def conservative_fails_less(e: Evidence) -> pd.DataFrame:
     """Claim 6a: failure rate of Greedy minus that of Deadline with the smallest Opt."""
-    table = by_scheduler(e.main, "failure")
-    return _versions(table, opts(table)[:1], lambda part, name: part["Greedy"] - part[name])
+    return _falls(e, "failure", lambda rising: {rising[0]: ("Greedy", rising[0])})
 
 
 @claim("bricks-6b")
 def conservative_costs_less(e: Evidence) -> pd.DataFrame:
     """Claim 6b: cost of Greedy minus that of Deadline with the smallest Opt, relative."""
-    table = by_scheduler(e.main, "cost")
-    return _versions(table, opts(table)[:1], lambda part, name: 1 - part[name] / part["Greedy"])
+    return _falls(e, "cost", lambda rising: {rising[0]: ("Greedy", rising[0])})
 
 
 @claim("bricks-7a")
@@ -171,15 +174,13 @@ def several_cost(e: Evidence) -> pd.DataFrame:
 def trade_off(e: Evidence) -> pd.DataFrame:
     """Claim 9: from the smallest to the largest Opt failures rise and the cost falls."""
     parts = []
-    for column in ("failure", "cost"):
+    for column, step in (("failure", -1), ("cost", 1)):
         table = by_scheduler(e.main, column)
-        few, many = opts(table)[0], opts(table)[-1]
-        changes = {}
-        for fallbacks in (0, 1, _most(table)):
-            a, b = table[(few, 0, fallbacks)], table[(many, 0, fallbacks)]
-            name = f"{column}, {fallbacks} fallbacks"
-            changes[name] = b - a if column == "failure" else 1 - b / a
-        parts.append(_at(changes))
+        a, *_, b = opts(table)[::step]
+        parts.append(_at({
+            f"{column}, {n} fallbacks": _less(table, (a, 0, n), (b, 0, n), column)
+            for n in (0, 1, _most(table))
+        }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
 
@@ -240,25 +241,29 @@ def against_fronts(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     fixed = frame[frame["policy"].isin(list(map(deadline, FRONT)))]
     mine = frame[frame["policy"].isin(list(TUNERS))]
-    for key, line in mine.groupby(["policy", "fallbacks", "corrected"], sort=False):
-        policy, fallbacks = str(key[0]), int(line["fallbacks"].iloc[0])
-        corrected = int(line["corrected"].iloc[0])
+    groups: Any = mine.groupby(["policy", "fallbacks", "corrected"], sort=False)
+    for (policy, fallbacks, corrected), line in groups:
         for front in range(corrected, 2):
             same = fixed[(fixed["fallbacks"] == fallbacks) & (fixed["corrected"] == front)]
-            apart, inside = [], []
-            for _, run in line.iterrows():
-                at, within = on_front(same[same["replicate"] == run["replicate"]], run["cost"])
-                apart.append(run["failure"] - at)
-                inside.append(within)
-            rows.append(
-                {
-                    "policy": policy, "fallbacks": fallbacks, "corrected": corrected,
-                    "front": front, "failure": line["failure"].mean(), "cost": line["cost"].mean(),
-                    "target": TARGETS.get(policy, np.nan),
-                    **mean_interval(apart)._asdict(), "outside": 1 - float(np.mean(inside)),
-                }
-            )  # fmt: skip
+            runs = zip(line["replicate"], line["cost"], strict=True)
+            found = [on_front(same[same["replicate"] == k], cost) for k, cost in runs]
+            at, inside = map(np.array, zip(*found, strict=True))
+            rows.append({
+                "policy": policy, "fallbacks": fallbacks, "corrected": corrected, "front": front,
+                "failure": line["failure"].mean(), "cost": line["cost"].mean(),
+                "target": TUNERS[policy], **mean_interval(line["failure"] - at)._asdict(),
+                "outside": 1 - float(inside.mean()),
+            })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def cost_and_failure(rows: pd.DataFrame) -> pd.DataFrame:
+    """Estimate mean cost and failure rate, in percent, of every policy, side by side."""
+    cost, failure = (
+        summary(rows, ["policy"], column).set_index("policy")[[*ENDS]]
+        for column in ("cost", "failure")
+    )
+    return cost.add_prefix("cost").join(100 * failure.add_prefix("failure"))
 
 
 def with_version(frame: pd.DataFrame) -> pd.DataFrame:
@@ -267,13 +272,10 @@ def with_version(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(version=[version(c, n) for c, n in pairs])
 
 
-def both_costs(rows: pd.DataFrame, keys: list[str], column: str) -> pd.DataFrame:
-    """Estimate a column; of the cost also with requests weighted by their work."""
-    table = summary(rows, keys, column)
-    if column != "cost":
-        return table
-    weighted = summary(rows, keys, "work_cost").set_index(keys)[["estimate", "low", "high"]]
-    return table.join(weighted.add_prefix("weighted_"), on=keys)
+def both_costs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Estimate the cost, also with requests weighted by their work."""
+    weighted = summary(rows, keys, "work_cost").set_index(keys)[[*ENDS]]
+    return summary(rows, keys, "cost").join(weighted.add_prefix("weighted_"), on=keys)
 
 
 def changed(frame: pd.DataFrame, column: str) -> pd.DataFrame:

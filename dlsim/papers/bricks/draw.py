@@ -1,7 +1,5 @@
 """Paper B's drawings: the simulator, a network, fronts, economies, a log; its tables."""
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,12 @@ from matplotlib.axes import Axes
 from dlsim.bricks import Environment, Outcome, simulate
 from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
-from dlsim.papers.bricks.study import DEEP, HOUR, OF_BACKGROUND, Study, printed_table
+from dlsim.papers.bricks.study import DEEP, Study, printed_table
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.plot import PERCENT, axes_of, marks, panels, zero
-from dlsim.study.stats import summary
+from dlsim.study.plot import PERCENT, axes_of
 from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
-from dlsim.study.style import INK, style_of
+from dlsim.study.style import INK
 
 Place = tuple[float, float]
 #: Boxes of Figure 1: name, module of `dlsim.bricks`, middle.
@@ -30,14 +27,6 @@ PARTS = {
     "Resource DB": ("state", (2.6, 2.3)),
     "Resource\nmonitor": ("monitor", (3.8, 2.3)),
 }
-
-
-def environment(study: Study) -> Environment:
-    """Draw the first environment of Figures 3 to 6."""
-    seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
-    drawn = cells.split_switches(study.switches).drawn
-    options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
-    return Environment.random(seed, float(study.intervals[0]), **{**options, **drawn})
 
 
 def _arrow(
@@ -78,7 +67,7 @@ def traffic(o: Outcome) -> dict[str, int]:
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 1: the parts of the simulator, with what passed between them in one run."""
     ax, s = axes_of(ax, (9.0, 4.6)), cells.split_switches(study.switches)
-    env = environment(study)
+    env = Environment.random(**study.drawn_first)
     kind = Kind(study.few[len(study.few) // 2], 0, 1)
     n = traffic(simulate(env, cells.scheduler_of(kind, **s.scheduler), s.reading))
     for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
@@ -112,7 +101,7 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
 
 def fig2(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 2: the network of one drawn environment, from core to nodes."""
-    ax, env = axes_of(ax, (6.6, 5.6)), environment(study)
+    ax, env = axes_of(ax, (6.6, 5.6)), Environment.random(**study.drawn_first)
     domains = env.topology.domains
     angle = 2 * np.pi * np.arange(domains) / domains
     mean = env.rates.mean(axis=1).reshape(domains, 4)
@@ -184,7 +173,7 @@ def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
 def table1(study: Study) -> pd.DataFrame:
     """Table 1: the printed parameters, and what the first environment drew."""
     communication = bool(study.switches.get("deadline_communication", True))
-    printed, drawn = printed_table(), _drawn(environment(study), communication)
+    printed, drawn = printed_table(), _drawn(Environment.random(**study.drawn_first), communication)
     ends = [drawn.get(name, []) for name in printed["argument"]]
     table = printed.assign(
         drawn_low=[np.min(x) if len(x) else np.nan for x in ends],
@@ -212,24 +201,6 @@ def _spans(low: Any, high: Any) -> list[str]:
     return texts
 
 
-#: Colour and marker of the four versions.
-LOOKS = {
-    "x/x": ("black", "o"), "L/x": ("orange", "s"), "x/F": ("blue", "v"), "L/F": ("green", "D"),
-}  # fmt: skip
-
-
-def versions(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Axes:
-    """Draw one line per version with its intervals, side by side."""
-    for k, (sign, (ink, marker)) in enumerate(LOOKS.items()):
-        line = table[table["version"] == sign].set_index(x).reindex(list(places))
-        if line["estimate"].notna().any():
-            marks(ax, np.arange(len(places)) + 0.08 * (k - 1.5), line, color=INK[ink],
-                  marker=marker, lw=1, ls=":", label=sign)  # fmt: skip
-    ax.set_xticks(range(len(places)), [f"{p:g}" if x != "policy" else str(p) for p in places])
-    ax.tick_params(axis="x", labelsize=8)
-    return ax
-
-
 def table_readings(study: Study) -> pd.DataFrame:
     """Tabulate every claim's numbers under the readings of Load and in the packet network."""
     table = study.judged_readings
@@ -248,17 +219,6 @@ def table_readings(study: Study) -> pd.DataFrame:
     order = list(dict.fromkeys(table["claim"]))
     found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
     return found.rename_axis(columns=None).reset_index()
-
-
-#: Fronts by Load Correction: colour, legend.
-FRONTS = {0: ("black", "fixed Opt"), 1: ("orange", "fixed Opt, Load Correction")}
-TUNER_INKS = ("sky", "blue", "green", "vermillion", "pink")
-#: Looks of the two buyers, whose names are no policies of the table of styles.
-_BUYER_LOOKS = {
-    "cheapest, premium": (INK["sky"], "P", ":"), "cheapest, spot": (INK["pink"], "X", ":"),
-}  # fmt: skip
-#: Penalties of a missed deadline, in units of the bill of a mean request at one per Mops.
-PENALTIES = np.linspace(0, 10, 21)
 
 
 def table_tuning(study: Study) -> pd.DataFrame:
@@ -284,163 +244,3 @@ def table_tuning(study: Study) -> pd.DataFrame:
             "beyond its range": table["outside"].map("{:.0%}".format),
         }
     )
-
-
-def _mean_points(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return mean cost and failure of every policy, with the ends of their intervals."""
-    parts = [
-        summary(rows, ["policy"], c).set_index("policy")[["estimate", "low", "high"]].add_prefix(c)
-        for c in ("cost", "failure")
-    ]
-    table = pd.concat(parts, axis=1)
-    shares = [f"failure{end}" for end in ("estimate", "low", "high")]
-    return table.assign(**{name: PERCENT * table[name] for name in shares})
-
-
-def _crosses(
-    ax: Axes, t: pd.DataFrame, color: str, marker: str, label: str, line: str = "",
-    hollow: bool = False,
-) -> None:  # fmt: skip
-    """Draw means of cost and failure with their intervals both ways."""
-    ax.errorbar(
-        t["costestimate"], t["failureestimate"],
-        xerr=np.abs([t["costestimate"] - t["costlow"], t["costhigh"] - t["costestimate"]]),
-        yerr=np.abs([t["failureestimate"] - t["failurelow"],
-                     t["failurehigh"] - t["failureestimate"]]),
-        color=color, marker=marker, ls=line, lw=1.2, elinewidth=0.7, capsize=0, label=label,
-        mfc="white" if hollow else color,
-    )  # fmt: skip
-
-
-def fig_pareto(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Draw the front of failure rate against cost, and where automatic Opt ends up."""
-    axs, frame = panels(axes, 2, (12, 4.8), sharey=False), study.front
-    names, parts = list(map(cells.deadline, cells.FRONT)), []
-    for ax, fallbacks in zip(axs, (0, study.most), strict=True):
-        here = frame[frame["fallbacks"] == fallbacks]
-        for front, (ink, label) in FRONTS.items():
-            own = here[here["corrected"] == front]
-            t = _mean_points(own[own["policy"].isin(names)]).loc[names]
-            color = INK[ink]
-            _crosses(ax, t, color, ".", label, "-")
-            ax.fill_between(t["costestimate"], t["failurelow"], t["failurehigh"], color=color,
-                            alpha=0.12, lw=0)  # fmt: skip
-            for name in (names[0], names[-1]):
-                place = (t.loc[name, "costestimate"], t.loc[name, "failureestimate"])
-                ax.annotate(name[2:], place, textcoords="offset points", xytext=(5, 4), fontsize=8)
-            greedy = _mean_points(own[own["policy"] == "Greedy"])
-            _crosses(ax, greedy, color, "v", f"Greedy{', Load Correction' * front}")
-            parts += [x.assign(corrected=front, fallbacks=fallbacks) for x in (t, greedy)]
-        tuned = here[here["policy"].isin(list(cells.TUNERS))]
-        for key, rows in tuned.groupby(["policy", "corrected"], sort=False):
-            tuner, corrected = str(key[0]), int(rows["corrected"].iloc[0])
-            t, k = _mean_points(rows), list(cells.TUNERS).index(tuner)
-            label = "" if corrected else tuner
-            _crosses(ax, t, INK[TUNER_INKS[k]], "DsP^*"[k], label, hollow=bool(corrected))
-            parts.append(t.assign(corrected=corrected, fallbacks=fallbacks))
-        ax.set(xlabel="cost, Mops/s", title=f"at most {fallbacks} fallbacks")
-    axs[0].text(0.98, 0.98, "hollow: automatic Opt with Load Correction", ha="right",
-                   va="top", fontsize=8, transform=axs[0].transAxes)  # fmt: skip
-    axs[0].set_ylabel("failure rate, %")
-    axs[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return study.keep("pareto", axs[0], pd.concat(parts).reset_index())
-
-
-def fig_economy(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """What every scheduler's users pay in other economies, without and with a penalty."""
-    axs, frame = panels(axes, 2, (12, 4.2), sharey=False), study.priced
-    table = frame.pivot(index=["economy", "replicate"], columns="policy", values="bill")
-    relative = table.div(table["Greedy"], axis=0)[list(cells.BUYERS)]
-    tidy = relative.rename_axis(columns="policy").reset_index()
-    tidy = tidy.melt(["economy", "replicate"], var_name="policy", value_name="relative")
-    bills = summary(tidy, ["economy", "policy"], "relative")
-    kinds = ["speed of the server", *cells.ECONOMIES]
-    for k, name in enumerate(cells.BUYERS):
-        color, marker, dash = _BUYER_LOOKS.get(name, style_of(name))
-        line = bills[bills["policy"] == name].set_index("economy").loc[kinds]
-        place = np.arange(len(kinds)) + 0.1 * (k - 2.5)
-        marks(axs[0], place, line, fmt=marker, color=color, label=name)
-        spot = frame[(frame["policy"] == name) & (frame["economy"] == kinds[-1])]
-        total = spot["bill"].mean() + PENALTIES * spot["failure"].mean()
-        axs[1].plot(PENALTIES, total, color=color, ls=dash, label=name)
-    axs[0].set_xticks(range(len(kinds)), [kind.replace(", ", ",\n") for kind in kinds])
-    axs[0].tick_params(axis="x", labelsize=8)
-    axs[0].set(ylabel="bill over Greedy's", title="what users pay")
-    axs[1].set(xlabel="penalty of a miss, in mean bills", ylabel="bill and penalty",
-                  title=f"spot market, {study.most} fallbacks")  # fmt: skip
-    axs[1].legend(fontsize=8)
-    failure = summary(frame[frame["economy"] == kinds[0]], ["policy"], "failure")
-    both = pd.concat([bills.assign(what="bill over Greedy's"),
-                      failure.assign(economy="", what="failure")])  # fmt: skip
-    return study.keep("economy", axs[0], both)
-
-
-def fig_replay(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """A job log replayed: when requests come, and how the schedulers fare."""
-    axs = panels(axes, 3, (13, 4), sharey=False)
-    seed = np.random.SeedSequence(study.seed, spawn_key=(0,))
-    options: dict[str, Any] = {"horizon": study.size.hours * HOUR, "domains": study.domains}
-    options |= cells.split_switches(study.switches).drawn
-    interval = float(study.intervals[0])
-    log, drawn = cells.replay_of(study.swf, seed, interval=interval, **options)
-    for env, label, ink in ((drawn, "drawn (Poisson)", "black"), (log, "log", "vermillion")):
-        count = cells.by_hour(env.requests)
-        axs[0].stairs(count, color=INK[ink], label=label, baseline=None, lw=1.7)
-    made = ", ".join(log.requests.attrs["synthesised"])
-    axs[0].set(xlabel="hour", ylabel="requests per hour", title=f"synthesised: {made}")
-    axs[0].legend()
-    table = []
-    for ax, (name, rows) in zip(axs[1:], study.replayed.groupby("workload"), strict=True):
-        for fallbacks, line in rows.groupby("fallbacks"):
-            t = _mean_points(line)
-            for policy in study.few:
-                color, marker, _ = style_of(policy)
-                label = policy if fallbacks else ""
-                _crosses(ax, t.loc[[policy]], color, marker, label, hollow=not fallbacks)
-            table.append(t.assign(workload=name, fallbacks=fallbacks))
-        ax.set(xlabel="cost, Mops/s", title=f"{name}; hollow: no fallback")
-        ax.set_ylim(0, None)
-    axs[1].set_ylabel("failure rate, %")
-    axs[2].legend(fontsize=8)
-    return study.keep("replay", axs[0], pd.concat(table).reset_index())
-
-
-def fig_background(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """Both models of congestion on links (section 2.1): what they look like, what they cost."""
-    axs = panels(axes, 2, (11, 3.8), sharey=False)
-    seed, table = np.random.SeedSequence(study.seed, spawn_key=(0,)), []
-    own = {k: v for k, v in study.switches.items() if k in OF_BACKGROUND}
-    for model, label, ink in (("trace", "trace", "blue"), ("data", "extraneous data", "orange")):
-        env = Environment.random(
-            seed, horizon=cells.BACKGROUND_SECONDS, **{**own, "link_background": model}
-        )
-        rates = env.open_rates[:, : int(1.5 * cells.BACKGROUND_SECONDS / env.step)]
-        varied = rates.std(axis=1) / rates.mean(axis=1)
-        half = math.ceil(1800 / env.step)
-        axs[0].plot(env.step * np.arange(half) / 60, rates[0, :half], lw=1, color=INK[ink],
-                       label=label)  # fmt: skip
-        axs[1].plot(rates.mean(axis=1), varied, "o", ms=4, color=INK[ink], label=label)
-        table.append(pd.DataFrame({"model": model, "mean": rates.mean(axis=1), "cv": varied}))
-    counts = study.background.groupby("model")[["servers", "links"]].mean()
-    ratio = counts.loc["extraneous"] / counts.loc["trace"]
-    axs[0].set(xlabel="minute", ylabel="throughput, Mbit/s", title="one LAN link")
-    axs[1].set(xlabel="mean throughput, Mbit/s", ylabel="std / mean", xscale="log",
-                  title=f"extraneous needs {ratio['links']:.0f} times the numbers on links, "
-                        f"{ratio['servers']:.1f} on servers")  # fmt: skip
-    axs[1].set_ylim(0, None)
-    axs[1].legend(fontsize=8)
-    return study.keep("background", axs[0], pd.concat(table, ignore_index=True))
-
-
-def changes(ax: Axes, table: pd.DataFrame, places: Sequence[Any], x: str) -> Axes:
-    """Draw changes of every scheduler with their intervals, side by side."""
-    for k, (key, line) in enumerate(table.groupby(["policy", "corrected", "fallbacks"])):
-        fallbacks, color = int(line["fallbacks"].iloc[0]), style_of(str(key[0])).color
-        sign = cells.version(int(line["corrected"].iloc[0]), fallbacks)
-        marks(
-            ax, np.arange(len(places)) + 0.1 * (k - 2.5), line.set_index(x).reindex(list(places)),
-            fmt={"x/x": "o", "x/F": "D"}.get(sign, "v"), color=color, label=f"{key[0]} {sign}",
-            mfc="white" if fallbacks else color,
-        )  # fmt: skip
-    ax.set_xticks(range(len(places)), [f"{p:g}" if x == "slack" else str(p) for p in places])
-    return zero(ax)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dlsim.bricks import Environment, Scheduler
@@ -118,9 +119,9 @@ class Study(study.Study):
     def size(self) -> Scale:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
-        if self.runs:
-            size = size._replace(runs=self.runs, other_runs=self.runs)
-        return size._replace(packet_runs=min(size.packet_runs, size.other_runs))
+        other = self.runs or size.other_runs
+        packets = min(size.packet_runs, other)
+        return size._replace(runs=self.runs or size.runs, other_runs=other, packet_runs=packets)
 
     @property
     def policies(self) -> list[str]:
@@ -130,76 +131,110 @@ class Study(study.Study):
     @property
     def few(self) -> list[str]:
         """Greedy, and the smallest, middle and largest Opt."""
-        rising = sorted(self.opts)
-        kept = dict.fromkeys([rising[0], rising[len(rising) // 2], rising[-1]])
-        return ["Greedy", *map(cells.deadline, kept)]
+        return ["Greedy", *claims.ends(self.policies[1:])]
+
+    @property
+    def middle(self) -> str:
+        """The legend of the middle Opt."""
+        return self.few[len(self.few) // 2]
 
     @property
     def most(self) -> int:
         """The largest number of fallbacks."""
         return int(max(self.fallbacks))
 
-    def _options(self, hours: float) -> dict[str, Any]:
-        return {"horizon": hours * HOUR, "domains": self.domains}
+    @property
+    def first(self) -> float:
+        """The first Int."""
+        return float(self.intervals[0])
 
-    def _lighter(self, network: str) -> dict[str, Any]:
-        """Size of the environments of other readings in a network."""
-        packets, size = network == "packet", self.size
-        return self._options(size.packet_hours if packets else size.other_hours)
+    @property
+    def drawn_first(self) -> dict[str, Any]:
+        """What the environment of the first replicate is drawn by."""
+        seed = np.random.SeedSequence(self.seed, spawn_key=(0,))
+        size = {"horizon": self.size.hours * HOUR, "domains": self.domains}
+        drawn = cells.split_switches(self.switches).drawn
+        return {"seed": seed, "interval": self.first, **size, **drawn}
 
-    def versions(self, policies: Sequence[str], fallbacks: Sequence[int]) -> list[Kind]:
+    def versions(self, policies: Sequence[str], fallbacks: Sequence[int] = ()) -> list[Kind]:
         """List schedulers: four versions of each, and more fallbacks without correction."""
         more = [(0, n) for n in fallbacks if n > 1]
         return [Kind(p, *v) for p in policies for v in (*cells.VERSIONS.values(), *more)]
 
+    def _run(
+        self, function: Any, grid: Any, label: str, hours: float = 0, count: int = 0, **fixed: Any
+    ) -> pd.DataFrame:
+        """Sweep in environments of some hours at the first Int; 0 hours = the smaller size."""
+        size = self.size
+        if not hours:
+            hours, count = size.other_hours, size.other_runs
+        options = {"horizon": hours * HOUR, "domains": self.domains}
+        how: dict[str, Any] = {"options": options, "switches": self.switches}
+        if "interval" not in grid:
+            how["interval"] = self.first
+        return self.sweep(function, grid, label, count, **how | fixed)
+
+    def _hours(self, network: Any) -> float:
+        """Hours of the environments of other readings in a network."""
+        return self.size.packet_hours if network == "packet" else self.size.other_hours
+
     @functools.cached_property
     def main(self) -> pd.DataFrame:
         """Figures 3 to 6: every scheduler, version and number of fallbacks at every Int."""
-        return self.sweep(
-            cells.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6",
+        return self._run(
+            cells.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6", self.size.hours,
             schedulers=self.versions(self.policies, self.fallbacks),
-            options=self._options(self.size.hours), switches=self.switches,
         )  # fmt: skip
 
     def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Run the schedulers that the claims need under another reading."""
-        return self.sweep(
+        return self._run(
             cells.compare, {"interval": self.size.reading_intervals},
-            f"reading {name_of(switches) or 'default'}", self.size.other_runs,
-            schedulers=self.versions(self.few, (self.most,)),
-            options=self._lighter(str(switches.get("network"))), switches=dict(switches),
+            f"reading {name_of(switches) or 'default'}", self._hours(switches.get("network")),
+            self.size.other_runs, schedulers=self.versions(self.few, (self.most,)),
+            switches=dict(switches),
         )  # fmt: skip
 
-    def _at_first(self, function: Any, grid: Any, label: str, **fixed: Any) -> pd.DataFrame:
-        """Sweep something at the first Int and the smaller size."""
-        return self.sweep(
-            function, grid, label, self.size.other_runs, interval=float(self.intervals[0]),
-            options=self._options(self.size.other_hours), switches=self.switches, **fixed,
-        )  # fmt: skip
+    @functools.cached_property
+    def by_load(self) -> pd.DataFrame:
+        """Every reading of Load, without correction and fallback: load replicate policy ..."""
+        usual, own = cells.SWITCHES["load"][0], self.switches
+        parts = []
+        for load in cells.SWITCHES["load"]:
+            changed = own | {"load": load}
+            if load == usual:
+                del changed["load"]
+            parts.append(self.at_reading(changed).assign(load=load))
+        rows = pd.concat(parts, ignore_index=True)
+        return rows[rows["interval"] == rows["interval"].min()].query("corrected + fallbacks == 0")
+
+    def congested(self, model: str) -> Environment:
+        """Draw an environment whose links are slowed down by traces, or by data of others."""
+        own = {k: v for k, v in self.switches.items() if k in OF_BACKGROUND}
+        hours, seed = cells.BACKGROUND_SECONDS, np.random.SeedSequence(self.seed, spawn_key=(0,))
+        return Environment.random(seed, horizon=hours, link_background=model, **own)
 
     @functools.cached_property
     def drivers(self) -> pd.DataFrame:
         """What drives failure: parameter value replicate policy corrected fallbacks ..."""
         grid = [{"parameter": k, "value": v} for k, values in DRIVERS.items() for v in values]
-        names = ["Greedy", self.few[len(self.few) // 2]]
-        schedulers = self.versions(names, ())
-        rows = self._at_first(cells.vary, grid, "what drives failure", schedulers=schedulers)
+        names = ["Greedy", self.middle]
+        schedulers = self.versions(names)
+        rows = self._run(cells.vary, grid, "what drives failure", schedulers=schedulers)
         sizes = self.sizes[self.sizes["policy"].isin(names)]
         return pd.concat([rows, sizes], ignore_index=True)
 
     @functools.cached_property
     def causes(self) -> pd.DataFrame:
         """Load Correction without what section 4.2 blames: condition replicate policy ..."""
-        grid = {"condition": list(cells.CONDITIONS)}
-        schedulers = self.versions(self.few, ())
-        return self._at_first(cells.under, grid, "causes", schedulers=schedulers)
+        grid, schedulers = {"condition": list(cells.CONDITIONS)}, self.versions(self.few)
+        return self._run(cells.under, grid, "causes", schedulers=schedulers)
 
     @functools.cached_property
     def sizes(self) -> pd.DataFrame:
         """The same over the number of nodes: parameter value replicate policy ..."""
-        grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
-        schedulers = self.versions(self.few, ())
-        return self._at_first(cells.vary, grid, "nodes", schedulers=schedulers)
+        grid, schedulers = _of_nodes(self.nodes), self.versions(self.few)
+        return self._run(cells.vary, grid, "nodes", schedulers=schedulers)
 
     def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Draw both models of other users' load."""
@@ -215,19 +250,15 @@ class Study(study.Study):
     @functools.cached_property
     def extras(self) -> pd.DataFrame:
         """Further mechanisms: network mechanism replicate policy corrected fallbacks ..."""
-        middle, own = self.few[len(self.few) // 2], ("as it is", "links")
         versions = ((0, 0), (0, 1), (1, 1))
-        fixed = {
-            "interval": float(self.intervals[0]), "switches": self.switches,
-            "schedulers": [Kind(p, c, n) for p in ("Greedy", middle) for c, n in versions],
-        }  # fmt: skip
+        schedulers = [Kind(p, c, n) for p in ("Greedy", self.middle) for c, n in versions]
         parts = [
-            self.sweep(
-                cells.extra, {"network": [network], "mechanism": list(names)},
-                f"further mechanisms, {network}", self.size.other_runs,
-                options=self._lighter(network), **fixed,
+            self._run(
+                cells.extra, {"network": [network], "mechanism": names},
+                f"further mechanisms, {network}", self._hours(network), self.size.other_runs,
+                schedulers=schedulers,
             )
-            for network, names in (("fluid", cells.EXTRAS), ("packet", own))
+            for network, names in (("fluid", list(cells.EXTRAS)), ("packet", ["as it is", "links"]))
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
 
@@ -237,32 +268,25 @@ class Study(study.Study):
 
         Those that learn errors count commitments themselves and know no Load Correction.
         """
-        fixed = ["Greedy", *map(cells.deadline, cells.FRONT)]
-        kinds = [Kind(p, c, n) for p in fixed for c in (0, 1) for n in (0, self.most)]
-        tuned = [Kind(p, c, n) for p in cells.TUNERS for c in (0, 1) for n in (0, self.most)]
-        tuned = [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
-        return self.sweep(
-            cells.compare, {"interval": (float(self.intervals[0]),)}, "Pareto front",
-            schedulers=[*tuned, *kinds], options=self._options(self.size.front_hours),
-            switches=self.switches,
-        )  # fmt: skip
+        both, fixed = (0, self.most), [*map(cells.deadline, claims.FRONT), "Greedy"]
+        kinds = [Kind(p, c, n) for c in (0, 1) for p in fixed for n in both]
+        tuned = [Kind(p, c, n) for p in cells.TUNERS for c in (0, 1) for n in both]
+        kinds += [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
+        hours = self.size.front_hours
+        return self._run(cells.compare, {}, "Pareto front", hours, schedulers=kinds)
 
     @functools.cached_property
     def priced(self) -> pd.DataFrame:
         """Bills in every economy: policy economy replicate bill failure."""
-        return self.sweep(
-            cells.priced, {"interval": (float(self.intervals[0]),)}, "economies",
-            fallbacks=self.most, options=self._options(self.size.hours), switches=self.switches,
-        )  # fmt: skip
+        return self._run(cells.priced, {}, "economies", self.size.hours, fallbacks=self.most)
 
     @functools.cached_property
     def replayed(self) -> pd.DataFrame:
         """A job log against drawn requests: workload replicate policy ... failure cost."""
-        return self.sweep(
-            cells.replayed, {"interval": (float(self.intervals[0]),)}, "replay",
-            path=self.swf, digest=cells.fingerprint(self.swf),
+        return self._run(
+            cells.replayed, {}, "replay", self.size.hours, path=self.swf,
+            digest=cells.fingerprint(self.swf),
             schedulers=[Kind(p, 0, n) for p in self.few for n in (0, self.most)],
-            options=self._options(self.size.hours), switches=self.switches,
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
@@ -274,21 +298,23 @@ class Study(study.Study):
             return claims.Evidence(main, background=background)
         size, interval = self.size, self.size.reading_intervals[0]
         count = size.packet_runs if "network" in switches else size.other_runs
-        known = main[(main["interval"] == interval) & (main["replicate"] < count)]
-        known = known[known["fallbacks"] <= 1].drop(columns="interval")
+        known = main.query("interval == @interval and replicate < @count and fallbacks <= 1")
+        known = known.drop(columns="interval")
         plain, usual = next(iter(cells.CONDITIONS)), (self.domains, (5, 10))
         others = [name for name in size.reading_causes if name != plain]
         nodes = [n for n in size.reading_nodes if cells.SIZES[n] != usual]
-        fixed: dict[str, Any] = {
-            "interval": interval, "schedulers": self.versions(self.few, ()),
-            "options": self._lighter(str(switches.get("network"))),
-            "switches": dict(switches),
-        }  # fmt: skip
-        label = f"claims 10 and 11, {name_of(switches) or 'default'}"
-        under = self.sweep(cells.under, {"condition": others}, label, count, **fixed)
-        sizes = [known.assign(value=float(n)) for n in size.reading_nodes if n not in nodes]
+        run = functools.partial(
+            self._run, label=f"claims 10 and 11, {name_of(switches) or 'default'}",
+            hours=self._hours(switches.get("network")), count=count, interval=interval,
+            schedulers=self.versions(self.few), switches=dict(switches),
+        )  # fmt: skip
+        causes: Any = [known.assign(condition=plain), run(cells.under, {"condition": others})]
+        sizes: Any = [known.assign(value=float(n)) for n in size.reading_nodes if n not in nodes]
         if nodes:
-            grid = [{"parameter": "nodes", "value": float(n)} for n in nodes]
-            sizes.append(self.sweep(cells.vary, grid, label, count, **fixed))
-        causes = pd.concat([known.assign(condition=plain), under], ignore_index=True)
-        return claims.Evidence(main, causes, pd.concat(sizes, ignore_index=True), background)
+            sizes.append(run(cells.vary, _of_nodes(nodes)))
+        causes, sizes = (pd.concat(parts, ignore_index=True) for parts in (causes, sizes))
+        return claims.Evidence(main, causes, sizes, background)
+
+
+def _of_nodes(nodes: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"parameter": "nodes", "value": float(n)} for n in nodes]
