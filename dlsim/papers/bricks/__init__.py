@@ -7,7 +7,7 @@ written in the notebook; drawings and tables that need code are functions here.
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "fig1", "fig2", "table1", "table_readings", "table_tuning", "verdicts",
+    "SCALES", "Study", "fig1", "fig2", "table1", "table_readings", "verdicts",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

@@ -96,12 +96,8 @@ def fallback_points(e: Evidence) -> pd.DataFrame:
 
 def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     """Estimate the share of failures that more fallbacks remove, by policy and Int."""
-    names, frame = _policies(by_scheduler(e.main, "failure")), e.main
-    at = ["policy", "interval"]
-    rows = frame.loc[
-        (frame["corrected"] == 0) & frame["policy"].isin(names),
-        [*at, "replicate", "fallbacks", "failure"],
-    ]
+    names, at = _policies(by_scheduler(e.main, "failure")), ["policy", "interval"]
+    rows = e.main[(e.main["corrected"] == 0) & e.main["policy"].isin(names)]
     table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at)
     return named(table.rename(columns={"policy": "what"}), ["what", "interval"])
 
@@ -189,10 +185,10 @@ def causes_removed(e: Evidence) -> pd.DataFrame:
     """Claim 10: gain of Load Correction without a blamed cause minus the gain with it."""
     table = gains(e.causes, "condition")
     base = table.xs("as it is", level="condition")
-    conditions = [name for name in table.index.unique("condition") if name != "as it is"]
+    others = [name for name in table.index.unique("condition") if name != "as it is"]
     parts = [
         points(pd.DataFrame(table.xs(name, level="condition") - base).add_prefix(f"{name}: "))
-        for name in conditions
+        for name in others
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -268,8 +264,7 @@ def cost_and_failure(rows: pd.DataFrame) -> pd.DataFrame:
 
 def with_version(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the column version, such as ``"L/x"``."""
-    pairs = zip(frame["corrected"], frame["fallbacks"], strict=True)
-    return frame.assign(version=[version(c, n) for c, n in pairs])
+    return frame.assign(version=list(map(version, frame["corrected"], frame["fallbacks"])))
 
 
 def both_costs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

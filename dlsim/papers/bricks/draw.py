@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.bricks import Environment, Outcome, simulate
-from dlsim.papers.bricks import cells, claims
+from dlsim.papers.bricks import cells
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import DEEP, Study, printed_table
 from dlsim.study.claims import SYMBOLS
@@ -16,7 +16,6 @@ from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
-Place = tuple[float, float]
 #: Boxes of Figure 1: name, module of `dlsim.bricks`, middle.
 PARTS = {
     "Client": ("workload", (0.0, 0.0)),
@@ -29,25 +28,21 @@ PARTS = {
 }
 
 
-def _arrow(
-    ax: Axes, a: Place, b: Place, text: str = "", dy: float = 0, gap: float = 26,
-    style: str = "-|>",
-) -> None:  # fmt: skip
-    look = {"arrowstyle": style, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
-    ax.annotate("", xy=b, xytext=a, arrowprops=look)
-    if text:
-        middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy)
-        plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.text(
-            middle[0],
-            middle[1],
-            text,
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color="0.25",
-            bbox=plate,
-        )
+#: Its arrows: from, to, what passed in a run, how far above the middle that is written, room
+#: at the ends, head.
+ARROWS = (
+    ("Client", "Scheduler", "{submissions} submissions of\n{requests} requests", 0.1, 26, "-|>"),
+    ("Client", "Network", "data, result", 0.14, 26, "<|-|>"),
+    ("Network", "Server", "data, result", 0.14, 26, "<|-|>"),
+    ("Server", "Scheduler", "{fallbacks} fallbacks", 0, 26, "-|>"),
+    ("Network", "Resource\nmonitor", "{links} links", -0.25, 26, "-|>"),
+    ("Server", "Resource\nmonitor", "{servers} servers", -0.25, 26, "-|>"),
+    ("Resource\nmonitor", "Resource DB", "{probes} probes", -0.2, 40, "-|>"),
+    ("Resource DB", "Predictor", "", 0, 38, "-|>"),
+    ("Predictor", "Scheduler", "", 0, 34, "-|>"),
+)
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
 
 
 def traffic(o: Outcome) -> dict[str, int]:
@@ -68,29 +63,24 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 1: the parts of the simulator, with what passed between them in one run."""
     ax, s = axes_of(ax, (9.0, 4.6)), cells.split_switches(study.switches)
     env = Environment.random(**study.drawn_first)
-    kind = Kind(study.few[len(study.few) // 2], 0, 1)
+    kind = Kind(study.middle, 0, 1)
     n = traffic(simulate(env, cells.scheduler_of(kind, **s.scheduler), s.reading))
     for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
                               ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
         ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
         ax.text(0.7, high - 0.03, name, va="top", fontsize=9, color="0.3")
-    for name, (module, middle) in PARTS.items():
+    for name, (module, (x, y)) in PARTS.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
-        ax.text(middle[0], middle[1], name, ha="center", va="center", bbox=box, zorder=3)
-        up = 0.34 if middle[1] > 0 else -0.47
-        ax.text(middle[0], middle[1] + up, f"bricks.{module}", ha="center", fontsize=7,
+        ax.text(x, y, name, bbox=box, zorder=3, **_MIDDLE)
+        ax.text(x, y + (0.34 if y > 0 else -0.47), f"bricks.{module}", ha="center", fontsize=7,
                 color=INK["blue"], family="monospace")  # fmt: skip
-    at = {name: place for name, (_, place) in PARTS.items()}
-    _arrow(ax, at["Client"], at["Scheduler"], f"{n['submissions']} submissions of\n"
-           f"{n['requests']} requests", 0.1)  # fmt: skip
-    _arrow(ax, at["Client"], at["Network"], "data, result", 0.14, style="<|-|>")
-    _arrow(ax, at["Network"], at["Server"], "data, result", 0.14, style="<|-|>")
-    _arrow(ax, at["Server"], at["Scheduler"], f"{n['fallbacks']} fallbacks", 0)
-    _arrow(ax, at["Network"], at["Resource\nmonitor"], f"{n['links']} links", -0.25)
-    _arrow(ax, at["Server"], at["Resource\nmonitor"], f"{n['servers']} servers", -0.25)
-    _arrow(ax, at["Resource\nmonitor"], at["Resource DB"], f"{n['probes']} probes", -0.2, 40)
-    _arrow(ax, at["Resource DB"], at["Predictor"], gap=38)
-    _arrow(ax, at["Predictor"], at["Scheduler"], gap=34)
+    for one, other, text, dy, gap, head in ARROWS:
+        a, b = PARTS[one][1], PARTS[other][1]
+        look = {"arrowstyle": head, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
+        ax.annotate("", xy=b, xytext=a, arrowprops=look)
+        if text:
+            ax.text((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy, text.format(**n), fontsize=7.5,
+                    color="0.25", bbox=_PLATE, **_MIDDLE)  # fmt: skip
     ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=7.5)
     ax.text(1.9, -0.68, "throughput by trace", ha="center", fontsize=7.5)
     ax.set(xlim=(-0.7, 4.55), ylim=(-0.85, 3.15))
@@ -105,21 +95,18 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
     domains = env.topology.domains
     angle = 2 * np.pi * np.arange(domains) / domains
     mean = env.rates.mean(axis=1).reshape(domains, 4)
-    plate, rows = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}, []
+    rows = []
     for d in range(domains):
-        hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
+        hub: Any = np.array([np.cos(angle[d]), np.sin(angle[d])])
         wan = mean[d, 2:].mean()
         ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
-        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, ha="center", va="center",
-                bbox=plate)  # fmt: skip
+        ax.text(*0.55 * hub, f"{wan:.0f}", fontsize=7, bbox=_PLATE, **_MIDDLE)
         speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
         clients = int((env.clients["domain"] == d).sum())
         _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
-        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
-                color=INK["vermillion"], ha="center", va="center", bbox=plate)  # fmt: skip
-        rows.append({"domain": d, "servers": len(speeds), "clients": clients}
-                    | dict(zip(("lan_up", "lan_down", "wan_up", "wan_down"), mean[d],
-                               strict=True)))  # fmt: skip
+        ax.text(*0.85 * hub, f"{mean[d, :2].mean():.0f}", fontsize=7, color=INK["vermillion"],
+                bbox=_PLATE, **_MIDDLE)  # fmt: skip
+        rows.append([d, len(speeds), clients, *mean[d]])
     ax.plot(0, 0, "s", color="0.2", ms=13, zorder=3)
     ax.plot([], [], "o", color=INK["blue"], label="server (larger: faster)")
     ax.plot([], [], "o", mfc="white", mec=INK["black"], label="client")
@@ -128,7 +115,8 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(-1.75, 1.75), ylim=(-1.7, 1.6), aspect="equal")
     ax.set_title("WAN (black) and LAN (orange) throughput, Mbit/s, mean of both directions")
     ax.axis("off")
-    return study.keep("fig2", ax, pd.DataFrame(rows))
+    columns = ["domain", "servers", "clients", "lan_up", "lan_down", "wan_up", "wan_down"]
+    return study.keep("fig2", ax, pd.DataFrame(rows, columns=columns))
 
 
 def _domain(ax: Axes, hub: Any, angle: float, speeds: Any, clients: int) -> None:
@@ -174,31 +162,20 @@ def table1(study: Study) -> pd.DataFrame:
     """Table 1: the printed parameters, and what the first environment drew."""
     communication = bool(study.switches.get("deadline_communication", True))
     printed, drawn = printed_table(), _drawn(Environment.random(**study.drawn_first), communication)
-    ends = [drawn.get(name, []) for name in printed["argument"]]
-    table = printed.assign(
-        drawn_low=[np.min(x) if len(x) else np.nan for x in ends],
-        drawn_high=[np.max(x) if len(x) else np.nan for x in ends],
-        drawn_mean=[np.mean(x) if len(x) else np.nan for x in ends],
-    )
-    study.table("table1", table)
-    return pd.DataFrame(
-        {
-            "parameter": table["parameter"],
-            "printed": _spans(table["low"], table["high"]),
-            "unit": table["unit"].fillna(""),
-            "law": table["law"],
-            "drawn": _spans(table["drawn_low"], table["drawn_high"]),
-            "mean": [f"{x:.4g}" if x == x else "" for x in table["drawn_mean"]],
-        }
-    )
+    ends = [drawn.get(name, [np.nan]) for name in printed["argument"]]
+    for name, of in (("drawn_low", np.min), ("drawn_high", np.max), ("drawn_mean", np.mean)):
+        printed[name] = [of(values) for values in ends]
+    study.table("table1", printed)
+    shown = printed[["parameter", "unit", "law"]].fillna("")
+    shown.insert(1, "printed", _spans(printed["low"], printed["high"]))
+    mean = _spans(printed["drawn_mean"], printed["drawn_mean"])
+    return shown.assign(drawn=_spans(printed["drawn_low"], printed["drawn_high"]), mean=mean)
 
 
 def _spans(low: Any, high: Any) -> list[str]:
-    texts = []
-    for a, b in zip(low, high, strict=True):
-        text = f"{a:,.4g}" if a == b else f"{a:,.4g} to {b:,.4g}"
-        texts.append(text.replace("e+06", " million") if a == a else "")
-    return texts
+    texts = [f"{a:,.4g}" if a == b else f"{a:,.4g} to {b:,.4g}"
+             for a, b in zip(low, high, strict=True)]  # fmt: skip
+    return ["" if "nan" in text else text.replace("e+06", " million") for text in texts]
 
 
 def table_readings(study: Study) -> pd.DataFrame:
@@ -219,28 +196,3 @@ def table_readings(study: Study) -> pd.DataFrame:
     order = list(dict.fromkeys(table["claim"]))
     found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
     return found.rename_axis(columns=None).reset_index()
-
-
-def table_tuning(study: Study) -> pd.DataFrame:
-    """Tabulate what automatic Opt attains, and how it compares with a fixed one."""
-    table = claims.against_fronts(study.front)
-    study.table("tuning", table)
-    beyond = table["outside"] > 0.5
-    worse = np.where((table["low"] > 0) & ~beyond, "worse", "no telling")
-    word = np.where(table["high"] < 0, "better", worse)
-    return pd.DataFrame(
-        {
-            "tuner": table["policy"] + np.where(table["corrected"] == 1, ", L", ""),
-            "fallbacks": table["fallbacks"],
-            "target": [f"{PERCENT * t:.0f} %" if t == t else "" for t in table["target"]],
-            "failure": (PERCENT * table["failure"]).map("{:.1f} %".format),
-            "cost": table["cost"].map("{:.0f}".format),
-            "front": np.where(table["front"] == 1, "with Load Correction", "without"),
-            "above the front, points": [
-                f"{PERCENT * e:+.1f} [{PERCENT * a:.1f}, {PERCENT * b:.1f}]"
-                for e, a, b in zip(table["estimate"], table["low"], table["high"], strict=True)
-            ],
-            "verdict": word,
-            "beyond its range": table["outside"].map("{:.0%}".format),
-        }
-    )
