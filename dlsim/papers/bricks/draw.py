@@ -97,15 +97,15 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
     mean = env.rates.mean(axis=1).reshape(domains, 4)
     rows = []
     for d in range(domains):
-        hub: Any = np.array([np.cos(angle[d]), np.sin(angle[d])])
+        hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
         wan = mean[d, 2:].mean()
         ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
-        ax.text(*0.55 * hub, f"{wan:.0f}", fontsize=7, bbox=_PLATE, **_MIDDLE)
+        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, bbox=_PLATE, **_MIDDLE)
         speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
         clients = int((env.clients["domain"] == d).sum())
         _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
-        ax.text(*0.85 * hub, f"{mean[d, :2].mean():.0f}", fontsize=7, color=INK["vermillion"],
-                bbox=_PLATE, **_MIDDLE)  # fmt: skip
+        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
+                color=INK["vermillion"], bbox=_PLATE, **_MIDDLE)  # fmt: skip
         rows.append([d, len(speeds), clients, *mean[d]])
     ax.plot(0, 0, "s", color="0.2", ms=13, zorder=3)
     ax.plot([], [], "o", color=INK["blue"], label="server (larger: faster)")
