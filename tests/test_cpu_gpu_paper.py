@@ -254,9 +254,9 @@ def test_savings_and_learning_by_hand():
 
 
 def test_break_even_needs_to_stay():
-    assert draw._first_stay(pd.Series([False, True, False, True, True])) == "4"
-    assert draw._first_stay(pd.Series([True, True])) == "1"
-    assert draw._first_stay(pd.Series([True, False])) == "never"
+    assert claims.first_stay(pd.Series([False, True, False, True, True])) == "4"
+    assert claims.first_stay(pd.Series([True, True])) == "1"
+    assert claims.first_stay(pd.Series([True, False])) == "never"
 
 
 def test_gain_is_over_the_best_rival_in_the_best_mix():

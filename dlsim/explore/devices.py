@@ -16,11 +16,9 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import POLICIES, History, Machine, Reading, Schedule, simulate, workload
 from dlsim.errors import InputError
-from dlsim.explore.overlap import blocks
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, title
 from dlsim.papers.cpu_gpu.cells import SWITCHES
-from dlsim.papers.cpu_gpu.draw import rows_of
-from dlsim.study.gantt import task_colors
+from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.style import INK
 
 #: Most applications and most jobs of a queue.
@@ -67,13 +65,9 @@ def jobs_of(
 
 
 def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> None:
-    devices = list(s.machine.devices)
-    ax.set_xlim(0, until)
-    texts = [f"{app}\n{rule}" for app, rule in zip(s.jobs["app"], s.jobs["rule"], strict=True)]
-    rows = [devices.index(device) for device in s.jobs["device"]]
-    rows_of(ax, devices)
-    start, end = s.jobs["start"].tolist(), s.jobs["end"].tolist()
-    blocks(ax, rows, start, end, [inks[app] for app in s.jobs["app"]], texts)
+    devices = {device: device for device in s.machine.devices}
+    texts = s.jobs["app"] + "\n" + s.jobs["rule"]
+    plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", inks, texts, until)
     if s.jobs["arrival"].any():
         ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
                 color="#222222", clip_on=False, zorder=4)  # fmt: skip

@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
-from dlsim.papers.cpu_gpu.draw import records
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import flows
 from dlsim.steady import (
@@ -137,7 +136,8 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     most = max(float(table["data"].max()) if len(table) else 0.0, 1e-9)
     ends: list[Any] = []
     widths, inks = list[float](), list[str]()
-    for row in records(table):
+    rows: Any = table.itertuples()
+    for row in rows:
         state = "free" if not row.opened else "full" if row.opened >= row.max_connect else "used"
         ends.append((places[row.start], places[row.end]))
         widths.append(0.8 + 5 * math.sqrt(row.data / most))

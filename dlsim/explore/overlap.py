@@ -7,9 +7,7 @@ S. Davis, H. Jiang, K.-C. Li (2013) that it describes.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -18,7 +16,8 @@ from dlsim.cpugpu.pipeline import SWITCHES, Gpu, equal_chunks, equal_chunks_time
 from dlsim.cpugpu.timeline import Timeline
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
-from dlsim.papers.cpu_gpu.draw import STAGE_INK, rows_of
+from dlsim.papers.cpu_gpu.draw import STAGE_INK
+from dlsim.study.gantt import plot_blocks
 from dlsim.study.style import INK
 
 #: Streams whose timelines are drawn, and those whose speed-up is.
@@ -28,71 +27,15 @@ DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
 READINGS = {**SWITCHES, "first": ("d2h", "h2d")}
 _LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}
 _STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the host"}
-# Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
-_LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
-# Height of a block in rows, width of a letter in it in inches.
-_HEIGHT, _LETTER = 0.76, 0.066
-
-
-def blocks(
-    ax: Axes,
-    rows: Sequence[int],
-    start: Sequence[float],
-    end: Sequence[float],
-    inks: Sequence[Any],
-    texts: Sequence[str],
-) -> None:
-    """Draw runs as blocks, each with a text where it is wide enough for it."""
-    begin, width = np.array(start, dtype=float), np.subtract(end, start).astype(float)
-    for row in dict.fromkeys(rows):
-        mine = [i for i, other in enumerate(rows) if other == row]
-        ax.broken_barh(
-            [(begin[i], width[i]) for i in mine], (row - _HEIGHT / 2, _HEIGHT),
-            facecolors=[inks[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
-        )  # fmt: skip
-    inch, tall = _inches(ax)
-    tall *= _HEIGHT
-    for row, x, span, ink, text in zip(rows, begin, width, inks, texts, strict=True):
-        shown, turned = _fitting(text, span * inch, tall)
-        if shown:
-            dark = float(np.dot(to_rgb(ink), _LIGHTNESS)) < _DARK
-            ax.text(
-                x + span / 2, row, shown, ha="center", va="center", fontsize=7.5, zorder=3,
-                color="white" if dark else "black", linespacing=0.95, rotation=90 * turned,
-                in_layout=False,
-            )  # fmt: skip
-
-
-def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
-    """Return what of a text fits into a block of some inches, and whether it stands upright."""
-    lines, line = text.split("\n"), " ".join(text.split("\n"))
-    if wide > 0.02 + _LETTER * max(map(len, lines)):
-        return text, False
-    if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
-        return line, True
-    return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
-
-
-def _inches(ax: Axes) -> tuple[float, float]:
-    """Return the width of one unit and the height of one row of axes before their layout."""
-    figure, place = ax.get_figure(root=True), ax.get_position()
-    assert figure is not None
-    size = figure.get_size_inches()
-    rows = abs(float(np.subtract(*ax.get_ylim())))
-    wide = place.width * size[0] / float(np.subtract(*ax.get_xlim()[::-1]))
-    return float(wide), float(place.height * size[1] / rows)
 
 
 def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     stages = [stage for stage in _STAGES if stage in t.chunks]
     lanes = list(dict.fromkeys(t.gpu.engine(stage) for stage in stages))
-    ax.set_xlim(0, until)
-    ops = t.ops
-    rows = [lanes.index(t.gpu.engine(stage)) for stage in ops["stage"]]
-    inks = [STAGE_INK[stage] for stage in ops["stage"]]
-    rows_of(ax, [_LANES[lane] for lane in lanes])
-    texts = [str(1 + chunk) for chunk in ops["chunk"]]
-    blocks(ax, rows, ops["start"].tolist(), ops["end"].tolist(), inks, texts)
+    at = [t.gpu.engine(stage) for stage in t.ops["stage"]]
+    texts = (t.ops["chunk"] + 1).astype(str)
+    named = {lane: _LANES[lane] for lane in lanes}
+    plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, until)
     ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
     k = t.gpu.streams
     title(ax, f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}")

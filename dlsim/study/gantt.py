@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
 from dlsim.errors import InputError
@@ -22,6 +23,10 @@ COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
 _TIMES = ("send_start", "send_end", "compute_end")
 _HEIGHT = 0.72
 _LINK = "link"
+# Height of a block in rows, width of a letter in it in inches.
+_BLOCK, _LETTER = 0.76, 0.066
+# Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
+_LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 
 def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
@@ -222,3 +227,58 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _label_rows(ax, names, last + 0.03 * (last - float(start.min())))
     ax.set_xlim(left=float(start.min()))
     return ax
+
+
+def plot_blocks(
+    ax: Axes, table: pd.DataFrame, lanes: Mapping[Any, str], at: Any, by: str,
+    inks: Mapping[Any, Any], texts: Any, until: float | None = None,
+) -> Axes:  # fmt: skip
+    """Draw runs as blocks on named lanes, each with a text where it is wide enough for it.
+
+    The table has start, end and the column that the colour goes `by`; `at` names the lane of
+    every run, `texts` what is written on it.
+    """
+    places = {lane: row for row, lane in enumerate(lanes)}
+    rows, colors = [places[lane] for lane in at], [inks[value] for value in table[by]]
+    begin, end = (table[name].to_numpy(dtype=float) for name in ("start", "end"))
+    ax.set_yticks(range(len(lanes)), list(lanes.values()))
+    ax.set_ylim(len(lanes) - 0.45, -0.55)
+    ax.set_xlim(0, 1.02 * end.max() if until is None else until)
+    ax.grid(False, axis="y")
+    for row in dict.fromkeys(rows):
+        mine = [i for i, other in enumerate(rows) if other == row]
+        ax.broken_barh(
+            [(begin[i], end[i] - begin[i]) for i in mine], (row - _BLOCK / 2, _BLOCK),
+            facecolors=[colors[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
+        )  # fmt: skip
+    inch, tall = _inches(ax)
+    for row, x, span, ink, text in zip(rows, begin, end - begin, colors, texts, strict=True):
+        shown, turned = _fitting(text, span * inch, tall * _BLOCK)
+        if shown:
+            dark = float(np.dot(to_rgb(ink), _LIGHTNESS)) < _DARK
+            ax.text(
+                x + span / 2, row, shown, ha="center", va="center", fontsize=7.5, zorder=3,
+                color="white" if dark else "black", linespacing=0.95, rotation=90 * turned,
+                in_layout=False,
+            )  # fmt: skip
+    return ax
+
+
+def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
+    """Return what of a text fits into a block of some inches, and whether it stands upright."""
+    lines, line = text.split("\n"), " ".join(text.split("\n"))
+    if wide > 0.02 + _LETTER * max(map(len, lines)):
+        return text, False
+    if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
+        return line, True
+    return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
+
+
+def _inches(ax: Axes) -> tuple[float, float]:
+    """Return the width of one unit and the height of one row of axes before their layout."""
+    figure, place = ax.get_figure(root=True), ax.get_position()
+    assert figure is not None
+    size = figure.get_size_inches()
+    rows = abs(float(np.subtract(*ax.get_ylim())))
+    wide = place.width * size[0] / float(np.subtract(*ax.get_xlim()[::-1]))
+    return float(wide), float(place.height * size[1] / rows)

@@ -215,7 +215,7 @@ def side_by_side(
     order, groups = list(order) or list(table[at].unique()), list(table.groupby(by, sort=False))
     for k, (name, rows) in enumerate(groups):
         place = np.arange(len(order)) + step * (k - (len(groups) - 1) / 2)
-        marks(ax, place, rows.set_index(at).reindex(order), label=name, **look(name))
+        marks(ax, place, rows.set_index(at).reindex(order), **{"label": name, **look(name)})
     names = [f"{one:g}" if isinstance(one, float) else str(one) for one in order]
     ax.set_xticks(range(len(order)), names)
     return ax

@@ -7,9 +7,8 @@ notebook; drawings and tables that need code are functions here.
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "audited", "break_even", "fig1", "fig2", "fig3", "fig_gantt", "fig_live",
-    "fig_moulding", "fig_nodes", "fig_optimiser", "fig_overlap", "fig_slots", "inventory",
-    "learned", "record", "tradeoff", "variants", "verdicts",
+    "SCALES", "Study", "audited", "fig1", "fig2", "fig3", "fig_gantt", "fig_live", "fig_nodes",
+    "fig_pipes", "fig_slots", "inventory", "learned", "record", "verdicts",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

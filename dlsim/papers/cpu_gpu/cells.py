@@ -83,10 +83,6 @@ def policy_of(name: str) -> Policy:
     return VARIANTS[name] if name in VARIANTS else POLICIES[name]
 
 
-def _is_first(seed: np.random.SeedSequence) -> bool:
-    return seed.spawn_key[-1:] == (0,)
-
-
 def batches_of(
     table: pd.DataFrame, setting: Setting, seed: Any, **options: Any
 ) -> list[pd.DataFrame]:
@@ -94,6 +90,15 @@ def batches_of(
     given = {**setting.noise, "batches": setting.batches, **options}
     drawn = workload.draw(table, setting.jobs, seed, **given)
     return [part for _, part in drawn.groupby("batch", sort=False)]
+
+
+def world(
+    mix: str, setting: Sequence[Any], seed: Any, **changed: Any
+) -> tuple[Setting, pd.DataFrame, list[pd.DataFrame]]:
+    """Draw what a replicate meets: its setting, the applications, the batches."""
+    here = Setting(*setting)._replace(**changed)
+    table = workload.applications(mix, here.apps, seed)
+    return here, table, batches_of(table, here, seed)
 
 
 def follow(
@@ -118,10 +123,9 @@ def compare(
         apps=here.apps, machine=here.machine, reading=reading, error=error, seed=seed,
         **here.noise,
     )  # fmt: skip
-    if _is_first(seed):
-        parts = batches_of(workload.applications(mix, here.apps, seed), here, seed)[:1]
+    if seed.spawn_key[-1:] == (0,):
         for name in policies:
-            for schedule in follow(parts, here, name, reading):
+            for schedule in follow(world(mix, setting, seed)[2][:1], here, name, reading):
                 schedule.check()
     return frame.assign(policy=np.repeat(list(policies), here.batches))
 
@@ -140,12 +144,10 @@ def ideal(
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compare short queues with the best of all schedules; histories are exact."""
-    here, reading = Setting(*setting)._replace(jobs=jobs, batches=1), Reading.of(switches)
-    table = workload.applications(mix, here.apps, seed)
-    (queue,) = batches_of(table, here, seed)
+    here, table, (queue,) = world(mix, setting, seed, jobs=jobs, batches=1)
     least = simulate(queue, here.machine, "ideal").makespan
     mean = simulate(queue, here.machine, "ideal-mean").mean_completion
-    known = History.exact(table)
+    known, reading = History.exact(table), Reading.of(switches)
     runs = (simulate(queue, here.machine, policy_of(p), known, reading) for p in policies)
     return [
         {
@@ -161,12 +163,11 @@ def explore(
     mix: str, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
     """Count what exploring costs, and who is served out of turn (claims 5 and 17)."""
-    here, reading = Setting(*setting), Reading.of(switches)
-    table = workload.applications(mix, here.apps, seed)
+    here, table, parts = world(mix, setting, seed)
     slower = (table["cpu_time"] > table["gpu_time"]).map({True: "cpu", False: "gpu"})
     count = pd.Series(0, index=table.index)
     worst, late = 0.0, 0
-    for s in follow(batches_of(table, here, seed), here, "history", reading):
+    for s in follow(parts, here, "history", Reading.of(switches)):
         jobs = s.jobs
         cls = jobs["device"].str[:3]
         paid = s.explored & (cls == jobs["app"].map(slower))
@@ -184,11 +185,9 @@ def fairness(
     mix: str, cv: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
     """Say how late jobs end against their preferred device (claim 6)."""
-    here, reading = Setting(*setting)._replace(cv=cv), Reading.of(switches)
-    table = workload.applications(mix, here.apps, seed)
-    parts = batches_of(table, here, seed)[:FAIR_BATCHES]
-    rows = []
-    schedules = list(follow(parts, here, "history", reading))
+    here, _, parts = world(mix, setting, seed, cv=cv)
+    parts, rows = parts[:FAIR_BATCHES], []
+    schedules = list(follow(parts, here, "history", Reading.of(switches)))
     for fair in FAIR:
         jobs = pd.concat([_judged(s, part, fair) for s, part in zip(schedules, parts, strict=True)])
         unexcused = float((jobs["late"] & (jobs["excuse"] == "")).mean())
@@ -210,19 +209,24 @@ def poison(
     mix: str, wrong: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
 ) -> list[Row]:
     """Start from one run per application and class, wrong on the preferred class (claim 7)."""
-    here, reading = Setting(*setting)._replace(outliers=0.0), Reading.of(switches)
-    table = workload.applications(mix, here.apps, seed)
+    here, table, parts = world(mix, setting, seed, outliers=0.0)
     known = History()
     for app, times in table.iterrows():
         best = "gpu" if times["gpu_time"] <= times["cpu_time"] else "cpu"
         for cls in ("gpu", "cpu"):
             known.add(str(app), cls, float(times[f"{cls}_time"]) * (wrong if cls == best else 1.0))
     rows = []
-    for k, s in enumerate(follow(batches_of(table, here, seed), here, "history", reading, known)):
+    for k, s in enumerate(follow(parts, here, "history", Reading.of(switches), known)):
         there = [item.preferred for item in s.given.items]
         share = float((s.jobs["device"].str[:3].to_numpy() == np.array(there)).mean())
         rows.append({"batch": k, "makespan": s.makespan, "preferred": share})
     return rows
+
+
+def _source(seed: Any, purpose: int) -> np.random.Generator:
+    """Return random numbers of a replicate for one purpose."""
+    key = (*seed.spawn_key, purpose)
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))
 
 
 def break_even(
@@ -230,15 +234,12 @@ def break_even(
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run one cold batch where applications differ more or less, and return more or less often."""
-    here, reading = Setting(*setting), Reading.of(switches)
+    here = Setting(*setting)
     table = workload.applications("balanced", here.apps, seed)
-    source = np.random.default_rng(
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99))
-    )
-    gain = 2.0 * np.exp(spread * source.standard_normal(here.apps))
+    gain = 2.0 * np.exp(spread * _source(seed, 99).standard_normal(here.apps))
     table = table.assign(gpu_time=table["cpu_time"] / gain)
-    here = here._replace(jobs=here.apps * repeats, batches=1)
-    (queue,) = batches_of(table, here, seed)
+    (queue,) = batches_of(table, here._replace(jobs=here.apps * repeats, batches=1), seed)
+    reading = Reading.of(switches)
     runs = (simulate(queue, here.machine, policy_of(p), None, reading) for p in policies)
     return [{"policy": p, "makespan": s.makespan} for p, s in zip(policies, runs, strict=True)]
 
@@ -298,8 +299,7 @@ def moldable_jobs(mix: str, error: float, setting: Setting, seed: Any) -> pd.Dat
     """Draw one batch of jobs that ask for 1, 2 or 4 nodes."""
     table = workload.applications(mix, setting.apps, seed)
     jobs = workload.draw(table, setting.jobs, seed, error=error, **setting.noise)
-    key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98))
-    return jobs.assign(nodes=np.random.default_rng(key).choice(ASKED, len(jobs)))
+    return jobs.assign(nodes=_source(seed, 98).choice(ASKED, len(jobs)))
 
 
 def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:

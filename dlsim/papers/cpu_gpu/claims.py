@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from dlsim.study.measure import claim, estimates, exact, mirrored, named, tidy
+from dlsim.study.measure import claim, estimates, exact, mirrored, named, tidy, wide
 from dlsim.study.stats import relative_reduction
 
 #: Policies of the paper and of its second source.
@@ -36,29 +37,47 @@ class Evidence(NamedTuple):
     memory: Any = None
 
 
-def totals(frame: pd.DataFrame, column: str = "makespan") -> pd.DataFrame:
-    """Sum a column over the batches of each mix, replicate and policy."""
-    return frame.groupby(["mix", "replicate", "policy"], sort=False)[column].sum().reset_index()
+def _at(values: Any, by: Sequence[str]) -> pd.DataFrame:
+    """Estimate paired values at every point of a grid."""
+    return estimates(values.rename("value").reset_index(), by, "value")
 
 
 def saved(
     frame: pd.DataFrame, policies: Sequence[str], rival: str, column: str = "makespan"
 ) -> pd.DataFrame:
-    """Estimate by which fraction totals are smaller than a rival's, in every mix."""
-    sums = totals(frame, column)
-    parts = []
+    """Estimate by which fraction totals over the batches are smaller than a rival's."""
+    keys, parts = ["mix", "replicate", "policy"], []
+    sums = frame.groupby(keys, sort=False)[column].sum().reset_index()
     for policy in policies:
         table = relative_reduction(sums, column, "policy", policy, rival, at=["mix"])
         parts.append(named(table, ["mix"], f"{policy} against {rival}").assign(policy=policy))
     return pd.concat(parts, ignore_index=True)
 
 
+def over(frame: pd.DataFrame, base: Any, keys: Sequence[str]) -> pd.DataFrame:
+    """Add the makespan of a base that met the same, and the ratio to it."""
+    known = frame[base].set_index(list(keys))["makespan"].rename("base")
+    table = frame.join(known, on=list(keys))
+    return table.assign(ratio=table["makespan"] / table["base"])
+
+
 def over_mct(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the makespan of every batch over that of MCT, which has exact means from the start."""
-    keys = ["mix", "replicate", "batch"]
-    mct = frame[frame["policy"] == "mct"].set_index(keys)["makespan"].rename("mct")
-    table = frame.join(mct, on=keys)
-    return table.assign(ratio=table["makespan"] / table["mct"])
+    """Compare every batch with MCT, which has exact means from the start."""
+    return over(frame, frame["policy"] == "mct", ["mix", "replicate", "batch"])
+
+
+def first_stay(below: "pd.Series[bool]") -> str:
+    """Return the first batch, from 1, after which something always holds."""
+    stays = below[::-1].cummin()[::-1]
+    return str(int(np.argmax(stays)) + 1) if stays.any() else "never"
+
+
+def break_even(frame: pd.DataFrame, rivals: Sequence[str]) -> pd.DataFrame:
+    """Tell after which batch a cold start has paid, learning included."""
+    mean = frame.groupby(["mix", "policy", "batch"])["makespan"].mean()
+    total = mean.groupby(level=["mix", "policy"]).cumsum().unstack("policy")
+    less = pd.DataFrame({rival: total["history"] < total[rival] for rival in rivals})
+    return less.groupby(level="mix", sort=False).agg(first_stay)
 
 
 @claim("cpu-gpu-1")
@@ -70,7 +89,7 @@ def improves(e: Evidence) -> pd.DataFrame:
     keys = ["mix", "replicate"]
     first = table[table["batch"] == 0].set_index(keys)["ratio"]
     gain = first - table[half].groupby(keys)["ratio"].mean()
-    return estimates(gain.rename("gain").reset_index(), ["mix"], "gain")
+    return _at(gain, ["mix"])
 
 
 @claim("cpu-gpu-2a")
@@ -116,10 +135,8 @@ def fair_but_for_exceptions(e: Evidence) -> pd.DataFrame:
 
 def excess_of_poison(frame: pd.DataFrame) -> pd.DataFrame:
     """Return by how much wrong first samples lengthen each batch."""
-    keys = ["mix", "replicate", "batch"]
-    right = frame[frame["wrong"] == 1].set_index(keys)["makespan"].rename("right")
-    table = frame[frame["wrong"] != 1].join(right, on=keys)
-    return table.assign(excess=table["makespan"] / table["right"] - 1)
+    table = over(frame, frame["wrong"] == 1, ["mix", "replicate", "batch"])
+    return table[table["wrong"] != 1].assign(excess=lambda wrong: wrong["ratio"] - 1)
 
 
 @claim("cpu-gpu-7")
@@ -164,19 +181,16 @@ def tolerates_errors(e: Evidence) -> pd.DataFrame:
 @claim("cpu-gpu-10a", needs="pipelines", readings=False)
 def gpu_is_used_more(e: Evidence) -> pd.DataFrame:
     """Claim 10a: share of the time in which the GPU maps, three streams minus one."""
-    wide = e.pipelines.pivot(
-        index=["profile", "engines", "replicate"], columns="streams", values="use"
-    )
-    gain = (wide[3] - wide[1]).rename("gain").reset_index()
-    return estimates(gain, ["profile", "engines"], "gain")
+    use = wide(e.pipelines, ["profile", "engines"], "use", "streams")
+    return _at(use[3] - use[1], ["profile", "engines"])
 
 
 @claim("cpu-gpu-10b", needs="pipelines", readings=False)
 def pipeline_speed_up(e: Evidence) -> pd.DataFrame:
     """Claim 10b: makespan without a pipeline over that with three streams, two engines."""
     rows = e.pipelines[e.pipelines["engines"] == 2]
-    wide = rows.pivot(index=["profile", "replicate"], columns="streams", values="makespan")
-    return estimates((wide[1] / wide[3]).rename("ratio").reset_index(), ["profile"], "ratio")
+    ends = wide(rows, ["profile"], "makespan", "streams")
+    return _at(ends[1] / ends[3], ["profile"])
 
 
 @claim("cpu-gpu-11", needs="issued", readings=False)
@@ -189,10 +203,7 @@ def stabilises(e: Evidence) -> pd.DataFrame:
         "spread": spread["threads"] / mean["threads"] - spread["scheduled"] / mean["scheduled"],
         "mean": mean["threads"] / mean["scheduled"] - 1,
     }
-    parts = [
-        estimates(column.rename("more").reset_index(), keys[:2], "more").assign(what=name)
-        for name, column in columns.items()
-    ]
+    parts = [_at(column, keys[:2]).assign(what=name) for name, column in columns.items()]
     table = pd.concat(parts, ignore_index=True)
     return table.assign(point=table["what"] + ", " + table["point"])
 
@@ -243,10 +254,9 @@ def both_beat_cpus_in_mapreduce(e: Evidence) -> pd.DataFrame:
 @claim("cpu-gpu-15a", needs="words", readings=False)
 def more_gpus_are_faster(e: Evidence) -> pd.DataFrame:
     """Claim 15a: time on some GPUs over that on twice as many, less 1."""
-    wide = counted(e.words, 3, "gpu")
-    return by_gpus(
-        pd.DataFrame({f"{a} to {b}": wide[a] / wide[b] - 1 for a, b in pairwise(wide.columns)})
-    )
+    ends = counted(e.words, 3, "gpu")
+    more = {f"{a} to {b}": ends[a] / ends[b] - 1 for a, b in pairwise(ends.columns)}
+    return by_gpus(pd.DataFrame(more))
 
 
 @claim("cpu-gpu-15b", needs="words", readings=False)

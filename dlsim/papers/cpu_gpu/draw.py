@@ -2,17 +2,16 @@
 
 import importlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
-from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import backends, live, simulate, workload
@@ -21,17 +20,13 @@ from dlsim.cpugpu.kernels import kernel_named
 from dlsim.cpugpu.mapdata import map_block, partition_of
 from dlsim.cpugpu.mapreduce import run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
-from dlsim.cpugpu.optimiser import adapt_split
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError
-from dlsim.papers.cpu_gpu import cells, claims
-from dlsim.papers.cpu_gpu.cells import VARIANTS, moldable_jobs, policy_of
+from dlsim.papers.cpu_gpu.cells import moldable_jobs, policy_of
 from dlsim.papers.cpu_gpu.study import Study
-from dlsim.realtime import Cluster, split_load
-from dlsim.study.gantt import task_colors
-from dlsim.study.plot import axes_of, cumulative, panels
-from dlsim.study.stats import summary
+from dlsim.study.gantt import plot_blocks, task_colors
+from dlsim.study.plot import axes_of, panels
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
@@ -46,29 +41,10 @@ HADOOP = pd.DataFrame(
 )
 #: Colours of the stages of a chunk.
 STAGE_INK = {"h2d": INK["sky"], "map": INK["green"], "d2h": INK["orange"]}
-_EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.6}
 
 
-def records(table: pd.DataFrame) -> list[Any]:
-    """Return the rows of a table, each with its columns as attributes."""
-    return list(table.itertuples())
-
-
-def bar(ax: Axes, y: float, start: float, end: float, color: Any, text: str = "") -> None:
-    """Draw one run on a device, with a text if it fits."""
-    ax.barh(y, end - start, left=start, height=0.72, color=color, zorder=2, **_EDGE)
-    if text:
-        ax.text(
-            (start + end) / 2, y, text, ha="center", va="center", fontsize=7, zorder=3,
-            clip_on=True,
-        )  # fmt: skip
-
-
-def rows_of(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a diagram, top to bottom."""
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.45, -0.55)
-    ax.grid(False, axis="y")
+def _ended(name: str, s: Any) -> str:
+    return f"{name}: last end {s.makespan:.0f} s, mean wait {s.mean_wait:.0f} s"
 
 
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
@@ -80,20 +56,21 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
         rows.append(("CPU", "serial", at, at + length))
         at += length
         if number < len(serial) - 1:
-            ops = run_chunks(chunks, Gpu(1)).ops
-            rows += [("GPU", r.stage, at + r.start, at + r.end) for r in records(ops)]
+            ops: Any = run_chunks(chunks, Gpu(1)).ops
+            rows += [("GPU", r.stage, at + r.start, at + r.end) for r in ops.itertuples()]
             at = rows[-1][3]
+    table = pd.DataFrame(rows, columns=["place", "part", "start", "end"])
     inks, words = STAGE_INK | {"serial": INK["blue"]}, {"h2d": "copy", "d2h": "copy"}
-    for place, stage, start, end in rows:
-        bar(ax, ("CPU", "GPU").index(place), start, end, inks[stage], words.get(stage, stage))
-    rows_of(ax, ["CPU: rest of the program", "GPU: parallel parts"])
-    ax.set(xlabel="time", xlim=(0, at), title="The GPU takes the parallel parts of a program")
-    return study.keep("fig1", ax, pd.DataFrame(rows, columns=["place", "part", "start", "end"]))
+    lanes = {"CPU": "CPU: rest of the program", "GPU": "GPU: parallel parts"}
+    texts = table["part"].replace(words)
+    plot_blocks(ax, table, lanes, table["place"], "part", inks, texts, at)
+    ax.set(xlabel="time", title="The GPU takes the parallel parts of a program")
+    return study.keep("fig1", ax, table)
 
 
 def fig2(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     """Figure 2, redrawn: 8 and 16 cores of a CPU, thousands of a GPU, one square each."""
-    axs = list(axes) if axes is not None else _three((7.6, 2.9), [1, 1, 2.2])
+    axs = panels(axes, 3, (7.6, 2.9), sharey=False, width_ratios=[1, 1, 2.2])
     counts = (("CPU, 8 cores", 2, 4), ("CPU, 16 cores", 4, 4), ("GPU, 2048 cores", 32, 64))
     for ax, (title, down, across), ink in zip(axs, counts, ("blue", "blue", "green"), strict=True):
         y, x = np.divmod(np.arange(down * across), across)
@@ -103,11 +80,6 @@ def fig2(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
         ax.axis("off")
     table = pd.DataFrame([(t, d * a) for t, d, a in counts], columns=["device", "cores"])
     return study.keep("fig2", axs[0], table)
-
-
-def _three(size: tuple[float, float], widths: Sequence[float]) -> list[Axes]:
-    figure = plt.figure(figsize=size, layout="constrained")
-    return list(figure.subplots(1, len(widths), width_ratios=widths))
 
 
 def flow_of(text: str = SENTENCE, maps: int = MAPS, parts: int = PARTS) -> dict[str, list[str]]:
@@ -140,24 +112,17 @@ def fig3(study: Study, ax: Axes | None = None) -> Axes:
     inks = ("#EEEEEE", "#EEEEEE", "#CFE6F3", "#F6E7A8", "#BFE3D6")
     for (name, texts), ink in zip(steps.items(), inks, strict=True):
         ax.text(places[name][0][0], 0.35, name, ha="center", fontsize=10, weight="bold")
+        box = {"boxstyle": "round", "facecolor": ink, "edgecolor": "#555555"}
         for (x, y), text in zip(places[name], texts, strict=True):
-            shown = text.replace(" the dog", "\nthe dog").replace(" the fox", "\nthe fox")
-            shown = shown if name == "input" else text
-            ax.text(
-                x, y, shown, ha="center", va="center", fontsize=8, zorder=3,
-                bbox={"boxstyle": "round", "facecolor": ink, "edgecolor": "#555555"},
-            )  # fmt: skip
-    names = list(steps)
-    for one, other in pairwise(names):
-        for i, a in enumerate(places[one]):
-            for j, b in enumerate(places[other]):
-                if len(places[one]) != len(places[other]) or i == j:
-                    ax.add_patch(
-                        FancyArrowPatch(
-                            (a[0] + 0.62, a[1]), (b[0] - 0.62, b[1]), arrowstyle="->",
-                            mutation_scale=9, color="#888888", lw=0.8,
-                        )
-                    )  # fmt: skip
+            shown = text.replace(" the", "\nthe").lstrip() if name == "input" else text
+            ax.text(x, y, shown, ha="center", va="center", fontsize=8, zorder=3, bbox=box)
+    arrow = {"arrowstyle": "->", "color": "#888888", "lw": 0.8}
+    for one, other in pairwise(places.values()):
+        for i, a in enumerate(one):
+            for j, b in enumerate(other):
+                if len(one) != len(other) or i == j:
+                    ends = (b[0] - 0.62, b[1]), (a[0] + 0.62, a[1])
+                    ax.annotate("", *ends, arrowprops=arrow)
     ax.set(xlim=(-1, 9.4), ylim=(-6.2, 0.8))
     ax.axis("off")
     table = pd.DataFrame(
@@ -189,30 +154,25 @@ def fig_gantt(
         figure = plt.figure(figsize=(11, 2.6 * down), layout="constrained")
         grid = figure.subplots(2 * down, 2, height_ratios=[2, 1] * down, sharex=True, squeeze=False)
         axes = [grid[2 * (i // 2) + k][i % 2] for i in range(len(policies)) for k in (0, 1)]
-    colors, parts = task_colors(sorted(set(jobs["app"]))), {}
-    for name, ax, below in zip(policies, axes[::2], axes[1::2], strict=True):
-        s = simulate(jobs, study.setting.machine, policy_of(name), None, None)
+    runs = {p: simulate(jobs, study.setting.machine, policy_of(p), None, None) for p in policies}
+    until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(sorted(table.index))
+    for (name, s), ax, below in zip(runs.items(), axes[::2], axes[1::2], strict=True):
         s.check()
-        devices = list(s.machine.devices)
-        for row in records(s.jobs):
-            text = str(row.app) + ("\n" + str(row.rule) if name == "history" else "")
-            wide = row.end - row.start > 0.06 * s.makespan
-            bar(ax, devices.index(row.device), row.start, row.end, colors[row.app],
-                text if wide else "")  # fmt: skip
-        rows_of(ax, devices)
-        ax.set_title(
-            f"{name}: last end {s.makespan:.0f} s, mean wait {s.mean_wait:.0f} s", fontsize=10
-        )
+        devices = {device: device for device in s.machine.devices}
+        apps = s.jobs["app"]
+        texts = apps + "\n" + s.jobs["rule"] if name == "history" else apps
+        plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", colors, texts, until)
+        ax.set_title(_ended(name, s), fontsize=10)
         for kind, ink in (("gpu", INK["blue"]), ("cpu", INK["vermillion"])):
             below.step(*_depth(s.jobs, kind), where="post", color=ink, lw=1.4, label=kind)
         below.set_ylabel("queued", fontsize=8)
         below.set_ylim(-0.1, max(1.1, below.get_ylim()[1]))
         below.yaxis.set_major_locator(MaxNLocator(integer=True))
-        parts[name] = s.jobs
     axes[1].legend(loc="upper right", fontsize=8, ncols=2)
     for below in axes[1::2][-2:]:
         below.set_xlabel("seconds")
-    return study.keep("gantt", axes[0], pd.concat(parts, names=["policy"]).reset_index())
+    kept = pd.concat({name: s.jobs for name, s in runs.items()}, names=["policy"])
+    return study.keep("gantt", axes[0], kept.reset_index())
 
 
 def fig_nodes(
@@ -220,226 +180,63 @@ def fig_nodes(
     axes: Sequence[Axes] | None = None,
 ) -> Axes:  # fmt: skip
     """F11: one batch of moldable jobs on nodes with a CPU and a GPU each."""
-    jobs = moldable_jobs(
-        study.mixes[0], 0.0, study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
-    )
-    if axes is None:
-        down = (len(schedulers) + 1) // 2
-        figure = plt.figure(figsize=(11, 2.7 * down), layout="constrained")
-        axes = figure.subplots(down, 2, sharex=True, sharey=True, squeeze=False).ravel().tolist()
-    colors, parts = task_colors(list(jobs.index)), {}
-    pool = NodePool(study.nodes)
-    for name, ax in zip(schedulers, axes, strict=False):
-        s = run_moldable(jobs, pool, name)
+    setting, seed = study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
+    jobs, pool = moldable_jobs(study.mixes[0], 0.0, setting, seed), NodePool(study.nodes)
+    down = (len(schedulers) + 1) // 2
+    axs = panels(axes, 2, (11, 2.7 * down), rows=down, sharex=True)
+    runs = {name: run_moldable(jobs, pool, name) for name in schedulers}
+    until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(list(jobs.index))
+    lanes = {(n, d): f"node {n} {d}" for n in range(pool.nodes) for d in ("gpu", "cpu")}
+    for (name, s), ax in zip(runs.items(), axs, strict=False):
         s.check()
-        for row in records(s.uses):
-            y = 2 * int(row.node) + (row.device == "cpu")
-            bar(ax, y, row.start, row.end, colors[row.job], str(row.job))
-        rows_of(ax, [f"node {n} {d}" for n in range(pool.nodes) for d in ("gpu", "cpu")])
-        ax.set_title(
-            f"{name}: last end {s.makespan:.0f} s, mean wait {s.mean_wait:.0f} s", fontsize=10
-        )
-        parts[name] = s.uses
-    for ax in axes[-2:]:
+        at, texts = zip(s.uses["node"], s.uses["device"], strict=True), s.uses["job"].astype(str)
+        plot_blocks(ax, s.uses, lanes, at, "job", colors, texts, until)
+        ax.set_title(_ended(name, s), fontsize=10)
+    for ax in axs[-2:]:
         ax.set_xlabel("seconds")
-    return study.keep("nodes", axes[0], pd.concat(parts, names=["scheduler"]).reset_index(0))
+    kept = pd.concat({name: s.uses for name, s in runs.items()}, names=["scheduler"])
+    return study.keep("nodes", axs[0], kept.reset_index(0))
 
 
 def fig_slots(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     """Hadoop's own schedulers: three jobs on four slots, FIFO, fair, capacity."""
-    axs = list(axes) if axes is not None else _three((9.6, 2.3), [1, 1, 1])
-    colors: Mapping[Any, Any] = task_colors(list(HADOOP.index))
+    axs, colors = panels(axes, 3, (9.6, 2.3), sharey=False), task_colors(list(HADOOP.index))
     parts = {}
     for ax, name in zip(axs, ("fifo", "fair", "capacity"), strict=True):
         s = run_slots(HADOOP, 4, name)
         s.check()
-        for row in records(s.tasks):
-            bar(ax, int(row.slot), row.start, row.end, colors[row.job], str(row.job))
+        t, lanes = s.tasks, {k: f"slot {k}" for k in range(s.slots)}
+        plot_blocks(ax, t, lanes, t["slot"], "job", colors, t["job"])
         ends = ", ".join(f"{job} {end:g}" for job, end in s.jobs["end"].items())
-        rows_of(ax, [f"slot {k}" for k in range(s.slots)])
         ax.set(title=f"{name}: {ends}", xlabel="time")
-        parts[name] = s.tasks
+        parts[name] = t
     return study.keep("slots", axs[0], pd.concat(parts, names=["scheduler"]).reset_index(0))
-
-
-#: What the second source prints of its gain.
-GAINED = 0.42
-
-
-def variants(study: Study) -> pd.DataFrame:
-    """Compare the literal rules with their variants: total run time over the literal rules'."""
-    names = [*VARIANTS, "mct", "rsc", "asjf"]
-    table = claims.saved(study.evidence.main, names, "history")
-    table["more"] = -100 * table["estimate"]
-    study.table("variants", table.drop(columns="point"))
-    wide = table.pivot(index="policy", columns="mix", values="more")
-    return wide.loc[names, list(study.mixes)].map("{:+.1f} %".format)
-
-
-def fig_moulding(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F4: gain in throughput over the best rival, queue by queue (problem 2)."""
-    frame = study.evidence.moulded
-    assert frame is not None
-    axs = panels(axes, 3, (12.5, 3.8))
-    exact, parts = frame[frame["error"] == 0], {}
-    colors = dict(zip(study.mixes, sns.color_palette("viridis", len(study.mixes)), strict=True))
-    rivals = {
-        "best of TORQUE and MCT": claims.EXISTING,
-        "MCT that may use both devices": ("mct-any",),
-    }
-    for ax, (title, names) in zip(axs, rivals.items(), strict=False):
-        gains = claims.moulding_gains(exact, names)
-        parts[title] = gains
-        for mix, own in gains[gains["scheduler"] == "flexible"].groupby("mix", sort=False):
-            x = 100 * own["gain"]
-            label = f"{mix}, mean {x.mean():.0f} %"
-            cumulative(ax, x, color=colors[str(mix)], label=label)
-        ax.axvline(
-            100 * GAINED, color=INK["vermillion"], ls="--", lw=1.2, label="42 % (Ravi et al.)"
-        )
-        ax.axvline(0, color="#333333", lw=0.8)
-        ax.set(xlabel="% more throughput", title=f"flexible over the\n{title}")
-        ax.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
-    wide = frame.pivot(index=["mix", "replicate", "scheduler"], columns="error", values="makespan")
-    cost = (wide[wide.columns[-1]] / wide[0.0] - 1).rename("cost").reset_index()
-    for name, ink in (("mct", "vermillion"), ("flexible", "green"), ("area", "blue")):
-        cumulative(axs[2], 100 * cost.loc[cost["scheduler"] == name, "cost"], color=INK[ink],
-                   label=name)  # fmt: skip
-    axs[2].axvline(7, color=INK["vermillion"], ls="--", lw=1.2)
-    axs[2].set(
-        xlabel="% longer, declared times wrong by up to 20 %",
-        title="cost of wrong inputs\n(dashed: 7 %, Ravi et al.)",
-    )
-    axs[2].legend(fontsize=8, loc="lower right")
-    axs[0].set_ylabel("share of the queues")
-    table = pd.concat(parts, names=["rivals"]).reset_index(0)
-    return study.keep("moulding", axs[0], table)
-
-
-def break_even(study: Study) -> pd.DataFrame:
-    """Tell after which batch a cold start has paid, learning included."""
-    mean = study.evidence.main.groupby(["mix", "policy", "batch"])["makespan"].mean()
-    total = mean.groupby(level=["mix", "policy"]).cumsum().unstack("policy")
-    rivals = ["gpu-only", "cpu-only", "preferred", "round-robin", "mct", "rsc", "asjf"]
-    rows = {}
-    for mix in study.mixes:
-        own = total.loc[mix]
-        rows[mix] = {rival: _first_stay(own["history"] < own[rival]) for rival in rivals}
-    table = pd.DataFrame(rows).T.rename_axis("mix")
-    study.table("break-even", table.reset_index())
-    return table
-
-
-def _first_stay(below: "pd.Series[bool]") -> str:
-    stays = below[::-1].cummin()[::-1]
-    return str(int(np.argmax(stays)) + 1) if stays.any() else "never"
-
-
-def tradeoff(study: Study) -> pd.DataFrame:
-    """T2: makespan, mean wait and mean completion time of every policy over those of MCT."""
-    columns = {"makespan": "makespan", "mean_wait": "wait", "mean_completion": "completion"}
-    sums = study.evidence.main.groupby(["mix", "policy"], sort=False)[list(columns)].sum()
-    mct = sums.xs("mct", level="policy")
-    return sums.div(mct, level="mix").rename(columns=columns)
 
 
 #: Pipelines drawn: streams and copy engines.
 PIPES = ((1, 2), (2, 2), (3, 2), (3, 1))
-#: Start-ups of equal devices whose split is the one-round condition of paper I.
-RELEASES = (0.0, 8.0, 16.0, 30.0)
 
 
-def fig_overlap(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F8: five chunks with one to three streams, one and two copy engines; the speed-up."""
+def fig_pipes(axes: Sequence[Axes] | None = None) -> Axes:
+    """F8: five chunks with one to three streams, one and two copy engines; room beside them."""
     if axes is None:
         figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
         halves: Any = figure.subfigures(1, 2, width_ratios=[1.5, 1])
-        left, right = halves
-        axes = [*left.subplots(len(PIPES), 1, sharex=True), right.subplots()]
+        axes = [*halves[0].subplots(len(PIPES), 1, sharex=True), halves[1].subplots()]
     chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
     for (streams, engines), ax in zip(PIPES, axes, strict=False):
         t = run_chunks(chunks, Gpu(streams, engines))
         t.check()
         lanes = ["h2d", "map", "d2h"] if engines == 2 else ["copy", "map"]
-        for op in records(t.ops):
-            lane = op.stage if op.stage in lanes else "copy"
-            bar(ax, lanes.index(lane), op.start, op.end, STAGE_INK[op.stage], str(op.chunk))
-        rows_of(ax, lanes)
-        many = "" if streams == 1 else "s"
-        ax.set_title(
-            f"{streams} stream{many}, {engines} copy engine{'s' * (engines > 1)}: {t.makespan}",
-            fontsize=10,
-        )
+        at = [stage if stage in lanes else "copy" for stage in t.ops["stage"]]
+        texts, named = t.ops["chunk"].astype(str), {lane: lane for lane in lanes}
+        plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, 31)
+        many = f"{streams} stream{'s' * (streams > 1)}, {engines} copy engine{'s' * (engines > 1)}"
+        ax.set_title(f"{many}: {t.makespan}", fontsize=10)
     axes[0].legend(handles=[Patch(facecolor=c, label=s) for s, c in STAGE_INK.items()],
                    fontsize=8, ncols=3, loc="upper right", bbox_to_anchor=(1, 1.5))  # fmt: skip
     axes[len(PIPES) - 1].set_xlabel("time (five chunks of 3 + 1 + 2)")
-    return study.keep("overlap", axes[0], _speed_up(study, axes[len(PIPES)]))
-
-
-def _speed_up(study: Study, ax: Axes) -> pd.DataFrame:
-    frame = study.evidence.pipelines
-    assert frame is not None
-    keys = ["profile", "engines", "replicate"]
-    one = frame[frame["streams"] == 1].set_index(keys)["makespan"].rename("one")
-    table = frame.join(one, on=keys)
-    table = table.assign(speed_up=table["one"] / table["makespan"])
-    lines = summary(table, ["profile", "engines", "streams"], "speed_up")
-    for profile, ink in zip(cells.PROFILES, sns.color_palette("colorblind"), strict=False):
-        for engines, dash in ((1, ":"), (2, "-")):
-            rows = lines[(lines["profile"] == profile) & (lines["engines"] == engines)]
-            times = "/".join(f"{x:g}" for x in cells.PROFILES[profile])
-            label = f"{profile} ({times})" if engines == 2 else None
-            ax.plot(rows["streams"], rows["estimate"], dash, marker="o", color=ink, label=label)
-    ax.axhline(2.5, color=INK["vermillion"], ls="--", lw=1.1)
-    ax.text(1, 2.53, "2.5 (Chen et al.)", fontsize=8, color=INK["vermillion"])
-    ax.set(xlabel="streams k (dotted: one copy engine)", ylabel="speed-up over k = 1")
-    ax.set(xticks=[1, 2, 3, 4], ylim=(0.4, 3.0))
-    ax.legend(
-        fontsize=8, title="copy in/map/copy out", title_fontsize=8, loc="lower center", ncols=2
-    )
-    return lines
-
-
-def fig_optimiser(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
-    """F10: rounds of the optimiser against equal finish, the one-round condition."""
-    axes = panels(axes, 2, (11, 3.8), sharey=False)
-    frame = study.evidence.adapted
-    assert frame is not None
-    table = summary(frame, ["case", "round"], "excess")
-    for ink, (case, rows) in zip(
-        sns.color_palette("colorblind"), table.groupby("case", sort=False), strict=False
-    ):
-        axes[0].plot(rows["round"], 100 * rows["estimate"], "o-", ms=4, color=ink, label=case)
-        axes[0].fill_between(
-            rows["round"], 100 * rows["low"], 100 * rows["high"], color=ink, alpha=0.12
-        )
-    axes[0].set_yscale("symlog", linthresh=1)
-    axes[0].set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-    axes[0].set(xlabel="round", ylabel="% beyond equal finish (linear up to 1)", ylim=(-0.1, 600))
-    axes[0].legend(fontsize=7.5, ncols=2, loc="upper right")
-    _one_round(axes[1])
-    return study.keep("optimiser", axes[0], table)
-
-
-def _one_round(ax: Axes) -> None:
-    """Draw equal devices with start-ups r_i: their ideal is the optimum of paper I."""
-    work, unit = 20.0, 3.0
-    split = adapt_split(work, RELEASES, [unit] * len(RELEASES), 8)
-    optimum = split_load(work, list(RELEASES), Cluster(len(RELEASES), 0.0, unit), "exact")
-    times = split.rounds.pivot(index="round", columns="device", values="time")
-    for device, line in times.items():
-        ax.plot(
-            line.index,
-            line,
-            "o-",
-            ms=4,
-            lw=1.2,
-            label=f"device {device}, $r$ = {RELEASES[int(str(device))]:g}",
-        )
-    ax.axhline(optimum.completion, color="black", ls="--", lw=1.2,
-               label=f"optimum of paper I's engine: {optimum.completion:.2f}")  # fmt: skip
-    ax.set(xlabel="round", ylabel="finish")
-    ax.legend(fontsize=8)
+    return axes[len(PIPES)]
 
 
 #: What is run, in this order.
@@ -480,17 +277,11 @@ def _said(devices: Sequence[live.Slot]) -> str:
 def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
     """A live run as a timing diagram, each bar with its kernel and rule."""
     ax, jobs = axes_of(ax, (9.6, 2.4)), session.run.jobs
-    names = [slot.name for slot in session.devices]
-    colors = task_colors(list(jobs["app"]))
-    for row in records(jobs):
-        text = f"{str(row.app).partition('[')[0]}\n{row.rule}"
-        wide = row.end - row.start > 0.06 * session.run.makespan
-        bar(ax, names.index(row.device), row.start, row.end, colors[row.app], text if wide else "")
-    rows_of(ax, [f"{slot.name}\n{slot.backend}" for slot in session.devices])
-    ax.set(
-        xlabel="seconds",
-        title=f"{len(jobs)} real kernels, last end after {session.run.makespan:.2f} s",
-    )
+    lanes = {slot.name: f"{slot.name}\n{slot.backend}" for slot in session.devices}
+    texts = jobs["app"].str.partition("[")[0] + "\n" + jobs["rule"]
+    plot_blocks(ax, jobs, lanes, jobs["device"], "app", task_colors(list(jobs["app"])), texts)
+    end = f"last end after {session.run.makespan:.2f} s"
+    ax.set(xlabel="seconds", title=f"{len(jobs)} real kernels, {end}")
     return study.keep("live", ax)
 
 
