@@ -12,8 +12,8 @@ from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore import gaps, rivals
 from dlsim.explore.panel import Choice, Slider
-from dlsim.explore.strips import lanes_of
 from dlsim.realtime import Cluster, Reading, simulate
+from dlsim.study.gantt import lanes_of
 from tests.strategies import SCALE
 from tests.test_explore_panel import draws_or_says_why_not
 

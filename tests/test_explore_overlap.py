@@ -2,15 +2,18 @@
 
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 
 from dlsim.cpugpu.pipeline import equal_chunks_time
 from dlsim.errors import InputError
 from dlsim.explore import overlap
 from dlsim.explore.overlap import DRAWN, PANEL, STREAMS
+from dlsim.study import gantt
 from tests.strategies import SCALE
 from tests.twins import cpugpu_pipeline as twin
 
@@ -150,12 +153,15 @@ def test_text_on_a_block_stands_out():
     inks = [*overlap.STAGE_INK.values(), *overlap.INK.values()]
     figure = overlap.new_figure(9, 3)
     ax = figure.add_subplot()
-    ax.set(xlim=(0, len(inks)), ylim=(0.5, -0.5))
-    starts = list(range(len(inks)))
-    overlap.blocks(ax, [0] * len(inks), starts, [x + 1 for x in starts], inks, ["A"] * len(inks))
+    starts = pd.Series(range(len(inks)))
+    table = pd.DataFrame({"start": starts, "end": starts + 1, "ink": starts})
+    texts = ["A"] * len(inks)
+    gantt.plot_blocks(
+        ax, table, {0: ""}, 0 * starts, "ink", dict(enumerate(inks)), texts, len(inks)
+    )
     assert len(ax.texts) == len(inks)
     for ink, text in zip(inks, ax.texts, strict=True):
-        pair = sorted(luminance(overlap.to_rgb(color)) for color in (ink, text.get_color()))
+        pair = sorted(luminance(to_rgb(color)) for color in (ink, text.get_color()))
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, ink
 
 

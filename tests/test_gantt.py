@@ -113,7 +113,7 @@ def test_compute_start_of_its_own():
 def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
     start = np.array([a for a, _ in spans])
     end = start + np.array([length for _, length in spans])
-    lanes = np.array(gantt._lanes(start, end))
+    lanes = gantt.lanes_of(start, end)
     for lane in set(lanes):
         order = np.argsort(start[lanes == lane], kind="stable")
         a, b = start[lanes == lane][order], end[lanes == lane][order]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
 from dlsim.explore.panel import Panel, Slider, new_figure, say
-from dlsim.explore.strips import draw_bars, key, legend_above, mark, name_rows
+from dlsim.explore.strips import draw_bars, draw_chunks, key, legend_above, mark, name_rows
 from dlsim.kernel import meets
 from dlsim.realtime import (
     SWITCHES,
@@ -41,11 +41,12 @@ def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float) -> None:
         chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
     )
     real = chunks["alpha"].to_numpy() > 0
-    for part, looks in ((real, ("send", "compute")), (~real, ("impossible",) * 2)):
-        color = INK["blue"] if looks[0] == "send" else INK["vermillion"]
-        draw_bars(ax, np.zeros(part.sum()), start[part], sent[part], color, looks[0])
-        draw_bars(ax, rows[part], start[part], sent[part], color, looks[0])
-        draw_bars(ax, rows[part], sent[part], done[part], color, looks[1])
+    for part, ink, looks in (
+        (real, "blue", ("send", "compute")), (~real, "vermillion", ("impossible", "impossible")),
+    ):  # fmt: skip
+        times = [values[part] for values in (start, sent, sent, done)]
+        draw_bars(ax, 0 * rows[part], times[0], times[1], INK[ink], looks[0])
+        draw_chunks(ax, rows[part], times, INK[ink], looks)
     right = 1.04 * max(end, deadline if deadline < 2 * end else 0.0)
     ax.axvline(end, color="#333333", linestyle="--", linewidth=1.2, zorder=3)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)

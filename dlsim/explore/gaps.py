@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.explore.panel import Numbers, Panel, Slider, new_figure, say
-from dlsim.explore.strips import draw_bars, key, legend_above, mark
+from dlsim.explore.strips import draw_bars, draw_chunks, key, legend_above, mark
 from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, split_load
 from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
@@ -55,14 +55,9 @@ def splits_of(
 
 def table_of(splits: dict[str, Split], deadline: float) -> pd.DataFrame:
     """Tell when each partition ends, what it was booked for, and what it gains."""
-    each = splits.values()
-    columns: dict[str, list[Any]] = {
-        "kind": [one.kind for one in each],
-        "nodes": [len(one.release) for one in each],
-        "completion": [one.completion for one in each],
-        "estimate": [one.estimate for one in each],
-    }
-    frame = pd.DataFrame(columns, index=pd.Index(splits, name="partition"))
+    rows = [(one.kind, len(one.release), one.completion, one.estimate) for one in splits.values()]
+    columns = ["kind", "nodes", "completion", "estimate"]
+    frame = pd.DataFrame(rows, pd.Index(splits, name="partition"), columns)
     frame["gain"] = splits["opr"].completion - frame["completion"]
     frame["in_time"] = [meets(end, deadline, deadline) for end in frame["estimate"]]
     return frame
@@ -85,8 +80,8 @@ def _draw_row(ax: Axes, split: Split, top: float, times: list[float], booked: bo
         until = split.estimate > last * (1 + 1e-9)
         ends = np.full(n, split.estimate)
         draw_bars(ax, rows[0][until], last[until], ends[until], "#999999", "booked", height)
-    draw_bars(ax, rows.ravel(), begin.ravel(), sent.ravel(), INK["blue"], "send", height)
-    draw_bars(ax, rows.ravel(), starts.ravel(), done.ravel(), INK["blue"], "compute", height)
+    spans = [values.ravel() for values in (begin, sent, starts, done)]
+    draw_chunks(ax, rows.ravel(), spans, INK["blue"], height=height)
     every = top + (np.arange(len(times)) + 0.5) * height
     ax.plot(times, every, linestyle="none", marker="|", color="black", ms=5, mew=1.6, zorder=5)
 

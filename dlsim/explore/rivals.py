@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
 from dlsim.explore.refusals import Refusal, why_refused
-from dlsim.explore.strips import draw_bars, key, lanes_of, mark, name_rows
+from dlsim.explore.strips import draw_bars, draw_chunks, key, mark, name_rows
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Reading, Schedule, execution_time, simulate
 from dlsim.realtime import workload as laws
-from dlsim.study.gantt import task_colors
+from dlsim.study.gantt import lanes_of, task_colors
 from dlsim.study.style import INK
 
 #: Most tasks that are drawn, and nodes of the cluster.
@@ -66,7 +66,7 @@ def _run(s: Schedule) -> pd.DataFrame:
     return chunks.assign(planned=chunks["task"].map(s.tasks["start"]) > now)
 
 
-def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
+def _draw_all(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
     """Draw every chunk on its node and on the link: solid once its task has started."""
     begin, sent, done = (
         chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
@@ -83,15 +83,15 @@ def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -
         (~real, "impossible", "impossible"),
     ):
         link = "many sends" if len(chunks) > CROWDED and send == "send" else send
-        draw_bars(ax, on_link[part], begin[part], sent[part], inks[part], link, height)
-        draw_bars(ax, rows[part], begin[part], sent[part], inks[part], send)
-        draw_bars(ax, rows[part], begins[part], done[part], inks[part], compute)
+        times = [values[part] for values in (begin, sent, begins, done)]
+        draw_bars(ax, on_link[part], times[0], times[1], inks[part], link, height)
+        draw_chunks(ax, rows[part], times, inks[part], (send, compute))
 
 
 def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> None:
     """Draw the plan in force, deadlines over the nodes of their tasks, and who came when."""
     chunks = _run(s)
-    _draw_chunks(ax, chunks, np.array([colors[t] for t in chunks["task"]]).reshape(-1, 3))
+    _draw_all(ax, chunks, np.array([colors[t] for t in chunks["task"]]).reshape(-1, 3))
     due = s.tasks["arrival"] + s.tasks["deadline"]
     place = chunks.groupby("task")["node"].agg(["min", "max"])
     ends, inks = due[place.index], [colors[task] for task in place.index]

@@ -5,6 +5,7 @@ is computed; one collection holds all bars of a look, which draws several times 
 than as many bars of their own.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,13 @@ def draw_bars(
     )
 
 
-def lanes_of(start: ArrayLike, end: ArrayLike) -> "np.ndarray[Any, Any]":
-    """Give each interval the first lane that is free, in order of start."""
-    begins, ends = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
-    free: list[float] = []
-    lanes = np.zeros(len(begins), dtype=int)
-    for i in np.argsort(begins, kind="stable"):
-        lane = next((j for j, time in enumerate(free) if time <= begins[i]), len(free))
-        free[lane : lane + 1] = [ends[i]]
-        lanes[i] = lane
-    return lanes
+def draw_chunks(
+    ax: Axes, rows: ArrayLike, times: Sequence[ArrayLike], color: Any,
+    looks: Sequence[str] = ("send", "compute"), height: float = 0.72,
+) -> None:  # fmt: skip
+    """Draw chunks: begin and end of sending in one look, of computing in another."""
+    for k, look in enumerate(looks):
+        draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look, height)
 
 
 def key(look: str, label: str, color: str = "#777777") -> Patch:

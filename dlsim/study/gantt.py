@@ -64,10 +64,10 @@ def _node_rows(chunks: pd.DataFrame, nodes: int | Sequence[Any] | None) -> list[
     return rows
 
 
-def _lanes(start: "np.ndarray[Any, Any]", end: "np.ndarray[Any, Any]") -> list[int]:
+def lanes_of(start: Any, end: Any) -> "np.ndarray[Any, Any]":
     """Give each interval the first lane that is free, in order of start."""
     free: list[float] = []
-    lanes = [0] * len(start)
+    lanes = np.zeros(len(start), dtype=int)
     for i in np.argsort(start, kind="stable"):
         lane = next((j for j, time in enumerate(free) if time <= start[i]), len(free))
         free[lane : lane + 1] = [end[i]]
@@ -91,7 +91,7 @@ def _bars(ax: Axes, rows: Any, start: Any, end: Any, color: Any, height: float, 
 
 def _link_row(ax: Axes, chunks: pd.DataFrame, colors: "pd.Series[Any]") -> None:
     start, end = chunks["send_start"].to_numpy(float), chunks["send_end"].to_numpy(float)
-    lanes = np.array(_lanes(start, end))
+    lanes = lanes_of(start, end)
     height = _HEIGHT / (lanes.max() + 1)
     rows = -_HEIGHT / 2 + (lanes + 0.5) * height
     _bars(ax, rows, start, end, list(colors), height, send=True)
