@@ -88,12 +88,8 @@ def per_server(o: Outcome) -> pd.DataFrame:
         "missed": o.requests.loc[missed, "server"],
         "refused": o.attempts.loc[~o.attempts["accepted"], "server"],
     }
-    table = pd.DataFrame(
-        {
-            name: s.value_counts().reindex(range(len(rows)), fill_value=0)
-            for name, s in parts.items()
-        }
-    )
+    count = {name: servers.value_counts() for name, servers in parts.items()}
+    table = pd.DataFrame(count).reindex(rows, fill_value=0).fillna(0).astype(int)
     table.insert(0, "performance", o.environment.servers["performance"].to_numpy())
     return table.sort_values("performance", kind="stable")
 

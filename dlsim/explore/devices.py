@@ -3,7 +3,6 @@
 Source: paper C (cpu-gpu), section 5 (the five rules) and sections 6 and 7 (their rivals).
 """
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -79,17 +78,18 @@ def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> N
 def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     """Draw the means of what was measured over the times that were typed."""
     right = 0.0
-    for shift, (kind, ink, mark) in zip(
-        (-0.17, 0.17), (("gpu", INK["blue"], "o"), ("cpu", INK["vermillion"], "s")), strict=True
-    ):
+    for kind, shift, ink, mark in (
+        ("gpu", -0.17, INK["blue"], "o"), ("cpu", 0.17, INK["vermillion"], "s"),
+    ):  # fmt: skip
         true = table[f"{kind}_time"]
         places = np.arange(len(table)) + shift
-        ax.scatter(true, places, s=62, marker=mark, facecolors="none", edgecolors=ink, zorder=2)
         found = [history.record(str(app), kind) for app in table.index]
         seen = [(r.expected(), y, r.std) for r, y in zip(found, places, strict=True) if r.times]
-        if seen:
-            mean, at, spread = map(list, zip(*seen, strict=True))
-            ax.errorbar(mean, at, xerr=spread, fmt=mark, ms=4, color=ink, lw=1, zorder=3)
+        mean, at, spread = np.reshape(seen, (-1, 3)).T
+        ax.errorbar(mean, at, xerr=spread, fmt=mark, ms=4, color=ink, lw=1, zorder=3,
+                    label=f"{kind.upper()}, seen")  # fmt: skip
+        ax.scatter(true, places, s=62, marker=mark, facecolors="none", edgecolors=ink, zorder=2,
+                   label=f"{kind.upper()}, typed")  # fmt: skip
         for record, y, time in zip(found, places, true, strict=True):
             far = max(float(time), record.expected() + record.std if record.times else 0.0)
             right = max(right, far)
@@ -100,11 +100,7 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     ax.set_ylim(len(table) - 0.45, -0.55)
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.set_xlabel("seconds")
-
-
-@functools.lru_cache(maxsize=8)
-def _inks(apps: tuple[str, ...]) -> dict[str, Any]:
-    return task_colors(apps)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=8)
 
 
 def draw_queue(
@@ -119,11 +115,11 @@ def draw_queue(
     rules, machine = Reading.of(reading), Machine(cpus, gpus)
     pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
     until = 1.02 * max(float(s.jobs["end"].max()) for s in pair)
-    figure = new_figure(9.4, 4.8)
+    figure, inks = new_figure(9.4, 4.8), task_colors(list(table.index))
     grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
     for row, s in enumerate(pair):
         ax = figure.add_subplot(grid[row, 0])
-        _schedule(ax, s, _inks(tuple(table.index)), until)
+        _schedule(ax, s, inks, until)
         if row == 0:
             ax.set_xticks([])
     ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -132,22 +128,8 @@ def draw_queue(
     below = figure.add_subplot(grid[:, 1])
     _learned(below, pair[0].history, table)
     title(below, f"run times {pair[0].name} has seen")
-    _legend(below)
     say(figure, _sentence(*pair))
     return figure
-
-
-def _legend(ax: Axes) -> None:
-    marks = [
-        ax.scatter([], [], s=s, marker=mark, facecolors=face, edgecolors=ink, label=text)
-        for mark, ink, face, s, text in (
-            ("o", INK["blue"], INK["blue"], 18, "GPU, seen"),
-            ("s", INK["vermillion"], INK["vermillion"], 18, "CPU, seen"),
-            ("o", INK["blue"], "none", 62, "GPU, typed"),
-            ("s", INK["vermillion"], "none", 62, "CPU, typed"),
-        )
-    ]
-    ax.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=8)
 
 
 def _sentence(one: Schedule, other: Schedule) -> str:

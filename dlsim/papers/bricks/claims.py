@@ -216,20 +216,13 @@ def congestion_is_uneven(e: Evidence) -> pd.DataFrame:
 
 
 def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:
-    """Read the failure rate of the fixed-Opt front at a cost."""
-    hull: list[tuple[float, float]] = []
-    best = rows.groupby("cost")["failure"].min()
-    for x, y in zip(best.index.to_numpy(dtype=float), best.to_numpy(dtype=float), strict=True):
-        while len(hull) > 1 and _turns_up(hull[-2], hull[-1], (x, y)):
-            hull.pop()
-        hull.append((x, y))
-    xs, ys = zip(*hull, strict=True)
-    return float(np.interp(cost, xs, ys)), bool(xs[0] <= cost <= xs[-1])
-
-
-def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Tell whether b lies on or above the line from a to c."""
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
+    """Read the failure rate of the fixed-Opt front, lotteries between two included, at a cost."""
+    best = rows.groupby("cost")["failure"].min().sort_index()
+    x, y = best.index.to_numpy(dtype=float), best.to_numpy(dtype=float)
+    at = np.clip(cost, x[0], x[-1])
+    pairs = [[i, j] for j in range(len(x)) for i in range(j + 1) if x[i] <= at <= x[j]]
+    lowest = min(float(np.interp(at, x[pair], y[pair])) for pair in pairs)
+    return lowest, bool(at == cost)
 
 
 def against_fronts(frame: pd.DataFrame) -> pd.DataFrame:
