@@ -80,7 +80,7 @@ class Setting(NamedTuple):
 
 def policy_of(name: str) -> Policy:
     """Return a policy by the name in the legends."""
-    return VARIANTS[name] if name in VARIANTS else POLICIES[name]
+    return {**POLICIES, **VARIANTS}[name]
 
 
 def batches_of(
@@ -397,20 +397,18 @@ def _overlap(ops: pd.DataFrame) -> int:
     return int(here.max())
 
 
-def memory(gpu_memory: float = 1000.0, output: float = 0.25) -> pd.DataFrame:
+def memory(gpu: float = 1000.0, output: float = 0.25) -> pd.DataFrame:
     """Push inputs of growing size through one GPU (claim 16)."""
     rates = Rates(h2d=0.5, map=1.0, d2h=0.5, read=2.0, write=2.0, setup=5.0)
+    given: dict[str, Any] = {"gpu_memory": gpu, "host_memory": HOST * gpu, "output": output}
     rows = []
     for size in SIZES:
-        units, host = size * gpu_memory, HOST * gpu_memory
-        cut = cut_input(
-            units, rates, gpu_memory=gpu_memory, host_memory=host, output=output, chunk=100.0
-        )
+        units = size * gpu
+        cut = cut_input(units, rates, chunk=100.0, **given)
         t = run_chunks(cut.chunks, Gpu(3), buffers=cut.buffers)
         t.check()
-        most = peaks(cut, t, output)
-        mapped = cut.chunk * int((t.ops["stage"] == "map").sum())
+        most, mapped = peaks(cut, t, output), cut.chunk * int((t.ops["stage"] == "map").sum())
         rows.append((size, cut.mode, len(cut.chunks), float(t.makespan) / units, mapped / units,
-                     most["gpu"] / gpu_memory, most["host"] / host))  # fmt: skip
+                     most["gpu"] / gpu, most["host"] / (HOST * gpu)))  # fmt: skip
     columns = ["size", "mode", "chunks", "per_unit", "mapped", "gpu", "host"]
     return pd.DataFrame(rows, columns=columns)

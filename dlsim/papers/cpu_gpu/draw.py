@@ -34,6 +34,8 @@ from dlsim.study.style import INK
 SENTENCE, MAPS, PARTS = "the quick fox the dog the fox", 3, 2
 #: Policies whose schedules are drawn.
 DRAWN = ("history", "mct", "preferred", "round-robin", "rsc", "asjf")
+#: Schedulers of moldable jobs that are drawn.
+MOULDED = ("torque", "mct", "mct-any", "flexible")
 #: Jobs and queues of Hadoop's three schedulers (four slots).
 HADOOP = pd.DataFrame(
     {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]},
@@ -68,9 +70,9 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     return study.keep("fig1", ax, table)
 
 
-def fig2(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+def fig2(study: Study) -> Axes:
     """Figure 2, redrawn: 8 and 16 cores of a CPU, thousands of a GPU, one square each."""
-    axs = panels(axes, 3, (7.6, 2.9), sharey=False, width_ratios=[1, 1, 2.2])
+    axs = panels(None, 3, (7.6, 2.9), sharey=False, width_ratios=[1, 1, 2.2])
     counts = (("CPU, 8 cores", 2, 4), ("CPU, 16 cores", 4, 4), ("GPU, 2048 cores", 32, 64))
     for ax, (title, down, across), ink in zip(axs, counts, ("blue", "blue", "green"), strict=True):
         y, x = np.divmod(np.arange(down * across), across)
@@ -143,20 +145,18 @@ def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
     return [0.0, *times], [0, *np.cumsum([steps[t] for t in times]).tolist()]
 
 
-def fig_gantt(
-    study: Study, policies: Sequence[str] = DRAWN, axes: Sequence[Axes] | None = None
-) -> Axes:
+def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
     """F1: one queue under several policies, each bar with its rule, sub-queues below."""
     table = workload.applications(study.mixes[0], 5, study.seed)
     jobs = workload.draw(table, 12, study.seed, study.cv, 0.0)
     down = (len(policies) + 1) // 2
-    if axes is None:
-        figure = plt.figure(figsize=(11, 2.6 * down), layout="constrained")
-        grid = figure.subplots(2 * down, 2, height_ratios=[2, 1] * down, sharex=True, squeeze=False)
-        axes = [grid[2 * (i // 2) + k][i % 2] for i in range(len(policies)) for k in (0, 1)]
+    grid = np.array(panels(
+        None, 2, (11, 2.6 * down), False, 2 * down, height_ratios=[2, 1] * down, sharex=True,
+    )).reshape(down, 2, 2)  # fmt: skip
     runs = {p: simulate(jobs, study.setting.machine, policy_of(p), None, None) for p in policies}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(sorted(table.index))
-    for (name, s), ax, below in zip(runs.items(), axes[::2], axes[1::2], strict=True):
+    for k, (name, s) in enumerate(runs.items()):
+        ax, below = grid[k // 2, :, k % 2]
         s.check()
         devices = {device: device for device in s.machine.devices}
         apps = s.jobs["app"]
@@ -168,26 +168,22 @@ def fig_gantt(
         below.set_ylabel("queued", fontsize=8)
         below.set_ylim(-0.1, max(1.1, below.get_ylim()[1]))
         below.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[1].legend(loc="upper right", fontsize=8, ncols=2)
-    for below in axes[1::2][-2:]:
+    grid[0, 1, 0].legend(loc="upper right", fontsize=8, ncols=2)
+    for below in grid[-1, 1]:
         below.set_xlabel("seconds")
     kept = pd.concat({name: s.jobs for name, s in runs.items()}, names=["policy"])
-    return study.keep("gantt", axes[0], kept.reset_index())
+    return study.keep("gantt", ax, kept.reset_index())
 
 
-def fig_nodes(
-    study: Study, schedulers: Sequence[str] = ("torque", "mct", "mct-any", "flexible"),
-    axes: Sequence[Axes] | None = None,
-) -> Axes:  # fmt: skip
+def fig_nodes(study: Study) -> Axes:
     """F11: one batch of moldable jobs on nodes with a CPU and a GPU each."""
     setting, seed = study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
     jobs, pool = moldable_jobs(study.mixes[0], 0.0, setting, seed), NodePool(study.nodes)
-    down = (len(schedulers) + 1) // 2
-    axs = panels(axes, 2, (11, 2.7 * down), rows=down, sharex=True)
-    runs = {name: run_moldable(jobs, pool, name) for name in schedulers}
+    axs = panels(None, 2, (11, 5.4), rows=2, sharex=True)
+    runs = {name: run_moldable(jobs, pool, name) for name in MOULDED}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(list(jobs.index))
     lanes = {(n, d): f"node {n} {d}" for n in range(pool.nodes) for d in ("gpu", "cpu")}
-    for (name, s), ax in zip(runs.items(), axs, strict=False):
+    for (name, s), ax in zip(runs.items(), axs, strict=True):
         s.check()
         at, texts = zip(s.uses["node"], s.uses["device"], strict=True), s.uses["job"].astype(str)
         plot_blocks(ax, s.uses, lanes, at, "job", colors, texts, until)
@@ -198,9 +194,9 @@ def fig_nodes(
     return study.keep("nodes", axs[0], kept.reset_index(0))
 
 
-def fig_slots(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+def fig_slots(study: Study) -> Axes:
     """Hadoop's own schedulers: three jobs on four slots, FIFO, fair, capacity."""
-    axs, colors = panels(axes, 3, (9.6, 2.3), sharey=False), task_colors(list(HADOOP.index))
+    axs, colors = panels(None, 3, (9.6, 2.3), sharey=False), task_colors(list(HADOOP.index))
     parts = {}
     for ax, name in zip(axs, ("fifo", "fair", "capacity"), strict=True):
         s = run_slots(HADOOP, 4, name)
@@ -217,14 +213,13 @@ def fig_slots(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 PIPES = ((1, 2), (2, 2), (3, 2), (3, 1))
 
 
-def fig_pipes(axes: Sequence[Axes] | None = None) -> Axes:
+def fig_pipes() -> Axes:
     """F8: five chunks with one to three streams, one and two copy engines; room beside them."""
-    if axes is None:
-        figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
-        halves: Any = figure.subfigures(1, 2, width_ratios=[1.5, 1])
-        axes = [*halves[0].subplots(len(PIPES), 1, sharex=True), halves[1].subplots()]
+    figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
+    halves: Any = figure.subfigures(1, 2, width_ratios=[1.5, 1])
+    axes = halves[0].subplots(len(PIPES), 1, sharex=True)
     chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
-    for (streams, engines), ax in zip(PIPES, axes, strict=False):
+    for (streams, engines), ax in zip(PIPES, axes, strict=True):
         t = run_chunks(chunks, Gpu(streams, engines))
         t.check()
         lanes = ["h2d", "map", "d2h"] if engines == 2 else ["copy", "map"]
@@ -235,8 +230,8 @@ def fig_pipes(axes: Sequence[Axes] | None = None) -> Axes:
         ax.set_title(f"{many}: {t.makespan}", fontsize=10)
     axes[0].legend(handles=[Patch(facecolor=c, label=s) for s, c in STAGE_INK.items()],
                    fontsize=8, ncols=3, loc="upper right", bbox_to_anchor=(1, 1.5))  # fmt: skip
-    axes[len(PIPES) - 1].set_xlabel("time (five chunks of 3 + 1 + 2)")
-    return axes[len(PIPES)]
+    ax.set_xlabel("time (five chunks of 3 + 1 + 2)")
+    return halves[1].subplots()
 
 
 #: What is run, in this order.

@@ -110,56 +110,41 @@ class Study(study.Study):
     @property
     def setting(self) -> Setting:
         """What all workloads have in common."""
-        return Setting(
-            self.cpus, self.gpus, self.apps, self.queue, self.batches, self.cv, self.outliers,
-            self.factor,
-        )  # fmt: skip
+        noise = (self.cv, self.outliers, self.factor)
+        return Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
 
-    def main(
-        self, policies: Sequence[str], switches: Switches | None = None,
-        error: float = 0.0, count: int = 0, mixes: Sequence[str] = (),
+    def _run(
+        self, function: Any, label: str, switches: Switches | None = None, mixes: Any = (),
+        fixed: Any = (), **axes: Any,
     ) -> pd.DataFrame:  # fmt: skip
-        """Run batches under every policy, in every mix."""
-        grid = {"mix": tuple(mixes or self.mixes), "error": (error,)}
-        return self.sweep(
-            cells.compare, grid, "batches", count, policies=tuple(policies), **self._how(switches)
-        )
-
-    def _how(self, switches: Switches | None = None) -> dict[str, Any]:
-        changed = self.switches if switches is None else dict(switches)
-        return {"setting": self.setting, "switches": changed}
-
-    def _fair(self, mixes: Sequence[str], cvs: Sequence[float], **how: Any) -> pd.DataFrame:
-        grid = {"mix": tuple(mixes), "cv": tuple(cvs)}
-        count = how.pop("count", 0)
-        return self.sweep(cells.fairness, grid, "fairness", count, **how).assign(own=self.cv)
+        """Sweep over mixes and further axes; fewer mixes and runs under another reading."""
+        size, own = self.size, switches is None
+        grid = {"mix": tuple(mixes or self.mixes[: None if own else size.reading_mixes]), **axes}
+        how = {"setting": self.setting, "switches": self.switches if own else switches}
+        count = 0 if own else size.reading_runs
+        return self.sweep(function, grid, label, count, **how | dict(fixed))
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the engine's readings decide."""
-        other = switches is not None
-        how, count = self._how(switches), self.size.reading_runs if other else 0
-        policies = claims.JUDGED if other else (*ONLINE, *VARIANTS)
-        mixes = tuple(self.mixes[: self.size.reading_mixes] if other else self.mixes)
-        wrong = {"mix": mixes, "wrong": (1.0, 100.0) if other else WRONG}
+        own, run = switches is None, functools.partial(self._run, switches=switches)
+        policies = (*ONLINE, *VARIANTS) if own else claims.JUDGED
         return claims.Evidence(
-            self.main(policies, switches, 0.0, count, mixes),
-            self.sweep(cells.explore, {"mix": mixes}, "explorations", count, **how),
-            self._fair(mixes, (self.cv,), count=count, **how),
-            self.sweep(cells.poison, wrong, "wrong samples", count, **how),
+            run(cells.compare, "batches", error=(0.0,), fixed={"policies": policies}),
+            run(cells.explore, "explorations"),
+            run(cells.fairness, "fairness", cv=(self.cv,)).assign(own=self.cv),
+            run(cells.poison, "wrong samples", wrong=WRONG if own else (1.0, 100.0)),
         )
 
     @functools.cached_property
     def evidence(self) -> claims.Evidence:
         """Everything that the claims are measured on, under the study's own reading."""
-        mixes = tuple(self.mixes)
+        policies = {"policies": ("rsc", "asjf", "mct")}
         return self.measure()._replace(
-            wrong=self.main(("rsc", "asjf", "mct"), error=ERROR),
+            wrong=self._run(cells.compare, "batches", error=(ERROR,), fixed=policies),
             ideal=self.ideal,
-            threads=self.sweep(
-                cells.thread, {"mix": mixes, "share": SHARES}, "CPU threads", **self._how()
-            ),
+            threads=self._run(cells.thread, "CPU threads", share=SHARES),
             moulded=self.sweep(
-                cells.mould, {"mix": mixes, "error": (0.0, ERROR)}, "problem 2",
+                cells.mould, {"mix": tuple(self.mixes), "error": (0.0, ERROR)}, "problem 2",
                 nodes=self.nodes, setting=self.setting,
             ),
             pipelines=self.sweep(
@@ -179,10 +164,8 @@ class Study(study.Study):
         """Short queues against the exhaustive schedule; None where CPUs slow down."""
         if Reading.of(self.switches).gpu_cpu_share:
             return None
-        return self.sweep(
-            cells.ideal, {"mix": tuple(self.mixes)}, "exhaustive", jobs=SHORT,
-            policies=cells.WITH_IDEAL, **self._how(),
-        )  # fmt: skip
+        fixed = {"jobs": SHORT, "policies": cells.WITH_IDEAL}
+        return self._run(cells.ideal, "exhaustive", fixed=fixed)
 
     @functools.cached_property
     def issued(self) -> pd.DataFrame:
@@ -211,10 +194,12 @@ class Study(study.Study):
     @functools.cached_property
     def noises(self) -> pd.DataFrame:
         """Fairness in the first mix under more and less noise."""
-        return self._fair(self.mixes[:1], CVS, **self._how())
+        return self._run(cells.fairness, "fairness", mixes=self.mixes[:1], cv=CVS)
 
     @functools.cached_property
     def even(self) -> pd.DataFrame:
         """Cold batches: spread repeats replicate policy makespan."""
-        grid = {"spread": SPREADS, "repeats": REPEATS}
-        return self.sweep(cells.break_even, grid, "break-even", policies=EVEN, **self._how())
+        return self.sweep(
+            cells.break_even, {"spread": SPREADS, "repeats": REPEATS}, "break-even",
+            policies=EVEN, setting=self.setting, switches=self.switches,
+        )  # fmt: skip
