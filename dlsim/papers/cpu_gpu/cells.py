@@ -130,13 +130,20 @@ def compare(
     return frame.assign(policy=np.repeat(list(policies), here.batches))
 
 
-def thread(
-    mix: str, share: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
-) -> pd.DataFrame:
+def thread(mix: str, share: float, *, switches: Mapping[str, Any], **how: Any) -> pd.DataFrame:
     """Let the CPU thread of a GPU job cost a part of one CPU (claim 13)."""
-    changed = {**switches, "gpu_cpu_share": share}
-    given: dict[str, Any] = {"policies": ("history",), "setting": setting, "switches": changed}
-    return compare(mix, 0.0, seed=seed, **given)
+    return compare(
+        mix, 0.0, policies=("history",), switches={**switches, "gpu_cpu_share": share}, **how
+    )
+
+
+def run_each(
+    queue: pd.DataFrame, here: Setting, policies: Sequence[str], switches: Mapping[str, Any],
+    known: History | None = None,
+) -> dict[str, Schedule]:  # fmt: skip
+    """Run one queue under every policy."""
+    given = (known, Reading.of(switches))
+    return {name: simulate(queue, here.machine, policy_of(name), *given) for name in policies}
 
 
 def ideal(
@@ -147,16 +154,12 @@ def ideal(
     here, table, (queue,) = world(mix, setting, seed, jobs=jobs, batches=1)
     least = simulate(queue, here.machine, "ideal").makespan
     mean = simulate(queue, here.machine, "ideal-mean").mean_completion
-    known, reading = History.exact(table), Reading.of(switches)
-    runs = (simulate(queue, here.machine, policy_of(p), known, reading) for p in policies)
+    runs = run_each(queue, here, policies, switches, History.exact(table))
     return [
-        {
-            "policy": name,
-            "makespan": s.makespan / least - 1,
-            "completion": s.mean_completion / mean - 1,
-        }
-        for name, s in zip(policies, runs, strict=True)
-    ]
+        {"policy": name, "makespan": s.makespan / least - 1,
+         "completion": s.mean_completion / mean - 1}
+        for name, s in runs.items()
+    ]  # fmt: skip
 
 
 def explore(
@@ -215,12 +218,8 @@ def poison(
         best = "gpu" if times["gpu_time"] <= times["cpu_time"] else "cpu"
         for cls in ("gpu", "cpu"):
             known.add(str(app), cls, float(times[f"{cls}_time"]) * (wrong if cls == best else 1.0))
-    rows = []
-    for k, s in enumerate(follow(parts, here, "history", Reading.of(switches), known)):
-        there = [item.preferred for item in s.given.items]
-        share = float((s.jobs["device"].str[:3].to_numpy() == np.array(there)).mean())
-        rows.append({"batch": k, "makespan": s.makespan, "preferred": share})
-    return rows
+    runs = follow(parts, here, "history", Reading.of(switches), known)
+    return [{"batch": k, "makespan": s.makespan} for k, s in enumerate(runs)]
 
 
 def _source(seed: Any, purpose: int) -> np.random.Generator:
@@ -239,9 +238,8 @@ def break_even(
     gain = 2.0 * np.exp(spread * _source(seed, 99).standard_normal(here.apps))
     table = table.assign(gpu_time=table["cpu_time"] / gain)
     (queue,) = batches_of(table, here._replace(jobs=here.apps * repeats, batches=1), seed)
-    reading = Reading.of(switches)
-    runs = (simulate(queue, here.machine, policy_of(p), None, reading) for p in policies)
-    return [{"policy": p, "makespan": s.makespan} for p, s in zip(policies, runs, strict=True)]
+    runs = run_each(queue, here, policies, switches)
+    return [{"policy": name, "makespan": s.makespan} for name, s in runs.items()]
 
 
 #: Schedulers of problem 2 that can take a queue of any length.
