@@ -14,7 +14,7 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -194,24 +194,27 @@ class Panel:
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     explained: tuple[Any, ...] = ()
 
+    @property
+    def choices(self) -> dict[str, Choice]:
+        """The switches as menus."""
+        return {name: Choice(name, options, name) for name, options in self.switches.items()}
+
+    def _need(self, what: str, names: Iterable[str], known: Collection[str]) -> None:
+        """Refuse a name that the panel does not have."""
+        for name in names:
+            if name not in known:
+                raise InputError(f"{self.name} has no {what} {name!r}; it has {', '.join(known)}")
+
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters."""
         reading = given.pop("reading", {})
         if not isinstance(reading, Mapping):
             raise InputError(f"reading must be a dict of switches, got {reading!r}")
         known = {control.name: control for control in self.controls}
-        for name in given:
-            if name not in known:
-                raise InputError(
-                    f"{self.name} has no parameter {name!r}; it has "
-                    f"{', '.join([*known, 'reading'])}"
-                )
+        self._need("parameter", given, [*known, "reading"])
+        self._need("switch", reading, self.switches)
         for name, value in reading.items():
-            if name not in self.switches:
-                raise InputError(
-                    f"{self.name} has no switch {name!r}; it has {', '.join(self.switches)}"
-                )
-            Choice(name, self.switches[name], name).check(value)
+            self.choices[name].check(value)
         changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
         values = {name: known[name].check(given.get(name, known[name].default)) for name in known}
         return values | {"reading": changed}
@@ -262,13 +265,6 @@ _RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
 _ROW = w.Layout(flex_flow="row wrap")
 
 
-def _switch_choices(panel: Panel, reading: Mapping[str, Any]) -> dict[str, w.Widget]:
-    return {
-        name: Choice(name, options, name).widget(reading.get(name, options[0]))
-        for name, options in panel.switches.items()
-    }
-
-
 def _glossary(meanings: Mapping[str, str]) -> str:
     """Format what the switches mean, to be unfolded by mouse or by Enter."""
     items = "".join(
@@ -306,7 +302,8 @@ def _reader(
 def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     """Build the widgets of a panel: controls at the left, picture and words at the right."""
     controls = {control.name: control.widget(values[control.name]) for control in panel.controls}
-    switches = _switch_choices(panel, values["reading"])
+    read_as, choices = values["reading"], panel.choices
+    switches = {name: one.widget(read_as.get(name, one.default)) for name, one in choices.items()}
     picture = w.Image(format="png", layout=w.Layout(max_width="100%", display="none"))
     words, link = w.HTML(), w.HTML()
     counter = itertools.count(1)
