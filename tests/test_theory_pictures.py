@@ -1,5 +1,8 @@
 """The pictures of the theory are drawn from numbers that obey the statements."""
 
+from pathlib import Path
+
+import nbformat
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -7,9 +10,12 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import theory as pictures
-from dlsim.papers.theory.diagrams import _placed
+from dlsim.papers.theory.draw import _placed
 from dlsim.papers.theory.study import split
 from dlsim.realtime import Cluster
+from dlsim.study.execution import run_notebook
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +34,21 @@ def test_a_timing_diagram_obeys_the_rule_it_shows(st):
     assert list(sending) == pytest.approx(list(st + 1000 * chunks["alpha"]))
 
 
-def test_every_picture_is_drawn_and_kept(study):
-    drawn = [
-        pictures.fig2, pictures.fig3, pictures.fig6, pictures.fig7, pictures.fig_time,
-        pictures.fig_cost, pictures.fig_share, pictures.fig_order, pictures.fig_release,
-        pictures.fig_accuracy,
-    ]  # fmt: skip
-    for draw in drawn:
-        assert draw(study) is not None
-    names = {path.stem for path in (study.results.folder / "figures").glob("*.png")}
+def test_the_notebook_leaves_every_picture(tmp_path):
+    """Its proofs are left out: they are tested where statements are."""
+    book = nbformat.read(ROOT / "notebooks" / "10-theory.ipynb", as_version=4)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    book.cells = [cell for cell in code if not cell.source.startswith("theory.")]
+    assert len(book.cells) > 10
+    nbformat.write(book, tmp_path / "pictures.ipynb")
+    out = tmp_path / "results"
+    run_notebook(tmp_path / "pictures.ipynb", tmp_path / "done" / "10.ipynb", {"out": str(out)})
+    names = {path.stem for path in (out / "figures").glob("*.png")}
     assert names == {
         "mcdf-fig2", "mcdf-fig3", "steady-state-fig6", "steady-state-fig7", "theory-time",
         "theory-cost", "theory-share", "theory-order", "theory-release", "theory-accuracy",
     }  # fmt: skip
-    curve = pd.read_csv(study.results.folder / "data" / "theory-time.csv")
+    curve = pd.read_csv(out / "data" / "theory-time.csv")
     # exact values of statement N*: 5 nodes are fastest at ST = 20, alpha_6 < 0
     assert curve["E"].idxmin() + 1 == 5
     assert (curve["last_share"] > 0).sum() == 5
@@ -75,10 +82,10 @@ def test_accuracy_of_engine_and_print():
 
 
 def test_tables(study):
-    deadlines = pictures.table_deadlines(study)
+    deadlines = pictures.deadlines(study)
     assert deadlines.loc["scan with one tolerance", "n"] == 1
     assert 0.4 < deadlines.loc["ceil(ln gamma / ln beta)", "n + 1"] < 0.6
-    reduction = pictures.table_reduction(study)
+    reduction = pictures.reduction(study)
     assert list(reduction["graphs"]) == [1, 2, 4, 11]
     assert list(reduction["agree"]) == list(reduction["graphs"])
     assert reduction["worst_ratio"].max() == pytest.approx(2)  # K4: 4/2 over 1

@@ -1,54 +1,48 @@
-"""One load on one cluster, and where the pictures of the theory go."""
+"""One load on one cluster, what is computed from it, and where pictures of the theory go."""
 
 import functools
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from math import ceil, log
+from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from dlsim.realtime import Cluster
 from dlsim.realtime.partition import (
+    duration,
+    execution_time,
     fastest_nodes,
+    fewest_nodes,
     shares,
+    table_of,
 )
-from dlsim.study.report import Results
-from dlsim.study.study import keep, need_common
+from dlsim.steady.program import solve_program
+from dlsim.steady.reduction import instance
+from dlsim.study import study
 
-KEY = "theory"
-#: Vertices of the graphs of `table_reduction`, and loads of `table_deadlines`.
-SCALES = {"quick": (4, 2_000), "paper": (6, 40_000)}
+
+class Scale(NamedTuple):
+    """Vertices of the graphs of `reduction`, and loads of `deadlines`."""
+
+    vertices: int
+    runs: int
 
 
 @dataclass(frozen=True)
-class Study:
-    """One load on one cluster, and where its pictures go.
+class Study(study.Study):
+    """One load on one cluster: `dlsim.study.study.Study`, whose runs are random loads.
 
     Parameters
     ----------
-    scale : {"quick", "paper"}
-        Size of the enumerations.
-    seed : int
-        Root of the random loads of `table_deadlines`.
-    runs : int
-        Number of random loads; 0 = what the scale says.
-    out : str
-        Where results go; "" = results/theory.
     nodes, cms, cps, st, sc : int, float, float, float, float
         The cluster of the curves.
     sigma, budget : float
         Size of the load, and the time it is given.
-
-    Raises
-    ------
-    InputError
-        For an unknown scale or a number out of range.
     """
 
-    scale: str = "quick"
-    seed: int = 0
-    runs: int = 0
-    out: str = ""
     nodes: int = 12
     cms: float = 10.0
     cps: float = 10.0
@@ -57,11 +51,10 @@ class Study:
     sigma: float = 100.0
     budget: float = 1200.0
 
-    SCALES = SCALES
+    KEY, SCALES = "theory", {"quick": Scale(4, 2_000), "paper": Scale(6, 40_000)}
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse what cannot be drawn before anything is."""
-        need_common(self)
         fastest_nodes(self.sigma, self.cluster)
 
     @functools.cached_property
@@ -75,13 +68,14 @@ class Study:
         return Cluster(self.nodes, self.cms, self.cps)
 
     @functools.cached_property
-    def results(self) -> Results:
-        """Where tables and figures are written."""
-        return Results(self.out, KEY)
+    def most(self) -> int:
+        """N*, the fastest number of nodes: the last whose shares are all positive."""
+        return fastest_nodes(self.sigma, self.cluster)
 
-    def keep(self, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
-        """Write a picture and the numbers behind it."""
-        return keep(self, name, ax, table)
+    @functools.cached_property
+    def least(self) -> int:
+        """The fewest nodes that meet the budget; 0 = there are none."""
+        return fewest_nodes(self.sigma, self.budget, self.cluster)
 
 
 def split(sigma: float, n: int, cluster: Cluster) -> pd.DataFrame:
@@ -90,11 +84,83 @@ def split(sigma: float, n: int, cluster: Cluster) -> pd.DataFrame:
     sent = np.cumsum(cluster.st + alpha * sigma * cluster.cms)
     return pd.DataFrame(
         {
-            "task": 0,
-            "node": np.arange(1, n + 1),
-            "alpha": alpha,
-            "send_start": np.r_[0.0, sent[:-1]],
-            "send_end": sent,
+            "task": 0, "node": np.arange(1, n + 1), "alpha": alpha,
+            "send_start": np.r_[0.0, sent[:-1]], "send_end": sent,
             "compute_end": sent + cluster.sc + alpha * sigma * cluster.cps,
         }
+    )  # fmt: skip
+
+
+def curves(study: Study) -> pd.DataFrame:
+    """Tabulate E, the cost W, the first share B and the last one for n = 1..N."""
+    counts, one, sigma = range(1, study.nodes + 1), study.cluster, study.sigma
+    time = np.array([execution_time(sigma, n, one) for n in counts])
+    return pd.DataFrame(
+        {
+            "n": counts, "E": time, "W": np.array(counts) * time,
+            "B": (time - one.st - one.sc) / (sigma * (one.cms + one.cps)),
+            "last_share": [shares(sigma, n, one)[-1] for n in counts],
+            "E_without": [execution_time(sigma, n, study.bare) for n in counts],
+        }
+    )  # fmt: skip
+
+
+def _reference(cluster: Cluster, sigma: float, n: int) -> Decimal:
+    """Return E(n) to sixty digits and more."""
+    cms, cps, st, sc, size = (
+        Decimal(v) for v in (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma)
     )
+    w = cms + cps
+    growth = (1 - (cps / w) ** n) * w / cms
+    return st + sc + (st * (n - growth) * w / cms + size * w) / growth
+
+
+def accuracy(nodes: int, st: float, sigma: float = 1.0) -> pd.DataFrame:
+    """Measure the relative error of E(n) over nine decades of Cms/Cps."""
+    rows = []
+    for ratio in 10.0 ** np.linspace(-9, 0, 37):
+        one = Cluster(nodes, 100.0 * ratio, 100.0, st)
+        table, w = table_of(one), one.cms + one.cps
+        b, f = one.cps / w, one.st / (sigma * w)
+        whole = (1 - b + nodes * f) / (1 - b**nodes) - f / (1 - b)
+        found = (duration(sigma, nodes, table.unit, table.fixed), one.st + sigma * w * whole)
+        with localcontext(prec=90):
+            want = _reference(one, sigma, nodes)
+            errors = [float(abs(Decimal(float(v)) - want) / want) for v in found]
+        rows.append((ratio, *errors))
+    return pd.DataFrame(rows, columns=["ratio", "engine", "printed"])
+
+
+def deadlines(study: Study) -> pd.DataFrame:
+    """Count how often each rule finds n where the deadline is exactly start + E(n)."""
+    rng, one, rows = np.random.default_rng(study.seed), Cluster(16, 1.0, 100.0), []
+    loads, beta = study.size.runs, 100.0 / 101.0
+    sizes, starts = rng.uniform(50, 500, loads), rng.uniform(0, 1e7, loads)
+    for size, start, n in zip(sizes, starts, rng.integers(1, 17, loads), strict=True):
+        budget = (start + execution_time(size, int(n), one)) - start
+        gamma = 1 - size * one.cms / budget
+        rows.append((fewest_nodes(size, budget, one, start) - n, ceil(log(gamma) / log(beta)) - n))
+    more = pd.DataFrame(rows, columns=["scan with one tolerance", "ceil(ln gamma / ln beta)"])
+    found = {"n": more == 0, "n + 1": more == 1, "other": (more != 0) & (more != 1)}
+    table = pd.DataFrame({name: hit.mean() for name, hit in found.items()}).rename_axis("rule")
+    study.table("deadlines", table)
+    return table
+
+
+def reduction(study: Study) -> pd.DataFrame:
+    """Compare best throughput and independence number over all small graphs."""
+    rows = []
+    for example in nx.graph_atlas_g():
+        if 1 <= len(example) <= study.size.vertices:
+            platform = instance(example)
+            true = max(map(len, nx.find_cliques(nx.complement(example))))
+            best, bound = (solve_program(platform, whole).objective for whole in (True, False))
+            above = bound / true
+            rows.append((len(example), abs(best - true) < 1e-6, above > 1 + 1e-6, above))
+    frame = pd.DataFrame(rows, columns=["vertices", "agree", "above", "ratio"])
+    table = frame.groupby("vertices").agg(
+        graphs=("agree", "size"), agree=("agree", "sum"), relaxation_above=("above", "sum"),
+        worst_ratio=("ratio", "max"),
+    )  # fmt: skip
+    study.table("reduction", table)
+    return table

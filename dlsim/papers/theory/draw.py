@@ -15,6 +15,7 @@ from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set
 from dlsim.study.gantt import plot_gantt, plot_timing, task_colors
 from dlsim.study.plot import axes_of
+from dlsim.study.study import keep
 from dlsim.study.style import INK
 
 #: A graph with a triangle, a path and a vertex of its own.
@@ -25,13 +26,13 @@ VERTICES = 6
 def fig2(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
     """Figure 2 of paper M from computed shares: one load on n nodes, no set-up cost."""
     chunks = split(study.sigma, n, study.bare)
-    return study.keep("mcdf-fig2", plot_timing(chunks, ax=ax), chunks)
+    return keep(study, "mcdf-fig2", plot_timing(chunks, ax=ax), chunks)
 
 
 def fig3(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
     """Figure 3 of paper M from computed shares: the same with set-up costs."""
     chunks = split(study.sigma, n, study.cluster)
-    return study.keep("mcdf-fig3", plot_timing(chunks, ax=ax), chunks)
+    return keep(study, "mcdf-fig3", plot_timing(chunks, ax=ax), chunks)
 
 
 def graph() -> nx.Graph:
@@ -56,7 +57,7 @@ def fig6(study: Study, ax: Axes | None = None) -> Axes:
     nx.draw_networkx_edge_labels(example, place, names, ax=ax)
     ax.set_axis_off()
     ax.set_title(f"largest independent set: {len(chosen)} of {len(example)} vertices")
-    return study.keep("steady-state-fig6", ax)
+    return keep(study, "steady-state-fig6", ax)
 
 
 def _places(links: pd.DataFrame, routes: Mapping[tuple[int, int], Sequence[Any]]) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def fig7(study: Study, ax: Axes | None = None) -> Axes:
     )
     ax.set_axis_off()
     ax.set_title(f"best throughput: {best.objective:g} (one connection per link)")
-    return study.keep("steady-state-fig7", ax, platform.links.rename_axis("link"))
+    return keep(study, "steady-state-fig7", ax, platform.links.rename_axis("link"))
 
 
 def _placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataFrame:
@@ -146,4 +147,4 @@ def fig_release(study: Study, ax: Axes | None = None) -> Axes:
     ax.text(3.55, 0, r"(3), (4): end 7/2, $\alpha_2 = -3/4$", va="center", fontsize=9)
     ax.text(5.05, 1, r"free at $r_2 = 5$", va="center", fontsize=9)
     ax.set_title("Both constraints hold; node 1 alone ends at 2", loc="left")
-    return study.keep("theory-release", ax)
+    return study.keep("release", ax)
