@@ -36,7 +36,7 @@ def _address(path: str) -> str:
 
 
 def connect(place: str) -> Any:
-    """Connect to a scheduler, by its address or by the file FILE.json that it left its address in."""
+    """Connect to a scheduler, by its address or by the file FILE.json that it left."""
     try:
         import distributed
     except ImportError as error:
