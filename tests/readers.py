@@ -23,8 +23,7 @@ from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
 from dlsim.steady.store import read_platform, to_document
 from dlsim.study import cells
-from dlsim.study.claimlist import load_claims
-from dlsim.study.claims import read_scorecard
+from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.clusters import _address
 from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline

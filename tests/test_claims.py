@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.papers.mcdf import claims as measures
 from dlsim.study.claims import (
     MARGINS,
     SYMBOLS,
@@ -31,7 +30,7 @@ NAN = math.nan
 def claim(direction="above", **more):
     fields = {
         "id": "p-1", "paper": "p", "where": "1", "whose": "authors' measurement", "text": "It is.",
-        "statistic": "s", "grid": "g", "measure": "m", "direction": direction,
+        "statistic": "s", "grid": "g", "direction": direction,
     }  # fmt: skip
     return Claim(**(fields | more))
 
@@ -215,7 +214,7 @@ def test_without_the_statement_numbers_decide_if_there_are_any(monkeypatch, theo
 
 
 def test_a_claim_without_a_measure_says_why():
-    verdict = verdict_of(claim(measure="", reason="The testbed is not public."))
+    verdict = verdict_of(claim(reason="The testbed is not public."))
     assert (verdict.word, verdict.reason) == ("cannot be checked", "The testbed is not public.")
     assert verdict_of(claim()).word == "cannot be checked"
 
@@ -259,7 +258,6 @@ def test_paper_m_has_its_nineteen_claims():
         assert c.text.endswith(".")
         assert c.statistic
         assert c.grid
-        assert callable(getattr(measures, c.measure)), c.id
     assert set(c.paper for c in load_claims()) >= {"mcdf"}
     with pytest.raises(InputError, match="claims are known of mcdf"):
         load_claims("mdcf")
@@ -277,7 +275,6 @@ grid = "g"
 direction = "about"
 printed = 3
 unit = "s"
-measure = "m"
 """
 
 
@@ -304,8 +301,7 @@ def test_a_row_is_read_with_its_types(tmp_path):
         ('whose = "quoted"', 'whose = "mine"', "whose must be one of"),
         ('id = "p-1"', 'id = "q-1"', "id must be 'p-<number>'"),
         ('id = "p-1"', "id = 1", "id must be a text, got 1"),
-        ('measure = "m"', "", "without a measure the reason must be given"),
-        ('measure = "m"', 'kind = "theorem"', "key of its statement"),
+        ('unit = "s"', 'kind = "theorem"', "key of its statement"),
         ('unit = "s"', 'units = "s"', "no field is called 'units'; known: id"),
         ("[[claim]]", "[claim]", r"claim must be written as \[\[claim\]\]"),
         ('grid = "g"', "grid = g", "line 9"),

@@ -20,6 +20,7 @@ import pandas as pd
 
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import LIMIT, read_bytes, write_bytes
+from dlsim.given import label
 
 Point = dict[str, Any]
 Table = dict[str, list[Any]]
@@ -34,40 +35,8 @@ class Cell(NamedTuple):
     identity: str
 
 
-def plain(value: Any) -> Any:
-    """Return a numpy scalar as the number or text it holds, anything else unchanged.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    object
-        The same value without numpy's type.
-    """
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]:
-    """Return the points of a grid, in order.
-
-    Parameters
-    ----------
-    grid : mapping of str to list, or list of mapping
-        Values of each parameter (the last one varies fastest), or the points themselves.
-
-    Returns
-    -------
-    list of dict
-        One per point, all with the same parameters.
-
-    Raises
-    ------
-    InputError
-        For no point at all, a parameter without a list, or points that differ in kind.
-    """
+    """Return the points of a grid, in order; refuse none at all, or points that differ in kind."""
     if isinstance(grid, Mapping):
         for name, values in grid.items():
             if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
@@ -86,7 +55,7 @@ def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]
                 f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
                 f" {sorted(rows[0])}: give all points the same ones"
             )
-    return [{name: plain(value) for name, value in row.items()} for row in rows]
+    return [{name: label(value) for name, value in row.items()} for row in rows]
 
 
 def qualified(thing: Any) -> str:
@@ -107,7 +76,7 @@ def qualified(thing: Any) -> str:
 
 def canonical(value: Any) -> Any:
     """Return a parameter as JSON that is equal where the parameter is."""
-    value = plain(value)
+    value = label(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -151,32 +120,10 @@ def cells(
     independent: Sequence[str] = (),
     key: Sequence[Any] | None = None,
 ) -> list[Cell]:
-    """Return the cells in the order of the result.
+    """Return the cells point by point, each with all its replicates.
 
-    Parameters
-    ----------
-    grid : list of dict
-        The points.
-    replicates : int
-        Number of cells per point.
-    seed : int
-        Root of the random numbers.
-    independent : sequence of str
-        Parameters whose values change the random numbers.
-    key : sequence, optional
-        What all cells have in common; without it the cells have no identity.
-
-    Returns
-    -------
-    list of Cell
-        Point by point, each with all its replicates.
-
-    Raises
-    ------
-    LookupError
-        If a parameter has no name outside this process.
-    InputError
-        If a parameter in `independent` has none.
+    `key` is what all have in common; without it the cells have no identity. A parameter without a
+    name outside this process is a LookupError.
     """
     result = []
     for point in grid:
@@ -205,7 +152,7 @@ def encode(result: Any, taken: set[str]) -> str:
     if clash := taken & table.keys():
         raise StudyError(f"the result has columns {sorted(clash)} that the grid has too: rename")
     for name, values in table.items():
-        table[name] = [plain(value) for value in values]
+        table[name] = [label(value) for value in values]
         for value in table[name]:
             if value is not None and not isinstance(value, bool | int | float | str):
                 raise StudyError(f"column {name!r} must hold numbers or text, got {value!r}")
@@ -239,20 +186,6 @@ def keep(folder: Path, identity: str, text: str) -> None:
 
     The file is not synchronised to the disk, which would take longer than most cells: what
     a power failure damages fails its checksum and is computed anew.
-
-    Parameters
-    ----------
-    folder : Path
-        Where cells are kept; made if missing.
-    identity : str
-        The cell's.
-    text : str
-        Its result, one line.
-
-    Raises
-    ------
-    StudyError
-        Where the folder cannot be written to.
     """
     try:
         write_bytes(_path(folder, identity), _sealed(identity, text).encode("ascii"), sync=False)
@@ -264,20 +197,7 @@ def keep(folder: Path, identity: str, text: str) -> None:
 
 
 def load(folder: Path, identity: str) -> Table | None:
-    """Return what a finished cell returned.
-
-    Parameters
-    ----------
-    folder : Path
-        Where cells are kept.
-    identity : str
-        The cell's.
-
-    Returns
-    -------
-    dict of str to list, or None
-        Its columns; None where the file is missing or damaged.
-    """
+    """Return what a finished cell returned; None where its file is missing or damaged."""
     try:
         content = read_bytes(_path(folder, identity), LIMIT).decode("ascii")
         lines = content.split("\n")

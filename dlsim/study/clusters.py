@@ -36,24 +36,7 @@ def _address(path: str) -> str:
 
 
 def connect(place: str) -> Any:
-    """Connect to a scheduler.
-
-    Parameters
-    ----------
-    place : str
-        Its address, such as ``"tcp://127.0.0.1:8786"``, or the file it left its address in
-        (``dask scheduler --scheduler-file FILE.json``).
-
-    Returns
-    -------
-    distributed.Client
-        Not the default one of this process.
-
-    Raises
-    ------
-    InputError
-        Where dask.distributed is not installed, or nothing answers.
-    """
+    """Connect to a scheduler, by its address or by the file FILE.json that it left."""
     try:
         import distributed
     except ImportError as error:
@@ -75,25 +58,7 @@ def connect(place: str) -> Any:
 
 
 def check(place: str, seconds: float = WORKER_SECONDS) -> str:
-    """Refuse a cluster that could not run the sweeps of this dlsim.
-
-    Parameters
-    ----------
-    place : str
-        As for `connect`.
-    seconds : float
-        How long to wait for the first worker.
-
-    Returns
-    -------
-    str
-        One line about the cluster.
-
-    Raises
-    ------
-    InputError
-        As for `connect`; where no worker comes, or one has no dlsim or another one.
-    """
+    """Refuse a cluster that could not run the sweeps of this dlsim; return one line about it."""
 
     def probe() -> tuple[str, str]:
         # sent by value, since it is local: the worker may have no dlsim
@@ -147,20 +112,9 @@ def _client(place: str) -> Any:
 
 
 def executor() -> tuple[Executor, int] | None:
-    """Return the cluster that the environment names.
+    """Return the cluster that the environment names, and how many cells run there at once.
 
-    Returns
-    -------
-    executor : Executor
-        Of a connection that lives as long as this process.
-    workers : int
-        How many cells run there at once; 0 where no worker is there yet.
-
-    Raises
-    ------
-    InputError
-        As for `connect`. None is returned where no cluster is named, and in a process that
-        works for another one.
+    The connection lives as long as this process; in one that works for another there is none.
     """
     place = os.environ.get(VARIABLE)
     if not place or multiprocessing.parent_process() is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.study.claimlist import Claim
+from dlsim.study.claims import Claim
 from dlsim.study.stats import column_means, relative_reduction, summary
 
 ENDS = ("estimate", "low", "high")

@@ -55,25 +55,9 @@ def _scorecard(path: Path) -> pd.DataFrame | None:
 
 
 def read(out: StrPath = "") -> pd.DataFrame:
-    """Collect the scorecards of all papers.
+    """Collect the scorecards of all papers, with the origin of each verdict.
 
-    Parameters
-    ----------
-    out : path
-        Folder of results; "" for results/latest under the project, or under the current
-        folder.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `dlsim.study.claims.scorecard` and ``origin``, where the verdict comes
-        from; in the order of data/claims.toml. Papers that `out` does not hold come from
-        data/reference.
-
-    Raises
-    ------
-    InputError
-        For a file that is not a scorecard.
+    Papers that the folder `out` ("" for results/latest) does not hold come from data/reference.
     """
     folder = _folder(out)
     parts = [scorecard([]).assign(origin="")]
@@ -133,37 +117,13 @@ def _styled(frame: pd.DataFrame) -> Styler:
 
 
 def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
-    """Show the claims of one paper's notebook: verdicts in colour and symbol, with the reason.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `dlsim.study.claims.scorecard`.
-    *more : str
-        Columns to show after the id.
-
-    Returns
-    -------
-    Styler
-        For a notebook.
-    """
+    """Show the claims of one paper, with further columns after the id, and the reasons."""
     shown = frame[["id", *more, "claim", "printed", "measured", "verdict", "reason"]]
     return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
 
 
 def table(frame: pd.DataFrame) -> Styler:
-    """Show all claims: what is printed, what was measured, the verdict in colour and symbol.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As from `read`.
-
-    Returns
-    -------
-    Styler
-        For a notebook.
-    """
+    """Show all claims: what is printed, what was measured, the verdict in colour and symbol."""
     shown = frame[["paper", "where", "claim", "printed", "measured", "verdict"]]
     return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
 

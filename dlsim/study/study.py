@@ -237,18 +237,7 @@ class Study:
 
 
 def verdicts(study: Study) -> pd.DataFrame:
-    """Judge every claim of a paper and keep the scorecard.
-
-    Parameters
-    ----------
-    study : Study
-        Its ``verdicts`` run whatever the claims need.
-
-    Returns
-    -------
-    DataFrame
-        One row per claim, as `dlsim.study.claims.scorecard` makes it.
-    """
+    """Judge every claim of a paper, and keep and return the scorecard."""
     card = scorecard(study.verdicts)
     study.results.verdicts(study.KEY, card)
     return card

@@ -58,29 +58,10 @@ class Job(NamedTuple):
 
 
 def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
-    """Run cells one after another, for a while.
+    """Run cells one after another, for a while; return the results of those run, at least one.
 
     A cell that fails after others ends the batch: as the first of its next batch it fails
     again, and its error then travels the executor's own way.
-
-    Parameters
-    ----------
-    job : Job
-        What they share.
-    batch : sequence of Cell
-        What to run, in order.
-    seconds : float
-        After this time no further cell is begun.
-
-    Returns
-    -------
-    list of str
-        The results of those that were run, at least one.
-
-    Raises
-    ------
-    StudyError
-        Where this process runs other sources of dlsim than the one that asks.
     """
     if source_digest() != job.digest:
         raise StudyError(

@@ -24,15 +24,7 @@ TICK_SECONDS, HEART_SECONDS, REPLY_SECONDS = 0.5, 30.0, 60.0
 
 
 class Problem(NamedTuple):
-    """Why a kernel was ended.
-
-    Attributes
-    ----------
-    text : str
-        The cell, what was seen, and for how long.
-    again : bool
-        Whether another kernel may fare better.
-    """
+    """Why a kernel was ended, and whether another may fare better."""
 
     text: str
     again: bool

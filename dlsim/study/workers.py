@@ -15,22 +15,9 @@ from dlsim.given import whole
 
 
 def count(jobs: int = 0) -> int:
-    """Return the number of workers meant by `jobs`.
+    """Return the number of workers meant by `jobs`: 0 for ``$DLSIM_JOBS`` or else all cores.
 
-    Parameters
-    ----------
-    jobs : int
-        0 for ``$DLSIM_JOBS`` or else all cores that this process may use.
-
-    Returns
-    -------
-    int
-        At least 1; 1 inside a worker, whose siblings keep the other cores busy.
-
-    Raises
-    ------
-    InputError
-        For anything but a whole number of at least 0.
+    It is 1 inside a worker, whose siblings keep the other cores busy.
     """
     rule = "a whole number, 0 for all cores"
     number = whole("jobs", jobs, 0, rule=rule)
