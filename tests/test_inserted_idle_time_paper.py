@@ -78,7 +78,7 @@ def test_table_1_marks_them(study):
 
 
 def test_counts_are_those_of_the_engine(study):
-    table = draw.counted(study).set_index(["reading", "rule", "load"])
+    table = study.counted.set_index(["reading", "rule", "load"])
     each = [direct(study, 1.0, k, "FIFO-DLT").counts for k in range(3)]
     for rule in cells.RULES:
         want = np.mean([counts.loc[rule, "s_iits"] for counts in each])
@@ -92,16 +92,16 @@ def test_counts_are_those_of_the_engine(study):
 def test_window_is_the_difference_of_execution_times(n, ratio, sigma):
     cluster = Cluster(16, 2.0, 2.0 * ratio)
     gap = execution_time(sigma, n - 1, cluster) - execution_time(sigma, n, cluster)
-    assert draw.window(n, ratio) == pytest.approx(gap / (2.0 * sigma), rel=1e-6)
+    assert claims.window(n, ratio) == pytest.approx(gap / (2.0 * sigma), rel=1e-6)
 
 
 def test_bounds_on_n_are_those_of_the_specification():
     # chi = 100: n <= 4, 5, 7, 10 for tau = 8, 4, 2, 1
     most = {
-        tau: max(n for n in range(2, 17) if draw.window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)
+        tau: max(n for n in range(2, 17) if claims.window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)
     }
     assert most == {8: 4, 4: 5, 2: 7, 1: 10}
-    table = draw.feasible(16, [100.0])
+    table = claims.feasible(16, [100.0])
     assert table.loc[table["positive"], "n"].max() == 14  # n (n - 1) / 2 < 101
 
 
@@ -116,7 +116,7 @@ def test_constraint_1_holds_only_inside_the_window():
         fit = [n for n in range(1, 9) if releases[n - 1] + execution_time(sigma, n, cluster) <= due]
         if fit and fit[0] > 1 and (np.diff(releases[: fit[0]]) >= sigma).all():
             found += 1
-            assert draw.window(fit[0], 10.0) > 1
+            assert claims.window(fit[0], 10.0) > 1
     assert found > 50
 
 
@@ -189,7 +189,7 @@ def test_names_are_those_of_the_table_of_policies():
 
 
 def test_steps_are_means_of_paired_differences(study):
-    table = claims.fifo_steps(study.evidence).set_index("point")
+    table = MEASURES[f"{KEY}-3"].function(study.evidence).set_index("point")
     ratios = [
         [direct(study, 1.0, k, name).reject_ratio for name in ("FIDO-I", "FIDO-II")]
         for k in range(3)
@@ -217,7 +217,7 @@ def test_gain_grows_from_one_cost_of_sending_to_the_next(study):
 
 
 def test_shares_are_ratios_of_mean_counts(study):
-    table = claims.constraint_2_share(study.evidence).set_index("point")
+    table = MEASURES[f"{KEY}-2"].function(study.evidence).set_index("point")
     counts = [direct(study, 1.0, k, "FIFO-DLT").counts.loc["admitted"] for k in range(3)]
     want = sum(c["opt_iits_ii"] for c in counts) / sum(c["s_iits"] for c in counts)
     assert table.loc["load 1", "estimate"] == pytest.approx(want)

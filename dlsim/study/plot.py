@@ -250,11 +250,12 @@ def nest(ax: Axes) -> Axes:
     return ax
 
 
-def stretched(ax: Axes, ticks: Sequence[float]) -> Axes:
+def stretched(ax: Axes) -> Axes:
     """Scale the y axis linearly from -1 to 1 and by logarithms beyond."""
     low, high = ax.get_ylim()
     ax.set_yscale("symlog", linthresh=1.0)
-    shown = [tick for tick in ticks if low <= tick <= high]
+    far = (0.5, 1, 2, 5, 10, 20, 50, 100)
+    shown = [x for x in (0, *far, *(-tick for tick in far)) if low <= x <= high]
     ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
     ax.minorticks_off()
     ax.set_ylim(low, high)
@@ -275,6 +276,25 @@ def name_ends(ax: Axes, table: pd.DataFrame, x: str, names: Mapping[str, str]) -
             rows.append((height, [names[policy]]))
     for height, texts in rows:
         ax.text(1.01, height, ", ".join(texts), transform=ax.transAxes, va="center", fontsize=8)
+    return ax
+
+
+def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | None = None) -> Axes:
+    """Draw a map of differences in numbers; in brackets where the interval contains 0.
+
+    The root of a difference gives its colour, so that small ones show.
+    """
+    grid = {name: table.pivot(index=rows, columns=columns, values=name) for name in ENDS}
+    shown = grid["estimate"].rename(index="{:g}".format, columns="{:g}".format)
+    unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()
+    said = (shown.round(2) + 0.0).map("{:.2f}".format)  # no minus sign before 0.00
+    ax, bound = axes_of(ax), np.sqrt(far)
+    sns.heatmap(
+        np.sign(shown) * np.sqrt(shown.abs()), ax=ax, cmap="RdBu", vmin=-bound, vmax=bound,
+        annot=said.mask(unsure, "[" + said + "]"), fmt="", annot_kws={"size": 8}, cbar=False,
+        linewidths=1, linecolor="white",
+    )  # fmt: skip
+    ax.tick_params(length=0, rotation=0)
     return ax
 
 

@@ -7,8 +7,8 @@ written in the notebook; drawings that need code are functions here.
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "fig1a", "fig1b", "fig2", "fig_feasible", "fig_gain", "fig_gantt",
-    "fig_partitions", "fig_table1", "table1", "verdicts",
+    "SCALES", "Study", "fig1a", "fig1b", "fig2", "fig_gantt", "fig_partitions", "table1",
+    "verdicts",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

@@ -1,8 +1,8 @@
 """What paper I's claims are measured by: evidence in, points of a grid out."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ ROLES = ("DLT", "I", "II", "OPR-MN", "OPR-FRAG", "EQ-MN", "US", "AN", "UMR-IIT")
 USE = ("DLT", "II", "UMR-IIT")
 #: The constraints by the column that counts them.
 CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
+_LADDER = (("DLT", "I"), ("I", "II"))
 
 
 class Evidence(NamedTuple):
@@ -27,15 +28,13 @@ class Evidence(NamedTuple):
     taus: pd.DataFrame
 
 
-def _by_load(e: Evidence, *pairs: tuple[str, str], column: str = "ratio") -> pd.DataFrame:
-    """Compare roles at every load: for FIFO and EDF the first minus the second."""
-    names = [(policy(o, a), policy(o, b)) for o in ORDERS for a, b in pairs]
-    return _apart(e, names, column)
-
-
-def _apart(e: Evidence, names: Sequence[tuple[str, str]], column: str = "ratio") -> pd.DataFrame:
-    pairs = {f"{a} - {b}": (a, b) for a, b in names}
-    return points(differences(wide(e.main, ["load"], column), pairs), ["load"])
+def minus(
+    e: Evidence, *pairs: tuple[str, str], orders: Sequence[str] = ORDERS, column: str = "ratio"
+) -> pd.DataFrame:
+    """Compare roles at every load and in every order: the first minus the second."""
+    names = [(policy(order, a), policy(order, b)) for order in orders for a, b in pairs]
+    named_pairs = {f"{a} - {b}": (a, b) for a, b in names}
+    return points(differences(wide(e.main, ["load"], column), named_pairs), ["load"])
 
 
 def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
@@ -44,36 +43,36 @@ def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
     return rows if "s_iits" in rows and rows["s_iits"].notna().any() else None
 
 
-def _held(e: Evidence, column: str) -> pd.DataFrame | None:
-    """Estimate the share of plannings with idle time in which a constraint holds."""
+def held(e: Evidence, column: str, other: str = "") -> pd.DataFrame | None:
+    """Estimate the share of plannings with idle time that a constraint allows, less the other."""
     rows = _counted(e.main, "FIFO-DLT")
-    if rows is None or rows[column].isna().any():
+    if rows is None:
         return None
-    return named(ratio(rows, column, "s_iits", ["load"]), ["load"])
+    rows = rows.assign(held=rows[column] - (rows[other] if other else 0))
+    if rows["held"].isna().any():
+        return None
+    return named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
 
 
-@claim("inserted-idle-time-1")
-def constraint_1_share(e: Evidence) -> pd.DataFrame | None:
-    """Claim 1: share of plannings with idle time under Constraint 1, at every load."""
-    return _held(e, "opt_iits")
-
-
-@claim("inserted-idle-time-2")
-def constraint_2_share(e: Evidence) -> pd.DataFrame | None:
-    """Claim 2: share of plannings with idle time under Constraint 2, at every load."""
-    return _held(e, "opt_iits_ii")
-
-
-@claim("inserted-idle-time-3")
-def fifo_steps(e: Evidence) -> pd.DataFrame:
-    """Claim 3: FIFO-DLT minus FIDO-I, and FIDO-I minus FIDO-II, at every load."""
-    return _apart(e, [*pairwise(policy("FIFO", role) for role in ("DLT", "I", "II"))])
-
-
-@claim("inserted-idle-time-4")
-def edf_steps(e: Evidence) -> pd.DataFrame:
-    """Claim 4: EDF-DLT minus EDDO-I, and EDDO-I minus EDDO-II, at every load."""
-    return _apart(e, [*pairwise(policy("EDF", role) for role in ("DLT", "I", "II"))])
+#: Claims that two lines measure: the number in the claim's id, the measure.
+_MEASURES: dict[str, Any] = {
+    "1": lambda e: held(e, "opt_iits"),
+    "2": lambda e: held(e, "opt_iits_ii"),
+    "3": lambda e: minus(e, *_LADDER, orders=["FIFO"]),
+    "4": lambda e: minus(e, *_LADDER, orders=["EDF"]),
+    "7": lambda e: minus(e, ("OPR-MN", "DLT")),
+    "10a": lambda e: minus(e, ("II", "DLT"), column="use"),
+    "10b": lambda e: minus(e, ("DLT", "II")),
+    "11": lambda e: minus(e, ("AN", "OPR-MN")),
+    "12": lambda e: minus(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN")),
+    "13a": lambda e: minus(e, ("OPR-MN", "OPR-FRAG")),
+    "13b": lambda e: minus(e, ("OPR-FRAG", "DLT")),
+    "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
+    "14b": lambda e: minus(e, ("II", "UMR-IIT")),
+}
+for _number, _measure in _MEASURES.items():
+    claim(f"inserted-idle-time-{_number}")(_measure)
+claim("inserted-idle-time-8", readings=False)(partial(held, column="opt_iits_ii", other="opt_iits"))
 
 
 def _cheaper(table: pd.DataFrame) -> pd.DataFrame:
@@ -98,84 +97,12 @@ def constraints_loosen(e: Evidence) -> pd.DataFrame | None:
     return _cheaper(pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()}))
 
 
-@claim("inserted-idle-time-7")
-def remodel_pays(e: Evidence) -> pd.DataFrame:
-    """Claim 7: OPR-MN minus DLT."""
-    return _by_load(e, ("OPR-MN", "DLT"))
-
-
-@claim("inserted-idle-time-8", readings=False)
-def constraint_2_is_weaker(e: Evidence) -> pd.DataFrame | None:
-    """Claim 8: share under Constraint 2 minus share under Constraint 1, at every load."""
-    more = e.main
-    if "opt_iits" in more:
-        more = more.assign(more=more["opt_iits_ii"] - more["opt_iits"])
-    return _held(e._replace(main=more), "more")
-
-
-def with_use(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column use: the used share of the idle node time, where it was measured."""
-    return frame.assign(use=frame["used"] / frame["idle"])
-
-
-def _used(e: Evidence, *pairs: tuple[str, str]) -> pd.DataFrame:
-    return _by_load(e._replace(main=with_use(e.main)), *pairs, column="use")
-
-
-@claim("inserted-idle-time-10a")
-def more_idle_time_used(e: Evidence) -> pd.DataFrame:
-    """Claim 10a: used share of the idle time under Constraint 2 minus under the remodel."""
-    return _used(e, ("II", "DLT"))
-
-
-@claim("inserted-idle-time-10b")
-def performance_improves(e: Evidence) -> pd.DataFrame:
-    """Claim 10b: DLT minus II."""
-    return _by_load(e, ("DLT", "II"))
-
-
-@claim("inserted-idle-time-11")
-def fewest_beat_all(e: Evidence) -> pd.DataFrame:
-    """Claim 11: AN minus OPR-MN."""
-    return _by_load(e, ("AN", "OPR-MN"))
-
-
-@claim("inserted-idle-time-12")
-def theory_pays(e: Evidence) -> pd.DataFrame:
-    """Claim 12: EQ-MN minus OPR-MN, and US minus OPR-MN."""
-    return _by_load(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN"))
-
-
-@claim("inserted-idle-time-13a")
-def fragments_gain(e: Evidence) -> pd.DataFrame:
-    """Claim 13a: OPR-MN minus OPR-FRAG."""
-    return _by_load(e, ("OPR-MN", "OPR-FRAG"))
-
-
-@claim("inserted-idle-time-13b")
-def remodel_beats_fragments(e: Evidence) -> pd.DataFrame:
-    """Claim 13b: OPR-FRAG minus DLT."""
-    return _by_load(e, ("OPR-FRAG", "DLT"))
-
-
-@claim("inserted-idle-time-14a")
-def rounds_use_more(e: Evidence) -> pd.DataFrame:
-    """Claim 14a: used share of the idle time in several rounds minus under Constraint 2."""
-    return _used(e, ("UMR-IIT", "II"))
-
-
-@claim("inserted-idle-time-14b")
-def rounds_perform_better(e: Evidence) -> pd.DataFrame:
-    """Claim 14b: II minus UMR-IIT."""
-    return _by_load(e, ("II", "UMR-IIT"))
-
-
 @claim("inserted-idle-time-15")
 def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
     """Claim 15: DLT minus I and minus II, where the constraint mostly does not hold."""
     parts = [pd.DataFrame()]
     for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
-        shares = _held(e, column)
+        shares = held(e, column)
         if shares is None:
             return None
         rare = e.main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
@@ -183,6 +110,35 @@ def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
             pair = {constraint: ("FIFO-DLT", policy("FIFO", role))}
             parts.append(points(differences(wide(e.main[rare], ["load"]), pair), ["load"]))
     return pd.concat(parts, ignore_index=True)
+
+
+def window(n: int, ratio: float) -> float:
+    r"""Return the room that a minimal n leaves for the last gap, in units of sigma tau.
+
+    .. math:: \frac{\mathcal{E}(n-1) - \mathcal{E}(n)}{\sigma\tau}
+              = \frac{1}{1-\beta^{n-1}} - \frac{1}{1-\beta^n}
+
+    n is the fewest nodes that meet the deadline, so that :math:`r_{n-1} +
+    \mathcal{E}(n-1) > A + D \ge r_n + \mathcal{E}(n)`; Constraint 1 needs a gap
+    :math:`r_n - r_{n-1}` of at least 1 in these units.
+
+    Examples
+    --------
+    >>> [max(n for n in range(2, 17) if window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)]
+    [4, 5, 7, 10]
+    """
+    decay = -np.log1p(1 / ratio)  # ln beta
+    return float(1 / np.expm1(n * decay) - 1 / np.expm1((n - 1) * decay))
+
+
+def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
+    """Tell for every n and chi/tau whether Constraint 1 can hold."""
+    rows = [
+        (n, ratio, window(n, ratio), n * (n - 1) / 2 < 1 + ratio)
+        for n in range(2, nodes + 1)
+        for ratio in ratios
+    ]
+    return pd.DataFrame(rows, columns=["n", "ratio", "window", "positive"])
 
 
 def compared(
@@ -202,3 +158,15 @@ def compared(
         table = table.merge(errors, on=["policy", *by], how="left")
         table[name] = np.sqrt(table[name] / table["n"])
     return table
+
+
+def less_refused(
+    frame: pd.DataFrame, over: Mapping[str, str], by: Sequence[str], text: str = "{}"
+) -> pd.DataFrame:
+    """Estimate what roles refuse less than other roles, under FIFO and under EDF."""
+    tables = {}
+    for order in ORDERS:
+        names = [(policy(order, role), policy(order, base)) for role, base in over.items()]
+        pairs = {text.format(mine, base): (base, mine) for mine, base in names}
+        tables[order] = compared(frame, pairs, by)
+    return pd.concat(tables, names=["order"]).reset_index(0)

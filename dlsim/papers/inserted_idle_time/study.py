@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -133,13 +133,9 @@ class Study(study.Study):
         return Setting(self.nodes, self.cps, self.mean, self.dc_ratio, horizon)
 
     def main(
-        self,
-        policies: Sequence[str],
-        use: Sequence[str] = (),
-        switches: Mapping[str, str] | None = None,
-        loads: Sequence[float] = (),
-        taus: Sequence[float] = (),
-    ) -> pd.DataFrame:
+        self, policies: Sequence[str], use: Sequence[str] = (), switches: Switches | None = None,
+        loads: Sequence[float] = (), taus: Sequence[float] = (),
+    ) -> pd.DataFrame:  # fmt: skip
         """Run policies on one workload per load, cost of sending and replicate."""
         loads = tuple(loads or self.loads)
         # schedules of another reading are verified at the study's own cost of sending
@@ -162,24 +158,26 @@ class Study(study.Study):
         policies, use = (claims.ROLES, claims.USE) if loads else (cells.ROLES, cells.USED)
         last = loads[-1:] or TAU_LOADS
         taus = self.main(("EDF-DLT", "EDDO-II"), (), switches, last, self.taus)
-        return claims.Evidence(self.main(both(policies), both(use), switches, loads), taus)
+        main = self.main(both(policies), both(use), switches, loads)
+        return claims.Evidence(main.assign(use=main["used"] / main["idle"]), taus)
 
+    @functools.cached_property
     def counted(self) -> pd.DataFrame:
-        """Count plannings with idle time by every rule and reading (Table 1)."""
-        readings = ["", *COUNT_READINGS]
+        """How often the constraints hold, by every counting rule and reading (Table 1)."""
         own = {k: v for k, v in self.switches.items() if k not in ("counting", "backfill")}
-        return self.sweep(
-            cells.count, {"load": tuple(self.loads), "reading": readings}, "Table 1",
+        frame = self.sweep(
+            cells.count, {"load": tuple(self.loads), "reading": ("", *COUNT_READINGS)}, "Table 1",
             tau=self.cms, setting=self.setting(), switches=own,
         )  # fmt: skip
+        groups = frame.groupby(["reading", "rule", "load"], sort=False)
+        table = groups[list(cells.COUNTS)].mean().reset_index()
+        shares = {"share": "opt_iits", "share_ii": "opt_iits_ii"}
+        return table.assign(**{name: table[c] / table["s_iits"] for name, c in shares.items()})
 
     def gain_map(self, load: float = 1.0) -> pd.DataFrame:
         """Run the partitions over deadlines, links and clusters."""
-        grid = {
-            "nodes": tuple(self.clusters),
-            "dc_ratio": tuple(self.dc_ratios),
-            "tau": tuple(self.taus),
-        }
+        axes = {"nodes": self.clusters, "dc_ratio": self.dc_ratios, "tau": self.taus}
+        grid = {name: tuple(values) for name, values in axes.items()}
         return self.sweep(
             cells.vary, grid, "deadlines and links", load=load, policies=both(MAPPED),
             setting=self.setting(self.size.map_horizon), switches=self.switches,
