@@ -38,6 +38,10 @@ def seed_of(replicate):
     return SeedSequence(0, spawn_key=(replicate,))
 
 
+def measure(number, evidence):
+    return MEASURES[f"{KEY}-{number}"].function(evidence)
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     return ss.Study(runs=RUNS, jobs=1, out=str(tmp_path_factory.mktemp("ss")), **SMALL)
@@ -346,8 +350,8 @@ def test_wins_are_counted_with_and_without_ties(study):
     ]
     strict = np.mean([g > other + 1e-6 for g, other in ratios])
     weak = np.mean([g >= other - 1e-6 for g, other in ratios])
-    assert claims.greedy_wins(study.evidence)["estimate"].tolist() == pytest.approx([strict])
-    assert claims.greedy_is_no_worse(study.evidence)["estimate"].tolist() == pytest.approx([weak])
+    assert measure("2a", study.evidence)["estimate"].tolist() == pytest.approx([strict])
+    assert measure("2b", study.evidence)["estimate"].tolist() == pytest.approx([weak])
 
 
 def evidence(**columns):
@@ -359,14 +363,14 @@ def evidence(**columns):
 
 def test_differences_between_sizes_by_hand():
     e = evidence(G=[0.8] * 6, LPRG=[0.7, 0.9, 0.9, 0.9, 0.6, 0.8])
-    got = claims.reclaiming_falls(e).set_index("point")["estimate"]
+    got = measure("11", e).set_index("point")["estimate"]
     assert got.tolist() == pytest.approx([-0.1, 0.2])
-    got = claims.reclaiming_lead_grows(e).set_index("point")["estimate"]
+    got = measure("4d", e).set_index("point")["estimate"]
     assert got.to_dict() == pytest.approx({"lead, K 15 to 25": -0.2})
-    got = claims.both_fall_away(e).set_index("point")["estimate"]  # K = 5 minus K = 25
+    got = measure("3b", e).set_index("point")["estimate"]  # K = 5 minus K = 25
     assert got.tolist() == pytest.approx([0.0, 0.1])
-    assert claims.greedy_wins_small(e)["estimate"].tolist() == pytest.approx([0.0])
-    assert claims.reclaiming_wins(e)["point"].tolist() == ["LPRG - G, K 25"]
+    assert measure("4b", e)["estimate"].tolist() == pytest.approx([0.0])
+    assert measure("4c", e)["point"].tolist() == ["LPRG - G, K 25"]
     more = claims.greedy_above(e).set_index("point")["estimate"]
     assert more.tolist() == pytest.approx([0.0, 0.8 / 0.9 - 1, 0.8 / 0.7 - 1])
 
@@ -378,7 +382,7 @@ def test_losers_are_compared_with_the_others_by_hand():
     )  # fmt: skip
     # LPRG loses at K = 5: 0.6 - (0.1 + 0.3) / 2 and 0.8 - 0.2
     want = mean_interval([0.4, 0.6])
-    got = claims.small_connections_lost(e)[["estimate", "low", "high"]].iloc[0]
+    got = measure("10a", e)[["estimate", "low", "high"]].iloc[0]
     assert tuple(got) == pytest.approx(want[:3])
 
 
@@ -408,17 +412,17 @@ def test_structure_and_numbers_are_separated_by_hand():
 def test_one_outlier_gives_back_what_it_came_from():
     for n, others, one in ((10, 0.9, 4.0), (29_298, 0.996, 5393.0)):
         values = np.r_[np.full(n - 1, others), one]
-        found = draw.one_outlier(n, values.mean(), values.std(ddof=1))
+        found = claims.one_outlier(n, values.mean(), values.std(ddof=1))
         assert found["others"] == pytest.approx(others)
         assert found["one"] == pytest.approx(one)
         assert found["least"] <= one
-    printed = draw.one_outlier(29_298, 1.18, 31.5)
+    printed = claims.one_outlier(29_298, 1.18, 31.5)
     assert printed["others"] < 1 < 5000 < printed["one"] < 5500
 
 
 def test_a_duel_by_hand():
     frame = pd.DataFrame({"a": [0.5, 1.0, 1.0, 0.9, 0.3], "b": [1.0, 1.0, 0.25, 0.3, 0.0]})
-    got = draw.duel(frame, "a", "b")
+    got = claims.duel(frame, "a", "b")
     assert (got["better"], got["tie"], got["worse"]) == pytest.approx((0.6, 0.2, 0.2))
     # ratios 0.5, 1, 4, 3; the last platform has none
     assert got["mean"] == pytest.approx(8.5 / 4)
@@ -456,8 +460,14 @@ def test_every_switch_changes_some_result(switches):
     """A switch that never changes anything would be no switch."""
     for replicate in range(20):
         both = [
-            cells.compare_on_random(
-                8, 0.4, costly_to=0, costly_runs=0, switches=reading, seed=seed_of(replicate)
+            cells.compare(
+                8,
+                0.4,
+                kind="random",
+                costly_to=0,
+                costly_runs=0,
+                switches=reading,
+                seed=seed_of(replicate),
             )
             for reading in ({}, switches)
         ]

@@ -126,6 +126,10 @@ class Study:
         """The reading as a plain mapping."""
         return dict(self.reading or {})
 
+    def under(self, switches: Switches | None) -> dict[str, Any]:
+        """The switches of another reading, or the study's own."""
+        return self.switches if switches is None else dict(switches)
+
     @functools.cached_property
     def size(self) -> Any:
         """The scale with a positive number of runs put in."""

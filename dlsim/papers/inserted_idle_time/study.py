@@ -140,7 +140,7 @@ class Study(study.Study):
         loads = tuple(loads or self.loads)
         # schedules of another reading are verified at the study's own cost of sending
         check_at = math.nan if taus and switches is not None else min(loads)
-        switches = self.switches if switches is None else dict(switches)
+        switches = self.under(switches)
         return self.sweep(
             cells.compare, {"load": loads, "tau": tuple(taus or (self.cms,))},
             labelled("Figures 3 and 4", switches), policies=tuple(policies), use=tuple(use),

@@ -82,7 +82,7 @@ class Study(study.Study):
         fixed = {
             "policies": WITH_ADMISSION, "nodes": self.nodes, "cms": self.cms, "cps": self.cps,
             "horizon": self.size.horizon, "check_at": min(self.loads),
-            "switches": self.switches if switches is None else dict(switches),
+            "switches": self.under(switches),
         }  # fmt: skip
         if function is cells.compare:
             fixed["without"] = WITHOUT_ADMISSION
@@ -125,7 +125,7 @@ class Study(study.Study):
             cells.doubled, {"parameter": ["base", *cells.BASE], "load": THREE_LOADS},
             labelled("sensitivities", switches), horizon=size.horizon,
             policies=("MCDF",) if other else WITH_ADMISSION,
-            switches=self.switches if switches is None else dict(switches),
+            switches=self.under(switches),
         )  # fmt: skip
         if other:
             return claims.Evidence(main, ratios, doubled, half)

@@ -7,8 +7,7 @@ written in the notebook; drawings and tables that need code are functions here.
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "fig1", "fig2", "fig3", "fig_flows", "fig_table1", "fig_table2", "fig_wan",
-    "table1", "table2", "table_duels", "table_outlier", "table_sample", "table_structure",
+    "SCALES", "Study", "drawn", "fig1", "fig2", "fig3", "fig_flows", "fig_wan", "parameters",
     "verdicts",
 ]  # fmt: skip
 

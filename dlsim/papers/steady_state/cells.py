@@ -18,7 +18,6 @@ from dlsim.papers.steady_state.platforms import (
     features,
     of_kind,
     on_random,
-    on_tiers,
     rounding,
 )
 from dlsim.steady import SWITCHES as OF_ENGINE
@@ -107,42 +106,28 @@ def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
     return float(added[better_off].sum()) / free if free > SNAP * p.speed.sum() else np.nan
 
 
-def _compared(p: Platform, reading: Reading, seed: Any, methods: Sequence[str]) -> Row:
-    """Run the heuristics, and the exact search where LPRR is run."""
+def compare(
+    clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_runs: int,
+    switches: Switches, seed: Any,
+) -> Row:  # fmt: skip
+    """Compare the heuristics on a platform of either sample (Figure 4).
+
+    LPRR and the exact search run on the first replicates of small platforms.
+    """
+    reading, drawn = split_switches(switches)
+    p = of_kind(kind, clusters, seed, connectivity, **drawn)
+    costly = clusters <= costly_to and int(seed.spawn_key[-1]) < costly_runs
     top, draws = bound(p), rounding(seed)
     relaxed = solve(p, "LP", reading=reading)
+    methods = HEURISTICS if costly else CHEAP
     found = {name: solve(p, name, draws, reading) for name in methods}
     row: Row = dict.fromkeys((*HEURISTICS, "MILP"), np.nan)
     row |= {name: share(a.objective, top) for name, a in found.items()}
-    if "LPRR" in found:
+    if costly:
         best = optimum(p, list(found.values()))
         row["MILP"] = share(best.objective, top) if best.is_proved else np.nan
     row |= {"bound": top, **network_use(p, relaxed, found["LPR"])}
     return row | {"own_use": own_use(p, found["LPR"], found["LPRG"])}
-
-
-def _methods(clusters: int, seed: Any, costly_to: int, costly_runs: int) -> tuple[str, ...]:
-    """Return all heuristics on the first replicates of small platforms, else the cheap ones."""
-    is_costly = clusters <= costly_to and int(seed.spawn_key[-1]) < costly_runs
-    return HEURISTICS if is_costly else CHEAP
-
-
-def compare_on_tiers(
-    clusters: int, *, costly_to: int, costly_runs: int, switches: Switches, seed: Any
-) -> Row:
-    """Compare the heuristics on a Tiers-like platform (Figure 4(a))."""
-    p, (reading, _) = on_tiers(clusters, seed), split_switches(switches)
-    return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
-
-
-def compare_on_random(
-    clusters: int, connectivity: float, *, costly_to: int, costly_runs: int,
-    switches: Switches, seed: Any,
-) -> Row:  # fmt: skip
-    """Compare the heuristics on a random platform (Figure 4(b))."""
-    reading, drawn = split_switches(switches)
-    p = on_random(clusters, connectivity, seed, **drawn)
-    return _compared(p, reading, seed, _methods(clusters, seed, costly_to, costly_runs))
 
 
 def at_heterogeneity(
@@ -176,7 +161,7 @@ def improve(
 def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any) -> list[Row]:
     """Time the methods on a Tiers-like platform (Figure 5)."""
     reading, _ = split_switches(switches)
-    small, p = topology.tiers(3), on_tiers(clusters, seed)
+    small, p = topology.tiers(3), of_kind("Tiers", clusters, seed)
     rows = []
     for name in methods:
         solve(small, name, reading=reading)  # whatever is loaded or compiled once

@@ -1,5 +1,6 @@
 """What paper S's claims are measured by: evidence in, points of a grid out."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -67,29 +68,11 @@ def lpr_is_zero(e: Evidence) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-@claim("steady-state-2a")
-def greedy_wins(e: Evidence) -> pd.DataFrame:
-    """Claim 2a: share of Tiers platforms where G is better than LPRG."""
-    return share(e.tiers["G"] > e.tiers["LPRG"] + TIE, e.tiers, "G > LPRG")
-
-
-@claim("steady-state-2b")
-def greedy_is_no_worse(e: Evidence) -> pd.DataFrame:
-    """Claim 2b: the same, ties counted for G."""
-    return share(e.tiers["G"] >= e.tiers["LPRG"] - TIE, e.tiers, "G >= LPRG")
-
-
 def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """Estimate the raw mean of a ratio, over platforms where its denominator is above 0."""
     there = frame[frame[b] > 0]
     mean = (there[a] / there[b]).groupby(there["replicate"]).mean().rename(f"{a}/{b}")
     return points(mean.reset_index())
-
-
-@claim("steady-state-2c")
-def tiers_mean_ratio(e: Evidence) -> pd.DataFrame:
-    """Claim 2c: mean of G/LPRG on Tiers platforms."""
-    return mean_ratio(e.tiers, "G", "LPRG")
 
 
 @claim("steady-state-3a")
@@ -113,37 +96,12 @@ def _halves(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return points(less.add_suffix(", small K minus large K").reset_index())
 
 
-@claim("steady-state-3b")
-def both_fall_away(e: Evidence) -> pd.DataFrame:
-    """Claim 3b: ratio at the smaller half of K minus that at the larger half, Tiers."""
-    return _halves(e.tiers, RIVALS)
-
-
-@claim("steady-state-4a")
-def random_mean_ratio(e: Evidence) -> pd.DataFrame:
-    """Claim 4a: mean of LPRG/G on random platforms."""
-    return mean_ratio(e.random, "LPRG", "G")
-
-
-def _lead(e: Evidence) -> pd.DataFrame:
-    table = by_size(e.random, RIVALS)
-    return table.assign(lead=table["LPRG"] - table["G"])[["clusters", "replicate", "lead"]]
-
-
-@claim("steady-state-4b")
-def greedy_wins_small(e: Evidence) -> pd.DataFrame:
-    """Claim 4b: ratio of G minus that of LPRG at the smallest K, random platforms."""
-    table = _lead(e)
-    small = table[table["clusters"] == table["clusters"].min()]
-    ahead = small.assign(**{"G - LPRG": -small["lead"]}).drop(columns="lead")
-    return points(ahead, ["clusters"])
-
-
-@claim("steady-state-4c")
-def reclaiming_wins(e: Evidence) -> pd.DataFrame:
-    """Claim 4c: ratio of LPRG minus that of G at every K above 15, random platforms."""
-    table = _lead(e).rename(columns={"lead": "LPRG - G"})
-    return points(table[table["clusters"] > CROSSING], ["clusters"])
+def _ahead(e: Evidence, a: str, b: str, sizes: str, name: str = "") -> pd.DataFrame:
+    """Ratio of one method minus that of another on random platforms of some sizes."""
+    table = by_size(e.random, RIVALS).assign(smallest=lambda t: t["clusters"].min())
+    some = table.query(sizes)
+    lead = (some[a] - some[b]).rename(name or f"{a} - {b}")
+    return some[["clusters", "replicate"]].join(lead)
 
 
 def _rise(table: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -151,13 +109,6 @@ def _rise(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return steps(
         table.set_index(["clusters", "replicate"])[[column]], "clusters", "{what}, K {a} to {b}"
     )
-
-
-@claim("steady-state-4d")
-def reclaiming_lead_grows(e: Evidence) -> pd.DataFrame:
-    """Claim 4d: lead of LPRG over G at one K minus that at the one before, from 15 on."""
-    table = _lead(e)
-    return points(_rise(table[table["clusters"] >= CROSSING], "lead"))
 
 
 @claim("steady-state-5", needs="spread")
@@ -187,8 +138,7 @@ def lprr_is_best(e: Evidence) -> pd.DataFrame:
 @claim("steady-state-6b")
 def lprr_is_close(e: Evidence) -> pd.DataFrame:
     """Claim 6b: what LPRR lacks to the bound on Tiers platforms, at every K up to 45."""
-    table = by_size(e.tiers, ["LPRR"])
-    table = table[table["clusters"] <= LPRR_TO]
+    table = by_size(e.tiers, ["LPRR"]).query("clusters <= @LPRR_TO")
     return points(table.assign(LPRR=1 - table["LPRR"]), ["clusters"])
 
 
@@ -207,12 +157,6 @@ def programs_solved(e: Evidence) -> pd.DataFrame:
     return points(table[["clusters", "replicate"]].join(part), ["clusters"])
 
 
-@claim("steady-state-9")
-def network_is_left(e: Evidence) -> pd.DataFrame:
-    """Claim 9: share of the relaxed program's connections that LPR does not open, per K."""
-    return _both(e, lambda frame: by_size(frame, ["lost"]))
-
-
 def _losers_minus_others(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     """Mean over Tiers platforms where G beats LPRG minus over the others, by replicate."""
     there = frame.dropna(subset=[column])
@@ -220,24 +164,6 @@ def _losers_minus_others(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     mean = there.groupby(["replicate", loses])[column].mean().unstack()
     mean = mean.reindex(columns=["loses", "not"]).dropna()
     return points((mean["loses"] - mean["not"]).rename(column).reset_index())
-
-
-@claim("steady-state-10a")
-def small_connections_lost(e: Evidence) -> pd.DataFrame:
-    """Claim 10a: share of routes below one connection, where LPRG loses minus elsewhere."""
-    return _losers_minus_others(e.tiers, "below")
-
-
-@claim("steady-state-10b")
-def own_cycles_used(e: Evidence) -> pd.DataFrame:
-    """Claim 10b: free speed its better-off owners take, where LPRG loses minus elsewhere."""
-    return _losers_minus_others(e.tiers, "own_use")
-
-
-@claim("steady-state-11")
-def reclaiming_falls(e: Evidence) -> pd.DataFrame:
-    """Claim 11: ratio of LPRG at one K minus that at the next, random platforms."""
-    return points(0.0 - _rise(by_size(e.random, ["LPRG"]), "LPRG"))
 
 
 def _advantage(e: Evidence) -> pd.DataFrame:
@@ -290,6 +216,29 @@ def ends_are_negligible(e: Evidence) -> pd.DataFrame:
     return points(mean, ["kind"])
 
 
+#: Claims that a line or two measure, by the number in their id.
+_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+    # wins of G on Tiers platforms, ties left out and counted; the mean of its ratio to LPRG
+    "2a": lambda e: share(e.tiers["G"] > e.tiers["LPRG"] + TIE, e.tiers, "G > LPRG"),
+    "2b": lambda e: share(e.tiers["G"] >= e.tiers["LPRG"] - TIE, e.tiers, "G >= LPRG"),
+    "2c": lambda e: mean_ratio(e.tiers, "G", "LPRG"),
+    "3b": lambda e: _halves(e.tiers, RIVALS),
+    # random platforms: the mean of LPRG over G, then who leads at which size
+    "4a": lambda e: mean_ratio(e.random, "LPRG", "G"),
+    "4b": lambda e: points(_ahead(e, "G", "LPRG", "clusters == smallest"), ["clusters"]),
+    "4c": lambda e: points(_ahead(e, "LPRG", "G", "clusters > @CROSSING"), ["clusters"]),
+    "4d": lambda e: points(_rise(_ahead(e, "LPRG", "G", "clusters >= @CROSSING", "lead"), "lead")),
+    # what LPR does not open
+    "9": lambda e: _both(e, lambda frame: by_size(frame, ["lost"])),
+    # routes below one connection, free speed its better-off owners take: LPRG loses minus not
+    "10a": lambda e: _losers_minus_others(e.tiers, "below"),
+    "10b": lambda e: _losers_minus_others(e.tiers, "own_use"),
+    "11": lambda e: points(0.0 - _rise(by_size(e.random, ["LPRG"]), "LPRG")),
+}
+for _number, _measure in _MEASURES.items():
+    claim(f"steady-state-{_number}")(_measure)
+
+
 def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
     """Mean and interval of every method at every point of `keys`, over replicates."""
     mean = frame.groupby([*keys, "replicate"], sort=False)[list(methods)].mean()
@@ -314,3 +263,57 @@ def versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
     others = values.drop(columns=rival).sub(values[rival], axis=0)
     table = summary(tidy(others, keys, column).dropna(), [*keys, "policy"], column)
     return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
+
+
+def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
+    """Compare two methods platform by platform: wins, ties, the ratio where both are above 0."""
+    pair = frame[[a, b]].dropna()
+    x, y = pair[a], pair[b]
+    better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
+    both = (x > TIE) & (y > TIE)
+    ratio = (x[both] / y[both]).sort_values()
+    rest = ratio.iloc[:-1]
+    table: dict[str, Any] = {
+        "platforms": len(pair), "better": better, "tie": 1 - better - worse, "worse": worse,
+        "zero": float((~both).mean()), "mean": ratio.mean(), "sd": ratio.std(),
+        "largest": float(ratio.max()) if len(ratio) else 0.0, "mean without it": rest.mean(),
+        "sd without it": rest.std(), "geometric": float(np.exp(np.log(ratio).mean())),
+        **{f"q{100 * q:g}": ratio.quantile(q) for q in (0.05, 0.5, 0.95)},
+    }  # fmt: skip
+    return table
+
+
+def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
+    r"""Read a mean and a standard deviation as those of equal values and one other.
+
+    If :math:`n - 1` values are a and one is x, then :math:`\bar x = a + (x - a)/n` and
+    :math:`s^2 = (x - a)^2 / n`. Without that assumption the largest of any values of at
+    least 0 is at least :math:`\overline{x^2} / \bar x`.
+
+    Examples
+    --------
+    >>> {k: round(v, 6) for k, v in one_outlier(4, 2.0, 2.0).items()}  # of 1, 1, 1, 5
+    {'others': 1.0, 'one': 5.0, 'least': 3.5}
+    """
+    apart = deviation * math.sqrt(count)
+    others = mean - apart / count
+    square = mean**2 + deviation**2 * (count - 1) / count
+    return {"others": others, "one": others + apart, "least": square / mean}
+
+
+#: What the lead of G over LPRG is explained with.
+FEATURES = ("treeness", "degree", "hops", "shared", "below")
+
+
+def regression(frame: pd.DataFrame) -> dict[str, float]:
+    """Explain the lead of G over LPRG, in points, by features of the network: least squares."""
+    there = frame.dropna(subset=[*FEATURES])
+    names = [name for name in (*FEATURES, "clusters") if there[name].nunique() > 1]
+    x = there[names].astype(float)
+    x = (x - x.mean()) / x.std()
+    y = 100 * (there["G"] - there["LPRG"]).to_numpy()
+    design = np.column_stack([np.ones(len(x)), x])
+    found = np.linalg.lstsq(design, y)[0]
+    rest, spread = y - design @ found, y - y.mean()
+    r2 = 1 - float(rest @ rest) / float(spread @ spread) if (spread != 0).any() else np.nan
+    return {**dict(zip(names, found[1:].tolist(), strict=True)), "r2": r2, "lead": float(y.mean())}

@@ -1,10 +1,8 @@
-"""Paper S's drawings: platforms, topologies, flows; its tables, and ours that need code."""
+"""Paper S's drawings: platforms, topologies, flows; what its tables print and we drew."""
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -13,16 +11,9 @@ from matplotlib.collections import LineCollection
 
 from dlsim.errors import InputError
 from dlsim.papers.steady_state import cells, platforms
-from dlsim.papers.steady_state.cells import TIE
-from dlsim.papers.steady_state.platforms import (
-    PRINTED,
-    of_kind,
-    printed_table,
-    rounding,
-    tiers_network,
-)
-from dlsim.papers.steady_state.study import KINDS, METHOD, Study
-from dlsim.steady import Allocation, Platform, from_graph, solve, to_graph, topology
+from dlsim.papers.steady_state.platforms import of_kind, printed_table, rounding, tiers_network
+from dlsim.papers.steady_state.study import METHOD, Study
+from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
 from dlsim.study.plot import axes_of, panels
 from dlsim.study.study import verdicts as verdicts
@@ -158,16 +149,13 @@ def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -
 def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
     """Return what an allocation puts on every link and whose work every cluster does."""
     p = a.platform
-    opened: dict[Any, int] = {}
-    data: dict[Any, float] = {}
-    for (k, to), route in p.routes.items():
-        for link in route:
-            opened[link] = opened.get(link, 0) + int(a.connections[k, to])
-            data[link] = data.get(link, 0.0) + float(a.work[k, to] * p.data[k])
-    table = p.links.assign(
-        opened=p.links.index.map(opened).fillna(0).astype(int),
-        data=p.links.index.map(data).fillna(0.0),
-    )
+    used = [
+        (link, a.connections[pair], a.work[pair] * p.data[pair[0]])
+        for pair, route in p.routes.items()
+        for link in route
+    ]
+    sums = pd.DataFrame(used, columns=["link", "opened", "data"]).groupby("link").sum()
+    table = p.links.join(sums).fillna({"opened": 0, "data": 0.0}).astype({"opened": int})
     cost = a.work * p.work[:, None]
     return table, np.divide(cost, p.speed, out=np.zeros_like(cost), where=p.speed > 0)
 
@@ -211,15 +199,12 @@ def fig_flows(
     study: Study, method: str = METHOD, clusters: int = 12, axes: Sequence[Axes] | None = None
 ) -> Axes:
     """Beyond the paper: a platform with its flows, and whose work each cluster does."""
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.25, 1))[
-            1
-        ]
+    axes = panels(axes, 2, (11.5, 5), sharey=False, width_ratios=(1.25, 1))
     p = platforms.on_tiers(clusters, _seed(study, 1))
     reading, _ = cells.split_switches(study.switches)
     a = solve(p, method, rounding(_seed(study, 1)), reading)
     places = nx.kamada_kawai_layout(to_graph(p))
-    table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {_bound(a):.3g}")
+    table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
     _legend(axes[0])
     _, busy = flows(a)
     drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
@@ -230,10 +215,6 @@ def fig_flows(
     axes[1].grid(visible=False)
     axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
     return study.keep("flows", axes[0], table.reset_index(names="link"))
-
-
-def _bound(a: Allocation) -> float:
-    return a.objective / a.ratio if a.ratio > 0 else 0.0
 
 
 def _coordinates(name: str, graph: nx.Graph) -> Places:
@@ -258,8 +239,7 @@ def fig_wan(
             raise
         print(f"No picture of a real network: {error}")
         return None
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(11.5, 5), layout="constrained", width_ratios=(1.5, 1))[1]
+    axes = panels(axes, 2, (11.5, 5), sharey=False, width_ratios=(1.5, 1))
     reading, _ = cells.split_switches(study.switches)
     methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
     found = {m: solve(p, m, rounding(_seed(study)), reading) for m in methods}
@@ -277,191 +257,27 @@ def fig_wan(
     return study.keep("wan", axes[0], table)
 
 
-#: What the paper prints of the ratio G/LPRG on Tiers platforms: mean, standard deviation.
-PRINTED_RATIO = (1.18, 31.5)
-#: Times that section 6.2.4 prints at K = 50, in seconds.
-PRINTED_SECONDS = {"LPRR": (3600.0, 3600.0), "G": (10.0, 30.0), "LPRG": (10.0, 30.0)}
-
-
 _SAMPLE = {1: ("Tiers", "tiers_clusters"), 2: ("random", "random_clusters")}
 _NUMBERS = ("bandwidth", "gateway", "speed", "max_connect", "data", "work", "priority")
 
 
-def _drawn(study: Study, number: int) -> dict[str, Any]:
-    """Return the numbers of the first five of the study's largest platforms."""
+def drawn(study: Study, number: int) -> dict[str, Any]:
+    """Return the numbers of the first five of the study's largest platforms, by parameter."""
     kind, name = _SAMPLE[number]
-    seeds = [np.random.SeedSequence(study.seed, spawn_key=(r,)) for r in range(5)]
-    drawn = [of_kind(kind, max(getattr(study.size, name)), seed) for seed in seeds]
+    some = [of_kind(kind, max(getattr(study.size, name)), _seed(study, r)) for r in range(5)]
     return {
         name: np.concatenate(
-            [np.ravel(p.links[name] if name in p.links else getattr(p, name)) for p in drawn]
+            [np.ravel(p.links[name] if name in p.links else getattr(p, name)) for p in some]
         )
         for name in _NUMBERS
     }
 
 
-def table1(study: Study) -> pd.DataFrame:
-    """Table 1: laws as printed, and the numbers of the study's platforms."""
-    return _parameters(study, 1)
-
-
-def table2(study: Study) -> pd.DataFrame:
-    """Table 2: means as printed, and the numbers of the study's platforms."""
-    return _parameters(study, 2)
-
-
-def _parameters(study: Study, number: int) -> pd.DataFrame:
+def parameters(study: Study, number: int) -> pd.DataFrame:
+    """Table 1 or 2: what is printed, and the numbers of the study's platforms."""
     table = printed_table(number).set_index("parameter")
-    found = {name: np.quantile(x, (0, 0.5, 1)) for name, x in _drawn(study, number).items()}
+    found = {name: np.quantile(x, (0, 0.5, 1)) for name, x in drawn(study, number).items()}
     for k, column in enumerate(("least drawn", "median drawn", "largest drawn")):
         table[column] = pd.Series({name: values[k] for name, values in found.items()})
     study.table(f"table{number}", table.reset_index())
     return table
-
-
-def fig_table1(study: Study, ax: Axes | None = None) -> Axes:
-    """Table 1 as a picture: printed ranges, and what was drawn."""
-    return _ranges(study, 1, "Tiers-like platforms", ax)
-
-
-def fig_table2(study: Study, ax: Axes | None = None) -> Axes:
-    """Table 2 as a picture: printed means, and what was drawn around them."""
-    return _ranges(study, 2, "random platforms", ax)
-
-
-def _ranges(study: Study, number: int, title: str, ax: Axes | None) -> Axes:
-    """Draw printed ranges (grey; a log-normal law by two deviations) under drawn numbers."""
-    table, ax = printed_table(number).set_index("parameter"), axes_of(ax, (7.2, 3.2))
-    for y, (name, values) in enumerate(_drawn(study, number).items()):
-        if name in table.index:
-            low, high = float(table["first"][name]), float(table["second"][name])
-            if table["law"][name] == "log-normal":
-                low, high = low / high**2, low * high**2
-            ax.plot([low, high], [y, y], color="0.8", lw=9, solid_capstyle="butt")
-            ax.plot([low, high], [y, y], "|", color="0.6", ms=12)
-        every = np.maximum(np.quantile(values, (0, 0.05, 0.5, 0.95, 1)), 0.5)
-        ax.plot(every[[0, 4]], [y, y], color=INK["blue"], lw=1)
-        ax.plot(every[[1, 3]], [y, y], color=INK["blue"], lw=4)
-        ax.plot(every[2], y, "o", color=INK["vermillion"], ms=6, zorder=4)
-    ax.set_yticks(range(len(_NUMBERS)), _NUMBERS)
-    ax.invert_yaxis()
-    ax.set(xscale="log", xlabel="value (line: all drawn, bar: 90 %, dot: median)", title=title)
-    return study.keep(f"table{number}", ax)
-
-
-def table_sample(study: Study) -> pd.DataFrame:
-    """Say how many of the paper's platforms the study runs on."""
-    frames = dict(zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True))
-    table = pd.DataFrame(
-        {
-            "platforms": {kind: len(frame) for kind, frame in frames.items()},
-            "with LPRR": {kind: int(f["LPRR"].notna().sum()) for kind, f in frames.items()},
-            "optimum proved": {kind: int(f["MILP"].notna().sum()) for kind, f in frames.items()},
-            "optimum at the bound": {
-                kind: int((f["MILP"] >= 1 - TIE).sum()) for kind, f in frames.items()
-            },
-            "printed": PRINTED,
-        }
-    )
-    table["share"] = table["platforms"] / table["printed"]
-    study.table("sample", table.rename_axis("kind").reset_index())
-    return table
-
-
-def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
-    """Compare two methods platform by platform."""
-    pair = frame[[a, b]].dropna()
-    x, y = pair[a].to_numpy(), pair[b].to_numpy()
-    better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
-    both = (x > TIE) & (y > TIE)
-    ratio = np.sort(x[both] / y[both])
-    rest = ratio[:-1]
-    return {
-        "platforms": len(pair), "better": better, "tie": 1 - better - worse, "worse": worse,
-        "zero": float((~both).mean()), "mean": _mean(ratio), "sd": _sd(ratio),
-        "largest": float(ratio.max(initial=0.0)), "mean without it": _mean(rest),
-        "sd without it": _sd(rest), "geometric": math.exp(_mean(np.log(ratio))),
-        **{f"q{100 * q:g}": float(np.quantile(ratio, q)) for q in (0.05, 0.5, 0.95)},
-    }  # fmt: skip
-
-
-def _mean(values: Any) -> float:
-    return float(np.mean(values)) if len(values) else math.nan
-
-
-def _sd(values: Any) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-
-
-def table_duels(study: Study) -> pd.DataFrame:
-    """Compare the heuristics in pairs: wins, ties, and the ratio by mean, median, quantiles."""
-    pairs = (("G", "LPRG"), ("LPRG", "G"), ("LPRR", "G"), ("LPRR", "LPRG"))
-    rows = {}
-    for kind, frame in zip(KINDS, (study.evidence.tiers, study.evidence.random), strict=True):
-        for a, b in pairs:
-            if len(frame[[a, b]].dropna()):
-                rows[kind, f"{a} / {b}"] = duel(frame, a, b)
-    table = pd.DataFrame(rows).T.rename_axis(["kind", "pair"])
-    study.table("duels", table.reset_index())
-    return table
-
-
-def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
-    r"""Read a mean and a standard deviation as those of equal values and one other.
-
-    If :math:`n - 1` values are a and one is x, then :math:`\bar x = a + (x - a)/n` and
-    :math:`s^2 = (x - a)^2 / n`. Without that assumption the largest of any values of at
-    least 0 is at least :math:`\overline{x^2} / \bar x`.
-
-    Examples
-    --------
-    >>> {k: round(v, 6) for k, v in one_outlier(4, 2.0, 2.0).items()}  # of 1, 1, 1, 5
-    {'others': 1.0, 'one': 5.0, 'least': 3.5}
-    """
-    apart = deviation * math.sqrt(count)
-    others = mean - apart / count
-    square = mean**2 + deviation**2 * (count - 1) / count
-    return {"others": others, "one": others + apart, "least": square / mean}
-
-
-def table_outlier(study: Study) -> pd.DataFrame:
-    """Read the printed mean 1.18 and standard deviation 31.5 of G/LPRG, beside our own."""
-    mine = duel(study.evidence.tiers, "G", "LPRG")
-    count = round(mine["platforms"] * (1 - mine["zero"]))
-    cases = {"printed": (PRINTED["Tiers"], *PRINTED_RATIO)}
-    cases["here"] = (count, mine["mean"], mine["sd"])
-    rows = {
-        name: {"platforms": n, "mean": mean, "sd": sd, **one_outlier(n, mean, sd)}
-        for name, (n, mean, sd) in cases.items()
-    }
-    table = pd.DataFrame(rows).T.rename(
-        columns={"others": "if one is apart: others", "one": "that one", "least": "largest >="}
-    )
-    study.table("outlier", table.rename_axis("what").reset_index())
-    return table
-
-
-#: What the lead of G over LPRG is explained with.
-FEATURES = ("treeness", "degree", "hops", "shared", "below")
-
-
-def table_structure(study: Study) -> pd.DataFrame:
-    """Explain the lead of G over LPRG by features of the network, per table of numbers."""
-    rows = {}
-    for numbers, frame in study.crossed.groupby("numbers"):
-        rows[numbers] = _regression(frame.dropna(subset=[*FEATURES]))
-    table = pd.DataFrame(rows).T.rename_axis("numbers")
-    study.table("regression", table.reset_index())
-    return table
-
-
-def _regression(frame: pd.DataFrame) -> dict[str, float]:
-    names = [name for name in (*FEATURES, "clusters") if frame[name].nunique() > 1]
-    x = frame[names].astype(float)
-    x = (x - x.mean()) / x.std()
-    y = 100 * (frame["G"] - frame["LPRG"]).to_numpy()
-    design = np.column_stack([np.ones(len(x)), x])
-    found = np.linalg.lstsq(design, y)[0]
-    rest, spread = y - design @ found, y - y.mean()
-    r2 = 1 - float(rest @ rest) / float(spread @ spread) if (spread != 0).any() else np.nan
-    return {**dict(zip(names, found[1:].tolist(), strict=True)), "r2": r2, "lead": float(y.mean())}

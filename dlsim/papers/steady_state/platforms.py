@@ -45,6 +45,16 @@ def printed_table(number: int) -> pd.DataFrame:
     return read_csv(path, {"parameter": "text", "law": "text", "first": "positive"})
 
 
+def printed_range(number: int) -> pd.DataFrame:
+    """Return the low and high end of every printed law; two deviations of a log-normal one."""
+    table = printed_table(number).set_index("parameter")
+    ends = table[["first", "second"]].astype(float).set_axis(["low", "high"], axis=1)
+    wide = table["law"] == "log-normal"
+    median, factor = ends[wide]["low"], ends[wide]["high"] ** 2
+    ends.loc[wide] = pd.DataFrame({"low": median / factor, "high": median * factor})
+    return ends
+
+
 @functools.cache
 def steps(number: int, parameter: str) -> tuple[float, ...]:
     """Return the values that a table prints as steps.
@@ -114,11 +124,13 @@ def on_random(
     return topology.random(clusters, connectivity, seed=seed, table2=table2, **means)
 
 
-def of_kind(kind: str, clusters: int, seed: SeedSequence, table2: str = "one") -> Platform:
-    """Return a platform of either sample, the random one with connectivity 0.4."""
+def of_kind(
+    kind: str, clusters: int, seed: SeedSequence, connectivity: float = 0.4, table2: str = "one"
+) -> Platform:
+    """Return a platform of either sample."""
     if kind == "Tiers":
         return on_tiers(clusters, seed)
-    return on_random(clusters, 0.4, seed, table2)
+    return on_random(clusters, connectivity, seed, table2)
 
 
 def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> Platform:

@@ -146,22 +146,22 @@ class Study(study.Study):
 
     def samples(self, switches: Switches | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Run the heuristics on both samples (Figure 4); on few platforms under a reading."""
-        s, label = self.size, (labelled(f"Figure 4({part})", switches) for part in "ab")
-        tiers, random, links = s.tiers_clusters, s.random_clusters, s.connectivities
-        count = s.tiers_runs, s.random_runs
-        if switches is not None:
-            tiers = random = s.reading_clusters
-            links, count = (0.4,), (s.reading_runs, s.reading_runs)
-        more: dict[str, Any] = {
-            "costly_to": s.costly_to, "costly_runs": s.costly_runs,
-            "switches": self.switches if switches is None else dict(switches),
-        }  # fmt: skip
-        grid = {"clusters": random, "connectivity": links}
-        one, other = cells.compare_on_tiers, cells.compare_on_random
-        return (
-            self.sweep(one, {"clusters": tiers}, next(label), count[0], **more),
-            self.sweep(other, grid, next(label), count[1], **more),
+        s = self.size
+        tiers, random, links, runs = (
+            (s.tiers_clusters, s.random_clusters, s.connectivities, (s.tiers_runs, s.random_runs))
+            if switches is None
+            else (s.reading_clusters, s.reading_clusters, (0.4,), (s.reading_runs,) * 2)
         )
+        grids: Any = {"clusters": tiers}, {"clusters": random, "connectivity": links}
+        more = {"costly_to": s.costly_to, "costly_runs": s.costly_runs}
+        one, other = (
+            self.sweep(
+                cells.compare, grid, labelled(f"Figure 4({part})", switches), count,
+                switches=self.under(switches), kind=kind, **more,
+            )
+            for kind, part, grid, count in zip(KINDS, "ab", grids, runs, strict=True)
+        )  # fmt: skip
+        return one, other
 
     def spread(self, switches: Switches | None = None) -> pd.DataFrame:
         """Run G and LPRG at every heterogeneity on otherwise equal platforms."""
@@ -173,7 +173,7 @@ class Study(study.Study):
         return self.sweep(
             cells.at_heterogeneity, grid, labelled("heterogeneity", switches),
             2 * self.size.side_runs,
-            switches=self.switches if switches is None else dict(switches),
+            switches=self.under(switches),
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
