@@ -40,7 +40,7 @@ def direct(study, load, setup, replicate, name, **law):
 
 
 def test_leads_are_means_of_paired_differences(study):
-    table = claims.best_without_setup(study.evidence).set_index("point")
+    table = MEASURES["mcdf-1"].function(study.evidence).set_index("point")
     differences = [
         direct(study, 0.5, 0.0, k, "FIFOAN").reject_ratio
         - direct(study, 0.5, 0.0, k, "MCDF").reject_ratio
@@ -59,7 +59,7 @@ def test_miss_ratios_are_those_of_the_engine(study):
 
 
 def test_setup_steps_average_over_the_loads(study):
-    table = claims.rivals_grow(study.evidence).set_index("point")
+    table = MEASURES["mcdf-8"].function(study.evidence).set_index("point")
     mean = {
         setup: np.mean(
             [direct(study, x, setup, k, "EDFMN").reject_ratio for x in LOADS for k in range(3)]
@@ -70,7 +70,7 @@ def test_setup_steps_average_over_the_loads(study):
 
 
 def test_sensitivity_is_high_load_minus_low_load(study):
-    table = claims.sensitivity_gone(study.evidence).set_index("point")
+    table = MEASURES["mcdf-12"].function(study.evidence).set_index("point")
     cluster = Cluster(10, 30, 10)
     ratios = {load: [] for load in LOADS}
     for load, k in itertools.product(LOADS, range(3)):

@@ -6,8 +6,6 @@ written in the notebook; drawings that need code are functions here.
 
 from dlsim.papers import rooms
 
-__all__ = [
-    "SCALES", "Study", "fig1", "fig_gantt", "verdicts",
-]  # fmt: skip
+__all__ = ["LOADS", "SCALES", "Study", "fig1", "fig_gantt", "verdicts"]
 
 __getattr__ = rooms(__name__, __all__)

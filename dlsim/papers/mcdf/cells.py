@@ -5,7 +5,7 @@ compared on the same tasks. Source: mcdf.txt, section 6.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,9 @@ Row = dict[str, Any]
 
 
 def tasks_and_reading(
-    cluster: Cluster,
-    load: float,
-    horizon: float,
-    seed: Any,
-    switches: Mapping[str, str],
+    cluster: Cluster, load: float, horizon: float, seed: Any, switches: Mapping[str, str],
     **law: Any,
-) -> tuple[pd.DataFrame, Reading]:
+) -> tuple[pd.DataFrame, Reading]:  # fmt: skip
     """Draw a workload of section 6.1 under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
     options: dict[str, Any] = {**drawn, **law}
@@ -66,29 +62,18 @@ def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
 
 
 def compare(
-    load: float, setup: float, *, policies: Sequence[str], without: Sequence[str], nodes: int,
-    cms: float, cps: float, horizon: float, switches: Mapping[str, str], check_at: float,
-    seed: Any,
+    load: float, setup: float = 0.0, mode: str = "", value: float = 1.0, *,
+    policies: Sequence[str], without: Sequence[str] = (), nodes: int, cms: float, cps: float,
+    horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run all policies on one workload (Figures 4 to 9)."""
-    cluster = Cluster(nodes, cms, cps, setup, setup)
+    """Run all policies on one workload (Figures 4 to 9), at a ratio of the costs (Figure 10)."""
+    costs = {"": (cms, cps), "vary_cms": (cps * value, cps), "vary_cps": (cms, cms / value)}[mode]
+    cluster = Cluster(nodes, *costs, setup, setup)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
     names = [*policies, *(without if setup == 0 else ())]
     runs = [checked(simulate(tasks, cluster, n, reading), load, check_at, seed) for n in names]
     fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
     return [{**_row(s, tasks), "fewer": fewer} for s in runs]
-
-
-def at_ratio(
-    mode: str, value: float, load: float, *, policies: Sequence[str], nodes: int, cms: float,
-    cps: float, horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
-) -> list[Row]:  # fmt: skip
-    """Run policies at one ratio of transmission to computation cost (Figure 10)."""
-    costs = (cps * value, cps) if mode == "vary_cms" else (cms, cms / value)
-    cluster = Cluster(nodes, *costs)
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
-    runs = (checked(simulate(tasks, cluster, n, reading), load, check_at, seed) for n in policies)
-    return [_row(s, tasks) for s in runs]
 
 
 def negotiated(
@@ -141,21 +126,24 @@ def _all_orders(pool: pd.DataFrame, gap: float) -> pd.DataFrame:
     return copies
 
 
-def _pool(size: int, load: float, spread: float, cluster: Cluster, seed: Any) -> pd.DataFrame:
-    """Draw a queue at time 0 and one newcomer after an exponential interval.
+def _pools(
+    count: int, size: int, load: float, spread: float, cluster: Cluster, seed: Any
+) -> Iterator[pd.DataFrame]:
+    """Draw queues at time 0, each with one newcomer after an exponential interval.
 
     Deadlines reach from a task's minimum time to `spread` times what the whole queue takes
     on all nodes one by one: under the paper's own, few queues of three can all be admitted
     and have a choice of plans.
     """
-    rng = np.random.default_rng(seed)
-    draws = 100.0 + 100.0 * rng.standard_normal(20 * (size + 1))
-    sigma = draws[draws > 0][: size + 1]
-    least = least_times(sigma, cluster)
-    deadline = least + (spread * least[:size].sum() - least).clip(0) * rng.random(size + 1)
-    later = rng.exponential(float(least.mean()) / load)
-    arrival = np.where(np.arange(size + 1) < size, 0.0, later)
-    return pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
+    for child in range(count):
+        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, size, child))
+        rng = np.random.default_rng(key)
+        draws = 100.0 + 100.0 * rng.standard_normal(20 * (size + 1))
+        sigma = draws[draws > 0][: size + 1]
+        least = least_times(sigma, cluster)
+        deadline = least + (spread * least[:size].sum() - least).clip(0) * rng.random(size + 1)
+        arrival = np.append(np.zeros(size), rng.exponential(float(least.mean()) / load))
+        yield pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
 
 
 def order_costs(
@@ -165,9 +153,8 @@ def order_costs(
     """Compare the cost of MCDF's order with all orders of random queues (section 5)."""
     cluster, excess = Cluster(nodes, cms, cps), []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
-    for child in range(pools):
-        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
-        pool = _pool(queue, 1.0, spread, cluster, key).iloc[:queue]
+    for both in _pools(pools, queue, 1.0, spread, cluster, seed):
+        pool = both.iloc[:queue]
         mine = simulate(pool, cluster, "MCDF", reading)
         if mine.reject_ratio > 0:
             continue
@@ -203,9 +190,8 @@ def newcomers(
     """Admit a newcomer behind the cheapest and behind the dearest plan of a queue."""
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
-    for child in range(pools):
-        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, queue, child))
-        plans = _costs(_pool(queue, load, spread, cluster, key), cluster, reading)
+    for pool in _pools(pools, queue, load, spread, cluster, seed):
+        plans = _costs(pool, cluster, reading)
         if len(plans) < 2 or plans["cost"].max() <= plans["cost"].min() * (1 + 1e-9):
             continue
         by_cost = plans.sort_values("cost", kind="stable")["newcomer"].to_numpy(dtype=bool)

@@ -1,5 +1,6 @@
 """What paper M's claims are measured by: evidence in, points of a grid out."""
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -34,10 +35,14 @@ def _setups(e: Evidence, column: str = "ratio") -> pd.DataFrame:
     return wide(rows, ["setup", "load"], column)
 
 
-@claim("mcdf-1")
-def best_without_setup(e: Evidence) -> pd.DataFrame:
-    """Claim 1: ratio of each of six rivals minus that of MCDF, at every load."""
-    return points(lead(_no_setup(e), "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"])
+def _lead(table: pd.DataFrame) -> pd.DataFrame:
+    """What each rival has more than MCDF."""
+    return lead(table, "MCDF", RIVALS)
+
+
+def _less_on_average(e: Evidence) -> pd.DataFrame:
+    """What MCDF refuses less than FIFOAN and EDFAN over all loads."""
+    return lead(_no_setup(e).groupby("replicate").mean(), "MCDF", ALL_NODES)
 
 
 @claim("mcdf-2")
@@ -47,58 +52,16 @@ def misses_without_admission(e: Evidence) -> pd.DataFrame:
     return table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
 
 
-@claim("mcdf-3")
-def delays_propagate(e: Evidence) -> pd.DataFrame:
-    """Claim 3: mean delay in the last quarter of the tasks minus that in the first."""
-    return points(_no_setup(e, "delay_growth")[list(WITHOUT_ADMISSION)], ["load"])
-
-
 @claim("mcdf-4")
 def all_nodes_come_closest(e: Evidence) -> pd.DataFrame:
     """Claim 4: nearer of FIFOMN, EDFMN to MCDF minus farther of FIFOAN, EDFAN."""
-    far = lead(_no_setup(e), "MCDF", RIVALS).abs()
+    far = _lead(_no_setup(e)).abs()
     margin = far[list(FEWEST_NODES)].min(axis=1) - far[list(ALL_NODES)].max(axis=1)
     return points(margin.to_frame("distance"), ["load"])
 
 
-def _decrements(e: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
-    table = _no_setup(e).groupby("replicate").mean()[[*ALL_NODES, "MCDF"]]
-    return table[list(ALL_NODES)], lead(table, "MCDF", ALL_NODES)
-
-
-@claim("mcdf-5a")
-def relative_decrement(e: Evidence) -> pd.DataFrame:
-    """Claim 5a: what MCDF refuses less than FIFOAN and EDFAN, relative to them."""
-    rivals, less = _decrements(e)
-    return points(less / rivals)
-
-
-@claim("mcdf-5b")
-def decrement_in_points(e: Evidence) -> pd.DataFrame:
-    """Claim 5b: what MCDF refuses less than FIFOAN and EDFAN, in points."""
-    return points(_decrements(e)[1])
-
-
-@claim("mcdf-6")
-def best_with_setup(e: Evidence) -> pd.DataFrame:
-    """Claim 6: ratio of each rival minus that of MCDF, with set-up costs, at every load."""
-    return points(lead(_setups(e), "MCDF", RIVALS), ["setup", "load"])
-
-
 def _from_setup_to_setup(table: pd.DataFrame) -> pd.DataFrame:
     return points(steps(table.groupby(["setup", "replicate"]).mean(), "setup"))
-
-
-@claim("mcdf-7")
-def lead_grows(e: Evidence) -> pd.DataFrame:
-    """Claim 7: lead of MCDF at one set-up cost minus that at the one before."""
-    return _from_setup_to_setup(lead(_setups(e), "MCDF", RIVALS))
-
-
-@claim("mcdf-8")
-def rivals_grow(e: Evidence) -> pd.DataFrame:
-    """Claim 8: reject ratio of each rival at one set-up cost minus at the one before."""
-    return _from_setup_to_setup(_setups(e)[list(RIVALS)])
 
 
 @claim("mcdf-9")
@@ -119,12 +82,6 @@ def _sensitivity(e: Evidence) -> pd.DataFrame:
     return pd.DataFrame(rise).rename(columns="{} MCDF".format)
 
 
-@claim("mcdf-10")
-def sensitive_at_small_ratio(e: Evidence) -> pd.DataFrame:
-    """Claim 10: sensitivity of MCDF to the load where Cms/Cps <= 0.5."""
-    return points(_sensitivity(e).query("value <= 0.5"), ["value"])
-
-
 @claim("mcdf-11")
 def sensitivity_falls(e: Evidence) -> pd.DataFrame:
     """Claim 11: sensitivity at one ratio minus that at the next larger one."""
@@ -132,10 +89,26 @@ def sensitivity_falls(e: Evidence) -> pd.DataFrame:
     return points(pd.concat([0.0 - steps(table[[mode]], "value") for mode in table], axis=1))
 
 
-@claim("mcdf-12")
-def sensitivity_gone(e: Evidence) -> pd.DataFrame:
-    """Claim 12: sensitivity of MCDF to the load where Cms/Cps >= 3."""
-    return points(_sensitivity(e).query("value >= 3"), ["value"])
+#: Claims that a line or two measure, by the number in their id.
+_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+    # without set-up costs, at every load; growth: delay in the last quarter minus in the first
+    "1": lambda e: points(lead(_no_setup(e), "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"]),
+    "3": lambda e: points(_no_setup(e, "delay_growth")[list(WITHOUT_ADMISSION)], ["load"]),
+    # relative to FIFOAN and EDFAN, and in points
+    "5a": lambda e: points(
+        _less_on_average(e) / _no_setup(e).groupby("replicate").mean()[list(ALL_NODES)]
+    ),
+    "5b": lambda e: points(_less_on_average(e)),
+    # with set-up costs, then from one to the next: MCDF's lead, the rivals' own ratios
+    "6": lambda e: points(_lead(_setups(e)), ["setup", "load"]),
+    "7": lambda e: _from_setup_to_setup(_lead(_setups(e))),
+    "8": lambda e: _from_setup_to_setup(_setups(e)[list(RIVALS)]),
+    # where sending is cheap, and where it is dear
+    "10": lambda e: points(_sensitivity(e).query("value <= 0.5"), ["value"]),
+    "12": lambda e: points(_sensitivity(e).query("value >= 3"), ["value"]),
+}
+for _number, _measure in _MEASURES.items():
+    claim(f"mcdf-{_number}")(_measure)
 
 
 @claim("mcdf-13")
@@ -164,7 +137,7 @@ def ranges(e: Evidence) -> pd.DataFrame:
 @claim("mcdf-14")
 def more_stable(e: Evidence) -> pd.DataFrame:
     """Claim 14: range of a rival's reject ratio over an axis minus that of MCDF's."""
-    more = lead(ranges(e), "MCDF", RIVALS)
+    more = _lead(ranges(e))
     parts = [
         points(pd.DataFrame(more.xs(axis, level="axis")).add_suffix(f" over {axis}"))
         for axis in more.index.unique("axis")

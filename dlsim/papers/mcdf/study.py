@@ -1,6 +1,5 @@
 """All experiments on paper M at one scale: each is run once, when first asked for."""
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +15,8 @@ from dlsim.study import study
 from dlsim.study.study import Switches, labelled
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
-OVERLOADS = (*LOADS, 1.5, 2.0, 3.0, 5.0)
 SETUPS = (0.0, 5.0, 10.0, 15.0, 20.0)
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
-FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 MODES = ("vary_cms", "vary_cps")
 THREE_LOADS = (0.1, 0.5, 1.0)
 #: Random queues of claims 15 and 16: a cluster so small that tasks have to wait.
@@ -84,25 +81,13 @@ class Study(study.Study):
             "horizon": self.size.horizon, "check_at": min(self.loads),
             "switches": self.under(switches),
         }  # fmt: skip
-        if function is cells.compare:
-            fixed["without"] = WITHOUT_ADMISSION
         return self.sweep(function, grid, labelled(label, switches), **(fixed | other))
 
     def main(self, switches: Switches | None = None, loads: Sequence[float] = ()) -> pd.DataFrame:
         """Run Figures 4 to 9: every policy at every load and set-up cost."""
         grid = {"load": loads or self.loads, "setup": self.setups}
-        return self.compare(cells.compare, grid, "Figures 4-9", switches)
-
-    @functools.cached_property
-    def overload(self) -> pd.DataFrame:
-        """Figure 5 on a longer load axis, without set-up costs."""
-        return self.compare(cells.compare, {"load": OVERLOADS, "setup": [0.0]}, "deep overload")
-
-    @functools.cached_property
-    def negotiation(self) -> pd.DataFrame:
-        """Clients that accept a later deadline, at three loads."""
-        grid = {"load": THREE_LOADS, "factor": FACTORS}
-        return self.compare(cells.negotiated, grid, "negotiation")
+        everyone = {"without": WITHOUT_ADMISSION}
+        return self.compare(cells.compare, grid, "Figures 4-9", switches, **everyone)
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run Figures 4 to 10, half the time, doubled parameters; queues without `switches`."""
@@ -110,7 +95,7 @@ class Study(study.Study):
         main = self.main(switches, size.reading_loads if other else ())
         ends = (min(self.loads), max(self.loads)) if other else self.loads
         ratios = self.compare(
-            cells.at_ratio, {"mode": MODES, "value": self.ratios, "load": ends}, "Figure 10",
+            cells.compare, {"mode": MODES, "value": self.ratios, "load": ends}, "Figure 10",
             switches, horizon=size.horizon if other else size.ratio_horizon,
             # `main` verifies schedules of every reading
             check_at=math.nan if other else min(self.loads),
@@ -119,21 +104,17 @@ class Study(study.Study):
         if size.horizon >= SCALES["paper"].horizon:  # what claim 18 is about
             half = self.compare(
                 cells.compare, {"load": self.loads, "setup": [0.0]}, "half the time", switches,
-                horizon=size.horizon / 2,
+                horizon=size.horizon / 2, without=WITHOUT_ADMISSION,
             )  # fmt: skip
         doubled = self.sweep(
             cells.doubled, {"parameter": ["base", *cells.BASE], "load": THREE_LOADS},
             labelled("sensitivities", switches), horizon=size.horizon,
-            policies=("MCDF",) if other else WITH_ADMISSION,
-            switches=self.under(switches),
+            policies=("MCDF",) if other else WITH_ADMISSION, switches=self.under(switches),
         )  # fmt: skip
         if other:
             return claims.Evidence(main, ratios, doubled, half)
         queues = {"pools": size.pools, "switches": self.switches, **QUEUES}
-        orders = self.sweep(
-            cells.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **queues
-        )
-        newcomers = self.sweep(
-            cells.newcomers, {"load": THREE_LOADS}, "newcomers", queue=4, **queues
-        )
+        lengths, loads = {"queue": [3, 4, 5, 6]}, {"load": THREE_LOADS}
+        orders = self.sweep(cells.order_costs, lengths, "orders of a queue", **queues)
+        newcomers = self.sweep(cells.newcomers, loads, "newcomers", queue=4, **queues)
         return claims.Evidence(main, ratios, doubled, half, orders, newcomers)
