@@ -254,7 +254,7 @@ def test_knowing_more_delivers_no_less_on_the_same_connections(study):
 
 
 def test_the_ends_of_a_run_cost_one_period(study):
-    frame = study.ends
+    frame = study.evidence.ends
     assert frame["ends"].tolist() == pytest.approx((1 / frame["count"]).tolist())
     assert (frame["kept"] <= 1 - 1 / frame["count"] + 1e-6).all()
     longest = frame[frame["count"] == frame["count"].max()]

@@ -4,6 +4,7 @@ Every function draws one workload and runs all policies on it, so that policies 
 compared on the same tasks. Source: inserted-idle-time.txt, section 5.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -172,11 +173,14 @@ def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) ->
 
 
 def compare(
-    load: float, tau: float, *, policies: Sequence[str], use: Sequence[str],
-    setting: Sequence[Any], switches: Mapping[str, str], check_at: float, seed: Any,
+    load: float, tau: float, nodes: int = 0, dc_ratio: float = 0.0, *, policies: Sequence[str],
+    use: Sequence[str] = (), setting: Sequence[Any], switches: Mapping[str, str],
+    check_at: float = math.nan, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run all policies on one workload (Figures 2 to 4, Table 1)."""
-    tasks, cluster, reading, counting = drawn(Setting(*setting), load, tau, switches, seed)
+    """Run all policies on one workload (Figures 2 to 4, Table 1); 0 = as the setting says."""
+    base = Setting(*setting)
+    here = base._replace(nodes=nodes or base.nodes, dc_ratio=dc_ratio or base.dc_ratio)
+    tasks, cluster, reading, counting = drawn(here, load, tau, switches, seed)
     rows = []
     for name in policies:
         s = simulate(tasks, cluster, name, reading)
@@ -196,17 +200,6 @@ def count(
     tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
     s = simulate(tasks, cluster, "FIFO-DLT", engine)
     return [{"rule": rule, **_counts(s, rule)} for rule in RULES]
-
-
-def vary(
-    nodes: int, dc_ratio: float, tau: float, *, load: float, policies: Sequence[str],
-    setting: Sequence[Any], switches: Mapping[str, str], seed: Any,
-) -> list[Row]:  # fmt: skip
-    """Run policies where deadlines, links and clusters differ from the baseline."""
-    here = Setting(*setting)._replace(nodes=nodes, dc_ratio=dc_ratio)
-    tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed)
-    runs = (simulate(tasks, cluster, name, reading) for name in policies)
-    return [{"policy": s.name, "ratio": s.reject_ratio} for s in runs]
 
 
 def pool(

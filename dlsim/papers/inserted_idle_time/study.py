@@ -179,7 +179,7 @@ class Study(study.Study):
         axes = {"nodes": self.clusters, "dc_ratio": self.dc_ratios, "tau": self.taus}
         grid = {name: tuple(values) for name, values in axes.items()}
         return self.sweep(
-            cells.vary, grid, "deadlines and links", load=load, policies=both(MAPPED),
+            cells.compare, grid, "deadlines and links", load=load, policies=both(MAPPED),
             setting=self.setting(self.size.map_horizon), switches=self.switches,
         )  # fmt: skip
 

@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 
 from dlsim.errors import StudyError
-from dlsim.papers.steady_state.platforms import (
-    crossed,
-    features,
-    of_kind,
-    on_random,
-    rounding,
-)
+from dlsim.papers.steady_state.platforms import crossed, features, of_kind, rounding
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import (
     Allocation,
@@ -130,15 +124,6 @@ def compare(
     return row | {"own_use": own_use(p, found["LPR"], found["LPRG"])}
 
 
-def at_heterogeneity(
-    heterogeneity: float, clusters: int, connectivity: float, *, switches: Switches, seed: Any
-) -> Row:
-    """Compare G and LPRG at one spread of the numbers (claim 5)."""
-    reading, drawn = split_switches(switches)
-    p = on_random(clusters, connectivity, seed, change={"heterogeneity": heterogeneity}, **drawn)
-    return dict(ratios(p, ("G", "LPRG"), seed, reading))
-
-
 def across(structure: str, numbers: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
     """Compare the heuristics where one table's numbers meet another's network (claim 12)."""
     reading, _ = split_switches(switches)
@@ -151,11 +136,14 @@ def across(structure: str, numbers: str, clusters: int, *, switches: Switches, s
 
 
 def improve(
-    kind: str, clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any
-) -> Row:
-    """Run methods with what may follow them (beyond the paper)."""
+    kind: str, clusters: int, connectivity: float = 0.4, heterogeneity: float = 0.0, *,
+    methods: Sequence[str], switches: Switches, seed: Any,
+) -> Row:  # fmt: skip
+    """Run methods, and what may follow them, at a spread of the numbers (claim 5) if given."""
     reading, drawn = split_switches(switches)
-    return dict(ratios(of_kind(kind, clusters, seed, **drawn), methods, seed, reading))
+    change = {"heterogeneity": heterogeneity} if heterogeneity else {}
+    p = of_kind(kind, clusters, seed, connectivity, **drawn, **change)
+    return dict(ratios(p, methods, seed, reading))
 
 
 def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: Any) -> list[Row]:

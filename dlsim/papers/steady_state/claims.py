@@ -1,7 +1,7 @@
 """What paper S's claims are measured by: evidence in, points of a grid out."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +30,12 @@ class Evidence(NamedTuple):
     ends: Any = None
 
 
-def by_size(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def by_size(frame: pd.DataFrame, columns: Sequence[str] | Mapping[str, Any]) -> pd.DataFrame:
     """Average platforms of one size within each replicate, whatever their connectivity."""
-    there = frame.dropna(subset=list(columns))
-    keys = ["clusters", "replicate"]
-    return there.groupby(keys)[list(columns)].mean().reset_index()
+    names, keys = list(columns), ["clusters", "replicate"]
+    if isinstance(columns, Mapping):
+        frame = frame.assign(**columns)
+    return frame.dropna(subset=names).groupby(keys)[names].mean().reset_index()
 
 
 def _kinds(e: Evidence) -> dict[str, pd.DataFrame]:
@@ -53,12 +54,8 @@ def _both(e: Evidence, measure: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.Da
 @claim("steady-state-1a")
 def lpr_is_poor(e: Evidence) -> pd.DataFrame:
     """Claim 1a: what LPR lacks to the worse of G and LPRG, ratios to the bound, per K."""
-
-    def lack(frame: pd.DataFrame) -> pd.DataFrame:
-        lacking = frame[list(RIVALS)].min(axis=1) - frame["LPR"]
-        return by_size(frame.assign(**{"min(G, LPRG) - LPR": lacking}), ["min(G, LPRG) - LPR"])
-
-    return _both(e, lack)
+    name, rivals = "min(G, LPRG) - LPR", list(RIVALS)
+    return _both(e, lambda f: by_size(f, {name: f[rivals].min(axis=1) - f["LPR"]}))
 
 
 @claim("steady-state-1b")
@@ -135,18 +132,10 @@ def lprr_is_best(e: Evidence) -> pd.DataFrame:
     return _both(e, leads)
 
 
-@claim("steady-state-6b")
-def lprr_is_close(e: Evidence) -> pd.DataFrame:
-    """Claim 6b: what LPRR lacks to the bound on Tiers platforms, at every K up to 45."""
-    table = by_size(e.tiers, ["LPRR"]).query("clusters <= @LPRR_TO")
-    return points(table.assign(LPRR=1 - table["LPRR"]), ["clusters"])
-
-
-@claim("steady-state-6c")
-def lprr_is_at_bound(e: Evidence) -> pd.DataFrame:
-    """Claim 6c: share of random platforms where LPRR reaches the bound, at every K."""
-    there = e.random.dropna(subset=["LPRR"])
-    return points(by_size(there.assign(LPRR=there["LPRR"] >= 1 - TIE), ["LPRR"]), ["clusters"])
+def _lprr(frame: pd.DataFrame, value: Callable[[Any], Any]) -> pd.DataFrame:
+    """Average something of LPRR's ratio at every K where it was run."""
+    there = frame.dropna(subset=["LPRR"])
+    return points(by_size(there, {"LPRR": value(there["LPRR"])}), ["clusters"])
 
 
 @claim("steady-state-7b", needs="timing", readings=False)
@@ -201,8 +190,7 @@ def best_is_near_optimal(e: Evidence) -> pd.DataFrame:
         there = frame.dropna(subset=["MILP", "LPRR"])
         ratio = there[list(HEURISTICS)].div(there["MILP"], axis=0)
         best = str(ratio.mean().idxmax()) if len(ratio) else HEURISTICS[-1]
-        short = there.assign(**{f"1 - {best}/optimum": 1 - ratio[best]})
-        return by_size(short, [f"1 - {best}/optimum"])
+        return by_size(there, {f"1 - {best}/optimum": 1 - ratio[best]})
 
     return _both(e, lack)
 
@@ -210,8 +198,7 @@ def best_is_near_optimal(e: Evidence) -> pd.DataFrame:
 @claim("steady-state-14", needs="ends", readings=False)
 def ends_are_negligible(e: Evidence) -> pd.DataFrame:
     """Claim 14: share of the load that start-up and clean-up cost over 100 periods."""
-    frame = e.ends
-    frame = frame[frame["count"] == MANY_PERIODS]
+    frame = e.ends[e.ends["count"] == MANY_PERIODS]
     mean = frame.groupby(["kind", "replicate"])["ends"].mean().reset_index()
     return points(mean, ["kind"])
 
@@ -228,6 +215,9 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "4b": lambda e: points(_ahead(e, "G", "LPRG", "clusters == smallest"), ["clusters"]),
     "4c": lambda e: points(_ahead(e, "LPRG", "G", "clusters > @CROSSING"), ["clusters"]),
     "4d": lambda e: points(_rise(_ahead(e, "LPRG", "G", "clusters >= @CROSSING", "lead"), "lead")),
+    # what LPRR lacks to the bound on Tiers platforms; how often it reaches it on random ones
+    "6b": lambda e: _lprr(e.tiers[e.tiers["clusters"] <= LPRR_TO], lambda ratio: 1 - ratio),
+    "6c": lambda e: _lprr(e.random, lambda ratio: ratio >= 1 - TIE),
     # what LPR does not open
     "9": lambda e: _both(e, lambda frame: by_size(frame, ["lost"])),
     # routes below one connection, free speed its better-off owners take: LPRG loses minus not

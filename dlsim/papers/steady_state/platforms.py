@@ -8,7 +8,6 @@ replicates extend a sample and enough of them visit everything.
 import functools
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
@@ -113,24 +112,20 @@ def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
 
 
 def on_random(
-    clusters: int,
-    connectivity: float,
-    seed: SeedSequence,
-    table2: str = "one",
-    change: Mapping[str, float] | None = None,
+    clusters: int, connectivity: float, seed: SeedSequence, table2: str = "one", **change: float
 ) -> Platform:
     """Return a platform of the random sample."""
-    means: dict[str, Any] = {**combination(connectivity, seed), **(change or {})}
+    means: dict[str, Any] = {**combination(connectivity, seed), **change}
     return topology.random(clusters, connectivity, seed=seed, table2=table2, **means)
 
 
 def of_kind(
-    kind: str, clusters: int, seed: SeedSequence, connectivity: float = 0.4, table2: str = "one"
+    kind: str, clusters: int, seed: SeedSequence, connectivity: float = 0.4, **drawn: Any
 ) -> Platform:
     """Return a platform of either sample."""
     if kind == "Tiers":
         return on_tiers(clusters, seed)
-    return on_random(clusters, connectivity, seed, table2)
+    return on_random(clusters, connectivity, seed, **drawn)
 
 
 def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> Platform:

@@ -171,57 +171,32 @@ class Study(study.Study):
             "connectivity": self.size.connectivities if switches is None else (0.4,),
         }
         return self.sweep(
-            cells.at_heterogeneity, grid, labelled("heterogeneity", switches),
-            2 * self.size.side_runs,
-            switches=self.under(switches),
+            cells.improve, grid, labelled("heterogeneity", switches), 2 * self.size.side_runs,
+            kind="random", methods=("G", "LPRG"), switches=self.under(switches),
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; on few platforms under another reading."""
-        e = claims.Evidence(*self.samples(switches), self.spread(switches))
+        e, s = claims.Evidence(*self.samples(switches), self.spread(switches)), self.size
         if switches is not None:
             return e
-        return e._replace(crossed=self.crossed, timing=self.timing, ends=self.ends)
+        crossed = {"structure": STRUCTURES, "numbers": NUMBERS, "clusters": s.side_clusters}
+        return e._replace(
+            crossed=self.sweep(cells.across, crossed, "networks and numbers"),
+            timing=self.sweep(  # one at a time in this process
+                cells.timed, {"clusters": s.timed_clusters}, "Figure 5", s.timed_runs, jobs=1,
+                methods=(*cells.HEURISTICS, "MILP"),
+            ),
+            ends=self.sweep(
+                cells.start_up, {"kind": KINDS, "clusters": (10,)}, "start-up", lengths=LENGTHS,
+                counts=COUNTS, method=METHOD,
+            ),
+        )  # fmt: skip
 
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings of the heat map: the study's own on few platforms, too."""
         own, *others = super().readings().items()
         return {own[0]: None, f"{own[0]}, fewer platforms": self.switches, **dict(others)}
-
-    @functools.cached_property
-    def crossed(self) -> pd.DataFrame:
-        """Networks of both kinds with numbers of both tables."""
-        grid = {
-            "structure": STRUCTURES, "numbers": NUMBERS, "clusters": self.size.side_clusters,
-        }  # fmt: skip
-        return self.sweep(cells.across, grid, "networks and numbers")
-
-    @functools.cached_property
-    def improved(self) -> pd.DataFrame:
-        """Methods with least connections and polish: kind clusters replicate, one column each."""
-        grid = {"kind": KINDS, "clusters": self.size.side_clusters}
-        return self.sweep(cells.improve, grid, "polish", methods=cells.IMPROVED)
-
-    @functools.cached_property
-    def limited(self) -> pd.DataFrame:
-        """Heuristics under the policies of section 7: kind rule clusters replicate G ..."""
-        few = self.size.side_clusters[:1]
-        grid = {"kind": KINDS, "rule": cells.POLICIES, "clusters": few}
-        return self.sweep(cells.under_policy, grid, "policies")
-
-    @functools.cached_property
-    def timing(self) -> pd.DataFrame:
-        """Seconds of every method, one at a time in this process: clusters replicate policy ..."""
-        return self.sweep(
-            cells.timed, {"clusters": self.size.timed_clusters}, "Figure 5", self.size.timed_runs,
-            jobs=1, methods=(*cells.HEURISTICS, "MILP"),
-        )  # fmt: skip
-
-    @functools.cached_property
-    def ends(self) -> pd.DataFrame:
-        """What whole units, the first and the last period cost: kind ... length count kept."""
-        fixed: dict[str, Any] = {"lengths": LENGTHS, "counts": COUNTS, "method": METHOD}
-        return self.sweep(cells.start_up, {"kind": KINDS, "clusters": (10,)}, "start-up", **fixed)
 
     @functools.cached_property
     def adapted(self) -> pd.DataFrame:
