@@ -180,19 +180,15 @@ def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame])
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
     """Count, for both constraints, what became of all tasks in the test of Figure 2."""
-    columns = {}
+    columns, there = {}, study.figure_3[study.figure_3["load"] == load]
     for role, column in (("I", "opt_iits"), ("II", "opt_iits_ii")):
-        rows = study.figure_3[study.figure_3["policy"] == named(order, role)]
-        total = rows[rows["load"] == load].sum(numeric_only=True)
+        rows = there[there["policy"] == named(order, role)]
+        arrived, admitted, idle, holds = rows[["tasks", "admitted", "s_iits", column]].sum()
         columns[role] = {
-            "arrived": total["tasks"],
-            "refused": total["tasks"] - total["admitted"],
-            "admitted": total["admitted"],
-            "no idle time": total["admitted"] - total["s_iits"],
-            "idle time": total["s_iits"],
-            "constraint holds": total[column],
-            "remodelled": total["s_iits"] - total[column],
-        }
+            "arrived": arrived, "refused": arrived - admitted, "admitted": admitted,
+            "no idle time": admitted - idle, "idle time": idle, "constraint holds": holds,
+            "remodelled": idle - holds,
+        }  # fmt: skip
     return pd.DataFrame(columns).astype(int).rename_axis("branch")
 
 
@@ -210,43 +206,37 @@ _BOXES = {
 }  # fmt: skip
 _ARROWS = (
     ("arrived", "admitted", "arrived", ""),
-    ("admitted", "idle time", "admitted", "yes"),
-    ("idle time", "constraint holds", "idle time", "yes"),
-    ("constraint holds", "equations", "constraint holds", "yes"),
-    ("admitted", "refused", "refused", "no"),
-    ("idle time", "no idle time", "no idle time", "no"),
-    ("constraint holds", "remodelled", "remodelled", "no"),
+    ("admitted", "idle time", "admitted", "yes: "),
+    ("idle time", "constraint holds", "idle time", "yes: "),
+    ("constraint holds", "equations", "constraint holds", "yes: "),
+    ("admitted", "refused", "refused", "no: "),
+    ("idle time", "no idle time", "no idle time", "no: "),
+    ("constraint holds", "remodelled", "remodelled", "no: "),
 )
 
 
 def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
     """Figure 2: the schedulability test as a flow, with the number of tasks on each branch."""
     ax, load = axes_of(ax, (8.6, 6.4)), load or max(study.loads)
-    counts = flow(study, load)
-    width, step, boxes = 5.2, 1.0, {}
-    for name, (column, row, text) in _BOXES.items():
-        question = text.endswith("?")
+    counts, width, boxes = flow(study, load), 5.2, {}
+    for name, (column, y, text) in _BOXES.items():
+        style, color = ("round", "#EAF3FA") if text.endswith("?") else ("square", "white")
+        box = {"boxstyle": f"{style},pad=0.5", "facecolor": color, "edgecolor": "#333333"}
         boxes[name] = ax.text(
-            column * width, row * step, text, ha="center", va="center", fontsize=9, zorder=3,
-            bbox={
-                "boxstyle": "round,pad=0.5" if question else "square,pad=0.5",
-                "facecolor": "#EAF3FA" if question else "white", "edgecolor": "#333333",
-            },
-        )  # fmt: skip
+            column * width, y, text, ha="center", va="center", fontsize=9, zorder=3, bbox=box
+        )
     for start, end, branch, word in _ARROWS:
         (x0, y0, _), (x1, y1, _) = _BOXES[start], _BOXES[end]
-        ends = {f"patch{side}": boxes[name].get_bbox_patch() for side, name in
-                (("A", start), ("B", end))}  # fmt: skip
-        look = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
-        ax.annotate(
-            "", (x1 * width, y1 * step), (x0 * width, y0 * step), zorder=4, arrowprops=ends | look
-        )
+        look: dict[str, Any] = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
+        look |= {"patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch()}
+        ax.annotate("", (x1 * width, y1), (x0 * width, y0), zorder=4, arrowprops=look)
         one, two = (f"{int(counts[role][branch]):,}" for role in ("I", "II"))
-        label = f"{word + ': ' if word else ''}I {one}, II {two}"
+        label = f"{word}I {one}, II {two}"
+        ink: dict[str, Any] = {"fontsize": 8.5, "color": INK["blue"]}
         if x0 == x1:
-            ax.text(0.12, (y0 + y1) / 2, label, va="center", fontsize=8.5, color=INK["blue"])
+            ax.text(0.12, (y0 + y1) / 2, label, va="center", **ink)
         else:
-            ax.text(0.56 * width, y0 + 0.1, label, ha="center", fontsize=8.5, color=INK["blue"])
+            ax.text(0.56 * width, y0 + 0.1, label, ha="center", **ink)
     ax.set(xlim=(-2.4, width + 1.9), ylim=(0.4, 5.5))
     ax.axis("off")
     ax.set_title(f"FIDO-I and FIDO-II at load {load:g}, {study.size.runs} runs", fontsize=10)

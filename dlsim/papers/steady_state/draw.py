@@ -1,13 +1,13 @@
 """Paper S's drawings: platforms, topologies, flows; what its tables print and we drew."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 
 from dlsim.errors import InputError
 from dlsim.papers.steady_state import cells, platforms
@@ -32,17 +32,6 @@ def _seed(study: Study, replicate: int = 0) -> np.random.SeedSequence:
     return np.random.SeedSequence(study.seed, spawn_key=(replicate,))
 
 
-def _lines(ax: Axes, graph: nx.Graph, places: Places, **look: Any) -> None:
-    ends = [(places[u], places[v]) for u, v in graph.edges]
-    ax.add_collection(LineCollection(ends, **{"color": "0.6", "zorder": 1, **look}))
-    ax.autoscale_view()
-
-
-def _dots(ax: Axes, places: Places, nodes: Sequence[Hashable], **look: Any) -> None:
-    spots = np.array([places[node] for node in nodes]).reshape(-1, 2)
-    ax.scatter(spots[:, 0], spots[:, 1], **{"zorder": 2, **look})
-
-
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 1 redrawn: clusters behind routers, joined by backbone links."""
     ax = axes_of(ax, (7.6, 4.6))
@@ -50,8 +39,9 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     graph, router = to_graph(p), list(p.router)
     places = nx.kamada_kawai_layout(graph)
     centre = np.mean(list(places.values()), axis=0)
-    _lines(ax, graph, places, linewidths=1.6)
-    _dots(ax, places, list(graph), s=70, color="white", edgecolor=INK["blue"], linewidth=1.5)
+    look = {"node_size": 70, "node_color": "white", "edgecolors": INK["blue"], "linewidths": 1.5}
+    nx.draw_networkx_edges(graph, places, ax=ax, width=1.6, edge_color="0.6")
+    nx.draw_networkx_nodes(graph, places, ax=ax, **look)
     for k, node in enumerate(router):
         away = places[node] - centre
         spot = places[node] + 0.42 * away / (np.linalg.norm(away) + 1e-9)
@@ -81,24 +71,21 @@ def notation() -> Platform:
 def fig2(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 2 redrawn: what the symbols name, on a platform with numbers."""
     ax, p = axes_of(ax, (8.4, 3.2)), notation()
-    spots = {"C^k": 0.0, "k": 1.0, "": 2.4, "l": 3.8, "C^l": 4.8}
-    x = list(spots.values())
-    for name, at in spots.items():
-        if name.startswith("C"):
-            k = 0 if name == "C^k" else 1
-            text = f"${name}_{{master}}$\n$s_{name[-1]}$ = {p.speed[k]:g}"
-        else:
-            text = f"$C^{name}_{{router}}$" if name else "router"
+    x = (0.0, 1.0, 2.4, 3.8, 4.8)
+    ends = [f"$C^{n}_{{master}}$\n$s_{n}$ = {v:g}" for n, v in zip("kl", p.speed, strict=True)]
+    boxes = (ends[0], "$C^k_{router}$", "router", "$C^l_{router}$", ends[1])
+    gates = [f"$g_{n}$ = {v:g}" for n, v in zip("kl", p.gateway, strict=True)]
+    links = [
+        f"$l_{i}$: bw = {bw:g}\nmax-connect($l_{i}$) = {most:g}"
+        for i, bw, most in p.links[["bandwidth", "max_connect"]].itertuples()
+    ]
+    for at, text in zip(x, boxes, strict=True):
         ax.text(at, 0, text, ha="center", va="center", bbox=_BOX, zorder=3)
-    for k, (a, b) in enumerate(((x[0], x[1]), (x[3], x[4]))):
-        ax.plot([a, b], [0, 0], color=INK["vermillion"], lw=3, zorder=1)
-        name = "kl"[k]
-        ax.text((a + b) / 2, -0.34, f"$g_{name}$ = {p.gateway[k]:g}", ha="center")
-    for (i, link), (a, b) in zip(p.links.iterrows(), ((x[1], x[2]), (x[2], x[3])), strict=True):
-        ax.plot([a, b], [0, 0], color="0.5", lw=2, zorder=1)
-        most = f"max-connect($l_{i}$) = {link['max_connect']:g}"
-        text = f"$l_{i}$: bw = {link['bandwidth']:g}\n{most}"
-        ax.text((a + b) / 2, -0.42, text, ha="center", fontsize=9)
+    for (a, b), text in zip(pairwise(x), (gates[0], *links, gates[1]), strict=True):
+        own = text in gates
+        color, wide = (INK["vermillion"], 3) if own else ("0.5", 2)
+        ax.plot([a, b], [0, 0], color=color, lw=wide, zorder=1)
+        ax.text((a + b) / 2, -0.34 if own else -0.42, text, ha="center", fontsize=9)
     route = ", ".join(f"l_{i}" for i in p.routes[0, 1])
     one = p.connection_bandwidth(0, 1)
     ax.annotate("", (x[3], 0.5), (x[1], 0.5), arrowprops={"arrowstyle": "->", "color": "0.3"})
@@ -134,10 +121,10 @@ def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -
     small = prune(graph, routers)
     places = tiers_places(graph, study.seed)
     for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
-        _lines(ax, shown, places, linewidths=0.6)
         plain = [node for node in shown if node not in set(routers)]
-        _dots(ax, places, plain, s=9, color=INK["sky"])
-        _dots(ax, places, routers, s=34, color=INK["vermillion"])
+        nx.draw_networkx_edges(shown, places, ax=ax, width=0.6, edge_color="0.6")
+        for nodes, size, ink in ((plain, 9, "sky"), (routers, 34, "vermillion")):
+            nx.draw_networkx_nodes(shown, places, nodes, size, INK[ink], ax=ax)
         ax.set_title(f"{title}: {len(shown)} nodes, {shown.number_of_edges()} links")
         ax.set_aspect("equal")
         ax.axis("off")
@@ -175,8 +162,8 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
     others = busy.sum(axis=0) - own
     spots = np.array([places[node] for node in p.router])
     size = 60 + 320 * p.speed / p.speed.max()
-    routers = [node for node in places if node not in set(p.router)]
-    _dots(ax, places, routers, s=8, color="0.5")
+    for node in (node for node in places if node not in p.router):
+        ax.plot(*places[node], ".", color="0.5", ms=6, zorder=2)
     look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "edgecolor": "white"}
     drawn = ax.scatter(spots[:, 0], spots[:, 1], s=size, c=others, zorder=3, **look)
     for k, spot in enumerate(spots):
@@ -208,10 +195,9 @@ def fig_flows(
     _legend(axes[0])
     _, busy = flows(a)
     drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
-    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k",
-                title="share of the speed of l")  # fmt: skip
-    axes[1].set_xticks(range(p.clusters))
-    axes[1].set_yticks(range(p.clusters))
+    every, title = range(p.clusters), "share of the speed of l"
+    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k", title=title)
+    axes[1].set(xticks=every, yticks=every)
     axes[1].grid(visible=False)
     axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
     return study.keep("flows", axes[0], table.reset_index(names="link"))
@@ -247,13 +233,11 @@ def fig_wan(
     graph = to_graph(p)
     _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
     _legend(axes[0])
-    values = [found[m].ratio for m in methods]
+    table = pd.DataFrame({"policy": methods, "ratio": [round(found[m].ratio, 9) for m in methods]})
     colors = [style_of(m.split("+")[0]).color for m in methods]
-    axes[1].barh(range(len(methods)), values, color=colors)
-    axes[1].set_yticks(range(len(methods)), methods)
+    axes[1].barh(table["policy"], table["ratio"], color=colors)
     axes[1].invert_yaxis()
     axes[1].set(xlabel="objective / bound", xlim=(0, 1.02))
-    table = pd.DataFrame({"policy": methods, "ratio": [round(value, 9) for value in values]})
     return study.keep("wan", axes[0], table)
 
 
