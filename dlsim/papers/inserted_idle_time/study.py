@@ -23,9 +23,6 @@ TAUS = (8.0, 4.0, 2.0, 1.0)
 TAU_LOADS = (0.6, 0.8, 1.0)
 DC_RATIOS = (2.0, 3.0, 5.0, 10.0, 20.0)
 CLUSTERS = (4, 16)
-#: Partitions whose gain over unused idle time is mapped.
-MAPPED = ("OPR-MN", "DLT", "II", "EXACT", "EXACT-N")
-
 #: Readings under which Table 1 is counted beside the study's own.
 COUNT_READINGS = (
     "scope=all", "scope=all, count_single=yes", "ties=skip", "release=finish", "mn_count=frozen",
@@ -173,15 +170,6 @@ class Study(study.Study):
         table = groups[list(cells.COUNTS)].mean().reset_index()
         shares = {"share": "opt_iits", "share_ii": "opt_iits_ii"}
         return table.assign(**{name: table[c] / table["s_iits"] for name, c in shares.items()})
-
-    def gain_map(self, load: float = 1.0) -> pd.DataFrame:
-        """Run the partitions over deadlines, links and clusters."""
-        axes = {"nodes": self.clusters, "dc_ratio": self.dc_ratios, "tau": self.taus}
-        grid = {name: tuple(values) for name, values in axes.items()}
-        return self.sweep(
-            cells.compare, grid, "deadlines and links", load=load, policies=both(MAPPED),
-            setting=self.setting(self.size.map_horizon), switches=self.switches,
-        )  # fmt: skip
 
     @functools.cached_property
     def pools(self) -> pd.DataFrame:

@@ -150,22 +150,18 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
     """Time the methods on a Tiers-like platform (Figure 5)."""
     reading, _ = split_switches(switches)
     small, p = topology.tiers(3), of_kind("Tiers", clusters, seed)
+    rng = np.random.default_rng(rounding(seed))
+    done = randomised_rounding(p, rng, least=reading.vertex == "least_connections")
     rows = []
     for name in methods:
         solve(small, name, reading=reading)  # whatever is loaded or compiled once
+        search = {"most_nodes": MOST_NODES} if name == "MILP" else {}
         fresh, begun = replace(p), time.process_time()
-        found = solve(fresh, name, rounding(seed), reading, **_search(name))
-        rows.append({"policy": name, "seconds": time.process_time() - begun,
-                     "proved": float(found.is_proved) if _search(name) else np.nan,
-                     "programs": np.nan, "rounded": np.nan})  # fmt: skip
-    rng = np.random.default_rng(rounding(seed))
-    done = randomised_rounding(p, rng, least=reading.vertex == "least_connections")
-    count = {"programs": done.programs, "rounded": len(done.order)}
-    return [row | (count if row["policy"] == "LPRR" else {}) for row in rows]
-
-
-def _search(name: str) -> dict[str, int]:
-    return {"most_nodes": MOST_NODES} if name == "MILP" else {}
+        found = solve(fresh, name, rounding(seed), reading, **search)
+        row: Row = {"policy": name, "seconds": time.process_time() - begun}
+        row["proved"] = float(found.is_proved) if search else np.nan
+        rows.append({**row, "programs": done.programs if name == "LPRR" else np.nan})
+    return rows
 
 
 #: Policies of a virtual organisation, loosest first (section 7).
