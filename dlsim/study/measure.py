@@ -21,7 +21,7 @@ from dlsim.study.stats import column_means, relative_reduction, summary
 
 ENDS = ("estimate", "low", "high")
 #: Columns whose value says enough, or that have a shorter name.
-_SHORT = {"clusters": "K", "kind": "", "numbers": "", "what": ""}
+_SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what": ""}
 
 
 class Measure(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dlsim.papers.mcdf.cells import BASE, WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.study.measure import claim, differences, exact, lead, points, steps, wide
+from dlsim.study.measure import claim, differences, estimates, exact, lead, points, steps, wide
 from dlsim.study.stats import summary
 
 RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
@@ -68,10 +68,8 @@ def _from_setup_to_setup(table: pd.DataFrame) -> pd.DataFrame:
 def mcdf_stays(e: Evidence) -> pd.DataFrame:
     """Claim 9: MCDF's reject ratio at every set-up cost; one part of the grid per load."""
     mine = e.main[(e.main["setup"] > 0) & (e.main["policy"] == "MCDF")]
-    table = summary(mine, ["load", "setup"], "ratio")
-    part = [f"load {load:g}" for load in table["load"]]
-    name = [f"{load}, setup {b:g}" for load, b in zip(part, table["setup"], strict=True)]
-    return table.assign(part=part, point=name)
+    table = estimates(mine, ["load", "setup"], "ratio")
+    return table.assign(part=table["point"].str.partition(",")[0])
 
 
 def _sensitivity(e: Evidence) -> pd.DataFrame:

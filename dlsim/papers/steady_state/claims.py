@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlsim.papers.steady_state.cells import HEURISTICS, TIE
 from dlsim.papers.steady_state.platforms import CONNECTIVITY
-from dlsim.study.measure import claim, mirrored, named, points, share, steps, tidy, wide
+from dlsim.study.measure import claim, estimates, mirrored, named, points, share, steps, tidy, wide
 from dlsim.study.stats import relative_reduction, summary
 
 RIVALS = ("G", "LPRG")
@@ -114,10 +114,8 @@ def spread_does_not_matter(e: Evidence) -> pd.DataFrame:
     frame = e.spread.assign(lead=e.spread["LPRG"] - e.spread["G"])
     keys = ["clusters", "heterogeneity"]
     mean = frame.groupby([*keys, "replicate"])["lead"].mean().reset_index()
-    table = summary(mean, keys, "lead")
-    part = [f"K {k}" for k in table["clusters"]]
-    name = [f"{k}, {h:g}" for k, h in zip(part, table["heterogeneity"], strict=True)]
-    return table.assign(part=part, point=name)
+    table = estimates(mean, keys, "lead")
+    return table.assign(part=table["point"].str.partition(",")[0])
 
 
 @claim("steady-state-6a")
