@@ -74,6 +74,9 @@ KINDS = ("measured", "theorem")
 #: The four verdicts and their symbols, best first.
 SYMBOLS = {"holds": "✓", "holds in part": "◐", "differs": "✗", "cannot be checked": "–"}
 
+#: The columns of a scorecard.
+COLUMNS = "id paper where whose claim printed measured verdict reason figure".split()
+
 #: Units of shares, which are kept as fractions.
 _HUNDREDTHS = ("%", "points")
 
@@ -428,22 +431,13 @@ def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
         figure; all text.
     """
     rows = [
-        {
-            "id": v.claim.id,
-            "paper": v.claim.paper,
-            "where": v.claim.where,
-            "whose": v.claim.whose,
-            "claim": v.claim.text,
-            "printed": _printed(v.claim),
-            "measured": v.statistic,
-            "verdict": v.word,
-            "reason": v.reason,
-            "figure": v.claim.figure,
-        }
+        (
+            v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
+            _printed(v.claim), v.statistic, v.word, v.reason, v.claim.figure,
+        )
         for v in verdicts
-    ]
-    columns = "id paper where whose claim printed measured verdict reason figure".split()
-    return pd.DataFrame(rows, columns=columns, dtype=object)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
 
 
 def reference_of(paper: str) -> Path:
@@ -451,14 +445,19 @@ def reference_of(paper: str) -> Path:
     return shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
+def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Return a scorecard; refuse a table without its columns, or with a fifth verdict."""
+    if missing := [name for name in COLUMNS if name not in frame]:
+        raise InputError(f"{what} needs the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
+    if strange := [word for word in frame["verdict"] if word not in SYMBOLS]:
+        raise InputError(f"{what}: a verdict is one of {', '.join(SYMBOLS)}; got {strange[0]!r}")
+    return frame
+
+
 def read_scorecard(path: StrPath) -> pd.DataFrame:
     """Read the scorecard of a paper back, every field as text; refuse what is none."""
-    frame = read_csv(path, dict.fromkeys(scorecard([]).columns, "any"))
-    strange = [word for word in frame["verdict"] if word not in SYMBOLS]
-    if strange:
-        what = f"a verdict is one of {', '.join(SYMBOLS)}; got {strange[0]!r}"
-        raise InputError(f"{path}: {what}")
-    return frame
+    frame = read_csv(path, dict.fromkeys(COLUMNS, "any"))
+    return checked_scorecard(frame, os.fspath(path))
 
 
 def headline(verdicts: Iterable[object]) -> str:

@@ -1,10 +1,12 @@
 """What a run leaves: figures, tables and verdicts, one page that shows them, run.json.
 
 A notebook hands its results to `Results`; when the batch has ended, `write_report`
-joins them with data/figures.toml into report.html, which needs nothing but itself. It
-is written when a notebook failed, too.
+joins them with data/figures.toml into report.html (after page.html), which needs nothing
+but itself: there is no script and no address of another machine in it. It is written when
+a notebook failed, too.
 """
 
+import base64
 import importlib.metadata
 import io
 import json
@@ -12,11 +14,14 @@ import os
 import platform
 import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import jinja2
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,21 +30,18 @@ import dlsim
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.given import mapping, option, text
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import workers
-from dlsim.study.claims import SYMBOLS, headline, read_scorecard, scorecard
+from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
+from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.page import FigureRow, Material, duration, render
+from dlsim.study.style import VERDICT_INK
 
 __all__ = ["FigureRow", "Results", "load_figures", "read_headline", "write_report"]
 
-STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 SCHEMA_VERSION = 1
 _DPI = 150
-_NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
-_FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
 
 
 class Results:
@@ -70,47 +72,11 @@ class Results:
         return self.home.write(f"{kind}/{name}{ending}", data)
 
     def table(self, name: str, frame: pd.DataFrame) -> Path:
-        """Write a table as data/<name>.csv; equal tables give equal bytes.
-
-        Parameters
-        ----------
-        name : str
-            Id of the figure whose numbers these are, or a name of one's own.
-        frame : DataFrame
-            The numbers; the index is kept where it has a name.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InputError
-            For a name that is no plain file name, or a folder that cannot be written to.
-        """
+        """Write a table as data/<name>.csv and return its path; equal tables give equal bytes."""
         return self._write("data", name, ".csv", files.csv_text(frame).encode())
 
     def figure(self, name: str, drawn: Axes | Figure) -> Path:
-        """Write a picture as figures/<name>.png, without a date or a tool in it.
-
-        Parameters
-        ----------
-        name : str
-            Id of the figure in data/figures.toml, or a name of one's own.
-        drawn : Axes or Figure
-            What to write.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InputError
-            For a name that is no plain file name, or a folder that cannot be written to.
-        """
+        """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
         buffer, bare = io.BytesIO(), {"Software": None}
@@ -122,68 +88,9 @@ class Results:
         return self._write("figures", name, ".png", png)
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
-        """Write a scorecard as data/<paper>-claims.csv, where the report looks for it.
-
-        Parameters
-        ----------
-        paper : str
-            Key of the paper.
-        frame : DataFrame
-            As `dlsim.study.claims.scorecard` returns it.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InputError
-            For a table that is no scorecard.
-        """
-        _check_scorecard(frame, f"the scorecard of {paper}")
-        return self.table(f"{paper}-claims", frame)
-
-
-def _check_scorecard(frame: pd.DataFrame, what: str) -> None:
-    columns = list(scorecard([]).columns)
-    missing = [name for name in columns if name not in frame]
-    if missing:
-        raise InputError(f"{what} needs the columns {', '.join(columns)}; {missing[0]} is missing")
-    unknown = [word for word in frame["verdict"] if word not in SYMBOLS]
-    if unknown:
-        raise InputError(f"{what}: a verdict is one of {', '.join(SYMBOLS)}; got {unknown[0]!r}")
-
-
-def load_figures(
-    path: StrPath | None = None,
-) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
-    """Read the table of all figures and tables of the papers.
-
-    Parameters
-    ----------
-    path : path, optional
-        Another file than the suite's own data/figures.toml.
-
-    Returns
-    -------
-    papers : dict of str to dict
-        Title and source by key of the paper.
-    figures : list of FigureRow
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        For a row that breaks a rule; names file, row and field.
-    """
-    path = files.shared_file("data/figures.toml") if path is None else path
-    found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
-    papers, figures = found.get("papers", {}), []
-    for row in found.get("figure", []):
-        option(f"{row.where}: paper", row["paper"], papers)
-        figures.append(FigureRow(**row))
-    return papers, figures
+        """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
+        checked = checked_scorecard(frame, f"the scorecard of {paper}")
+        return self.table(f"{paper}-claims", checked)
 
 
 def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
@@ -258,22 +165,54 @@ def _headline(words: Sequence[str], notebooks: Sequence[NotebookResult], path: P
     return f"{line} - {shown}"
 
 
-def _facts(meta: Mapping[str, Any], software: Mapping[str, str], machine: Mapping[str, Any]) -> Any:
+def _duration(seconds: float) -> str:
+    """Write a duration for people."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the header of the page as label and text."""
-    runs, seconds = meta.get("runs", 0), meta.get("seconds")
-    reading = ", ".join(f"{k}={v}" for k, v in (meta.get("reading") or {}).items())
+    given, software, machine = (record[k] for k in ("parameters", "software", "environment"))
+    reading = ", ".join(f"{k}={v}" for k, v in (given.get("reading") or {}).items())
+    seconds = given.get("seconds")
     return {
         "dlsim": software["version"],
         "Commit": software["commit"],
-        "Scale": str(meta.get("scale", "")),
-        "Seed": str(meta.get("seed", "")),
-        "Runs": str(runs) if runs else "as the scale says",
+        "Scale": str(given.get("scale", "")),
+        "Seed": str(given.get("seed", "")),
+        "Runs": str(given.get("runs") or "as the scale says"),
         "Reading": reading or "default",
         "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
         f"Python {machine['python']}",
-        "Duration": "" if seconds is None else duration(float(seconds)),
-        "Command": str(meta.get("command", "")),
+        "Duration": "" if seconds is None else _duration(float(seconds)),
+        "Command": str(given.get("command", "")),
+        "Written": time.strftime("%Y-%m-%d %H:%M %Z"),
     }
+
+
+def _page(folder: Path, **shown: Any) -> str:
+    """Write the page: what comes from outside is escaped, and pictures are embedded."""
+
+    def there(place: str) -> Path | None:
+        return path if (path := folder / place).is_file() else None
+
+    def address(path: Path) -> str:
+        return quote(Path(os.path.relpath(path, folder)).as_posix(), safe="/#.-")
+
+    def embedded(path: Path) -> str:
+        return "data:image/png;base64," + base64.b64encode(files.read_bytes(path)).decode("ascii")
+
+    pages = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    pages.filters |= {"embedded": embedded, "duration": _duration, "address": address}
+    return pages.get_template("page.html").render(
+        **shown, there=there, symbols=SYMBOLS, ink=VERDICT_INK
+    )
 
 
 def write_report(
@@ -305,42 +244,43 @@ def write_report(
     path = folder / "report.html"
     claims, problems = _claims_of(folder, notebooks)
     papers, figures = load_figures()
-    software = {"name": "dlsim", "version": dlsim.__version__, "commit": _commit()}
-    machine = _environment()
-    line = _headline(list(claims["verdict"]), notebooks, path)
-    facts, scale = _facts(meta, software, machine), str(meta.get("scale", "quick"))
-    material = Material(folder, line, facts, scale, claims, figures, papers, notebooks, problems)
+    ran = {result.name: result for result in notebooks}
+    cards: dict[str, list[FigureRow]] = {}
+    for row in (row for row in figures if row.notebook in ran):
+        cards.setdefault(row.paper, []).append(row)
     record = {
         "schema_version": SCHEMA_VERSION,
-        "headline": line,
-        "software": software | {"sources": source_digest()},
+        "headline": _headline(list(claims["verdict"]), notebooks, path),
+        "software": {
+            "name": "dlsim", "version": dlsim.__version__, "commit": _commit(),
+            "sources": source_digest(),
+        },
         "parameters": dict(meta),
-        "environment": machine,
-        "notebooks": [_notebook_record(result, folder) for result in notebooks],
+        "environment": _environment(),
+        "notebooks": [
+            asdict(result) | {
+                "path": os.path.relpath(result.path, folder) if result.path else None,
+                "seconds": round(result.seconds, 3),
+            }
+            for result in notebooks
+        ],
         "claims": claims.to_dict("records"),
-        "figures": [_figure_record(row, folder) for row in figures if material.result_of(row)],
+        "figures": [
+            {"id": row.id, "status": row.status,
+             "drawn": (folder / "figures" / f"{row.id}.png").is_file()}
+            for row in figures if row.notebook in ran
+        ],
         "problems": problems,
-    }
+    }  # fmt: skip
+    page = _page(
+        folder, headline=record["headline"], facts=_facts(record), papers=papers, ran=ran,
+        scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
+        others=[row for row in figures if row.notebook not in ran],
+        scorecard={p: rows.to_dict("records") for p, rows in claims.groupby("paper", sort=False)},
+    )  # fmt: skip
     home = Owned(folder)
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
-    return home.write(path.name, render(material).encode("utf-8", "backslashreplace"))
-
-
-def _notebook_record(result: NotebookResult, folder: Path) -> dict[str, Any]:
-    path = os.path.relpath(result.path, folder) if result.path else None
-    return {
-        "name": result.name,
-        "path": path,
-        "status": result.status,
-        "seconds": round(result.seconds, 3),
-        "error": result.error,
-        "reused": result.reused,
-    }
-
-
-def _figure_record(row: FigureRow, folder: Path) -> dict[str, Any]:
-    drawn = (folder / "figures" / f"{row.id}.png").is_file()
-    return {"id": row.id, "status": row.status, "drawn": drawn}
+    return home.write(path.name, page.encode("utf-8", "backslashreplace"))
 
 
 def read_headline(folder: StrPath) -> str:

@@ -1,0 +1,61 @@
+"""The figures and tables of the papers: one row of data/figures.toml each."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from dlsim import files
+from dlsim.files import StrPath
+from dlsim.given import mapping, option, text
+
+STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
+
+
+@dataclass(frozen=True)
+class FigureRow:
+    """One row of data/figures.toml."""
+
+    id: str
+    paper: str
+    printed: str
+    title: str
+    notebook: str
+    status: str
+    caption: str = ""
+    expect: str = ""
+    parameters: str = ""
+    why: str = ""
+
+
+_NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
+_FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
+
+
+def load_figures(
+    path: StrPath | None = None,
+) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
+    """Read the table of all figures and tables of the papers.
+
+    Parameters
+    ----------
+    path : path, optional
+        Another file than the suite's own data/figures.toml.
+
+    Returns
+    -------
+    papers : dict of str to dict
+        Title and source by key of the paper.
+    figures : list of FigureRow
+        In the order of the file.
+
+    Raises
+    ------
+    InputError
+        For a row that breaks a rule; names file, row and field.
+    """
+    path = files.shared_file("data/figures.toml") if path is None else path
+    found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
+    papers, figures = found.get("papers", {}), []
+    for row in found.get("figure", []):
+        option(f"{row.where}: paper", row["paper"], papers)
+        figures.append(FigureRow(**row))
+    return papers, figures
