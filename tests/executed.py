@@ -17,17 +17,16 @@ def said(path):
     return "\n".join(output.get("data", {}).get("text/markdown", "") for output in outputs)
 
 
-def needs_saying(study):
-    """The sentences of all claims that a picture belongs to."""
-    return [v.sentence for v in study.verdicts if v.claim.figure]
+def unsaid(path, card, elsewhere=()):
+    """Verdicts of a scorecard that a notebook does not say by their pictures, or contradicts.
 
-
-def unsaid(path, card):
-    """Claims whose verdict on the scorecard a notebook does not say, or contradicts."""
+    What another notebook says is named in `elsewhere`.
+    """
     table = pd.read_csv(card, keep_default_na=False)
-    words = dict(zip(table["id"], table["verdict"], strict=True))
-    found = _VERDICT.findall(said(path))
+    pairs = pd.Series(zip(table["id"], table["verdict"], strict=True))
+    due = pairs[(table["figure"] != "") & ~table["id"].isin(elsewhere)]
+    found = set(_VERDICT.findall(said(path)))
     prose = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type != "code"]
     fixed = [pair for cell in prose for pair in _VERDICT.findall(cell.source)]
     assert fixed == []  # what is written down cannot know the reading
-    return sorted(set(words.items()) ^ set(found))
+    return sorted((set(due) - found) | (found - set(pairs)))

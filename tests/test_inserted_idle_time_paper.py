@@ -24,7 +24,7 @@ from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
-from tests.executed import needs_saying, said
+from tests.executed import unsaid
 
 KEY = "inserted-idle-time"
 alternatives = list(iit.Study.alternatives())
@@ -363,14 +363,17 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
-def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, monkeypatch):
     monkeypatch.setenv("DLSIM_JOBS", "1")
     source = Path(__file__).parents[1] / "notebooks" / f"30-{KEY}.ipynb"
     given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
+    given["reading"] = {"backfill": "on"}
     out = tmp_path / "results"
     done = run_notebook(source, tmp_path / "30.ipynb", {**given, "runs": 3, "out": str(out)})
-    shown = said(done)
-    assert [text for text in needs_saying(study) if text not in shown] == []
+    assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
+    readings = pd.read_csv(out / "data" / f"{KEY}-readings.csv", index_col="claim")
+    assert list(readings.columns[:2]) == ["backfill=on", "default"]
+    assert (readings["backfill=on"] != readings["default"]).any()
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (

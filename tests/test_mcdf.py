@@ -16,7 +16,7 @@ from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
-from tests.executed import needs_saying, said
+from tests.executed import unsaid
 
 alternatives = list(mcdf.Study.alternatives())
 
@@ -31,12 +31,12 @@ def study(tmp_path_factory):
     )
 
 
-def direct(study, load, setup, replicate, name, **law):
+def direct(study, load, setup, replicate, name, reading=None, **law):
     """One cell, computed without sweep, cells or claims."""
     cluster = Cluster(10, 10, 10, setup, setup)
     seed = np.random.SeedSequence(0, spawn_key=(replicate,))
     tasks = workload.mcdf(cluster, load, study.size.horizon, seed, **law)
-    return simulate(tasks, cluster, name)
+    return simulate(tasks, cluster, name, reading or Reading())
 
 
 def test_leads_are_means_of_paired_differences(study):
@@ -149,26 +149,20 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     assert table.shape[1] == len(alternatives)
 
 
-def test_a_reading_of_ones_own_leads_the_heat_map():
-    axes = {"loads": LOADS, "setups": (0.0, 5.0, 10.0), "ratios": (0.5, 3.0)}
-    other = mcdf.Study(reading={"link": "shared"}, runs=2, jobs=1, **axes)
-    assert list(other.by_reading.columns[:2]) == ["link=shared", "default"]
-
-
 def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
     words = {verdict.claim.id: verdict for verdict in study.verdicts}
     assert words["mcdf-18"].word == "cannot be checked"
     assert "--scale paper" in words["mcdf-18"].reason
 
 
-def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, monkeypatch):
     monkeypatch.setenv("DLSIM_JOBS", "1")
     source = Path(__file__).parents[1] / "notebooks" / "20-mcdf.ipynb"
     out = tmp_path / "results"
     given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0]}
+    given["reading"] = {"link": "shared"}
     done = run_notebook(source, tmp_path / "20.ipynb", {**given, "runs": 3, "out": str(out)})
-    shown = said(done)
-    assert [text for text in needs_saying(study) if text not in shown] == []
+    assert unsaid(done, out / "data" / "mcdf-claims.csv") == []
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
@@ -180,10 +174,14 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monk
         assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance
     fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])
     assert set(fig4.index.unique("policy")) == set(cells.WITH_ADMISSION)
-    want = np.mean([direct(study, 0.5, 0.0, k, "MCDF").reject_ratio for k in range(3)])
+    shared = Reading(link="shared")
+    want = np.mean([direct(study, 0.5, 0.0, k, "MCDF", shared).reject_ratio for k in range(3)])
     assert fig4.loc[("MCDF", 0.5), "estimate"] == pytest.approx(want)
     readings = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
-    assert readings.to_dict() == study.by_reading.to_dict()
+    own, default, *others = readings
+    assert (own, default) == ("link=shared", "default")
+    assert (readings[own] != readings[default]).any()
+    assert readings[others].to_dict() == study.by_reading[others].to_dict()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
-from tests.executed import needs_saying, said
+from tests.executed import unsaid
 from tests.steady_platforms import pair
 
 alternatives = list(ss.Study.alternatives())
@@ -509,12 +509,13 @@ def test_a_real_network_is_skipped_with_a_sentence(study, monkeypatch, capsys):
     assert "pip install" in capsys.readouterr().out
 
 
-def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monkeypatch):
+def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, monkeypatch):
     pytest.importorskip("topohub")
     monkeypatch.setenv("DLSIM_JOBS", "1")
     source = ROOT / "notebooks" / f"40-{KEY}.ipynb"
     out = tmp_path / "results"
     given = {name: list(values) for name, values in SMALL.items()}
+    given["reading"] = {"stuck": "rest"}
     done = run_notebook(source, tmp_path / "40.ipynb", {**given, "runs": RUNS, "out": str(out)})
     assert done.is_file()
     pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
@@ -526,13 +527,13 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(study, tmp_path, monk
     assert pictures == set(names.split())
     more = {"claims", "duels", "outlier", "sample", "regression", "readings-intervals"}
     assert tables == pictures | more
-    shown = said(done)
-    missing = [text for text in needs_saying(study) if text not in shown]
-    assert [text for text in missing if f"**{KEY}-8 " not in text] == []  # Figure 7: 10-theory
+    card = out / "data" / f"{KEY}-claims.csv"
+    assert unsaid(done, card, elsewhere=[f"{KEY}-8"]) == []  # Figure 7: 10-theory
     heat = pd.read_csv(out / "data" / f"{KEY}-readings.csv", index_col="claim")
-    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
-    assert heat["default"].to_dict() == {key: own[key] for key in heat.index}
+    own = pd.read_csv(card, index_col="id")["verdict"]
+    assert heat["stuck=rest"].to_dict() == own[heat.index].to_dict()
+    assert (heat["stuck=rest"] != heat["default"]).any()
     assert heat.shape == (20, 1 + len(alternatives))
-    assert heat.columns[1] == "default, fewer platforms"
+    assert list(heat.columns[:2]) == ["stuck=rest", "stuck=rest, fewer platforms"]
     sample = pd.read_csv(out / "data" / f"{KEY}-sample.csv", index_col="kind")
     assert sample["platforms"].to_dict() == {"Tiers": 2 * RUNS, "random": 2 * RUNS}

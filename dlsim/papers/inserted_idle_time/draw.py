@@ -179,17 +179,21 @@ def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame])
 
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
-    """Count, for both constraints, what became of all tasks in the test of Figure 2."""
+    """Count, for both constraints, what became of all tasks in the test of Figure 2.
+
+    With backfilling no constraint is counted: those branches are unknown.
+    """
     columns, there = {}, study.figure_3[study.figure_3["load"] == load]
     for role, column in (("I", "opt_iits"), ("II", "opt_iits_ii")):
         rows = there[there["policy"] == named(order, role)]
-        arrived, admitted, idle, holds = rows[["tasks", "admitted", "s_iits", column]].sum()
+        counted = ["tasks", "admitted", "s_iits", column]
+        arrived, admitted, idle, holds = rows.reindex(columns=counted).sum(min_count=1)
         columns[role] = {
             "arrived": arrived, "refused": arrived - admitted, "admitted": admitted,
             "no idle time": admitted - idle, "idle time": idle, "constraint holds": holds,
             "remodelled": idle - holds,
         }  # fmt: skip
-    return pd.DataFrame(columns).astype(int).rename_axis("branch")
+    return pd.DataFrame(columns).astype("Int64").rename_axis("branch")
 
 
 _BOXES = {
@@ -230,7 +234,7 @@ def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
         look: dict[str, Any] = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
         look |= {"patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch()}
         ax.annotate("", (x1 * width, y1), (x0 * width, y0), zorder=4, arrowprops=look)
-        one, two = (f"{int(counts[role][branch]):,}" for role in ("I", "II"))
+        one, two = ("?" if pd.isna(n := counts[role][branch]) else f"{n:,}" for role in ("I", "II"))
         label = f"{word}I {one}, II {two}"
         ink: dict[str, Any] = {"fontsize": 8.5, "color": INK["blue"]}
         if x0 == x1:
