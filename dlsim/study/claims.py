@@ -48,19 +48,6 @@ from dlsim.files import (
 )
 from dlsim.given import MOST, number, option
 
-__all__ = [
-    "MARGINS",
-    "SYMBOLS",
-    "Claim",
-    "Verdict",
-    "headline",
-    "judge",
-    "load_claims",
-    "scorecard",
-    "theorem_status",
-    "verdict_of",
-]
-
 #: Every direction with its default margin.
 MARGINS = {
     "above": 0.0, "below": 0.0, "dramatic": 0.10, "marginal": 0.02,
@@ -166,25 +153,9 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """What became of a claim: a word of `SYMBOLS`, a reason, and what was measured, if anything.
 
-    Parameters
-    ----------
-    claim : Claim
-        Which one.
-    word : str
-        A key of `SYMBOLS`.
-    reason : str
-        One sentence.
-    statistic : str
-        What was measured, with its interval; "" where nothing was.
-    weakest : mapping, optional
-        The point that speaks most against the claim: point, estimate, low, high.
-
-    Raises
-    ------
-    InputError
-        For a word that is not a verdict.
+    `weakest` is the point that speaks most against the claim: point, estimate, low, high.
     """
 
     claim: Claim
@@ -230,21 +201,6 @@ def _span(low: float, high: float, unit: str) -> str:
     return f"{' to '.join(ends)} {unit}".strip()
 
 
-def _side(low: float, high: float, claim: Claim) -> str:
-    """Say where an interval lies: beyond, other side or undecided."""
-    least, greatest = claim.region
-    if math.isnan(low) or math.isnan(high):
-        return "undecided"
-    if high < least or low > greatest:
-        return "other side"
-    if claim.direction in PRINTED:
-        return "beyond"
-    inside = least < low and high < greatest
-    if claim.direction == "close":
-        inside = least <= low and high <= greatest
-    return "beyond" if inside else "undecided"
-
-
 def _range(points: pd.DataFrame) -> "pd.Series[Any]":
     """Turn one part of a grid into one point, the range of its estimates.
 
@@ -262,12 +218,19 @@ def _range(points: pd.DataFrame) -> "pd.Series[Any]":
 
 
 def _sides(points: pd.DataFrame, claim: Claim) -> list[str]:
-    if claim.direction != "same":
-        return [
-            _side(low, high, claim) for low, high in zip(points["low"], points["high"], strict=True)
-        ]
-    sides = np.where(points["low"] > claim.margin, "other side", "undecided")
-    return list(np.where(points["estimate"] <= claim.margin, "beyond", sides))
+    """Say where every interval lies: beyond, other side or undecided."""
+    low, high, (least, greatest) = points["low"], points["high"], claim.region
+    if claim.direction == "same":
+        beyond, other = points["estimate"] <= claim.margin, low > claim.margin
+    else:
+        known = low.notna() & high.notna()
+        other = known & ((high < least) | (low > greatest))
+        beyond = (least < low) & (high < greatest)
+        if claim.direction == "close":
+            beyond = (least <= low) & (high <= greatest)
+        elif claim.direction in PRINTED:
+            beyond = known & ~other
+    return np.select([beyond, other], ["beyond", "other side"], "undecided").tolist()
 
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
@@ -313,25 +276,10 @@ def _said(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: obje
 def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     """Judge a measured claim by the one rule (see the module).
 
-    Parameters
-    ----------
-    points : DataFrame
-        One row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high``
-        (95 % interval; NaN where it is unknown, which leaves the point undecided).
-        Optional: ``part``, which splits the grid of a "same" claim into ranges of
-        their own, and ``n``, the number of replicates.
-    claim : Claim
-        What is claimed.
-
-    Returns
-    -------
-    Verdict
-        With the count of points on each side, and the point that fits least.
-
-    Raises
-    ------
-    InputError
-        For a missing column or an interval whose ends are crossed.
+    There is one row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
+    interval; NaN where it is unknown, which leaves the point undecided). Optional are ``part``,
+    which splits the grid of a "same" claim into ranges of their own, and ``n``, the number of
+    replicates.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
@@ -356,48 +304,20 @@ def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
 
 
 def theorem_status(key: str) -> tuple[str, str]:
-    """Look up what `dlsim.theory` says about a statement.
-
-    Parameters
-    ----------
-    key : str
-        Key of the statement, such as ``"5.1"``.
-
-    Returns
-    -------
-    word : str
-        Proved = holds, corrected or argued = holds in part, refuted = differs;
-        "cannot be checked" where the theory module does not hold the statement.
-    reason : str
-        One sentence, which names the gap where the statement has one.
-    """
-    try:
-        known = importlib.import_module("dlsim.theory").statements()
-    except (ModuleNotFoundError, AttributeError):
-        known = []
-    rows = known.values() if isinstance(known, Mapping) else known
-    found = [row for row in rows if row.key == key]
+    """Return the verdict that the status of a statement of `dlsim.theory` means, and the reason."""
+    theory = importlib.import_module("dlsim.theory")
+    found = [row for row in theory.statements() if row.key == key]
     if not found:
         return "cannot be checked", f"The theory module does not hold statement {key} yet."
-    gap = getattr(found[0], "gap", "")
-    return STATUS[found[0].status], f"Statement {key} is {found[0].status}{': ' * bool(gap)}{gap}."
+    status, gap = found[0].status, found[0].gap
+    return STATUS[status], f"Statement {key} is {status}{': ' * bool(gap)}{gap}."
 
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     """Judge any claim: a theorem by its statement, the others by their numbers.
 
-    Parameters
-    ----------
-    claim : Claim
-        What is claimed.
-    points : DataFrame, optional
-        As for `judge`; None where nothing was measured.
-
-    Returns
-    -------
-    Verdict
-        A theorem whose statement is not held is judged by its numbers, if any; where it
-        is, the numbers only go with it.
+    A theorem whose statement is not held is judged by its numbers, if any; where it is, the
+    numbers only go with it.
     """
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
@@ -417,19 +337,7 @@ def _printed(claim: Claim) -> str:
 
 
 def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Tabulate verdicts, one row per claim.
-
-    Parameters
-    ----------
-    verdicts : iterable of Verdict
-        In the order of the rows.
-
-    Returns
-    -------
-    DataFrame
-        Columns id, paper, where, whose, claim, printed, measured, verdict, reason,
-        figure; all text.
-    """
+    """Tabulate verdicts, one row per claim; all columns are text."""
     rows = [
         (
             v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
@@ -461,17 +369,7 @@ def read_scorecard(path: StrPath) -> pd.DataFrame:
 
 
 def headline(verdicts: Iterable[object]) -> str:
-    """Count verdicts in one line.
-
-    Parameters
-    ----------
-    verdicts : iterable of Verdict or str
-        Verdicts, or their words.
-
-    Returns
-    -------
-    str
-        The one line that opens the report and closes the terminal.
+    """Count verdicts, or their words, in the one line that opens the report.
 
     Examples
     --------

@@ -33,25 +33,7 @@ _FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=S
 def load_figures(
     path: StrPath | None = None,
 ) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
-    """Read the table of all figures and tables of the papers.
-
-    Parameters
-    ----------
-    path : path, optional
-        Another file than the suite's own data/figures.toml.
-
-    Returns
-    -------
-    papers : dict of str to dict
-        Title and source by key of the paper.
-    figures : list of FigureRow
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        For a row that breaks a rule; names file, row and field.
-    """
+    """Read title and source of every paper by key, and the table of all their figures."""
     path = files.shared_file("data/figures.toml") if path is None else path
     found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
     papers, figures = found.get("papers", {}), []

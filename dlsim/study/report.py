@@ -38,8 +38,6 @@ from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.style import VERDICT_INK
 
-__all__ = ["FigureRow", "Results", "load_figures", "read_headline", "write_report"]
-
 SCHEMA_VERSION = 1
 _DPI = 150
 
@@ -218,27 +216,10 @@ def _page(folder: Path, **shown: Any) -> str:
 def write_report(
     folder: StrPath, notebooks: Sequence[NotebookResult], meta: Mapping[str, Any]
 ) -> Path:
-    """Write report.html and run.json into a folder of results.
+    """Write report.html and run.json into a folder of results, and return the page's path.
 
-    Parameters
-    ----------
-    folder : path
-        Where `Results` left figures and data, and the executed notebooks lie.
-    notebooks : sequence of NotebookResult
-        What became of each notebook; only their figures and claims are shown.
-    meta : mapping
-        Parameters of the run: scale, seed, runs, reading, jobs, seconds (duration),
-        command; all optional.
-
-    Returns
-    -------
-    Path
-        The page. Its first line is `read_headline` of the folder.
-
-    Raises
-    ------
-    InputError
-        For a folder that cannot be written to.
+    Only figures and claims of the notebooks given are shown. `meta` has the parameters of the run:
+    scale, seed, runs, reading, jobs, seconds (duration), command; all are optional.
     """
     folder = Path(folder).absolute()
     path = folder / "report.html"
@@ -284,23 +265,7 @@ def write_report(
 
 
 def read_headline(folder: StrPath) -> str:
-    """Return the first line of a report, which is also the last line of the terminal.
-
-    Parameters
-    ----------
-    folder : path
-        A folder that `write_report` wrote to.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Raises
-    ------
-    InputError
-        Where there is no run.json.
-    """
+    """Return the first line of a report, which is also the last line of the terminal."""
     path = Path(folder) / "run.json"
     try:
         return str(files.read_json(path)["headline"])

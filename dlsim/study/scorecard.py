@@ -24,10 +24,6 @@ REFERENCE = "reference, at the papers' scale"
 _MARGIN = {"text-align": "left", "vertical-align": "top"}
 
 
-def _folder(out: StrPath) -> Path:
-    return Path(out) if out else (project_root() or Path.cwd()) / LATEST
-
-
 def _origin(folder: Path, paper: str) -> str:
     """Say with what parameters a paper's notebook last ended well in a folder of results."""
     for stamp in sorted((folder / "notebooks").glob(f".*-{paper}.stamp.json")):
@@ -46,10 +42,8 @@ def _origin(folder: Path, paper: str) -> str:
 
 def _scorecard(path: Path) -> pd.DataFrame | None:
     """Read one scorecard; None where there is none."""
-    if not path.exists():
-        return None
     try:
-        return read_scorecard(path)
+        return read_scorecard(path) if path.exists() else None
     except InputError as error:
         raise InputError(f"{error}; run dlsim reproduce again") from error
 
@@ -59,7 +53,7 @@ def read(out: StrPath = "") -> pd.DataFrame:
 
     Papers that the folder `out` ("" for results/latest) does not hold come from data/reference.
     """
-    folder = _folder(out)
+    folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
         found = _scorecard(folder / "data" / f"{paper}-claims.csv")
@@ -99,39 +93,38 @@ def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _verdict(word: str) -> str:
-    return f"{SYMBOLS[word]} {word}"
-
-
 def _ink(shown: Any) -> str:
     word = re.sub(r"^\S+ ", "", shown)
     return f"background-color: {VERDICT_INK[word]}; color: #1d1d1f; white-space: nowrap"
 
 
-def _styled(frame: pd.DataFrame) -> Styler:
+def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
+    """Show columns of a scorecard, a verdict in colour and symbol."""
+    shown = frame[list(columns)]
+    if "verdict" in columns:
+        words = frame["verdict"]
+        shown = shown.assign(verdict=words.map(SYMBOLS) + " " + words)
     left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
-    style = frame.style.hide().format(escape="html").set_table_styles(left)
-    if "id" in frame:
+    style = shown.style.hide().format(escape="html").set_table_styles(left)
+    if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
-    return style.map(_ink, subset=["verdict"]) if "verdict" in frame else style
+    return style.map(_ink, subset=["verdict"]) if "verdict" in columns else style
 
 
 def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
     """Show the claims of one paper, with further columns after the id, and the reasons."""
-    shown = frame[["id", *more, "claim", "printed", "measured", "verdict", "reason"]]
-    return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
+    return _styled(frame, "id", *more, "claim", "printed", "measured", "verdict", "reason")
 
 
 def table(frame: pd.DataFrame) -> Styler:
-    """Show all claims: what is printed, what was measured, the verdict in colour and symbol."""
-    shown = frame[["paper", "where", "claim", "printed", "measured", "verdict"]]
-    return _styled(shown.assign(verdict=frame["verdict"].map(_verdict)))
+    """Show all claims: what is printed, what was measured, the verdict."""
+    return _styled(frame, "paper", "where", "claim", "printed", "measured", "verdict")
 
 
 def findings(frame: pd.DataFrame) -> Styler:
     """Show the claims that differ, each with the reason."""
     differ = frame[frame["verdict"] == "differs"]
-    return _styled(differ[["id", "where", "claim", "printed", "measured", "reason"]])
+    return _styled(differ, "id", "where", "claim", "printed", "measured", "reason")
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:

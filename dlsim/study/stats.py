@@ -137,30 +137,18 @@ def _pairs(
 
 
 def paired_difference(
-    frame: pd.DataFrame,
-    column: str,
-    by: str,
-    a: Any,
-    b: Any,
-    at: str | Sequence[str] = (),
-    pair: str | Sequence[str] = ("replicate",),
-    level: float = 0.95,
-) -> pd.DataFrame:
+    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = (),
+    pair: str | Sequence[str] = ("replicate",), level: float = 0.95,
+) -> pd.DataFrame:  # fmt: skip
     """Estimate how much larger a column is for one policy than for another, pair by pair."""
     keys, left, right = _pairs(frame, column, by, a, b, _names(at), _names(pair))
     return _intervals(left - right, keys, level)
 
 
 def relative_reduction(
-    frame: pd.DataFrame,
-    column: str,
-    by: str,
-    a: Any,
-    b: Any,
-    at: str | Sequence[str] = (),
-    pair: str | Sequence[str] = ("replicate",),
-    level: float = 0.95,
-) -> pd.DataFrame:
+    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = (),
+    pair: str | Sequence[str] = ("replicate",), level: float = 0.95,
+) -> pd.DataFrame:  # fmt: skip
     r"""Estimate by which fraction a column is smaller for one policy than for another.
 
     .. math:: 1 - \bar a / \bar b, \qquad

@@ -74,34 +74,14 @@ class Study:
 
     A paper's own study adds its parameters as fields, its experiments as methods that call
     `sweep`, and `measure`, which gathers what its claims are measured on.
-
-    Parameters
-    ----------
-    scale : {"quick", "paper"}
-        How much is computed.
-    seed : int
-        Root of all randomness.
-    runs : int
-        Number of runs; 0 = what the scale says.
-    jobs : int
-        Worker processes; 0 = all cores.
-    out : str
-        Where results go; "" = results/<paper> under the project, or under the current folder.
-    reading : mapping
-        Switches that differ from the default.
-
-    Raises
-    ------
-    InputError
-        For an unknown scale, switch or value, or a number out of range.
     """
 
-    scale: str = "quick"
+    scale: str = "quick"  # how much is computed
     seed: int = 0
-    runs: int = 0
-    jobs: int = 0
-    out: str = ""
-    reading: Switches | None = None
+    runs: int = 0  # 0 = what the scale says
+    jobs: int = 0  # worker processes; 0 = all cores
+    out: str = ""  # "" = results/<paper> under the project, or under the current folder
+    reading: Switches | None = None  # switches that differ from the default
 
     #: Key of the paper; its scales, NamedTuples; its switches with their options, the default
     #: first.
