@@ -26,6 +26,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
+from functools import partial
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -86,6 +87,11 @@ def shared_file(name: str) -> Path:
     if ".." in rest or "\0" in name or not path.is_file():
         raise InputError(f"{name}: no such file among the suite's {' and '.join(_SHARED)}")
     return path
+
+
+def suite_notebooks() -> dict[str, Path]:
+    """Return the notebooks that travel with the suite by name, in reading order."""
+    return {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
 
 
 def unwritable(path: StrPath, error: Exception) -> DlsimError:
@@ -258,12 +264,11 @@ def _why(error: Exception) -> str:
 def parse_json(path: StrPath, text: str, line: int = 1) -> Any:
     """Parse JSON that begins at a line of a file; refuse what is none, and depth and size."""
     try:
-        return _sane(path, json.loads(text))
-    except InputError:
-        raise
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         at = line + getattr(error, "lineno", 1) - 1
         raise refusal(path, at, f"not valid JSON: {_why(error)}") from error
+    return _sane(path, document)
 
 
 def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
@@ -290,8 +295,7 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else text.count("\n") + 1
         raise refusal(path, line, f"not valid TOML: {_why(error)}") from error
-    _sane(path, document)
-    return document
+    return _sane(path, document)
 
 
 #: What a field may be: a rule of `dlsim.given`, from name and value to value.
@@ -437,15 +441,13 @@ def read_arrays(
         raise InputError(f"{what} ({error}); write it again") from error
 
 
-def _number(text: str) -> float:
+def _number(text: str, low: float = -math.inf, above: bool = False, blank: bool = False) -> float:
+    if blank and not text:
+        return math.nan
     value = float(text)
-    if "_" in text or not math.isfinite(value):
+    if "_" in text or not math.isfinite(value) or value < low or (above and value == low):
         raise ValueError(text)
     return value
-
-
-def _number_or_blank(text: str) -> float:
-    return _number(text) if text else math.nan
 
 
 def _whole(text: str) -> int:
@@ -455,32 +457,33 @@ def _whole(text: str) -> int:
     return value
 
 
-#: What a field may be: its parser, a further condition, how a message says it.
-RULES: dict[str, tuple[Callable[[str], Any], Callable[[Any], bool], str]] = {
-    "number": (_number, lambda value: True, "a finite number"),
-    "nonnegative": (_number, lambda value: value >= 0, "a finite number of at least 0"),
-    "positive": (_number, lambda value: value > 0, "a finite number above 0"),
-    "positive or blank": (
-        _number_or_blank,
-        lambda value: not value <= 0,
-        "a finite number above 0, or blank",
-    ),
-    "whole": (_whole, lambda value: True, "a whole number"),
-    "text": (str, bool, "a text that is not blank"),
-    "any": (str, lambda value: True, "a text"),
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+_POSITIVE = partial(_number, low=0, above=True)
+#: What a field may be: its parser, and how a message says it.
+RULES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "number": (_number, "a finite number"),
+    "nonnegative": (partial(_number, low=0), "a finite number of at least 0"),
+    "positive": (_POSITIVE, "a finite number above 0"),
+    "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank"),
+    "whole": (_whole, "a whole number"),
+    "text": (_text, "a text that is not blank"),
+    "any": (str, "a text"),
 }
 
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
     """Read one field by a rule of `RULES`."""
-    parse, fits, wanted = RULES[rule]
+    parse, wanted = RULES[rule]
     try:
-        value = parse(text.strip())
-        if fits(value):
-            return value
+        return parse(text.strip())
     except ValueError:
-        pass
-    raise refusal(path, line, f"must be {wanted}, got {text[:40]!r}", name)
+        what = f"must be {wanted}, got {text[:40]!r}"
+        raise refusal(path, line, what, name) from None
 
 
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
@@ -508,20 +511,15 @@ def _column(values: Any, rule: str | None) -> Any:
     if rule:
         return np.array(values) if isinstance(values, array) else values
     try:
-        return np.array([_number(text) if text.strip() else np.nan for text in values])
+        return np.array([_number(text.strip(), blank=True) for text in values])
     except ValueError:
         return values
 
 
 def read_csv(
-    path: StrPath,
-    required: Mapping[str, str],
-    optional: Mapping[str, str] | None = None,
-    *,
-    ascending: str = "",
-    unique: str = "",
-    limit: int = LIMIT,
-) -> pd.DataFrame:
+    path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
+    ascending: str = "", unique: str = "", limit: int = LIMIT,
+) -> pd.DataFrame:  # fmt: skip
     r"""Read a table whose columns obey rules."""
     rules = {**required, **(optional or {})}
     reader = csv.reader(_text_lines(path, limit), strict=True)

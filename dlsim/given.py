@@ -48,15 +48,9 @@ def label(value: Any) -> Any:
 
 
 def number(
-    name: str,
-    value: Any,
-    low: float = 0,
-    high: float = MOST,
-    *,
-    above: bool = False,
-    below: bool = False,
-    rule: str = "",
-) -> Any:
+    name: str, value: Any, low: float = 0, high: float = MOST, *, above: bool = False,
+    below: bool = False, rule: str = "",
+) -> Any:  # fmt: skip
     """Return a number in a range; `above` and `below` exclude its ends, an end of inf is allowed.
 
     `rule` says in the words of the model what `low` and `high` say.
@@ -99,9 +93,7 @@ def whole(name: str, value: Any, low: int = 1, high: float = MOST_WHOLE, rule: s
 
 def flag(name: str, value: Any) -> bool:
     """Return True or False."""
-    if isinstance(value, bool):
-        return value
-    raise InputError(f"{name} must be True or False, got {value!r}")
+    return instance(name, value, bool, rule="True or False")
 
 
 def option(name: str, value: Any, options: Iterable[Any]) -> Any:
@@ -140,9 +132,7 @@ def text(name: str, value: Any, *, blank: bool = True) -> str:
 
 def items(name: str, value: Any) -> list[Any]:
     """Return a list."""
-    if isinstance(value, list):
-        return value
-    raise InputError(f"{name} must be a list, got {value!r}")
+    return instance(name, value, list)
 
 
 def anything(name: str, value: Any) -> Any:
@@ -150,19 +140,18 @@ def anything(name: str, value: Any) -> Any:
     return value
 
 
-def instance(name: str, value: Any, kind: type, remedy: str = "") -> Any:
-    """Return a value of a class."""
+def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = "") -> Any:
+    """Return a value of a class; `rule` says in other words which."""
     if isinstance(value, kind):
         return value
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    raise InputError(f"{name} must be {article} {kind.__name__}, got {value!r}" + remedy)
+    rule = rule or f"{article} {kind.__name__}"
+    raise InputError(f"{name} must be {rule}, got {value!r}{remedy}")
 
 
 def mapping(name: str, value: Any) -> Any:
     """Return a mapping, such as the switches of a reading."""
-    if isinstance(value, Mapping):
-        return value
-    raise InputError(f"{name} must be a mapping such as a dict, got {value!r}")
+    return instance(name, value, Mapping, rule="a mapping such as a dict")
 
 
 def in_range(x: Any) -> Any:
@@ -210,19 +199,10 @@ def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bo
 
 
 def column(
-    name: str,
-    values: Any,
-    low: float = 0,
-    high: float = MOST,
-    *,
-    above: bool = False,
-    below: bool = False,
-    absent: bool = False,
-    is_whole: bool = False,
-    rule: str = "",
-    row: str = "",
-    labels: Sequence[Any] | pd.Index | None = None,
-) -> Any:
+    name: str, values: Any, low: float = 0, high: float = MOST, *, above: bool = False,
+    below: bool = False, absent: bool = False, is_whole: bool = False, rule: str = "",
+    row: str = "", labels: Sequence[Any] | pd.Index | None = None,
+) -> Any:  # fmt: skip
     """Return numbers of a range, as `number` and `whole` know them, as a fresh array.
 
     The first that is none is named by `row` and its label (``task 'a'``), or by its place;

@@ -34,7 +34,7 @@ def suite(tmp_path, monkeypatch):
     (root / "notebooks" / "20-mcdf.ipynb").write_text('<img src=\\"../data/figures/b.png\\">')
     for name in "abc":
         (root / "data" / "figures" / f"{name}.png").write_text(name)
-    monkeypatch.setattr(lab, "shared_folder", lambda name: root / name)
+    monkeypatch.setattr(lab.files, "shared_folder", lambda name: root / name)
     return root
 
 

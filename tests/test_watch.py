@@ -104,7 +104,7 @@ def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
 def test_a_notebook_of_the_suites_own_is_tried_once_more(tmp_path, monkeypatch, capfd):
     from dlsim.study import execution
 
-    monkeypatch.setattr(execution, "shared_folder", lambda name: tmp_path)
+    monkeypatch.setattr(execution.files, "shared_folder", lambda name: tmp_path)
     (tmp_path / "pids").mkdir()
     dies = "import glob\nif len(os.listdir(pids)) == 1: os._exit(1)"
     source = write(tmp_path / "one.ipynb", dies)

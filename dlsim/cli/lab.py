@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
+from dlsim import files
 from dlsim.errors import InputError
-from dlsim.files import read_bytes, read_text, shared_folder
 from dlsim.owned import Owned, digest
 
 #: The notebook that opens first.
@@ -25,13 +25,12 @@ _LINK = re.compile(r"""(?:]\(|src=\\?["'])\.\./(data/[\w./-]+)""")
 
 def material() -> Iterator[tuple[str, Path]]:
     """Yield the notebooks and the files that their text links to."""
-    notebooks = shared_folder("notebooks")
     linked: set[str] = set()
-    for path in sorted(notebooks.glob("*.ipynb")):
+    for path in files.suite_notebooks().values():
         yield f"notebooks/{path.name}", path
-        linked.update(_LINK.findall(read_text(path)))
+        linked.update(_LINK.findall(files.read_text(path)))
     for name in sorted(linked):
-        source = notebooks.parent / name
+        source = files.shared_folder("notebooks").parent / name
         if source.is_file() and ".." not in source.parts:
             yield name, source
 
@@ -41,13 +40,13 @@ def copy(folder: Path) -> dict[str, list[str]]:
 
     Names of the files by what was done: copied, updated, or kept as the user changed them.
     """
-    if folder.resolve() == shared_folder("notebooks").parent.resolve():
+    if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
     home = Owned(folder, "lab", "choose another folder with --dir").claim()
     done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
     known = home.known()
     for name, source in material():
-        ours = read_bytes(source)
+        ours = files.read_bytes(source)
         try:
             theirs = home.content(name)
         except OSError as error:

@@ -4,20 +4,20 @@ import argparse
 
 from dlsim.cli.readings import switches_of, word
 from dlsim.cpugpu import model as cpugpu
-from dlsim.files import read_toml, shared_file, shared_folder
+from dlsim.files import suite_notebooks
 from dlsim.realtime.model import POLICIES
+from dlsim.study.figures import load_figures
 
 
 def main(_: argparse.Namespace) -> int:
     """Print what can be reproduced and which policies and switches there are."""
-    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
-    rows = read_toml(shared_file("data/figures.toml"))["figure"]
+    there, rows = list(suite_notebooks()), load_figures()[1]
     print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
     for notebook in there:
         print(f"\n{notebook}")
-        for row in (row for row in rows if row["notebook"] == notebook):
-            print(f"  {row['id']:<36}{row['printed']:<18}{row['title']} ({row['status']})")
-    waiting = [row["id"] for row in rows if row["notebook"] not in there]
+        for row in (row for row in rows if row.notebook == notebook):
+            print(f"  {row.id:<36}{row.printed:<18}{row.title} ({row.status})")
+    waiting = [row.id for row in rows if row.notebook not in there]
     if waiting:
         print(f"\nwithout their notebook: {', '.join(waiting)}")
     print(f"\npolicies: {', '.join(POLICIES)}")

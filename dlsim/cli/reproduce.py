@@ -11,17 +11,16 @@ from pathlib import Path
 from dlsim.cli.readings import by_notebook
 from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
-from dlsim.files import read_toml, shared_file, shared_folder
+from dlsim.files import suite_notebooks
 from dlsim.kernel import need_cache
 from dlsim.study import clusters
+from dlsim.study.figures import load_figures
 
 
 def _notebooks(names: Sequence[str]) -> list[str]:
     """Find the notebooks for papers, figures or notebooks by name; all of them for none."""
-    there = sorted(path.stem for path in shared_folder("notebooks").glob("*.ipynb"))
-    rows = read_toml(shared_file("data/figures.toml"))["figure"]
-    home = {row["id"]: row["notebook"] for row in rows}
-    chosen = []
+    there, chosen = list(suite_notebooks()), []
+    home = {row.id: row.notebook for row in load_figures()[1]}
     for name in names:
         fits = [n for n in there if name in (n, n[3:]) or n == home.get(name)]
         if not fits:

@@ -43,13 +43,12 @@ def connect(place: str) -> Any:
         raise InputError(
             f"a Dask cluster needs the extra cluster ({error}): pip install 'dlsim[cluster]'"
         ) from error
-    where: dict[str, Any] = {"address": place}
-    if place.endswith(".json"):
-        if not Path(place).is_file():
-            raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
-        where["address"] = _address(place)
+    is_file = place.endswith(".json")
+    if is_file and not Path(place).is_file():
+        raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
+    address = _address(place) if is_file else place
     try:
-        return distributed.Client(**where, timeout=ANSWER_SECONDS, set_as_default=False)
+        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(
             f"no Dask scheduler answers at {place!r} ({error or type(error).__name__}); give the "

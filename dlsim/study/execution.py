@@ -8,7 +8,6 @@ an error, one hidden in a widget included; after a failure it is called
 ``NAME.failed.ipynb``. What it replaces is what dlsim wrote, never anything else.
 """
 
-import contextlib
 import itertools
 import math
 import os
@@ -17,20 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from dlsim import files
 from dlsim.errors import InputError, StudyError
-from dlsim.files import (
-    FULL,
-    LIMIT,
-    StrPath,
-    read_bytes,
-    read_json,
-    read_text,
-    shared_folder,
-    unwritable,
-)
+from dlsim.files import FULL, LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.owned import Owned
 from dlsim.study.parameters import check_parameters, plain_path
 
@@ -110,8 +102,8 @@ def _began(path: Path) -> bool:
 
 def _is_ours(path: Path) -> bool:
     """Tell whether a notebook is of the suite: it may be begun again, whatever its cells did."""
-    with contextlib.suppress(InputError):
-        return path.parent.samefile(shared_folder("notebooks"))
+    with suppress(InputError):
+        return path.parent.samefile(files.shared_folder("notebooks"))
     return False
 
 
@@ -152,21 +144,6 @@ def _execute(
     return None
 
 
-@contextlib.contextmanager
-def _told(progress: StrPath | None) -> Iterator[None]:
-    """Tell the kernel, through the environment, where sweeps report."""
-    before = os.environ.get(PROGRESS_VARIABLE)
-    if progress is not None:
-        os.environ[PROGRESS_VARIABLE] = os.fspath(progress)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ[PROGRESS_VARIABLE] = before
-        elif progress is not None:
-            del os.environ[PROGRESS_VARIABLE]
-
-
 def _forget_places(partial: Path, name: str) -> bytes:
     """Return a notebook with names where papermill wrote the folders of this machine."""
     import nbformat
@@ -186,16 +163,10 @@ def _bring_pictures(path: Path, place: PurePosixPath, home: Owned) -> None:
 
 
 def run_notebook(
-    path: StrPath,
-    out_path: StrPath,
-    parameters: Mapping[str, Any] | None = None,
-    progress: StrPath | None = None,
-    *,
-    root: StrPath | None = None,
-    work: StrPath | None = None,
-    cell_limit: float = math.inf,
+    path: StrPath, out_path: StrPath, parameters: Mapping[str, Any] | None = None, *,
+    root: StrPath | None = None, work: StrPath | None = None, cell_limit: float = math.inf,
     tell: Tell = lambda cell, seconds: None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Run one notebook; its result appears whole under its name or not at all.
 
     The kernel works in the folder of the result. Running a notebook is running
@@ -208,11 +179,9 @@ def run_notebook(
         raise InputError(f"{target}: must lie in {home.folder}, the folder of results")
     place = PurePosixPath(target.relative_to(home.folder).as_posix())
     failed = str(place.with_suffix(".failed.ipynb"))
-    with contextlib.ExitStack() as stack:
-        if work is None:
-            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="dlsim-"))
-        stack.enter_context(_told(progress))
-        partial = Path(work) / target.name
+    own = tempfile.TemporaryDirectory(prefix="dlsim-") if work is None else nullcontext(work)
+    with own as folder:
+        partial = Path(folder) / target.name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             problem = _execute(source, partial, target.parent, values, cell_limit, tell)
@@ -226,5 +195,5 @@ def run_notebook(
                 home.write(failed, read_bytes(partial, LIMIT))
                 home.clear(str(place))
         except OSError as error:
-            raise unwritable(target, error) from error
+            raise files.unwritable(target, error) from error
     raise StudyError(f"{source.name} failed: {problem}")

@@ -28,34 +28,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from dlsim import processes
+from dlsim import files, processes
 from dlsim.errors import DlsimError, InputError
-from dlsim.files import (
-    LIMIT,
-    StrPath,
-    read_bytes,
-    read_json,
-    read_text,
-    shared_folder,
-    unwritable,
-    write_text,
-)
+from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import clusters, workers
 from dlsim.study.execution import PROGRESS_VARIABLE, first_problem, run_notebook
-from dlsim.study.parameters import Parameter, check_parameters, parameters_of
-
-__all__ = [
-    "NotebookResult",
-    "Parameter",
-    "check_parameters",
-    "find_notebook",
-    "first_problem",
-    "parameters_of",
-    "run_all",
-    "run_notebook",
-]
+from dlsim.study.parameters import check_parameters, parameters_of
 
 #: Environment variable that tells a notebook's sweeps how many workers they get.
 JOBS_VARIABLE = "DLSIM_JOBS"
@@ -68,28 +48,12 @@ LIMITS = {"quick": (1800.0, 7200.0), "paper": (6 * 3600.0, 48 * 3600.0)}
 
 
 def find_notebook(name: StrPath) -> Path:
-    """Find a notebook by path, by full name or by name without its number.
-
-    Parameters
-    ----------
-    name : str or path
-        ``"20-mcdf"``, ``"mcdf"`` or a path that ends in .ipynb.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        For a name that is none of them; the known names are listed.
-    """
+    """Find a notebook by path, by full name (``20-mcdf``) or by name without its number."""
     if str(name).endswith(".ipynb"):
         if Path(name).is_file():
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
-    known = {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
+    known = files.suite_notebooks()
     short = {stem.partition("-")[2]: path for stem, path in known.items()}
     path = known.get(str(name)) or short.get(str(name))
     if path is None:
@@ -99,30 +63,14 @@ def find_notebook(name: StrPath) -> Path:
 
 @dataclass(frozen=True)
 class NotebookResult:
-    """What became of one notebook of a batch.
-
-    Parameters
-    ----------
-    name : str
-        Its name, without the ending.
-    path : Path or None
-        The executed notebook, or the failed one; None where there is neither.
-    status : {"ok", "failed", "interrupted"}
-        How it ended.
-    seconds : float
-        How long it ran.
-    error : str
-        What went wrong, or "".
-    reused : bool
-        Whether an earlier, unchanged result was taken.
-    """
+    """What became of one notebook of a batch: status is ok, failed or interrupted."""
 
     name: str
-    path: Path | None
+    path: Path | None  # of the executed notebook, or the failed one
     status: str
     seconds: float
     error: str = ""
-    reused: bool = False
+    reused: bool = False  # whether an earlier, unchanged result was taken
 
 
 @dataclass
@@ -195,10 +143,8 @@ def _plan(
     path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = "",
     limits: tuple[float, float] = (math.inf, math.inf),
 ) -> _Job:  # fmt: skip
-    known = parameters_of(path)
-    values = {name: value for name, value in common.items() if name in known}
-    values |= {name: value for name, value in extra.items() if name in known}
-    values = check_parameters(path, values)
+    known, given = parameters_of(path), common | extra
+    values = check_parameters(path, {name: given[name] for name in given if name in known})
     home = Owned(out, remedy="choose a new or empty folder with --out")
     stamp = {
         "notebook": digest(read_bytes(path)),
@@ -213,9 +159,9 @@ def _plan(
 @functools.cache
 def _material_digest() -> str:
     """Return a digest of the data of the suite that notebooks read."""
-    data = shared_folder("data")
-    files = sorted(path for path in data.rglob("*") if path.suffix in (".csv", ".toml"))
-    parts = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in files]
+    data = files.shared_folder("data")
+    paths = sorted(path for path in data.rglob("*") if path.suffix in (".csv", ".toml"))
+    parts = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in paths]
     return digest("\n".join(parts).encode())
 
 
@@ -248,8 +194,8 @@ def _stamp(job: _Job, seconds: float) -> None:
         name = path.relative_to(home.folder).as_posix()
         if name not in known and path.lstat().st_mtime >= job.started - 1:
             wrote.add(name)  # by the notebook's own code
-    files = {name: home.content(name) for name in sorted(wrote - {job.place(".failed.ipynb")})}
-    stamp = job.stamp | {"seconds": round(seconds, 3), "files": files}
+    contents = {name: home.content(name) for name in sorted(wrote - {job.place(".failed.ipynb")})}
+    stamp = job.stamp | {"seconds": round(seconds, 3), "files": contents}
     home.write(job.stamp_name, (json.dumps(stamp, indent=1, sort_keys=True) + "\n").encode())
 
 
@@ -305,7 +251,7 @@ def main() -> None:
                 work=folder, cell_limit=request["cell_limit"], tell=tell,
             )  # fmt: skip
     except DlsimError as error:
-        write_text(folder / "error", str(error))
+        files.write_text(folder / "error", str(error))
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -392,10 +338,9 @@ class _Display:
     def poll(self, job: _Job) -> None:
         """Show what the notebook's sweeps wrote last."""
         try:
-            lines = (job.folder / "progress.json").read_text(encoding="utf-8").split("\n")
-            news = json.loads(next(line for line in reversed(lines) if line.strip()))
+            news = read_json(job.folder / "progress.json")
             label, done, total = str(news["label"]), float(news["done"]), float(news["total"])
-        except (OSError, ValueError, TypeError, KeyError, StopIteration):
+        except (ValueError, TypeError, KeyError):  # an InputError is a ValueError
             return
         if self.bars:
             self.show(job.name, label, done, total)
@@ -436,61 +381,24 @@ def _run_wave(
 
 
 def run_all(
-    names: Sequence[StrPath],
-    *,
-    scale: str = "quick",
-    out: StrPath = "results/latest",
-    jobs: int = 0,
-    seed: int = 0,
-    runs: int = 0,
-    reading: Mapping[str, Any] | None = None,
+    names: Sequence[StrPath], *, scale: str = "quick", out: StrPath = "results/latest",
+    jobs: int = 0, seed: int = 0, runs: int = 0, reading: Mapping[str, Any] | None = None,
     readings: Mapping[str, Mapping[str, Any]] | None = None,
-    extra: Mapping[str, Any] | None = None,
-    force: bool = False,
-    dask: str = "",
-    cell_limit: float | None = None,
-    limit: float | None = None,
-) -> list[NotebookResult]:
+    extra: Mapping[str, Any] | None = None, force: bool = False, dask: str = "",
+    cell_limit: float | None = None, limit: float | None = None,
+) -> list[NotebookResult]:  # fmt: skip
     """Run a batch of notebooks, each in a process of its own, several at once.
 
     A notebook whose bytes, parameters and sources did not change since it last ended
     well in this folder is not run again. An interrupt ends the kernels, keeps what is
-    done and returns.
+    done and returns. Whatever cannot be used is refused before anything runs.
 
-    Parameters
-    ----------
-    names : sequence of str or path
-        As for `find_notebook`; those whose name starts with 90 run last, always.
-    scale, seed, runs, reading
-        Parameters of every notebook that has them.
-    readings : mapping of str to mapping, optional
-        Readings of single notebooks, by name, in place of `reading`.
-    out : path
-        Folder of the results; notebooks go to its folder ``notebooks``.
-    jobs : int
-        How many processes at once, 0 for all cores: so many notebooks, or so many
-        workers of a single notebook's sweeps.
-    extra : mapping, optional
-        Further parameters; each must be known to at least one of the notebooks.
-    force : bool
-        Whether to run unchanged notebooks too.
-    dask : str
-        Scheduler of the Dask cluster where the sweeps of all notebooks run, as for
-        `dlsim.study.clusters.connect`; "" for ``$DLSIM_DASK``, or this machine.
-    cell_limit, limit : float, optional
-        Seconds that a cell, and a notebook, may run before it is ended and counts as failed;
-        0 for no limit, by default `LIMITS`.
-
-    Returns
-    -------
-    list of NotebookResult
-        In the order of the names.
-
-    Raises
-    ------
-    InputError
-        For an unknown notebook, a refused parameter, or a folder that is not dlsim's, is in
-        use or cannot be written to, before anything runs.
+    Names are those of `find_notebook`; the ones that start with 90 run last. `jobs` processes
+    (0 for all cores) are so many notebooks, or so many workers of a single notebook's sweeps.
+    `readings` of single notebooks, by name, stand in place of `reading`; each of the `extra`
+    parameters must be known to at least one notebook; `dask` is a scheduler as for
+    `dlsim.study.clusters.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
+    notebook, may run: 0 for no limit, by default `LIMITS`.
     """
     folder, extra = Path(out).absolute(), dict(extra or {})
     count = workers.count(jobs)
@@ -556,7 +464,7 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
             for wave in waves:
                 _run_wave(wave, jobs, folder, display, results)
         except OSError as error:
-            raise unwritable(folder, error) from error
+            raise files.unwritable(folder, error) from error
         except KeyboardInterrupt:
             rest = (job for job in todo if job.name not in results)
             results |= {job.name: NotebookResult(job.name, None, "interrupted", 0) for job in rest}

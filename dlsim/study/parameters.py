@@ -11,12 +11,13 @@ import json
 import os
 import tokenize
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json
-from dlsim.given import MOST, MOST_WHOLE, number, whole
+from dlsim.given import MOST, MOST_WHOLE, flag, instance, number, text, whole
 
 
 class Parameter(NamedTuple):
@@ -80,21 +81,12 @@ def plain_path(path: StrPath) -> str:
     return os.fspath(path).replace("{", "{{").replace("}", "}}")
 
 
-def _number(value: Any) -> float:
-    return float(number("it", value, -MOST))
+def _number(name: str, value: Any) -> float:
+    return float(number(name, value, -MOST))
 
 
-def _whole(value: Any) -> int:
-    return whole("it", value, -MOST_WHOLE, MOST_WHOLE)
-
-
-def _exactly(kind: type) -> Any:
-    def check(value: Any) -> Any:
-        if not isinstance(value, kind):
-            raise ValueError
-        return value
-
-    return check
+_whole = partial(whole, low=-MOST_WHOLE)
+_CHECKS: dict[str, Any] = {"int": _whole, "float": _number, "bool": flag, "str": text}
 
 
 def _any(value: Any) -> Any:
@@ -104,11 +96,8 @@ def _any(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_any(item) for item in value]
     if isinstance(value, Mapping):
-        return {_exactly(str)(key): _any(item) for key, item in value.items()}
-    return _whole(value) if hasattr(value, "__index__") else _number(value)
-
-
-_CHECKS = {"int": _whole, "float": _number, "bool": _exactly(bool), "str": _exactly(str)}
+        return {text("a key", key): _any(item) for key, item in value.items()}
+    return (_whole if hasattr(value, "__index__") else _number)("it", value)
 
 
 def _typed(value: Any, kind: ast.expr) -> Any:
@@ -116,11 +105,10 @@ def _typed(value: Any, kind: ast.expr) -> Any:
     name = kind.value if isinstance(kind, ast.Subscript) else kind
     word = name.id if isinstance(name, ast.Name) else ""
     if word in _CHECKS:
-        return _CHECKS[word](value)
+        return _CHECKS[word]("it", value)
     if word not in ("list", "dict"):
         return _any(value)
-    value = _any(value)
-    _exactly(list if word == "list" else dict)(value)
+    value = instance("it", _any(value), list if word == "list" else dict)
     if not isinstance(kind, ast.Subscript):
         return value
     inner = kind.slice.elts[-1] if isinstance(kind.slice, ast.Tuple) else kind.slice

@@ -259,18 +259,11 @@ def _check(grid: list[cells.Point], fixed: dict[str, Any], independent: Sequence
 
 
 def sweep(
-    function: Callable[..., Any],
-    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-    replicates: int = 10,
-    seed: int = 0,
-    executor: Executor | None = None,
-    jobs: int = 0,
-    cache: bool = True,
-    *,
-    fixed: Mapping[str, Any] | None = None,
-    independent: Sequence[str] = (),
-    label: str | None = None,
-) -> pd.DataFrame:
+    function: Callable[..., Any], grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    replicates: int = 10, seed: int = 0, executor: Executor | None = None, jobs: int = 0,
+    cache: bool = True, *, fixed: Mapping[str, Any] | None = None,
+    independent: Sequence[str] = (), label: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Call a function at every point of a grid, several times, and return one tidy frame.
 
     The result depends on the arguments alone: the same bytes for any executor and any
