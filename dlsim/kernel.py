@@ -125,21 +125,9 @@ def kernel(
     """Compile a function of arrays and floats; the cache follows the sources.
 
     Kernels neither allocate nor keep arrays, so numba's reference counting is off: it
-    costs several times what a short event loop does itself.
-
-    Parameters
-    ----------
-    function : callable
-        Plain Python over numbers and arrays, without globals that change.
-    inline : bool
-        Have the compiler copy the body into its callers: worth it where a function has many
-        arguments and is called once per task.
-
-    Returns
-    -------
-    callable
-        The numba dispatcher, or the function itself under ``NUMBA_DISABLE_JIT=1``; a
-        decorator where only options are given.
+    costs several times what a short event loop does itself. With `inline` the compiler copies
+    the body into its callers: worth it where a function has many arguments and is called once
+    per task. Under ``NUMBA_DISABLE_JIT=1`` the function itself is returned.
     """
     if function is None:
         return functools.partial(kernel, inline=inline)

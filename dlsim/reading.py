@@ -36,23 +36,7 @@ class BaseReading:
 
     @classmethod
     def of(cls, switches: Mapping[str, Any]) -> Self:
-        """Build a reading from a mapping, refusing unknown switches by name.
-
-        Parameters
-        ----------
-        switches : mapping of str to value
-            The fields that differ from the default; a number may be a text.
-
-        Returns
-        -------
-        Reading
-            The reading.
-
-        Raises
-        ------
-        InputError
-            For a switch or a value that is not known, or what is no mapping.
-        """
+        """Build a reading from the switches that differ; a number may be a text."""
         known, values = [switch.name for switch in fields(cls)], {}
         for name, value in mapping("switches", switches).items():
             option("reading switch", name, known)
@@ -60,12 +44,6 @@ class BaseReading:
         return cls(**values)
 
     def changes(self) -> dict[str, Any]:
-        """Return the switches that differ from the default.
-
-        Returns
-        -------
-        dict of str to value
-            Empty for the default reading.
-        """
+        """Return the switches that differ from the default."""
         usual = asdict(type(self)())
         return {name: value for name, value in asdict(self).items() if value != usual[name]}

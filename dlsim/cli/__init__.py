@@ -38,12 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with termination_interrupts():
             return int(importlib.import_module(f"dlsim.cli.{args.verb}").main(args))
-    except InputError as error:
-        print(f"dlsim: {error}", file=sys.stderr)
-        return 2
     except DlsimError as error:
         print(f"dlsim: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt as stop:
         print(f"\ndlsim: interrupted{f'; {stop}' if str(stop) else ''}", file=sys.stderr)
         return 130

@@ -13,7 +13,6 @@ from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, placed, read_tables
 from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
-from dlsim.owned import Owned
 from dlsim.steady.broker import Broker
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Reading
@@ -144,25 +143,8 @@ def main(args: argparse.Namespace) -> int:
     print(f"\n{table.to_string(float_format=shown)}")
     print("\nevery schedule passed its check: speeds, gateways, connections, policies")
     if home:
-        _keep(home, args, reading, brokers, table)
+        record = {"file": Path(args.file).name, "reading": reading.changes(), "seed": args.seed}
+        kept = ("applications", "schedules", "rates", "sites")
+        each = {f"{n}-{what}": getattr(b, what) for n, b in brokers.items() for what in kept}
+        write_tables(home, record, {"summary": table, **each})
     return 0
-
-
-def _keep(
-    home: Owned,
-    args: argparse.Namespace,
-    reading: Reading,
-    brokers: dict[str, Broker],
-    table: pd.DataFrame,
-) -> None:
-    """Write the summary, the tables of each method, and what they came from."""
-    record = {
-        "file": Path(args.file).name,
-        "reading": reading.changes(),
-        "seed": args.seed,
-    }
-    tables = {"summary": table}
-    for name, broker in brokers.items():
-        for what in ("applications", "schedules", "rates", "sites"):
-            tables[f"{name}-{what}"] = getattr(broker, what)
-    write_tables(home, record, tables)

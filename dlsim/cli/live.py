@@ -42,12 +42,11 @@ def _factor(args: argparse.Namespace) -> float:
 
 def _what(path: Path) -> str:
     """Say what stands at a place; "" where nothing does."""
-    for word, is_one in (
-        ("a symbolic link", Path.is_symlink), ("a folder", Path.is_dir), ("a file", Path.is_file),
-    ):  # fmt: skip
-        if is_one(path):
-            return word
-    return "a device or the like" if os.path.lexists(path) else ""
+    kinds = {
+        "a symbolic link": path.is_symlink, "a folder": path.is_dir, "a file": path.is_file,
+        "a device or the like": path.exists,
+    }  # fmt: skip
+    return next((what for what, is_one in kinds.items() if is_one()), "")
 
 
 def _in_the_way(path: Path, log: bool = False) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim.errors import InputError
+from dlsim.given import option
 
 Switches = dict[str, tuple[Any, ...]]
 
@@ -30,26 +31,20 @@ def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[st
     """Give every notebook the switches that its paper knows."""
     tables = {name: switches_of(name) if reading else {} for name in notebooks}
     for switch, value in reading.items():
-        _need(tables, switch, value)
+        known = [word(v) for table in tables.values() for v in table.get(switch, ())]
+        if not known:
+            each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
+            raise InputError(
+                f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}; "
+                f"they know: {each or 'none'}"
+            )
+        option(switch, value, dict.fromkeys(known))
     return {
         name: {
-            switch: option
-            for switch, value in reading.items()
-            for option in table.get(switch, ())
-            if word(option) == value
+            switch: value
+            for switch, asked in reading.items()
+            for value in table.get(switch, ())
+            if word(value) == asked
         }
         for name, table in tables.items()
     }
-
-
-def _need(tables: Mapping[str, Switches], switch: str, value: str) -> None:
-    known = {name: table for name, table in tables.items() if table}
-    options = dict.fromkeys(word(v) for table in known.values() for v in table.get(switch, ()))
-    if options and value not in options:
-        raise InputError(f"{switch} must be one of {', '.join(options)}; got {value!r}")
-    if not options:
-        each = "; ".join(f"{name}: {', '.join(table)}" for name, table in known.items())
-        raise InputError(
-            f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}; "
-            f"they know: {each or 'none'}"
-        )
