@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -42,19 +42,6 @@ def of_run(mark: str) -> "list[psutil.Process]":
     return found
 
 
-def end(processes: "Iterable[psutil.Process]") -> None:
-    """Kill processes, stopped ones too, and wait until they are gone."""
-    import psutil
-
-    doomed = list(processes)
-    for process in doomed:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    deadline = time.monotonic() + GONE_SECONDS
-    while any(map(_runs, doomed)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-
-
 def _runs(process: "psutil.Process") -> bool:
     """Tell whether a process is there and not only waits to be asked how it ended."""
     import psutil
@@ -66,11 +53,18 @@ def _runs(process: "psutil.Process") -> bool:
 
 
 def end_run(mark: str) -> None:
-    """Kill every process of a run, and what they may have started meanwhile."""
+    """Kill a run's processes, stopped ones and late ones too, and wait until they are gone."""
+    import psutil
+
     for _ in range(3):
-        if not (found := of_run(mark)):
+        if not (doomed := of_run(mark)):
             return
-        end(found)
+        for process in doomed:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        deadline = time.monotonic() + GONE_SECONDS
+        while any(map(_runs, doomed)) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager

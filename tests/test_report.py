@@ -208,7 +208,7 @@ def test_the_default_folder_is_results_of_the_paper(tmp_path, monkeypatch):
 
 
 def test_a_scorecard_is_checked(tmp_path):
-    with pytest.raises(InputError, match="reason is missing"):
+    with pytest.raises(InputError, match="reason not found"):
         Results(tmp_path).verdicts("p", verdicts().drop(columns="reason"))
     with pytest.raises(InputError, match="got 'maybe'"):
         Results(tmp_path).verdicts("p", verdicts().assign(verdict="maybe"))

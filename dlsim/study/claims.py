@@ -46,7 +46,7 @@ from dlsim.files import (
     shared_file,
     shared_folder,
 )
-from dlsim.given import MOST, number, option
+from dlsim.given import MOST, number, option, table
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -166,8 +166,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         """Refuse a fifth verdict."""
-        if self.word not in SYMBOLS:
-            raise InputError(f"a verdict is one of {', '.join(SYMBOLS)}; got {self.word!r}")
+        option("a verdict", self.word, SYMBOLS)
 
     def __str__(self) -> str:
         """Return the word."""
@@ -234,12 +233,9 @@ def _sides(points: pd.DataFrame, claim: Claim) -> list[str]:
 
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
-    wanted = ("point", "estimate", "low", "high")
-    missing = [name for name in wanted if name not in points.columns]
-    if missing:
-        raise InputError(f"claim {claim.id}: the points need a column {missing[0]}")
-    frame = points.reset_index(drop=True)
     numbers = ["estimate", "low", "high"]
+    frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
+    frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
     crossed = frame[frame["low"] > frame["high"]]
     if len(crossed):
@@ -355,10 +351,8 @@ def reference_of(paper: str) -> Path:
 
 def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return a scorecard; refuse a table without its columns, or with a fifth verdict."""
-    if missing := [name for name in COLUMNS if name not in frame]:
-        raise InputError(f"{what} needs the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
-    if strange := [word for word in frame["verdict"] if word not in SYMBOLS]:
-        raise InputError(f"{what}: a verdict is one of {', '.join(SYMBOLS)}; got {strange[0]!r}")
+    for word in table(f"rows of {what}", frame, COLUMNS, unique=False)["verdict"]:
+        option(f"{what}: a verdict", word, SYMBOLS)
     return frame
 
 
