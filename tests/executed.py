@@ -1,11 +1,12 @@
 """What an executed notebook shows."""
 
+import functools
 import re
 
 import nbformat
 import pandas as pd
 
-from dlsim.study.claims import SYMBOLS
+from dlsim.study.claims import SYMBOLS, reference_of
 
 _VERDICT = re.compile(rf"\*\*([\w-]+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
 
@@ -30,3 +31,16 @@ def unsaid(path, card, elsewhere=()):
     fixed = [pair for cell in prose for pair in _VERDICT.findall(cell.source)]
     assert fixed == []  # what is written down cannot know the reading
     return sorted((set(due) - found) | (found - set(pairs)))
+
+
+def shown_beside_the_shipped(out, paper, reading):
+    """Whether the map has this run's own verdicts first, then the shipped ones, and is not the default's."""
+    read = functools.partial(pd.read_csv, index_col="claim")
+    table = read(out / "data" / f"{paper}-readings.csv")
+    shipped = read(reference_of(paper).parent / f"{paper}-readings.csv")
+    card = pd.read_csv(out / "data" / f"{paper}-claims.csv", index_col="id")["verdict"]
+    own, *others = table
+    assert own == f"this run: {reading}"
+    assert table[own].to_dict() == card[table.index].to_dict()
+    assert table[others].to_dict() == shipped.to_dict()
+    return bool((table[own] != table["default"]).any())

@@ -23,7 +23,7 @@ from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES, ratio
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import name_of
-from tests.executed import unsaid
+from tests.executed import shown_beside_the_shipped, unsaid
 
 KEY = "bricks"
 alternatives = list(bricks.Study.alternatives())
@@ -332,8 +332,10 @@ def test_every_verdict_under_a_reading_stands_beside_its_interval(study):
         if "weakest at" in verdict.statistic:
             assert f"weakest at {row['point']}: " in verdict.statistic
     shown = bricks.table_readings(study)
-    assert shown.columns.tolist() == ["claim", *deep]
-    assert shown.set_index("claim").loc[f"{KEY}-12b", "default"].startswith("✓")
+    own, *shipped = shown.columns[1:]
+    assert own == "this run: default"
+    assert set(deep) < set(shipped)
+    assert shown.set_index("claim").loc[f"{KEY}-12b", own].startswith("✓")
 
 
 def test_other_causes_and_sizes_are_those_of_direct_runs(study):
@@ -466,6 +468,7 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
     others = ("table1", "tuning", "claims", "readings-intervals")
     assert tables == pictures | {f"{KEY}-{name}" for name in others}
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
+    assert shown_beside_the_shipped(out, KEY, "load=util")
 
 
 def test_figure_3_is_that_of_direct_runs(executed):

@@ -25,7 +25,7 @@ from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.report import load_figures
 from dlsim.study.style import STYLES
-from tests.executed import unsaid
+from tests.executed import shown_beside_the_shipped, unsaid
 
 KEY = "cpu-gpu"
 alternatives = list(cg.Study.alternatives())
@@ -410,3 +410,4 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     others = ("claims", "break-even", "variants", "readings-intervals")
     assert tables == pictures | {f"{KEY}-{name}" for name in others}
+    assert shown_beside_the_shipped(out, KEY, "both_free=best")

@@ -16,7 +16,7 @@ from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
-from tests.executed import unsaid
+from tests.executed import shown_beside_the_shipped, unsaid
 
 alternatives = list(mcdf.Study.alternatives())
 
@@ -177,11 +177,7 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, monkeypa
     shared = Reading(link="shared")
     want = np.mean([direct(study, 0.5, 0.0, k, "MCDF", shared).reject_ratio for k in range(3)])
     assert fig4.loc[("MCDF", 0.5), "estimate"] == pytest.approx(want)
-    readings = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
-    own, default, *others = readings
-    assert (own, default) == ("link=shared", "default")
-    assert (readings[own] != readings[default]).any()
-    assert readings[others].to_dict() == study.by_reading[others].to_dict()
+    assert shown_beside_the_shipped(out, "mcdf", "link=shared")
 
 
 @pytest.mark.parametrize(

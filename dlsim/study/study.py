@@ -11,7 +11,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.given import mapping, option, whole
-from dlsim.study.claims import Claim, Verdict, load_claims, scorecard, verdict_of
+from dlsim.study.claims import (
+    Claim,
+    Verdict,
+    load_claims,
+    reference_of,
+    scorecard,
+    verdict_of,
+)
 from dlsim.study.measure import judged_by_readings, measured
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -187,12 +194,39 @@ class Study:
         the default (from `measure`). Each row has the point that speaks most against the
         claim with its 95 % interval, the verdict and its reason.
         """
-        rows: list[dict[str, Any]] = []
-        for name, switches in self.readings().items():
-            e = self.evidence if switches is None else self.measure(switches)
-            for claim in filter(judged_by_readings, load_claims(self.KEY)):
-                rows.append({"claim": claim.id, "reading": name, **self._row(claim, e)})
-        return pd.DataFrame(rows)
+        rows = [
+            self._judged(name, self.evidence if switches is None else self.measure(switches))
+            for name, switches in self.readings().items()
+        ]
+        return pd.concat(rows, ignore_index=True)
+
+    def _judged(self, reading: str, evidence: Any) -> pd.DataFrame:
+        rows = filter(judged_by_readings, load_claims(self.KEY))
+        return pd.DataFrame(
+            {"claim": claim.id, "reading": reading, **self._row(claim, evidence)} for claim in rows
+        )
+
+    @functools.cached_property
+    def shown_readings(self) -> pd.DataFrame:
+        """`judged_readings` at paper scale; else this run's own, before those that are shipped."""
+        if self.scale == "paper":
+            return self.judged_readings
+        own = self._judged(f"this run: {name_of(self.switches) or 'default'}", self.evidence)
+        place = reference_of(self.KEY).parent / f"{self.KEY}-readings.csv"
+        words = pd.read_csv(place).melt("claim", var_name="reading", value_name="verdict")
+        numbers = place.with_stem(f"{place.stem}-intervals")
+        shipped = pd.read_csv(numbers) if numbers.exists() else words
+        return pd.concat([own, shipped.fillna({"point": ""})], ignore_index=True)
+
+    def readings_map(self, said: str) -> tuple[pd.DataFrame, str]:
+        """Return the verdicts by reading, with what is said of them where all were run now.
+
+        A quick run shows the map at the paper's own scale that is shipped with the package, and
+        its own verdicts beside it; ``by_reading`` runs every reading at any scale.
+        """
+        self.table("readings-intervals", self.shown_readings)
+        shipped = "first column: this run; the others at paper scale, as shipped"
+        return _by_reading(self.shown_readings), said if self.scale == "paper" else shipped
 
     def _row(self, claim: Claim, evidence: Any) -> dict[str, Any]:
         """Judge a claim, with the numbers of the point that speaks most against it."""
@@ -214,10 +248,13 @@ class Study:
     @functools.cached_property
     def by_reading(self) -> pd.DataFrame:
         """The verdicts of `judged_readings`: rows are claims, columns readings."""
-        table = self.judged_readings
-        wide = table.pivot(index="claim", columns="reading", values="verdict")
-        rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
-        return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+        return _by_reading(self.judged_readings)
+
+
+def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
+    wide = table.pivot(index="claim", columns="reading", values="verdict")
+    rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
+    return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 
 
 def verdicts(study: Study) -> pd.DataFrame:

@@ -180,7 +180,7 @@ def _spans(low: Any, high: Any) -> list[str]:
 
 def table_readings(study: Study) -> pd.DataFrame:
     """Tabulate every claim's numbers under the readings of Load and in the packet network."""
-    table = study.judged_readings
+    table = study.shown_readings
     deep = [name_of(switches) or "default" for switches in DEEP]
     kept = list(dict.fromkeys([table["reading"].iloc[0], *deep]))
     table = table[table["reading"].isin(kept)]
