@@ -34,7 +34,7 @@ def unsaid(path, card, elsewhere=()):
 
 
 def shown_beside_the_shipped(out, paper, reading):
-    """Whether the map has this run's own verdicts first, then the shipped ones, and is not the default's."""
+    """Whether the map has this run's own verdicts before the shipped ones, and they differ."""
     read = functools.partial(pd.read_csv, index_col="claim")
     table = read(out / "data" / f"{paper}-readings.csv")
     shipped = read(reference_of(paper).parent / f"{paper}-readings.csv")
