@@ -12,8 +12,6 @@ from dlsim.cli.readings import by_notebook
 from dlsim.cli.words import reading_of
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
-from dlsim.kernel import need_cache
-from dlsim.study import clusters
 from dlsim.study.figures import load_figures
 
 
@@ -37,13 +35,15 @@ def _notebooks(names: Sequence[str]) -> list[str]:
 
 def main(args: argparse.Namespace) -> int:
     """Run notebooks and write the report."""
-    from dlsim.study.notebooks import run_all
-    from dlsim.study.report import read_headline, write_report
-
     begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    from dlsim.kernel import need_cache  # these take their time; a refusal should not
+    from dlsim.study import clusters
+    from dlsim.study.notebooks import run_all
+    from dlsim.study.report import read_headline, write_report
+
     readings = by_notebook(reading, names)
     need_cache()
     out, dask = Path(args.out), args.dask or os.environ.get(clusters.VARIABLE, "")
