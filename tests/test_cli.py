@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import sys
 
@@ -323,3 +324,16 @@ def test_an_interrupt_ends_quickly_and_leaves_no_process(tmp_path):
     assert "resumes" in out
     assert (tmp_path / "r" / "report.html").exists()
     assert not (tmp_path / "r" / "notebooks" / "20-mcdf.ipynb").exists()
+
+
+def test_more_chunks_than_memory_holds_are_refused_before_they_are_laid_out(monkeypatch, capsys):
+    from dlsim.cli import simulate as command
+
+    words = ["simulate", "--paper", "mcdf", "--nodes", "16", "--policy", "FIFO-DLT"]
+    monkeypatch.setattr(command, "WINDOW", 10)
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert re.search(r"FIFO-DLT: checking [\d,]+ chunks, some at a time", told)
+    monkeypatch.setattr(command, "MOST_CHUNKS", 10)
+    assert main([*words, "--chunks"]) == 2
+    assert re.search(r"--chunks would write [\d,]+ rows for FIFO-DLT", capsys.readouterr().err)

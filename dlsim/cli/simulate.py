@@ -15,10 +15,13 @@ from dlsim.errors import InputError
 from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
 from dlsim.realtime import Cluster, Reading, simulate, workload
+from dlsim.realtime.evidence import WINDOW
 from dlsim.realtime.schedule import Schedule
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400
+#: Rows of a table of chunks that is written.
+MOST_CHUNKS = 10_000_000
 #: Rows of the picture that are labelled and get their full height.
 MOST_ROWS = 40
 
@@ -110,8 +113,23 @@ def _node_time(s: Schedule) -> float:
     """Node time of all tasks: from their start or, released one by one, each from its send."""
     if s.policy.partition == "opr":
         return s.total_cost
-    visits = s.chunks.groupby(["task", "node"], sort=False)
-    return float((visits["compute_end"].max() - visits["send_start"].min()).sum())
+    total = 0.0
+    for chunks in s.windows(WINDOW):
+        visits = chunks.groupby(["task", "node"], sort=False)
+        total += float((visits["compute_end"].max() - visits["send_start"].min()).sum())
+    return total
+
+
+def _tell_or_refuse(s: Schedule, kept: bool) -> None:
+    """Say that a long schedule takes its time; refuse to write more chunks than memory holds."""
+    chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
+    if kept and chunks > MOST_CHUNKS:
+        raise InputError(
+            f"--chunks would write {chunks:,} rows for {s.name}, and at most {MOST_CHUNKS:,} are"
+            " written; leave it out, take fewer tasks, or read Schedule.windows from Python"
+        )
+    if chunks > WINDOW:
+        print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
 
 
 def draw(schedules: list[Schedule], home: Owned) -> None:
@@ -127,10 +145,10 @@ def draw(schedules: list[Schedule], home: Owned) -> None:
     from dlsim.study.gantt import plot_gantt, task_colors
 
     style.use()
-    drawn = [s for s in schedules if len(s.chunks)]
+    drawn = [s for s in schedules if s.tasks["start"].notna().any()]
     if not drawn:
         return
-    parts = [s.chunks.head(DRAWN) for s in drawn]
+    parts = [next(s.windows(DRAWN)).head(DRAWN) for s in drawn]
     few = drawn[0].cluster.nodes <= MOST_ROWS
     nodes = [
         list(range(s.cluster.nodes)) if few else sorted(part["node"].unique())
@@ -174,6 +192,7 @@ def main(args: argparse.Namespace) -> int:
     for name in names:
         begun = time.perf_counter()
         s = simulate(tasks, cluster, name, reading, args.negotiate)
+        _tell_or_refuse(s, args.chunks)
         rows.append(row_of(s, time.perf_counter() - begun))
         s.check()
         schedules.append(s)

@@ -13,7 +13,7 @@ from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table
 
 Rows = NDArray[np.int64]
 #: Chunks beyond this number are laid out and checked in windows of about so many.
-WINDOW = 2_000_000
+WINDOW = 1_000_000
 #: The words, the labels that may break it, and for each whether it holds.
 Rule = tuple[str, pd.Index, Any]
 
@@ -108,7 +108,13 @@ class Chunks:
     @functools.cached_property
     def by_task(self) -> Groups:
         """Chunks of one task, as they are sent."""
-        return grouped(self.task)
+        new = np.flatnonzero(np.diff(self.task, prepend=-1))
+        if len(new) > np.count_nonzero(self.total()) + (self.task == self.size).any():
+            return grouped(self.task)
+        here, at = np.arange(len(self.task)), np.zeros(len(self.task), dtype=np.int64)
+        at[new] = new  # one task after another, as they are laid out: nothing to sort
+        first = np.maximum.accumulate(at)
+        return Groups(here - first, np.maximum(here - 1, first), first)
 
     @functools.cached_property
     def by_node(self) -> Groups:

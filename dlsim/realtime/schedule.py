@@ -17,6 +17,7 @@ from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.layout import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED
 from dlsim.realtime.engine import Given, checked, run_policy
+from dlsim.realtime.evidence import WINDOW
 from dlsim.realtime.model import (
     KINDS,
     Cluster,
@@ -103,7 +104,7 @@ class Schedule:
         """
         if self.parts is not None:
             return _chunks_of_pieces(self)
-        return next(self.windows())
+        return next(_lay_out(self))
 
     def windows(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         """Yield the chunks as tables of whole tasks, about so many rows each, in order.
@@ -121,7 +122,10 @@ class Schedule:
         DataFrame
             As `chunks`.
         """
-        yield from _lay_out(self, _fresh_runs(self.tasks) if self.runs is None else self.runs, rows)
+        if self.parts is not None or "chunks" in vars(self):
+            yield self.chunks
+            return
+        yield from _lay_out(self, rows)
 
     @property
     def kinds(self) -> pd.Series:
@@ -180,7 +184,7 @@ class Schedule:
     def is_physical(self) -> bool:
         """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
         if self.policy.partition != "opr":
-            return bool((self.chunks["alpha"] > 0).all())
+            return all((chunks["alpha"] > 0).all() for chunks in self.windows(WINDOW))
         return bool(has_positive_shares(self.tasks, self.cluster).all())
 
     @property
@@ -235,8 +239,9 @@ def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(fresh, index=tasks.index)
 
 
-def _lay_out(s: Schedule, runs: pd.DataFrame, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     """Yield the chunks of every task that ran, whole tasks, about so many rows at a time."""
+    runs = _fresh_runs(s.tasks) if s.runs is None else s.runs
     ran = s.tasks["start"].notna().to_numpy()
     tasks = s.tasks[ran]
     runs = runs[ran] if runs.index.equals(s.tasks.index) else runs.loc[tasks.index]
