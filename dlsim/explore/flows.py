@@ -20,16 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import flows
-from dlsim.steady import (
-    Allocation,
-    Platform,
-    Reading,
-    bound,
-    from_graph,
-    solve,
-    to_graph,
-    topology,
-)
+from dlsim.steady import Allocation, Platform, Reading, bound, from_graph, solve, to_graph, topology
 from dlsim.study.style import INK, style_of
 
 #: Heuristics that may be drawn, and the optimum itself.
