@@ -55,7 +55,10 @@ def test_strata_are_those_of_the_tables():
     assert platforms.steps(2, "K") == tuple(range(5, 76, 10))
     assert platforms.steps(2, "connectivity") == pytest.approx(np.arange(1, 9) / 10)
     assert platforms.steps(2, "heterogeneity") == (0.4, 0.6, 0.8)
-    assert len(ss.SCALES["paper"].tiers_clusters) == 43
+    scale = ss.SCALES["paper"]
+    assert scale.tiers_clusters == platforms.steps(1, "K")
+    assert scale.random_clusters == platforms.steps(2, "K")
+    assert scale.connectivities == platforms.steps(2, "connectivity")
     # 100 topologies x 43 x 10 are not the printed 29,298
     assert platforms.PRINTED["Tiers"] < 100 * 43 * 10
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dlsim.files import read_toml, shared_file
 from dlsim.given import mapping, option, whole
 from dlsim.study.claims import (
     Claim,
@@ -46,6 +48,17 @@ def _short(value: Any) -> str:
 def labelled(what: str, switches: Switches | None) -> str:
     """Name a sweep, with the reading it is run under."""
     return f"{what}, {name_of(switches)}" if switches else what
+
+
+def scales(key: str) -> dict[str, Any]:
+    """Read how much the study of a paper computes at each scale, by its names in scales.toml."""
+    rows = read_toml(shared_file("data/scales.toml"))[key]
+    return {
+        scale: namedtuple("Scale", row)(
+            *(tuple(v) if isinstance(v, list) else v for v in row.values())
+        )
+        for scale, row in rows.items()
+    }
 
 
 class Said(str):

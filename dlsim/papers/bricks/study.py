@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,32 +34,7 @@ DRIVERS: dict[str, tuple[float, ...]] = {
     "server_load": (0.0, 0.1, 0.3, 0.5),
     "H": (0.5, 0.7, 0.8, 0.9),
 }
-
-
-class Scale(NamedTuple):
-    """How much is computed."""
-
-    hours: float
-    runs: int
-    front_hours: float
-    other_hours: float
-    other_runs: int
-    reading_intervals: tuple[float, ...]
-    reading_causes: tuple[str, ...]
-    reading_nodes: tuple[int, ...]
-    packet_hours: float
-    packet_runs: int
-
-
-#: ``quick`` has the paper's five environments of 24 hours, ``paper`` five times as many.
-SCALES = {
-    "quick": Scale(
-        24.0, 5, 12.0, 4.0, 3, (60.0,), ("as it is", "none of the three"), (75,), 2.0, 2
-    ),
-    "paper": Scale(
-        24.0, 25, 24.0, 24.0, 10, INTERVALS, tuple(cells.CONDITIONS), (75, 150, 300), 24.0, 4
-    ),
-}
+SCALES = study.scales("bricks")
 
 
 def printed_table() -> pd.DataFrame:
@@ -116,7 +91,7 @@ class Study(study.Study):
             Environment.random(0, interval, **{**tiny, "server_load": 0.0})
 
     @functools.cached_property
-    def size(self) -> Scale:
+    def size(self) -> Any:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
         other = self.runs or size.other_runs

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -33,20 +33,7 @@ ERROR = 0.2
 EVEN = ("history", "preferred", "gpu-only", "mct")
 #: Jobs of a queue that is compared with the exhaustive schedule.
 SHORT = 8
-
-
-class Scale(NamedTuple):
-    """How much is computed."""
-
-    runs: int
-    reading_runs: int
-    reading_mixes: int
-    draws: int
-    words: int
-
-
-#: The paper states no size; ``paper`` is one at which intervals are narrow.
-SCALES = {"quick": Scale(5, 4, 2, 20, 2_000), "paper": Scale(30, 20, 5, 100, 10_000)}
+SCALES = study.scales("cpu-gpu")
 
 
 @dataclass(frozen=True)
@@ -101,7 +88,7 @@ class Study(study.Study):
         workload.draw(table, 1, 0, self.cv, self.outliers, self.factor)
 
     @functools.cached_property
-    def size(self) -> Scale:
+    def size(self) -> Any:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
         runs = self.runs or size.runs

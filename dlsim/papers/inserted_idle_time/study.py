@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -27,23 +27,7 @@ CLUSTERS = (4, 16)
 COUNT_READINGS = (
     "scope=all", "scope=all, count_single=yes", "ties=skip", "release=finish", "mn_count=frozen",
 )  # fmt: skip
-
-
-class Scale(NamedTuple):
-    """How much is computed."""
-
-    horizon: float
-    map_horizon: float
-    runs: int
-    pools: int
-    reading_loads: tuple[float, ...] = ()
-
-
-#: ``paper`` is the size that section 5.1 states: 10,000,000 time units, ten cells.
-SCALES = {
-    "quick": Scale(1_000_000.0, 300_000.0, 5, 20, (1.0,)),
-    "paper": Scale(10_000_000.0, 3_000_000.0, 10, 100, (0.2, 0.6, 1.0)),
-}
+SCALES = study.scales("inserted-idle-time")
 
 
 def printed_table() -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -23,23 +23,7 @@ THREE_LOADS = (0.1, 0.5, 1.0)
 QUEUES = {"spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
 
 
-class Scale(NamedTuple):
-    """How much is computed: simulated time (Figure 10 needs more: where sending is dear, tasks
-    are few), runs, random queues per run, and the loads of other readings (none = all).
-    """  # noqa: D205
-
-    horizon: float
-    ratio_horizon: float
-    runs: int
-    pools: int
-    reading_loads: tuple[float, ...] = ()
-
-
-#: ``paper`` is the size that section 6.1 states: 1,000,000 time units, ten runs.
-SCALES = {
-    "quick": Scale(100_000.0, 400_000.0, 5, 40, (0.1, 0.5, 1.0)),
-    "paper": Scale(1_000_000.0, 1_000_000.0, 10, 200),
-}
+SCALES = study.scales("mcdf")
 
 
 @dataclass(frozen=True)

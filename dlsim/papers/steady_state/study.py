@@ -5,14 +5,14 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.given import number, option
 from dlsim.papers.steady_state import cells, claims
-from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES, steps
+from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES
 from dlsim.study import study
 from dlsim.study.study import Switches, labelled
 from dlsim.study.sweeps import sweep
@@ -24,46 +24,7 @@ HETEROGENEITIES = (0.4, 0.6, 0.8)
 LENGTHS, COUNTS = (10, 100, 1000), (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 #: How schedules of the side experiments are made.
 METHOD = "LPRG"
-
-
-class Scale(NamedTuple):
-    """How much is computed."""
-
-    tiers_clusters: tuple[int, ...]
-    random_clusters: tuple[int, ...]
-    connectivities: tuple[float, ...]
-    tiers_runs: int
-    random_runs: int
-    costly_to: int
-    costly_runs: int
-    side_clusters: tuple[int, ...]
-    side_runs: int
-    timed_clusters: tuple[int, ...]
-    timed_runs: int
-    reading_clusters: tuple[int, ...]
-    reading_runs: int
-    churn_clusters: tuple[int, ...]
-    churn_runs: int
-    churn_hours: float
-
-
-def _whole(values: Sequence[float]) -> tuple[int, ...]:
-    return tuple(round(value) for value in values)
-
-
-#: ``paper`` takes a stratified sample of the paper's platforms, all its K and connectivities;
-#: LPRR and the exact search run on the smaller platforms, up to `Scale.costly_to`.
-SCALES = {
-    "quick": Scale(
-        (5, 15, 25, 35, 45), (5, 15, 25, 35), (0.1, 0.4, 0.8), 6, 5, 25, 3,
-        (15,), 4, (5, 15, 25, 35), 2, (5, 15), 3, (5,), 3, 12.0,
-    ),
-    "paper": Scale(
-        _whole(steps(1, "K")), _whole(steps(2, "K")), steps(2, "connectivity"), 16, 12, 45, 4,
-        (15, 25), 10, (5, 15, 25, 35, 45, 55, 65, 75, 85), 3, (5, 15, 25, 35), 6,
-        (5, 15), 10, 24.0,
-    ),
-}  # fmt: skip
+SCALES = study.scales("steady-state")
 
 
 @dataclass(frozen=True)
@@ -109,7 +70,7 @@ class Study(study.Study):
             raise InputError(f"connectivities must be above 0 and at most 1: {self.connectivities}")
 
     @functools.cached_property
-    def size(self) -> Scale:
+    def size(self) -> Any:
         """The scale with the parameters that were given put in."""
         size = SCALES[self.scale]
         given: dict[str, Any] = {
@@ -121,7 +82,7 @@ class Study(study.Study):
             others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
         if self.runs:
-            names = [name for name in Scale._fields if name.endswith("_runs")]
+            names = [name for name in size._fields if name.endswith("_runs")]
             given |= dict.fromkeys(names, self.runs)
         size = size._replace(**given)
         if self.share:

@@ -4,7 +4,6 @@ import functools
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from math import ceil, log
-from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -22,13 +21,6 @@ from dlsim.realtime.partition import (
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance
 from dlsim.study import study
-
-
-class Scale(NamedTuple):
-    """Vertices of the graphs of `reduction`, and loads of `deadlines`."""
-
-    vertices: int
-    runs: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class Study(study.Study):
     sigma: float = 100.0
     budget: float = 1200.0
 
-    KEY, SCALES = "theory", {"quick": Scale(4, 2_000), "paper": Scale(6, 40_000)}
+    KEY, SCALES = "theory", study.scales("theory")
 
     def check(self) -> None:
         """Refuse what cannot be drawn before anything is."""
