@@ -118,14 +118,14 @@ def test_claims_are_means_of_paired_differences(study):
         for k in range(3)
     ]  # fmt: skip
     wanted = mean_interval([a - b for a, b in rates])
-    table = claims.correction_helps(study.evidence).set_index("point")
+    table = MEASURES["bricks-2a"].function(study.evidence).set_index("point")
     row = table.loc["Greedy x/x - L/x, interval 60"]
     assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
     assert len(table) == 2 * 3 * 2  # versions, Greedy and two Opts, two Int
 
 
 def test_costs_are_compared_relative_to_greedy(study):
-    table = claims.greedy_costs_more(study.evidence).set_index("point")
+    table = MEASURES["bricks-4"].function(study.evidence).set_index("point")
     ratio = [
         direct(k, 60.0, Scheduler("deadline", opt=0.5)).cost / direct(k, 60.0, Scheduler()).cost
         for k in range(3)
@@ -152,18 +152,19 @@ def test_measures_of_a_hand_case():
     failure |= {(p, 0, 3): base[p] / 8 for p in names}
     e = synthetic(failure)
 
-    def got(measure, point):
+    def got(number, point):
+        measure = MEASURES[f"{KEY}-{number}"].function
         return measure(e).set_index("point").loc[point, "estimate"]
 
-    assert got(claims.fallback_points, "Greedy x/x - x/F, interval 60") == pytest.approx(0.2)
-    assert got(claims.fallback_share, "D-0.5, interval 60") == pytest.approx(0.5)
-    assert got(claims.correction_helps, "D-0.9 x/F - L/F, interval 60") == pytest.approx(0.05)
-    assert got(claims.small_opt_fails_less, "D-0.9 x/x, interval 60") == pytest.approx(0.1)
-    assert got(claims.conservative_fails_less, "D-0.5 L/x, interval 60") == pytest.approx(0.2)
-    assert got(claims.several_points, "Greedy, interval 60") == pytest.approx(0.15)
-    assert got(claims.several_share, "Greedy, interval 60") == pytest.approx(0.75)
-    assert got(claims.several_cost, "Greedy, interval 60") == pytest.approx(3.0)
-    assert got(claims.trade_off, "failure, 3 fallbacks, interval 60") == pytest.approx(0.1 / 8)
+    assert got("1a", "Greedy x/x - x/F, interval 60") == pytest.approx(0.2)
+    assert got("1b", "D-0.5, interval 60") == pytest.approx(0.5)
+    assert got("2a", "D-0.9 x/F - L/F, interval 60") == pytest.approx(0.05)
+    assert got("3", "D-0.9 x/x, interval 60") == pytest.approx(0.1)
+    assert got("6a", "D-0.5 L/x, interval 60") == pytest.approx(0.2)
+    assert got("7a", "Greedy, interval 60") == pytest.approx(0.15)
+    assert got("7b", "Greedy, interval 60") == pytest.approx(0.75)
+    assert got("8", "Greedy, interval 60") == pytest.approx(3.0)
+    assert got("9", "failure, 3 fallbacks, interval 60") == pytest.approx(0.1 / 8)
 
 
 def test_lateness_is_the_ratio_of_means():

@@ -248,7 +248,7 @@ def test_savings_and_learning_by_hand():
     frame = batch_frame({"history": [30, 10, 11, 9], "mct": [10] * 4, "gpu-only": [25] * 4})
     none = pd.DataFrame()
     e = claims.Evidence(frame, none, none, none)
-    assert claims.less_than_gpu_only(e)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
+    assert MEASURES["cpu-gpu-2a"].function(e)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
     row = claims.improves(e).iloc[0]
     assert row["estimate"] == pytest.approx(3 - (1.1 + 0.9) / 2)
     assert row["point"] == "mix m"

@@ -50,6 +50,12 @@ def claim(*ids: str, needs: str = "", readings: bool = True) -> Callable[[Any], 
     return tie
 
 
+def tie(paper: str, measures: Mapping[str, Callable[[Any], Any]], **how: Any) -> None:
+    """Tie measures to claims of a paper by the numbers in their ids, as `claim` ties one."""
+    for number, measure in measures.items():
+        claim(f"{paper}-{number}", **how)(measure)
+
+
 def measured(one: Claim, evidence: Any) -> pd.DataFrame | None:
     """Measure a claim; None where it has no measure, or what it needs was not run."""
     measure = MEASURES.get(one.id)

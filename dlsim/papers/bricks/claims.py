@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
-from dlsim.study.measure import ENDS, claim, differences, named, points, tidy, wide
+from dlsim.study.measure import ENDS, claim, differences, named, points, tidy, tie, wide
 from dlsim.study.stats import mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
@@ -88,12 +88,6 @@ def gains(
     )
 
 
-@claim("bricks-1a")
-def fallback_points(e: Evidence) -> pd.DataFrame:
-    """Claim 1a: failure rate without Fallback minus with one fallback."""
-    return _at(gains(e.main, pairs=FALLBACK))
-
-
 def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     """Estimate the share of failures that more fallbacks remove, by policy and Int."""
     names, at = _policies(by_scheduler(e.main, "failure")), ["policy", "interval"]
@@ -102,46 +96,21 @@ def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:
     return named(table.rename(columns={"policy": "what"}), ["what", "interval"])
 
 
-@claim("bricks-1b")
-def fallback_share(e: Evidence) -> pd.DataFrame:
-    """Claim 1b: share of the failures that one fallback removes."""
-    return _reduction(e, 1, 0)
-
-
-@claim("bricks-2a", "bricks-2b")
-def correction_helps(e: Evidence) -> pd.DataFrame:
-    """Claims 2a and 2b: failure rate without Load Correction minus with it."""
-    return _at(gains(e.main))
-
-
-@claim("bricks-3")
-def small_opt_fails_less(e: Evidence) -> pd.DataFrame:
-    """Claim 3: failure rate at one Opt minus that at the next smaller of three."""
-    return _falls(e, "failure", lambda rising: {b: (b, a) for a, b in pairwise(rising)})
-
-
-@claim("bricks-4")
-def greedy_costs_more(e: Evidence) -> pd.DataFrame:
-    """Claim 4: cost of Greedy minus that of Deadline, relative to Greedy's."""
-    return _falls(e, "cost", lambda rising: {name: ("Greedy", name) for name in rising})
-
-
-@claim("bricks-5")
-def cost_falls_with_opt(e: Evidence) -> pd.DataFrame:
-    """Claim 5: relative fall of the cost from one Opt to the next larger of three."""
-    return _falls(e, "cost", lambda rising: {a: (a, b) for a, b in pairwise(rising)})
-
-
-@claim("bricks-6a")
-def conservative_fails_less(e: Evidence) -> pd.DataFrame:
-    """Claim 6a: failure rate of Greedy minus that of Deadline with the smallest Opt."""
-    return _falls(e, "failure", lambda rising: {rising[0]: ("Greedy", rising[0])})
-
-
-@claim("bricks-6b")
-def conservative_costs_less(e: Evidence) -> pd.DataFrame:
-    """Claim 6b: cost of Greedy minus that of Deadline with the smallest Opt, relative."""
-    return _falls(e, "cost", lambda rising: {rising[0]: ("Greedy", rising[0])})
+#: Claims that a line measures, by the number in their id. A lambda of Opts, rising, pairs policies.
+_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+    "1a": lambda e: _at(gains(e.main, pairs=FALLBACK)),
+    "1b": lambda e: _reduction(e, 1, 0),
+    "2a": lambda e: _at(gains(e.main)),
+    "2b": lambda e: _at(gains(e.main)),
+    # from one Opt to the next of three, and Greedy against each or against the smallest
+    "3": lambda e: _falls(e, "failure", lambda opts: {b: (b, a) for a, b in pairwise(opts)}),
+    "4": lambda e: _falls(e, "cost", lambda opts: {name: ("Greedy", name) for name in opts}),
+    "5": lambda e: _falls(e, "cost", lambda opts: {a: (a, b) for a, b in pairwise(opts)}),
+    "6a": lambda e: _falls(e, "failure", lambda opts: {opts[0]: ("Greedy", opts[0])}),
+    "6b": lambda e: _falls(e, "cost", lambda opts: {opts[0]: ("Greedy", opts[0])}),
+    "7b": lambda e: _reduction(e, _most(by_scheduler(e.main, "failure")), 1),
+}
+tie("bricks", _MEASURES)
 
 
 @claim("bricks-7a")
@@ -150,12 +119,6 @@ def several_points(e: Evidence) -> pd.DataFrame:
     table = by_scheduler(e.main, "failure")
     pairs = {n: ((n, 0, 1), (n, 0, _most(table))) for n in _policies(table)}
     return _at(differences(table, pairs))
-
-
-@claim("bricks-7b")
-def several_share(e: Evidence) -> pd.DataFrame:
-    """Claim 7b: share of the failures with one fallback that the most fallbacks remove."""
-    return _reduction(e, _most(by_scheduler(e.main, "failure")), 1)
 
 
 @claim("bricks-8")

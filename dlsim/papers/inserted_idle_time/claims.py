@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.inserted_idle_time.cells import named as policy
-from dlsim.study.measure import claim, differences, named, points, ratio, steps, tidy, wide
+from dlsim.study.measure import claim, differences, named, points, ratio, steps, tidy, tie, wide
 from dlsim.study.stats import summary
 
 ORDERS = ("FIFO", "EDF")
@@ -70,8 +70,7 @@ _MEASURES: dict[str, Any] = {
     "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
     "14b": lambda e: minus(e, ("II", "UMR-IIT")),
 }
-for _number, _measure in _MEASURES.items():
-    claim(f"inserted-idle-time-{_number}")(_measure)
+tie("inserted-idle-time", _MEASURES)
 claim("inserted-idle-time-8", readings=False)(partial(held, column="opt_iits_ii", other="opt_iits"))
 
 

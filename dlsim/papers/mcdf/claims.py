@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dlsim.papers.mcdf.cells import BASE, WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.study.measure import claim, differences, estimates, exact, lead, points, steps, wide
+from dlsim.study.measure import claim, differences, estimates, exact, lead, points, steps, tie, wide
 from dlsim.study.stats import summary
 
 RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
@@ -105,8 +105,7 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "10": lambda e: points(_sensitivity(e).query("value <= 0.5"), ["value"]),
     "12": lambda e: points(_sensitivity(e).query("value >= 3"), ["value"]),
 }
-for _number, _measure in _MEASURES.items():
-    claim(f"mcdf-{_number}")(_measure)
+tie("mcdf", _MEASURES)
 
 
 @claim("mcdf-13")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlsim.papers.steady_state.cells import HEURISTICS, TIE
 from dlsim.papers.steady_state.platforms import CONNECTIVITY
-from dlsim.study.measure import claim, estimates, mirrored, named, points, share, steps, tidy, wide
+from dlsim.study.measure import claim, mirrored, named, points, share, steps, tidy, tie, wide
 from dlsim.study.stats import relative_reduction, summary
 
 RIVALS = ("G", "LPRG")
@@ -114,7 +114,7 @@ def spread_does_not_matter(e: Evidence) -> pd.DataFrame:
     frame = e.spread.assign(lead=e.spread["LPRG"] - e.spread["G"])
     keys = ["clusters", "heterogeneity"]
     mean = frame.groupby([*keys, "replicate"])["lead"].mean().reset_index()
-    table = estimates(mean, keys, "lead")
+    table = named(summary(mean, keys, "lead"), keys)
     return table.assign(part=table["point"].str.partition(",")[0])
 
 
@@ -223,8 +223,7 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "10b": lambda e: _losers_minus_others(e.tiers, "own_use"),
     "11": lambda e: points(0.0 - _rise(by_size(e.random, ["LPRG"]), "LPRG")),
 }
-for _number, _measure in _MEASURES.items():
-    claim(f"steady-state-{_number}")(_measure)
+tie("steady-state", _MEASURES)
 
 
 def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
