@@ -249,7 +249,9 @@ def test_drift_is_stationary_and_correlated():
 
 
 def test_knowing_more_delivers_no_less_on_the_same_connections(study):
-    wide = study.adapted.pivot(index=["replicate", "period"], columns="policy", values="ratio")
+    drift = {"periods": 24, "method": ss.study.METHOD}
+    adapted = study.sweep(cells.adapt, {"clusters": (15,)}, "drifting", **drift)
+    wide = adapted.pivot(index=["replicate", "period"], columns="policy", values="ratio")
     assert (wide["new work only"] >= wide["frozen"] - 1e-6).all()
     assert (wide <= 1).all().all()
     first = wide.xs(1, level="period")
@@ -266,7 +268,10 @@ def test_the_ends_of_a_run_cost_one_period(study):
 
 
 def test_every_method_serves_the_same_events(study):
-    methods = study.churn.set_index(["kind", "clusters", "replicate", "policy"])
+    grid, size = {"kind": ["Tiers", "random"], "clusters": study.size.churn_clusters}, study.size
+    fixed = {"methods": cells.SERVING, "hours": size.churn_hours}
+    churn = study.sweep(cells.under_churn, grid, "churn", size.churn_runs, **fixed)
+    methods = churn.set_index(["kind", "clusters", "replicate", "policy"])
     assert len(methods) == 2 * RUNS * len(cells.SERVING)
     assert (methods["submitted"] == 20).all()  # 12 hours
     assert (methods["completed"] == 20).all()

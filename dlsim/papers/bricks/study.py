@@ -27,13 +27,6 @@ DEEP: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 #: Switches that the two background models of claim 12 depend on.
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
-#: What drives failure, beside the number of nodes: the values of every parameter.
-DRIVERS: dict[str, tuple[float, ...]] = {
-    "probe": (1.0, 10.0, 60.0, 300.0, 900.0),
-    "trace_std": (0.0, 0.1, 0.3, 0.5),
-    "server_load": (0.0, 0.1, 0.3, 0.5),
-    "H": (0.5, 0.7, 0.8, 0.9),
-}
 SCALES = study.scales("bricks")
 
 
@@ -136,7 +129,7 @@ class Study(study.Study):
         more = [(0, n) for n in fallbacks if n > 1]
         return [Kind(p, *v) for p in policies for v in (*cells.VERSIONS.values(), *more)]
 
-    def _run(
+    def run(
         self, function: Any, grid: Any, label: str, hours: float = 0, count: int = 0, **fixed: Any
     ) -> pd.DataFrame:
         """Sweep in environments of some hours at the first Int; 0 hours = the smaller size."""
@@ -156,14 +149,14 @@ class Study(study.Study):
     @functools.cached_property
     def main(self) -> pd.DataFrame:
         """Figures 3 to 6: every scheduler, version and number of fallbacks at every Int."""
-        return self._run(
+        return self.run(
             cells.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6", self.size.hours,
             schedulers=self.versions(self.policies, self.fallbacks),
         )  # fmt: skip
 
     def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Run the schedulers that the claims need under another reading."""
-        return self._run(
+        return self.run(
             cells.compare, {"interval": self.size.reading_intervals},
             f"reading {name_of(switches) or 'default'}", self._hours(switches.get("network")),
             self.size.other_runs, schedulers=self.versions(self.few, (self.most,)),
@@ -171,45 +164,16 @@ class Study(study.Study):
         )  # fmt: skip
 
     @functools.cached_property
-    def by_load(self) -> pd.DataFrame:
-        """Every reading of Load, without correction and fallback: load replicate policy ..."""
-        usual, own = cells.SWITCHES["load"][0], self.switches
-        parts = []
-        for load in cells.SWITCHES["load"]:
-            changed = own | {"load": load}
-            if load == usual:
-                del changed["load"]
-            parts.append(self.at_reading(changed).assign(load=load))
-        rows = pd.concat(parts, ignore_index=True)
-        return rows[rows["interval"] == rows["interval"].min()].query("corrected + fallbacks == 0")
-
-    def congested(self, model: str) -> Environment:
-        """Draw an environment whose links are slowed down by traces, or by data of others."""
-        own = {k: v for k, v in self.switches.items() if k in OF_BACKGROUND}
-        hours, seed = cells.BACKGROUND_SECONDS, np.random.SeedSequence(self.seed, spawn_key=(0,))
-        return Environment.random(seed, horizon=hours, link_background=model, **own)
-
-    @functools.cached_property
-    def drivers(self) -> pd.DataFrame:
-        """What drives failure: parameter value replicate policy corrected fallbacks ..."""
-        grid = [{"parameter": k, "value": v} for k, values in DRIVERS.items() for v in values]
-        names = ["Greedy", self.middle]
-        schedulers = self.versions(names)
-        rows = self._run(cells.vary, grid, "what drives failure", schedulers=schedulers)
-        sizes = self.sizes[self.sizes["policy"].isin(names)]
-        return pd.concat([rows, sizes], ignore_index=True)
-
-    @functools.cached_property
     def causes(self) -> pd.DataFrame:
         """Load Correction without what section 4.2 blames: condition replicate policy ..."""
         grid, schedulers = {"condition": list(cells.CONDITIONS)}, self.versions(self.few)
-        return self._run(cells.under, grid, "causes", schedulers=schedulers)
+        return self.run(cells.under, grid, "causes", schedulers=schedulers)
 
     @functools.cached_property
     def sizes(self) -> pd.DataFrame:
         """The same over the number of nodes: parameter value replicate policy ..."""
         grid, schedulers = _of_nodes(self.nodes), self.versions(self.few)
-        return self._run(cells.vary, grid, "nodes", schedulers=schedulers)
+        return self.run(cells.vary, grid, "nodes", schedulers=schedulers)
 
     def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
         """Draw both models of other users' load."""
@@ -228,7 +192,7 @@ class Study(study.Study):
         versions = ((0, 0), (0, 1), (1, 1))
         schedulers = [Kind(p, c, n) for p in ("Greedy", self.middle) for c, n in versions]
         parts = [
-            self._run(
+            self.run(
                 cells.extra, {"network": [network], "mechanism": names},
                 f"further mechanisms, {network}", self._hours(network), self.size.other_runs,
                 schedulers=schedulers,
@@ -236,33 +200,6 @@ class Study(study.Study):
             for network, names in (("fluid", list(cells.EXTRAS)), ("packet", ["as it is", "links"]))
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
-
-    @functools.cached_property
-    def front(self) -> pd.DataFrame:
-        """Fixed and automatic Opt with and without fallbacks, at the first Int.
-
-        Those that learn errors count commitments themselves and know no Load Correction.
-        """
-        both, fixed = (0, self.most), [*map(cells.deadline, claims.FRONT), "Greedy"]
-        kinds = [Kind(p, c, n) for c in (0, 1) for p in fixed for n in both]
-        tuned = [Kind(p, c, n) for p in cells.TUNERS for c in (0, 1) for n in both]
-        kinds += [kind for kind in tuned if not (kind.corrected and "errors" in kind.policy)]
-        hours = self.size.front_hours
-        return self._run(cells.compare, {}, "Pareto front", hours, schedulers=kinds)
-
-    @functools.cached_property
-    def priced(self) -> pd.DataFrame:
-        """Bills in every economy: policy economy replicate bill failure."""
-        return self._run(cells.priced, {}, "economies", self.size.hours, fallbacks=self.most)
-
-    @functools.cached_property
-    def replayed(self) -> pd.DataFrame:
-        """A job log against drawn requests: workload replicate policy ... failure cost."""
-        return self._run(
-            cells.replayed, {}, "replay", self.size.hours, path=self.swf,
-            digest=cells.fingerprint(self.swf),
-            schedulers=[Kind(p, 0, n) for p in self.few for n in (0, self.most)],
-        )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; less of it under another reading."""
@@ -279,7 +216,7 @@ class Study(study.Study):
         others = [name for name in size.reading_causes if name != plain]
         nodes = [n for n in size.reading_nodes if cells.SIZES[n] != usual]
         run = functools.partial(
-            self._run, label=f"claims 10 and 11, {name_of(switches) or 'default'}",
+            self.run, label=f"claims 10 and 11, {name_of(switches) or 'default'}",
             hours=self._hours(switches.get("network")), count=count, interval=interval,
             schedulers=self.versions(self.few), switches=dict(switches),
         )  # fmt: skip

@@ -19,18 +19,13 @@ from dlsim.study import study
 from dlsim.study.study import Switches
 
 MIXES = tuple(workload.MIXES)
-#: Noise of the fairness picture, and factors of wrong first samples.
-CVS = (0.0, 0.1, 0.3, 1.0)
+#: Factors of wrong first samples.
 WRONG = (1.0, 5.0, 20.0, 100.0)
 #: What the thread of a GPU job takes at most, of a CPU with 16 or 8 cores (section 3).
 SHARES = (0.0, 0.0625, 0.125)
-SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0)
-REPEATS = (1, 2, 4, 8, 16)
 GPUS = (1, 2, 4, 8)
 #: Declared times are wrong by so much, as the second source has it.
 ERROR = 0.2
-#: What a cold batch is compared with in the break-even map.
-EVEN = ("history", "preferred", "gpu-only", "mct")
 #: Jobs of a queue that is compared with the exhaustive schedule.
 SHORT = 8
 SCALES = study.scales("cpu-gpu")
@@ -100,7 +95,7 @@ class Study(study.Study):
         noise = (self.cv, self.outliers, self.factor)
         return Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
 
-    def _run(
+    def run(
         self, function: Any, label: str, switches: Switches | None = None, mixes: Any = (),
         fixed: Any = (), **axes: Any,
     ) -> pd.DataFrame:  # fmt: skip
@@ -113,7 +108,7 @@ class Study(study.Study):
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the engine's readings decide."""
-        own, run = switches is None, functools.partial(self._run, switches=switches)
+        own, run = switches is None, functools.partial(self.run, switches=switches)
         policies = (*ONLINE, *VARIANTS) if own else claims.JUDGED
         return claims.Evidence(
             run(cells.compare, "batches", error=(0.0,), fixed={"policies": policies}),
@@ -127,9 +122,9 @@ class Study(study.Study):
         """Everything that the claims are measured on, under the study's own reading."""
         policies = {"policies": ("rsc", "asjf", "mct")}
         return self.measure()._replace(
-            wrong=self._run(cells.compare, "batches", error=(ERROR,), fixed=policies),
+            wrong=self.run(cells.compare, "batches", error=(ERROR,), fixed=policies),
             ideal=self.ideal,
-            threads=self._run(cells.thread, "CPU threads", share=SHARES),
+            threads=self.run(cells.thread, "CPU threads", share=SHARES),
             moulded=self.sweep(
                 cells.mould, {"mix": tuple(self.mixes), "error": (0.0, ERROR)}, "problem 2",
                 nodes=self.nodes, setting=self.setting,
@@ -152,7 +147,7 @@ class Study(study.Study):
         if Reading.of(self.switches).gpu_cpu_share:
             return None
         fixed = {"jobs": SHORT, "policies": cells.WITH_IDEAL}
-        return self._run(cells.ideal, "exhaustive", fixed=fixed)
+        return self.run(cells.ideal, "exhaustive", fixed=fixed)
 
     @functools.cached_property
     def issued(self) -> pd.DataFrame:
@@ -176,17 +171,4 @@ class Study(study.Study):
         return self.sweep(
             cells.count_words, grid, "word count", words=self.size.words, text=text,
             policy="history",
-        )  # fmt: skip
-
-    @functools.cached_property
-    def noises(self) -> pd.DataFrame:
-        """Fairness in the first mix under more and less noise."""
-        return self._run(cells.fairness, "fairness", mixes=self.mixes[:1], cv=CVS)
-
-    @functools.cached_property
-    def even(self) -> pd.DataFrame:
-        """Cold batches: spread repeats replicate policy makespan."""
-        return self.sweep(
-            cells.break_even, {"spread": SPREADS, "repeats": REPEATS}, "break-even",
-            policies=EVEN, setting=self.setting, switches=self.switches,
         )  # fmt: skip

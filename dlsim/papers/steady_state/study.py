@@ -158,18 +158,3 @@ class Study(study.Study):
         """Name the readings of the heat map: the study's own on few platforms, too."""
         own, *others = super().readings().items()
         return {own[0]: None, f"{own[0]}, fewer platforms": self.switches, **dict(others)}
-
-    @functools.cached_property
-    def adapted(self) -> pd.DataFrame:
-        """Schedules on drifting bandwidths: clusters replicate period policy ratio."""
-        fixed: dict[str, Any] = {"periods": 24, "method": METHOD}
-        return self.sweep(cells.adapt, {"clusters": (15,)}, "drifting bandwidths", **fixed)
-
-    @functools.cached_property
-    def churn(self) -> pd.DataFrame:
-        """Organisations whose sites come and go: kind clusters replicate policy ratio ..."""
-        s = self.size
-        return self.sweep(
-            cells.under_churn, {"kind": KINDS, "clusters": s.churn_clusters}, "churn",
-            s.churn_runs, methods=cells.SERVING, hours=s.churn_hours,
-        )  # fmt: skip
