@@ -9,16 +9,8 @@ from dlsim.errors import InputError
 from dlsim.explore.panel import Panel, Slider, new_figure, say
 from dlsim.explore.strips import draw_bars, draw_chunks, key, legend_above, mark, name_rows
 from dlsim.kernel import meets
-from dlsim.realtime import (
-    SWITCHES,
-    Cluster,
-    Reading,
-    execution_time,
-    fastest_nodes,
-    fewest_nodes,
-    simulate,
-    total_cost,
-)
+from dlsim.realtime import SWITCHES, Cluster, Reading, simulate
+from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, total_cost
 from dlsim.study.style import INK
 
 #: Most nodes that the panel draws.

@@ -1,4 +1,10 @@
-"""One module per reproduced paper; each knows its figures by name and loads them when asked."""
+"""One module per reproduced paper; each knows its figures by name and loads them when asked.
+
+A paper's `Study` (study.py) runs its experiments at one scale. Each experiment is a function of
+cells.py that draws one workload, environment or platform and runs all policies on it, so that
+they are compared on the same one. What is plotted from the frames is written in the notebook;
+drawings and tables that need code are functions of draw.py.
+"""
 
 import importlib
 from collections.abc import Callable, Sequence

@@ -1,8 +1,4 @@
-"""Paper B, "A Study of Deadline Scheduling for Client-Server Systems on the Computational Grid".
-
-A `Study` runs the paper's experiments at one scale. What is plotted from its frames is
-written in the notebook; drawings and tables that need code are functions here.
-"""
+"""Paper B, "A Study of Deadline Scheduling for Client-Server Systems on the Computational Grid"."""
 
 from dlsim.papers import rooms
 

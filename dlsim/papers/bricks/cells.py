@@ -1,9 +1,7 @@
-"""What paper B runs: one function per experiment, each a cell of a sweep.
+"""What paper B runs (section 4), one function per experiment, each a cell of a sweep.
 
-Every function draws one environment and runs all schedulers in it, so that schedulers are
-compared on the same servers, links, traces, background and requests. Source: paper B
-(bricks), section 4. Beyond it: what users pay in other economies (section 1 prices a resource by
-its speed alone, section 6 names better ones as future work), and a job log replayed.
+Beyond it: what users pay in other economies (section 1 prices a resource by its speed alone,
+section 6 names better ones as future work), and a job log replayed.
 """
 
 import hashlib
@@ -16,19 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks import (
-    DRAWN,
-    Environment,
-    Outcome,
-    Reading,
-    Scheduler,
-    View,
-    best_server,
-    simulate,
-    tuning,
-    workload,
-)
+from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning, workload
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
+from dlsim.bricks.view import View, best_server
 from dlsim.errors import InputError
 from dlsim.files import opened, write_text
 from dlsim.kernel import TOL

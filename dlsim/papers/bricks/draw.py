@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.bricks import Environment, Outcome, simulate
+from dlsim.files import read_toml, shared_file
 from dlsim.papers.bricks import cells
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import DEEP, Study, printed_table
@@ -16,31 +17,6 @@ from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
-#: Boxes of Figure 1: name, module of `dlsim.bricks`, middle.
-PARTS = {
-    "Client": ("workload", (0.0, 0.0)),
-    "Network": ("network", (1.9, 0.0)),
-    "Server": ("servers", (3.8, 0.0)),
-    "Scheduler": ("schedulers", (0.0, 2.3)),
-    "Predictor": ("monitor", (1.3, 2.3)),
-    "Resource DB": ("state", (2.6, 2.3)),
-    "Resource\nmonitor": ("monitor", (3.8, 2.3)),
-}
-
-
-#: Its arrows: from, to, what passed in a run, how far above the middle that is written, room
-#: at the ends, head.
-ARROWS = (
-    ("Client", "Scheduler", "{submissions} submissions of\n{requests} requests", 0.1, 26, "-|>"),
-    ("Client", "Network", "data, result", 0.14, 26, "<|-|>"),
-    ("Network", "Server", "data, result", 0.14, 26, "<|-|>"),
-    ("Server", "Scheduler", "{fallbacks} fallbacks", 0, 26, "-|>"),
-    ("Network", "Resource\nmonitor", "{links} links", -0.25, 26, "-|>"),
-    ("Server", "Resource\nmonitor", "{servers} servers", -0.25, 26, "-|>"),
-    ("Resource\nmonitor", "Resource DB", "{probes} probes", -0.2, 40, "-|>"),
-    ("Resource DB", "Predictor", "", 0, 38, "-|>"),
-    ("Predictor", "Scheduler", "", 0, 34, "-|>"),
-)
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center"}
 
@@ -69,13 +45,15 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
                               ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
         ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
         ax.text(0.7, high - 0.03, name, va="top", fontsize=9, color="0.3")
-    for name, (module, (x, y)) in PARTS.items():
+    diagram = read_toml(shared_file("data/diagrams.toml"))["bricks"]
+    places = {name: (x, y) for name, _, x, y in diagram["boxes"]}
+    for name, module, x, y in diagram["boxes"]:
         box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
         ax.text(x, y, name, bbox=box, zorder=3, **_MIDDLE)
         ax.text(x, y + (0.34 if y > 0 else -0.47), f"bricks.{module}", ha="center", fontsize=7,
                 color=INK["blue"], family="monospace")  # fmt: skip
-    for one, other, text, dy, gap, head in ARROWS:
-        a, b = PARTS[one][1], PARTS[other][1]
+    for one, other, text, dy, gap, head in diagram["arrows"]:
+        a, b = places[one], places[other]
         look = {"arrowstyle": head, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
         ax.annotate("", xy=b, xytext=a, arrowprops=look)
         if text:

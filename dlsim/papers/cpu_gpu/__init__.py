@@ -1,8 +1,4 @@
-"""Paper C, on scheduling for CPU-GPU clusters with MapReduce, by S. Goyat and A. K. Sahoo.
-
-A `Study` runs the experiments at one scale. What is plotted from its frames is written in the
-notebook; drawings and tables that need code are functions here.
-"""
+"""Paper C, on scheduling for CPU-GPU clusters with MapReduce, by S. Goyat and A. K. Sahoo."""
 
 from dlsim.papers import rooms
 

@@ -1,8 +1,6 @@
-"""What paper C runs: one function per experiment, each a cell of a sweep.
+"""What paper C runs (sections 2, 4, 5 and 7), one function per experiment, each a cell of a sweep.
 
-Every function draws one workload and runs all policies on it, so that policies are compared
-on the same jobs with the same noise. Source: cpu-gpu.txt, sections 2, 4, 5 and 7; the mixes of
-applications are those of `dlsim.cpugpu.workload`, since the paper prints none.
+The mixes of applications are those of `dlsim.cpugpu.workload`, since the paper prints none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,18 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu import (
-    POLICIES,
-    History,
-    Machine,
-    Policy,
-    Reading,
-    Schedule,
-    learn,
-    simulate,
-    workload,
-)
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, Schedule, simulate, workload
 from dlsim.cpugpu import SWITCHES as SWITCHES
+from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.optimiser import adapt_split

@@ -23,6 +23,7 @@ from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError
+from dlsim.files import read_csv, shared_file
 from dlsim.papers.cpu_gpu.cells import moldable_jobs, policy_of
 from dlsim.papers.cpu_gpu.study import Study
 from dlsim.study.gantt import plot_blocks, task_colors
@@ -30,6 +31,8 @@ from dlsim.study.plot import axes_of, panels
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
+#: Mechanism, section of the paper, what runs it, and the picture or table, if there is one.
+MECHANISMS = "data/papers/cpu-gpu-mechanisms.csv"
 #: The sentence of Figure 3, and how it is cut.
 SENTENCE, MAPS, PARTS = "the quick fox the dog the fox", 3, 2
 #: Policies whose schedules are drawn.
@@ -293,33 +296,6 @@ def audited(session: Session) -> str:
     return f"{count} decisions logged; computed again from the log, {count - other} are the same"
 
 
-#: Mechanism, section of the paper, what runs it, and the picture or table, if there is one.
-ROWS = (
-    ("main queue, a sub-queue per device, rules 1 to 5", "5", "rules.five", "gantt"),
-    ("history: count, mean, deviation; persistent", "5, rule 5", "store.Store", "learned"),
-    ("several CPUs and GPUs, history per class", "5", "model.Machine", "gantt"),
-    ("noise and outliers of run times", "5", "workload.draw", "poison"),
-    ("fairness in both readings, two exceptions", "5", "fairness.Fairness", "fairness"),
-    ("explorations counted, once per class", "5", "rules.rule_2", "learning"),
-    ("GPU only, preferred device, blind round robin", "7", "rivals.round_robin", "savings"),
-    ("MCT by declared times", "6, 7", "rivals.mct", "learning"),
-    ("TORQUE: one line, or a line per class", "6", "rivals.strict", "nodes"),
-    ("RSC, RSC-strict, RSA, ASJF (our reading)", "7", "rivals.speed_up", "tradeoff"),
-    ("exhaustive ideal, fractional bound", "7", "ideal.ideal_plan", "ideal"),
-    ("problem 2: nodes, moldable jobs, both devices", "2, 7", "moldable.run_moldable", "nodes"),
-    ("batches that arrive at random, no preemption", "5 A", "engine.simulate", ""),
-    ("the CPU thread of a GPU job", "5 A", "model.Reading", "assumption"),
-    ("pipeline: streams and copy engines", "2", "pipeline.run_chunks", "overlap"),
-    ("inputs beyond GPU and host memory", "2", "outofcore.cut_input", "memory"),
-    ("operation scheduler: order of issue", "2", "issue.issue_order", "issue"),
-    ("configuration optimiser", "2", "optimiser.adapt_split", "optimiser"),
-    ("Amdahl's law", "3", "optimiser.amdahl_bound", "amdahl"),
-    ("MapReduce on nodes; Hadoop's slots", "4", "mapreduce.run_mapreduce", "mapreduce"),
-    ("a version per device, chosen after the device", "5", "mapdata.MapReduce", "live"),
-    ("throughput, makespan, wait, completion, use", "2, 7", "engine.Schedule", "tradeoff"),
-)
-
-
 def inventory() -> pd.DataFrame:
     """T1: list every mechanism of the paper with what runs it and what shows it.
 
@@ -328,9 +304,9 @@ def inventory() -> pd.DataFrame:
     >>> inventory().loc[8, "runs in"]
     'rivals.mct'
     """
-    for _, _, path, _ in ROWS:
+    table = read_csv(shared_file(MECHANISMS), {"mechanism": "text"})
+    for path in table["runs in"]:
         module, name = path.split(".")
         if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
             raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")
-    columns = ["mechanism", "section", "runs in", "shown by"]
-    return pd.DataFrame(ROWS, columns=columns, index=pd.RangeIndex(1, len(ROWS) + 1, name="row"))
+    return table.set_index(pd.RangeIndex(1, len(table) + 1, name="row"))

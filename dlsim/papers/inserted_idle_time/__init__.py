@@ -1,8 +1,4 @@
-"""Paper I, "Enhancing Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time".
-
-A `Study` runs the paper's experiments at one scale. What is plotted from its frames is
-written in the notebook; drawings that need code are functions here.
-"""
+"""Paper I, "Enhancing Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time"."""
 
 from dlsim.papers import rooms
 

@@ -1,8 +1,4 @@
-"""What paper I runs: one function per experiment, each a cell of a sweep.
-
-Every function draws one workload and runs all policies on it, so that policies are
-compared on the same tasks. Source: inserted-idle-time.txt, section 5.
-"""
+"""What paper I runs (section 5), one function per experiment, each a cell of a sweep."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,15 +10,8 @@ from numpy.typing import NDArray
 
 from dlsim.kernel import latest_finish
 from dlsim.realtime import SWITCHES as OF_ENGINE
-from dlsim.realtime import (
-    Cluster,
-    Reading,
-    Schedule,
-    execution_time,
-    simulate,
-    split_load,
-    workload,
-)
+from dlsim.realtime import Cluster, Reading, Schedule, simulate, split_load, workload
+from dlsim.realtime.partition import execution_time
 
 #: How plannings are counted (`Schedule.counts`); the first is the default.
 RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from dlsim.files import read_toml, shared_file
 from dlsim.papers.inserted_idle_time import cells
 from dlsim.papers.inserted_idle_time.cells import RULES, named
 from dlsim.papers.inserted_idle_time.study import Study, printed_table
@@ -196,44 +197,23 @@ def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
     return pd.DataFrame(columns).astype("Int64").rename_axis("branch")
 
 
-_BOXES = {
-    "arrived": (0, 5, "a task arrives"),
-    "admitted": (0, 4, "is there a number of nodes n with\n"
-                       r"$r_n + \mathcal{E}(\sigma, n) \leq A + D$,"
-                       "\nfor it and for all who wait?"),
-    "idle time": (0, 3, r"inserted idle time: $r_1 \neq r_n$?"),
-    "constraint holds": (0, 2, "does the constraint hold,\nand are all shares positive?"),
-    "equations": (0, 1, "equations (3), (4):\nall nodes finish together"),
-    "refused": (1, 4, "refuse; the plan\nstays as it was"),
-    "no idle time": (1, 3, "nodes start together:\noptimal partitioning rule"),
-    "remodelled": (1, 2, "remodel of [6]"),
-}  # fmt: skip
-_ARROWS = (
-    ("arrived", "admitted", "arrived", ""),
-    ("admitted", "idle time", "admitted", "yes: "),
-    ("idle time", "constraint holds", "idle time", "yes: "),
-    ("constraint holds", "equations", "constraint holds", "yes: "),
-    ("admitted", "refused", "refused", "no: "),
-    ("idle time", "no idle time", "no idle time", "no: "),
-    ("constraint holds", "remodelled", "remodelled", "no: "),
-)
-
-
 def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
     """Figure 2: the schedulability test as a flow, with the number of tasks on each branch."""
     ax, load = axes_of(ax, (8.6, 6.4)), load or max(study.loads)
     counts, width, boxes = flow(study, load), 5.2, {}
-    for name, (column, y, text) in _BOXES.items():
+    diagram = read_toml(shared_file("data/diagrams.toml"))["inserted-idle-time"]
+    places = {name: (column * width, y) for name, column, y, _ in diagram["boxes"]}
+    for name, _, _, text in diagram["boxes"]:
         style, color = ("round", "#EAF3FA") if text.endswith("?") else ("square", "white")
         box = {"boxstyle": f"{style},pad=0.5", "facecolor": color, "edgecolor": "#333333"}
         boxes[name] = ax.text(
-            column * width, y, text, ha="center", va="center", fontsize=9, zorder=3, bbox=box
+            *places[name], text, ha="center", va="center", fontsize=9, zorder=3, bbox=box
         )
-    for start, end, branch, word in _ARROWS:
-        (x0, y0, _), (x1, y1, _) = _BOXES[start], _BOXES[end]
+    for start, end, branch, word in diagram["arrows"]:
+        (x0, y0), (x1, y1) = places[start], places[end]
         look: dict[str, Any] = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
         look |= {"patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch()}
-        ax.annotate("", (x1 * width, y1), (x0 * width, y0), zorder=4, arrowprops=look)
+        ax.annotate("", places[end], places[start], zorder=4, arrowprops=look)
         one, two = ("?" if pd.isna(n := counts[role][branch]) else f"{n:,}" for role in ("I", "II"))
         label = f"{word}I {one}, II {two}"
         ink: dict[str, Any] = {"fontsize": 8.5, "color": INK["blue"]}

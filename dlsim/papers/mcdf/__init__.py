@@ -1,8 +1,4 @@
-"""Paper M, "Real-Time Divisible Load Scheduling for Cluster Computing" (mcdf.txt).
-
-A `Study` runs the paper's experiments at one scale. What is plotted from its frames is
-written in the notebook; drawings that need code are functions here.
-"""
+"""Paper M, "Real-Time Divisible Load Scheduling for Cluster Computing" (mcdf.txt)."""
 
 from dlsim.papers import rooms
 

@@ -1,8 +1,4 @@
-"""What paper M runs: one function per experiment, each a cell of a sweep.
-
-Every function draws one workload and runs all policies on it, so that policies are
-compared on the same tasks. Source: mcdf.txt, section 6.
-"""
+"""What paper M runs (section 6), one function per experiment, each a cell of a sweep."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""Paper S, "Steady-State Scheduling of Multiple Divisible Load Applications".
-
-A `Study` runs the paper's experiments at one scale. What is plotted from its frames is
-written in the notebook; drawings and tables that need code are functions here.
-"""
+"""Paper S, "Steady-State Scheduling of Multiple Divisible Load Applications"."""
 
 from dlsim.papers import rooms
 

@@ -1,8 +1,6 @@
-"""What paper S runs: one function per experiment, each a cell of a sweep.
+"""What paper S runs (section 6), one function per experiment, each a cell of a sweep.
 
-Every function draws one platform and runs all methods on it, so that methods are compared
-on the same platforms. Source: paper S (steady-state), section 6; beyond it, bandwidths drift, runs
-end, sites come and go.
+Beyond it, bandwidths drift, runs end, sites come and go.
 """
 
 import time
@@ -15,22 +13,12 @@ import numpy as np
 from dlsim.errors import StudyError
 from dlsim.papers.steady_state.platforms import crossed, features, of_kind, rounding
 from dlsim.steady import SWITCHES as OF_ENGINE
-from dlsim.steady import (
-    Allocation,
-    Limits,
-    Platform,
-    Reading,
-    Share,
-    bound,
-    polish,
-    solve,
-    solve_program,
-    topology,
-)
+from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.allocation import trim
 from dlsim.steady.heuristics import SNAP, randomised_rounding
 from dlsim.steady.model import Floats
 from dlsim.steady.organisation import day
+from dlsim.steady.program import polish, solve_program
 
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}

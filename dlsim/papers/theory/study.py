@@ -9,15 +9,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from dlsim.realtime import Cluster
-from dlsim.realtime.partition import (
-    duration,
-    execution_time,
-    fastest_nodes,
-    fewest_nodes,
-    shares,
-    table_of,
-)
+from dlsim.realtime import Cluster, shares
+from dlsim.realtime.partition import duration, execution_time, fastest_nodes, fewest_nodes, table_of
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance
 from dlsim.study import study
