@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
-from dlsim.study.measure import ENDS, claim, differences, named, points, tidy, tie, wide
+from dlsim.study.measure import ENDS, claim, differences, named, points, tie, wide
 from dlsim.study.stats import mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
@@ -227,12 +227,3 @@ def both_costs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Estimate the cost, also with requests weighted by their work."""
     weighted = summary(rows, keys, "work_cost").set_index(keys)[[*ENDS]]
     return summary(rows, keys, "cost").join(weighted.add_prefix("weighted_"), on=keys)
-
-
-def changed(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Estimate what each mechanism changes in a column, in the same environments."""
-    keys = ["network", "policy", "corrected", "fallbacks"]
-    table = wide(frame, keys, column, "mechanism")
-    less = table.drop(columns="as it is").sub(table["as it is"], axis=0)
-    flat = tidy(less, keys, "change", "mechanism").dropna()
-    return summary(flat, ["mechanism", *keys], "change").assign(what=column)

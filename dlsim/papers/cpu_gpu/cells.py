@@ -249,23 +249,14 @@ HOST = 8.0
 BLOCKS, PARTITIONS = 24, 8
 
 
-class Case(NamedTuple):
-    """Devices among which the optimiser splits."""
-
-    start_up: float = 0.0
-    outsider: bool = False
-    noise: float = 0.0
-    damping: float = 0.0
-    least: float = 0.0
-
-
-CASES: dict[str, Case] = {
-    "no start-up": Case(),
-    "start-ups": Case(0.3),
-    "start-ups, noise 10 %": Case(0.3, noise=0.1),
-    "start-ups, noise 10 %, damped": Case(0.3, noise=0.1, damping=0.5),
-    "an outsider": Case(0.3, outsider=True),
-    "an outsider, small shares dropped": Case(0.3, outsider=True, least=0.05),
+#: What differs among the devices between which the optimiser splits.
+CASES: dict[str, dict[str, float]] = {
+    "no start-up": {"start_up": 0.0},
+    "start-ups": {},
+    "start-ups, noise 10 %": {"noise": 0.1},
+    "start-ups, noise 10 %, damped": {"noise": 0.1, "damping": 0.5},
+    "an outsider": {"outsider": 3.0},
+    "an outsider, small shares dropped": {"outsider": 3.0, "least": 0.05},
 }
 
 
@@ -329,15 +320,16 @@ def issue(
 
 def adapt(case: str, *, devices: int, rounds: int, seed: Any) -> list[Row]:
     """Split a work round after round by measured rates (claim 12)."""
-    row, source = CASES[case], np.random.default_rng(seed)
+    usual = {"start_up": 0.3, "outsider": 0.0, "noise": 0.0, "damping": 0.0, "least": 0.0}
+    row, source = {**usual, **CASES[case]}, np.random.default_rng(seed)
     work, unit = 100.0, np.exp(source.uniform(np.log(0.5), np.log(5), devices))
     ideal = work / (1 / unit).sum()
-    fixed = row.start_up * ideal * source.random(devices)
-    if row.outsider:
-        fixed[-1] = 3 * ideal
+    fixed = row["start_up"] * ideal * source.random(devices)
+    if row["outsider"]:
+        fixed[-1] = row["outsider"] * ideal
     split = adapt_split(
-        work, fixed.tolist(), unit.tolist(), rounds, damping=row.damping,
-        least=row.least * work / devices, noise=row.noise, seed=int(seed.generate_state(1)[0]),
+        work, fixed.tolist(), unit.tolist(), rounds, damping=row["damping"], noise=row["noise"],
+        least=row["least"] * work / devices, seed=int(seed.generate_state(1)[0]),
     )  # fmt: skip
     split.check()
     spans = split.makespans / float(split.ideal.time) - 1

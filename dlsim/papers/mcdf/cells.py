@@ -106,22 +106,6 @@ def doubled(
     return [{"policy": s.name, "ratio": s.reject_ratio} for s in runs]
 
 
-def in_given_order(tasks: pd.DataFrame) -> pd.Series:
-    """Rank tasks by their column ``place``: an order for `Policy`."""
-    return tasks["place"]
-
-
-def _all_orders(pool: pd.DataFrame, gap: float) -> pd.DataFrame:
-    """Copy a pool once per order of its queue, `gap` apart; ``order`` numbers the copies."""
-    waiting = int((pool["arrival"] == 0).sum())
-    tail = range(waiting, len(pool))
-    orders = [[*order, *tail] for order in itertools.permutations(range(waiting))]
-    copies = pd.concat([pool] * len(orders), keys=range(len(orders)), names=["order", "task"])
-    copies["arrival"] += copies.index.get_level_values("order") * gap
-    copies["place"] = np.concatenate(orders)
-    return copies
-
-
 def _pools(
     count: int, size: int, load: float, spread: float, cluster: Cluster, seed: Any
 ) -> Iterator[pd.DataFrame]:
@@ -165,12 +149,17 @@ def order_costs(
 def _costs(pool: pd.DataFrame, cluster: Cluster, reading: Reading) -> pd.DataFrame:
     """Cost of every order that admits the whole queue, and whether the newcomer gets in."""
     waiting = pool["arrival"] == 0
+    # one copy of the pool per order of its queue, far apart
+    count, tail = int(waiting.sum()), range(int(waiting.sum()), len(pool))
+    orders = [[*order, *tail] for order in itertools.permutations(range(count))]
+    copies = pd.concat([pool] * len(orders), keys=range(len(orders)), names=["order", "task"])
     gap = float((pool["arrival"] + pool["deadline"]).max() + 1)
-    copies = _all_orders(pool, gap)
+    copies["arrival"] += copies.index.get_level_values("order") * gap
+    copies["place"] = np.concatenate(orders)
     flat = copies.reset_index(drop=True)
-    s = simulate(flat, cluster, Policy(in_given_order, "min", overtake=True), reading)
+    s = simulate(flat, cluster, Policy(lambda tasks: tasks["place"], "min", overtake=True), reading)
     done = s.tasks.set_index(copies.index)
-    queue = done[np.tile(waiting.to_numpy(), len(copies) // len(pool))]
+    queue = done[np.tile(waiting.to_numpy(), len(orders))]
     cost = ((queue["completion"] - queue["start"]) * queue["nodes"]).groupby(level="order").sum()
     whole = queue["admitted"].groupby(level="order").all()
     table = pd.DataFrame({"cost": cost[whole]})

@@ -286,21 +286,3 @@ def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
     others = mean - apart / count
     square = mean**2 + deviation**2 * (count - 1) / count
     return {"others": others, "one": others + apart, "least": square / mean}
-
-
-#: What the lead of G over LPRG is explained with.
-FEATURES = ("treeness", "degree", "hops", "shared", "below")
-
-
-def regression(frame: pd.DataFrame) -> dict[str, float]:
-    """Explain the lead of G over LPRG, in points, by features of the network: least squares."""
-    there = frame.dropna(subset=[*FEATURES])
-    names = [name for name in (*FEATURES, "clusters") if there[name].nunique() > 1]
-    x = there[names].astype(float)
-    x = (x - x.mean()) / x.std()
-    y = 100 * (there["G"] - there["LPRG"]).to_numpy()
-    design = np.column_stack([np.ones(len(x)), x])
-    found = np.linalg.lstsq(design, y)[0]
-    rest, spread = y - design @ found, y - y.mean()
-    r2 = 1 - float(rest @ rest) / float(spread @ spread) if (spread != 0).any() else np.nan
-    return {**dict(zip(names, found[1:].tolist(), strict=True)), "r2": r2, "lead": float(y.mean())}

@@ -44,16 +44,6 @@ def printed_table(number: int) -> pd.DataFrame:
     return read_csv(path, {"parameter": "text", "law": "text", "first": "positive"})
 
 
-def printed_range(number: int) -> pd.DataFrame:
-    """Return the low and high end of every printed law; two deviations of a log-normal one."""
-    table = printed_table(number).set_index("parameter")
-    ends = table[["first", "second"]].astype(float).set_axis(["low", "high"], axis=1)
-    wide = table["law"] == "log-normal"
-    median, factor = ends[wide]["low"], ends[wide]["high"] ** 2
-    ends.loc[wide] = pd.DataFrame({"low": median / factor, "high": median * factor})
-    return ends
-
-
 @functools.cache
 def steps(number: int, parameter: str) -> tuple[float, ...]:
     """Return the values that a table prints as steps.
