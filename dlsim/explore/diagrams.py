@@ -17,15 +17,6 @@ from dlsim.study.style import INK
 MOST = 16
 
 
-def _chunks(
-    sigma: float, used: int, deadline: float, cluster: Cluster, reading: dict[str, str]
-) -> pd.DataFrame:
-    """Lay one task out on its nodes: what the engine does where all nodes serve every task."""
-    task = pd.DataFrame({"arrival": [0.0], "sigma": [sigma], "deadline": [deadline]})
-    few = Cluster(used, cluster.cms, cluster.cps, cluster.st, cluster.sc)
-    return simulate(task, few, "FIFOANNA", Reading.of(reading)).chunks
-
-
 def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float) -> None:
     """Draw sends and computations row by row, and what no node could do in another look."""
     rows, end = np.arange(1, len(chunks) + 1), float(chunks["compute_end"].max())
@@ -93,7 +84,9 @@ def update(
             "more"
         )
     cluster = Cluster(nodes, cms, cps, st, sc)
-    chunks = _chunks(sigma, used, deadline, cluster, reading)
+    # what the engine does where all nodes serve every task
+    task = pd.DataFrame({"arrival": [0.0], "sigma": [sigma], "deadline": [deadline]})
+    chunks = simulate(task, Cluster(used, cms, cps, st, sc), "FIFOANNA", Reading.of(reading)).chunks
     n, end = len(chunks), float(chunks["compute_end"].max())
     best, least = fastest_nodes(sigma, cluster), fewest_nodes(sigma, deadline, cluster)
     figure = new_figure(8.4, 5.6, (1.25, 0.75, 0.15, 0.78), wspace=0.28, hspace=0.45)

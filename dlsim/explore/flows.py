@@ -12,14 +12,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
-from dlsim.papers.steady_state.draw import flows
+from dlsim.papers.steady_state.draw import draw_links, flows, link_keys
 from dlsim.steady import Allocation, Platform, Reading, bound, from_graph, solve, to_graph, topology
 from dlsim.study.style import INK, style_of
 
@@ -40,7 +39,6 @@ _MOST = 10
 _PLATE: dict[str, Any] = {
     "facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85,
 }  # fmt: skip
-_LOOKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 
 
 def chain(speeds: Sequence[float]) -> Platform:
@@ -122,25 +120,15 @@ def _optimum(p: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
 
 def _map(ax: Axes, a: Allocation, title: str) -> None:
     """Draw links by the data they carry and the connections they have left."""
-    p, places = a.platform, _places(a.platform)
-    table, busy = flows(a)
-    most = max(float(table["data"].max()) if len(table) else 0.0, 1e-9)
-    ends: list[Any] = []
-    widths, inks = list[float](), list[str]()
+    p, places, (_, busy) = a.platform, _places(a.platform), flows(a)
+    table = draw_links(ax, a, places)
     rows: Any = table.itertuples()
     for row in rows:
-        state = "free" if not row.opened else "full" if row.opened >= row.max_connect else "used"
-        ends.append((places[row.start], places[row.end]))
-        widths.append(0.8 + 5 * math.sqrt(row.data / most))
-        inks.append(_LOOKS[state])
         if row.opened or len(table) <= 8:
-            x, y = np.average(ends[-1], axis=0, weights=(0.58, 0.42))
+            x, y = np.average((places[row.start], places[row.end]), axis=0, weights=(0.58, 0.42))
             text = f"{row.opened}/{row.max_connect:g}"
             ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE,
                     in_layout=False)  # fmt: skip
-    ax.add_collection(LineCollection(ends, linewidths=widths, colors=inks, zorder=1))
-    plain = np.array([places[node] for node in places if node not in set(p.router)])
-    ax.plot(*plain.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
     others = busy.sum(axis=0) - np.diag(busy)
     fills = [INK["orange"] if share > TIE else "white" for share in others]
     spots = np.array([places[node] for node in p.router])
@@ -160,7 +148,10 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     at = np.arange(len(counted))
     ink = style_of(a.method.split("+")[0]).color if a.method != "MILP" else INK["green"]
     name = "optimum" if best.is_proved else "best found"
-    high = _height(top, np.concatenate([a.values[counted], best.values[counted]]))
+    values = np.concatenate([a.values[counted], best.values[counted]])
+    # bars are cut well above the bound, below lonely giants
+    highest = max(float(values.max(initial=0.0)), top, 1e-9)
+    high = 1.08 * (min(highest, 4 * top) if top > 0 else highest)
     looks: list[tuple[Allocation, float, dict[str, Any]]] = [
         (a, -0.2, {"color": ink, "label": a.method}),
         (best, 0.2, {"color": "#C8C8C8", "label": name, "hatch": "////"}),
@@ -184,12 +175,6 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _height(top: float, values: Any) -> float:
-    """Return where the bars are cut: well above the bound, below lonely giants."""
-    highest = max(float(values.max(initial=0.0)), top, 1e-9)
-    return 1.08 * min(highest, 4 * top) if top > 0 else 1.08 * highest
-
-
 def draw_wan(
     network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
     connections: int, method: str, reading: Mapping[str, str],
@@ -206,18 +191,12 @@ def draw_wan(
     _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
     _map(figure.add_subplot(grid[0, 1]), best, f"{word}: {best.objective:.4g}")
     _bars(figure.add_subplot(grid[1, :]), a, best, top)
-    figure.legend(handles=_keys(), loc="outside lower center", ncols=4, fontsize=8)
-    say(figure, _sentence(a, best, top))
-    return figure
-
-
-@functools.cache
-def _keys() -> list[Line2D]:
-    words = {"free": "unused", "used": "in use (used/allowed)", "full": "all connections open"}
-    lines = [Line2D([], [], color=_LOOKS[k], lw=3, label=words[k]) for k in words]
     works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
                    label="computes for others (larger: faster)")  # fmt: skip
-    return [*lines, works]
+    keys = [*link_keys(used="in use (used/allowed)"), works]
+    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=8)
+    say(figure, _sentence(a, best, top))
+    return figure
 
 
 def _sentence(a: Allocation, best: Allocation, top: float) -> str:

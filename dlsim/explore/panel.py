@@ -265,38 +265,9 @@ _RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
 _ROW = w.Layout(flex_flow="row wrap")
 
 
-def _glossary(meanings: Mapping[str, str]) -> str:
-    """Format what the switches mean, to be unfolded by mouse or by Enter."""
-    items = "".join(
-        f"<li><code>{name}</code>: {html.escape(text)}</li>" for name, text in meanings.items()
-    )
-    return (
-        "<details class='dlsim-meanings' style='line-height: 1.4; max-width: 75em'>"
-        f"<summary>What these switches mean</summary><ul>{items}</ul></details>"
-    )
-
-
 def _message(kind: str, text: str) -> str:
     """Format a line under a picture; screen readers announce it when it changes."""
     return f'<div class="dlsim-{kind}" role="status" aria-live="polite">{text}</div>'
-
-
-def _reader(
-    panel: Panel, controls: dict[str, w.Widget], switches: dict[str, w.Widget],
-    values: Mapping[str, Any],
-) -> Callable[[], dict[str, Any]]:  # fmt: skip
-    """Return what reads the widgets: a control that was not moved keeps the value given."""
-    shown = {name: one.value for name, one in controls.items()}
-
-    def read() -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        for control in panel.controls:
-            now = controls[control.name].value
-            moved = control.tidy(now) if isinstance(control, Slider) else now
-            given[control.name] = values[control.name] if now == shown[control.name] else moved
-        return given | {"reading": {name: one.value for name, one in switches.items()}}
-
-    return read
 
 
 def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
@@ -306,8 +277,16 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     switches = {name: one.widget(read_as.get(name, one.default)) for name, one in choices.items()}
     picture = w.Image(format="png", layout=w.Layout(max_width="100%", display="none"))
     words, link = w.HTML(), w.HTML()
-    counter = itertools.count(1)
-    read = _reader(panel, controls, switches, values)
+    counter, shown = itertools.count(1), {name: one.value for name, one in controls.items()}
+
+    def read() -> dict[str, Any]:
+        """Read the widgets: a control that was not moved keeps the value given."""
+        given: dict[str, Any] = {}
+        for control in panel.controls:
+            now = controls[control.name].value
+            moved = control.tidy(now) if isinstance(control, Slider) else now
+            given[control.name] = values[control.name] if now == shown[control.name] else moved
+        return given | {"reading": {name: one.value for name, one in switches.items()}}
 
     def redraw(_: Any = None) -> None:
         given = read()
@@ -334,6 +313,10 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     rows = [w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), w.HBox([left, right], layout=_ROW)]
     if switches:
         rows += [w.HTML("<b>How the paper is read</b>"), w.HBox([*switches.values()], layout=_ROW)]
-    if meanings := panel.meanings():
-        rows.append(w.HTML(_glossary(meanings)))
+    if meanings := panel.meanings().items():
+        items = "".join(f"<li><code>{k}</code>: {html.escape(text)}</li>" for k, text in meanings)
+        rows.append(w.HTML(  # unfolded by mouse or by Enter
+            "<details class='dlsim-meanings' style='line-height: 1.4; max-width: 75em'>"
+            f"<summary>What these switches mean</summary><ul>{items}</ul></details>"
+        ))  # fmt: skip
     return w.VBox(rows)

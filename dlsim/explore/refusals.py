@@ -24,13 +24,6 @@ class Refusal(NamedTuple):
     rival: object
 
 
-def _offer(s: Schedule, task: object) -> Offer | None:
-    try:
-        return s.offer(task)
-    except InputError:  # pieces of a task that are admitted one by one
-        return None
-
-
 def _started(s: Schedule, task: Any) -> pd.DataFrame:
     """Return the tasks that ran when the newcomer came, as if each had arrived at its start."""
     now, table = s.tasks.loc[task, "arrival"], s.tasks
@@ -62,7 +55,11 @@ def _same_runs(old: pd.DataFrame, new: pd.DataFrame) -> bool:
 
 def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
     """Explain a refusal."""
-    offer, started = _offer(s, task), _started(s, task)
+    try:
+        offer = s.offer(task)
+    except InputError:  # pieces of a task that are admitted one by one
+        offer = None
+    started = _started(s, task)
     table, mine = s.tasks, s.tasks.loc[[task]]
     waits = table["admitted"] & ~table.index.isin(started.index) & (table.index != task)
     waiting = table[waits].sort_values("start", kind="stable")  # as they would start

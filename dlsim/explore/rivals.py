@@ -30,23 +30,20 @@ SWITCHES_SHOWN = {name: options for name, options in SWITCHES.items() if name no
 }
 
 
-def _lists(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
-    if not len(arrival) == len(sigma) == len(deadline):
-        raise InputError(
-            "arrival, size and deadline must be lists of one length, got "
-            f"{len(arrival)}, {len(sigma)} and {len(deadline)} numbers"
-        )
-    frame = pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline})
-    return frame.sort_values("arrival", kind="stable", ignore_index=True)
-
-
 def tasks_of(
     source: str, cluster: Cluster, count: int, load: float, seed: int,
     lists: tuple[tuple[float, ...], ...], switches: dict[str, Any],
 ) -> pd.DataFrame:  # fmt: skip
     """Draw the tasks, or take those of the lists."""
     if source == "my lists":
-        tasks = _lists(*lists)
+        sizes = list(map(len, lists))
+        if len(set(sizes)) > 1:
+            raise InputError(
+                "arrival, size and deadline must be lists of one length, got "
+                f"{sizes[0]}, {sizes[1]} and {sizes[2]} numbers"
+            )
+        tasks = pd.DataFrame(dict(zip(("arrival", "sigma", "deadline"), lists, strict=True)))
+        tasks = tasks.sort_values("arrival", kind="stable", ignore_index=True)
     else:
         mean = 100.0 if source == "paper M" else 200.0
         span = 4 * count * execution_time(mean, cluster.nodes, cluster) / load
@@ -59,20 +56,15 @@ def tasks_of(
     return tasks.set_axis(range(1, len(tasks) + 1))
 
 
-def _run(s: Schedule) -> pd.DataFrame:
-    """Return the chunks, with whether their task is still only planned."""
-    chunks = s.chunks
-    now = s.tasks["arrival"].iloc[-1]
-    return chunks.assign(planned=chunks["task"].map(s.tasks["start"]) > now)
-
-
 def _draw_all(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
     """Draw every chunk on its node and on the link: solid once its task has started."""
     begin, sent, done = (
         chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
     )
     rows = chunks["node"].to_numpy() + 1
-    begins = np.minimum(np.maximum(sent, _before(chunks)), done)
+    # a node computes the chunk of a round once it is done with that of the round before
+    last = chunks.groupby(["task", "node"])["compute_end"].shift().fillna(-np.inf)
+    begins = np.minimum(np.maximum(sent, last.to_numpy(dtype=float)), done)
     lanes = lanes_of(begin, sent)
     height = 0.72 / (lanes.max(initial=0) + 1)
     on_link = -0.36 + (lanes + 0.5) * height
@@ -90,7 +82,8 @@ def _draw_all(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> N
 
 def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> None:
     """Draw the plan in force, deadlines over the nodes of their tasks, and who came when."""
-    chunks = _run(s)
+    planned = s.chunks["task"].map(s.tasks["start"]) > s.tasks["arrival"].iloc[-1]
+    chunks = s.chunks.assign(planned=planned)
     _draw_all(ax, chunks, np.array([colors[t] for t in chunks["task"]]).reshape(-1, 3))
     due = s.tasks["arrival"] + s.tasks["deadline"]
     place = chunks.groupby("task")["node"].agg(["min", "max"])
@@ -114,12 +107,6 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
             came, np.full(len(came), -0.6), marker, color=ink, ms=6, mew=1.8, zorder=5,
             clip_on=False,
         )  # fmt: skip
-
-
-def _before(chunks: pd.DataFrame) -> "np.ndarray[Any, Any]":
-    """Return when each node is done with the chunk of the round before; -inf in the first."""
-    last = chunks.groupby(["task", "node"])["compute_end"].shift()
-    return last.fillna(-np.inf).to_numpy(dtype=float)
 
 
 def told(s: Schedule, why: Refusal | None) -> str:
@@ -202,17 +189,13 @@ def update(
         mark("now", color=INK["black"], linestyle="--"),
     ]  # fmt: skip
     figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=8)
-    say(figure, _summary(schedules, done, len(tasks), now))
-    return figure
-
-
-def _summary(schedules: list[Schedule], done: int, count: int, now: float) -> str:
     took = [
         f"{s.name} has {'run' if not s.policy.admission else 'accepted'} "
         f"{int(s.tasks['admitted'].sum())} ({s.tasks.loc[s.tasks['admitted'], 'sigma'].sum():.4g} "
         "of data)" for s in schedules
     ]  # fmt: skip
-    return f"Test {done} of {count}, at time {now:.5g}: {', '.join(took)}."
+    say(figure, f"Test {done} of {len(tasks)}, at time {now:.5g}: {', '.join(took)}.")
+    return figure
 
 
 PANEL = Panel(

@@ -8,6 +8,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
 
 from dlsim.errors import InputError
 from dlsim.papers.steady_state import cells, platforms
@@ -21,6 +23,8 @@ from dlsim.study.style import INK, style_of
 
 Places = Mapping[Any, Any]
 
+#: Links: nothing on them, in use, all connections open.
+LINKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
 #: A small network of the same kind as the paper's, for drawings.
 _SMALL: dict[str, int] = {"wan": 7, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
@@ -147,39 +151,43 @@ def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
     return table, np.divide(cost, p.speed, out=np.zeros_like(cost), where=p.speed > 0)
 
 
+def draw_links(ax: Axes, a: Allocation, places: Places) -> pd.DataFrame:
+    """Draw links by the data they carry and the connections they have left; return them."""
+    table, router = flows(a)[0], set(a.platform.router)
+    most = max(float(table["data"].max()) if len(table) else 0.0, 1e-9)
+    ends = [(places[u], places[v]) for u, v in zip(table["start"], table["end"], strict=True)]
+    full = np.where(table["opened"] >= table["max_connect"], "full", "used")
+    inks = [LINKS[state] for state in np.where(table["opened"] > 0, full, "free")]
+    widths = 0.8 + 5 * np.sqrt(table["data"] / most)
+    ax.add_collection(LineCollection(ends, linewidths=widths, colors=inks, zorder=1))
+    plain = np.array([places[node] for node in places if node not in router])
+    ax.plot(*plain.reshape(-1, 2).T, "o", ms=3, color="#777777", zorder=2)
+    return table
+
+
+def link_keys(**words: str) -> list[Line2D]:
+    """Make the legend entries of links, with other words for some of them."""
+    words = {"free": "unused", "used": "in use", "full": "all connections open", **words}
+    return [Line2D([], [], color=LINKS[state], lw=3, label=words[state]) for state in LINKS]
+
+
 def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
-    """Draw links by the data they carry, clusters by speed and by what they do for others."""
-    p = a.platform
-    table, busy = flows(a)
-    most = max(float(table["data"].max()), 1e-9)
-    for _, row in table.iterrows():
-        full, used = row["opened"] >= row["max_connect"], row["opened"] > 0
-        color = INK["vermillion"] if full and used else INK["blue"] if used else "0.75"
-        width = 0.7 + 6 * np.sqrt(row["data"] / most)
-        ends = places[row["start"]], places[row["end"]]
-        ax.plot(*zip(*ends, strict=True), color=color, lw=width, zorder=1, solid_capstyle="round")
-    own = np.diag(busy)
-    others = busy.sum(axis=0) - own
+    """Draw links, and clusters by speed and by what they do for others."""
+    p, (_, busy), table = a.platform, flows(a), draw_links(ax, a, places)
+    others = busy.sum(axis=0) - np.diag(busy)
     spots = np.array([places[node] for node in p.router])
     size = 60 + 320 * p.speed / p.speed.max()
-    for node in (node for node in places if node not in p.router):
-        ax.plot(*places[node], ".", color="0.5", ms=6, zorder=2)
     look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "edgecolor": "white"}
     drawn = ax.scatter(spots[:, 0], spots[:, 1], s=size, c=others, zorder=3, **look)
     for k, spot in enumerate(spots):
         ax.annotate(str(k), spot, (7, 7), textcoords="offset points", fontsize=8)
     ax.figure.colorbar(drawn, ax=ax, label="speed at work for others", shrink=0.75, pad=0.01)
+    below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.02), "fontsize": "small"}
+    ax.legend(handles=link_keys(), ncols=3, **below)
     ax.set(title=title)
     ax.margins(0.06)
     ax.axis("off")
     return table
-
-
-def _legend(ax: Axes) -> None:
-    for name, color in (("in use", INK["blue"]), ("all connections open", INK["vermillion"])):
-        ax.plot([], [], color=color, lw=3, label=name)
-    ax.plot([], [], color="0.75", lw=1, label="unused link")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, fontsize="small")
 
 
 def fig_flows(
@@ -192,7 +200,6 @@ def fig_flows(
     a = solve(p, method, rounding(_seed(study, 1)), reading)
     places = nx.kamada_kawai_layout(to_graph(p))
     table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
-    _legend(axes[0])
     _, busy = flows(a)
     drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
     every, title = range(p.clusters), "share of the speed of l"
@@ -232,7 +239,6 @@ def fig_wan(
     best = max(found, key=lambda m: found[m].objective)
     graph = to_graph(p)
     _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
-    _legend(axes[0])
     table = pd.DataFrame({"policy": methods, "ratio": [round(found[m].ratio, 9) for m in methods]})
     colors = [style_of(m.split("+")[0]).color for m in methods]
     axes[1].barh(table["policy"], table["ratio"], color=colors)
