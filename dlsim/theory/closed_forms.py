@@ -10,7 +10,8 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import GIVEN, B, Delta, L, b, n, p, positive, q, r, share, sigma, t, u, w, y
+from dlsim.theory.letters import Delta, L, b, n, p, positive, q, r, sigma, t, u, w, y
+from dlsim.theory.words import GIVEN, B, share
 
 W = sp.Symbol("W", real=True)
 f, real, kap = positive("phi n kappa")

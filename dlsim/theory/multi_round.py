@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import SC, ST, chi, counts, n, positive, sigma, tau, y, z
+from dlsim.theory.letters import SC, ST, chi, counts, n, positive, sigma, tau, y, z
 
 N, M, rnd = counts("N M j")
 c0, eta, theta, kappa = sp.symbols("c_0 eta theta kappa", real=True)

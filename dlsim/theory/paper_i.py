@@ -8,7 +8,7 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import R, chi, i, n, p, positive, sigma, tau, y, z
+from dlsim.theory.letters import R, chi, i, n, p, positive, sigma, tau, y, z
 
 r1, rn, ri = sp.symbols("r_1 r_n r_i", real=True)
 work = sigma * (tau + chi)

@@ -6,30 +6,8 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import (
-    GIVEN,
-    SC,
-    ST,
-    B,
-    Cms,
-    Cps,
-    Delta,
-    G,
-    L,
-    a1,
-    a2,
-    b,
-    j,
-    n,
-    p,
-    phi,
-    positive,
-    powers_below_one,
-    q,
-    share,
-    sigma,
-    w,
-)
+from dlsim.theory.letters import SC, ST, Delta, L, a1, a2, b, j, n, p, phi, positive, q, sigma, w
+from dlsim.theory.words import GIVEN, B, Cms, Cps, G, powers_below_one, share
 
 _ms, _ps = positive("C_ms C_ps")
 _E = r"\mathcal{E}"

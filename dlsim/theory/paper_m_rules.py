@@ -8,27 +8,8 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import (
-    GIVEN,
-    SC,
-    B,
-    Cms,
-    Cps,
-    G,
-    L,
-    b,
-    i,
-    j,
-    n,
-    p,
-    phi,
-    positive,
-    powers_below_one,
-    q,
-    share,
-    sigma,
-    w,
-)
+from dlsim.theory.letters import SC, L, b, i, j, n, p, phi, positive, q, sigma, w
+from dlsim.theory.words import GIVEN, B, Cms, Cps, G, powers_below_one, share
 
 real = positive("n")
 

@@ -6,29 +6,8 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import (
-    GIVEN,
-    SC,
-    B,
-    G,
-    L,
-    b,
-    k,
-    n,
-    p,
-    phi,
-    positive,
-    powers_below_one,
-    q,
-    r,
-    s,
-    share,
-    sigma,
-    u,
-    w,
-    y,
-    z,
-)
+from dlsim.theory.letters import SC, L, b, k, n, p, phi, positive, q, r, s, sigma, u, w, y, z
+from dlsim.theory.words import GIVEN, B, G, powers_below_one, share
 
 #: A real number of nodes, for the derivatives.
 real = positive("n")

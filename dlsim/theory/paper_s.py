@@ -14,7 +14,7 @@ import sympy as sp
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import n, positive, y, z
+from dlsim.theory.letters import n, positive, y, z
 
 Edges = tuple[tuple[int, int], ...]
 

@@ -11,23 +11,8 @@ from sympy.core.function import AppliedUndef
 
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.words import (
-    Delta,
-    R,
-    b,
-    chi,
-    i,
-    m,
-    n,
-    p,
-    positive,
-    powers_below_one,
-    q,
-    sigma,
-    tau,
-    y,
-    z,
-)
+from dlsim.theory.letters import Delta, R, b, chi, i, m, n, p, positive, q, sigma, tau, y, z
+from dlsim.theory.words import powers_below_one
 
 E, P, slow, slower = positive(r"E P chi_i \chi_{i+1}")
 wait = sp.Symbol("p_i", nonnegative=True)

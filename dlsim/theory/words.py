@@ -1,4 +1,4 @@
-r"""The letters of the derivations, with the signs that SymPy may use.
+r"""What the derivations write in the letters of `dlsim.theory.letters`.
 
 The cost of a unit is written as :math:`w = C_{ms} + C_{ps}`, so that
 :math:`C_{ms} = (1-\beta) w` and :math:`C_{ps} = \beta w`; statement 4.5 shows that this
@@ -7,30 +7,9 @@ is the paper's beta. Where n is real, :math:`\beta = e^{-L}`.
 
 from typing import Any
 
-import sympy as sp
-
-
-def positive(names: str) -> Any:
-    """Return positive real symbols."""
-    return sp.symbols(names, positive=True)
-
-
-def counts(names: str) -> Any:
-    """Return symbols for positive integers."""
-    return sp.symbols(names, integer=True, positive=True)
-
-
-b, w, sigma, tau, chi, Delta = positive("beta w sigma tau chi Delta")
-L, u, t = positive("L u t")
-ST, SC, phi = sp.symbols("ST SC phi", nonnegative=True)
-n, j, k, m, i = counts("n j k m i")
-#: Letters of certificates: p, q, r, s are positive, y and z non-negative.
-p, q, r, s = positive("p q r s")
-y, z = sp.symbols("y z", nonnegative=True)
+from dlsim.theory.letters import b, n, p, phi, w
 
 Cms, Cps = (1 - b) * w, b * w
-#: Real numbers of any sign.
-a1, a2, e, R = sp.symbols("alpha_1 alpha_2 e R", real=True)
 
 
 def G(count: Any) -> Any:
