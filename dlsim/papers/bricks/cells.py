@@ -161,14 +161,10 @@ def row_of(o: Outcome) -> Row:
     r, due = o.requests, o.environment.requests["deadline"].to_numpy()
     late = (r["completion"].to_numpy() - due).clip(min=0) * r["missed"].to_numpy()
     return {
-        "failure": o.failure_rate,
-        "cost": o.cost,
-        "work_cost": o.work_weighted_cost,
-        "tardiness": float(late.mean()) / 60 if len(r) else np.nan,
-        "drain": o.drain / 3600,
-        "resubmitted": float(r["fallbacks"].mean()),
-        "requests": len(r),
-    }
+        "failure": o.failure_rate, "cost": o.cost, "work_cost": o.work_weighted_cost,
+        "tardiness": float(late.mean()) / 60 if len(r) else np.nan, "drain": o.drain / 3600,
+        "resubmitted": float(r["fallbacks"].mean()), "requests": len(r),
+    }  # fmt: skip
 
 
 def run_all(

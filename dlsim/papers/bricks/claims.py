@@ -1,8 +1,9 @@
 """What paper B's claims are measured by: evidence in, points of a grid out."""
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,8 @@ FALLBACK = (("x/x", "x/F"), ("L/x", "L/F"))
 CORRECTION = (("x/x", "L/x"), ("x/F", "L/F"))
 
 
-class Evidence(NamedTuple):
-    """The sweeps that claims are measured on; None where one was not run."""
-
-    main: pd.DataFrame
-    causes: Any = None
-    sizes: Any = None
-    background: Any = None
+#: The sweeps that claims are measured on; None where one was not run.
+Evidence = namedtuple("Evidence", "main causes sizes background", defaults=[None, None, None])
 
 
 def by_scheduler(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame:
@@ -78,14 +74,10 @@ def gains(
 ) -> pd.DataFrame:
     """Subtract, policy by policy, the failure rate of one version from that of another."""
     table = by_scheduler(frame, "failure", by)
-    return differences(
-        table,
-        {
-            f"{name} {a} - {b}": ((name, *VERSIONS[a]), (name, *VERSIONS[b]))
-            for a, b in pairs
-            for name in _policies(table)
-        },
-    )
+    return differences(table, {
+        f"{name} {a} - {b}": ((name, *VERSIONS[a]), (name, *VERSIONS[b]))
+        for a, b in pairs for name in _policies(table)
+    })  # fmt: skip
 
 
 def _reduction(e: Evidence, most: int, fewest: int) -> pd.DataFrame:

@@ -25,14 +25,12 @@ def traffic(o: Outcome) -> dict[str, int]:
     """Count what passed between the parts of Figure 1 in a run."""
     end = float(o.requests["completion"].max())
     return {
-        "requests": len(o.requests),
-        "submissions": len(o.attempts),
+        "requests": len(o.requests), "submissions": len(o.attempts),
         "fallbacks": int(o.requests["fallbacks"].sum()),
         "probes": int(end // o.reading.probe) + 1,
         "background": int((o.environment.background.times <= end).sum()),
-        "links": len(o.environment.rates),
-        "servers": len(o.environment.servers),
-    }
+        "links": len(o.environment.rates), "servers": len(o.environment.servers),
+    }  # fmt: skip
 
 
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
@@ -123,17 +121,12 @@ def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
     kind = links["kind"].to_numpy()
     away = (r["send"] + r["recv"]) / 75 * communication + r["work"] / 300
     return {
-        "domains": [env.topology.domains],
-        "nodes": nodes,
-        "lan": mean[kind == "lan"],
-        "wan": mean[kind == "wan"],
-        "performance": servers["performance"],
-        "server_load": [env.server_load],
-        "packet": [env.packet],
-        "data_range": pd.concat([r["send"], r["recv"]]),
-        "work_range": r["work"],
+        "domains": [env.topology.domains], "nodes": nodes, "lan": mean[kind == "lan"],
+        "wan": mean[kind == "wan"], "performance": servers["performance"],
+        "server_load": [env.server_load], "packet": [env.packet],
+        "data_range": pd.concat([r["send"], r["recv"]]), "work_range": r["work"],
         "deadline_factor": (r["deadline"] - r["time"]) / away,
-    }
+    }  # fmt: skip
 
 
 def table1(study: Study) -> pd.DataFrame:

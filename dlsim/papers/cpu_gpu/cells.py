@@ -181,7 +181,13 @@ def fairness(
     parts, rows = parts[:FAIR_BATCHES], []
     schedules = list(follow(parts, here, "history", Reading.of(switches)))
     for fair in FAIR:
-        jobs = pd.concat([_judged(s, part, fair) for s, part in zip(schedules, parts, strict=True)])
+        judged = []
+        for s, part in zip(schedules, parts, strict=True):
+            jobs = s.fairness(fair).jobs
+            own = np.where(jobs["preferred"] == "gpu", part["gpu_time"], part["cpu_time"])
+            late = jobs["lateness"].where(jobs["late"], 0.0)
+            judged.append(jobs.assign(relative=late / own))
+        jobs = pd.concat(judged)
         unexcused = float((jobs["late"] & (jobs["excuse"] == "")).mean())
         rows += [
             {"fair": fair, "above": above, "share": float((jobs["relative"] > above).mean()),
@@ -189,12 +195,6 @@ def fairness(
             for above in ABOVE
         ]  # fmt: skip
     return rows
-
-
-def _judged(s: Schedule, part: pd.DataFrame, fair: str) -> pd.DataFrame:
-    jobs = s.fairness(fair).jobs
-    own = np.where(jobs["preferred"] == "gpu", part["gpu_time"], part["cpu_time"])
-    return jobs.assign(relative=jobs["lateness"].where(jobs["late"], 0.0) / own)
 
 
 def poison(

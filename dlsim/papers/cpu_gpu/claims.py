@@ -1,8 +1,9 @@
 """What paper C's claims are measured by: evidence in, points of a grid out."""
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,22 +20,13 @@ JUDGED = ("history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", 
 STREAMS = (1, 3)
 
 
-class Evidence(NamedTuple):
-    """The sweeps that claims are measured on; None where they were not run."""
-
-    main: pd.DataFrame
-    explored: pd.DataFrame
-    fair: pd.DataFrame
-    poisoned: pd.DataFrame
-    wrong: Any = None
-    ideal: Any = None
-    threads: Any = None
-    moulded: Any = None
-    pipelines: Any = None
-    issued: Any = None
-    adapted: Any = None
-    words: Any = None
-    memory: Any = None
+#: The sweeps that claims are measured on; None where they were not run.
+Evidence = namedtuple(
+    "Evidence",
+    "main explored fair poisoned wrong ideal threads moulded pipelines issued adapted words "
+    "memory",
+    defaults=[None, None, None, None, None, None, None, None, None],
+)  # fmt: skip
 
 
 def _at(values: Any, by: Sequence[str]) -> pd.DataFrame:

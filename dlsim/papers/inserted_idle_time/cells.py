@@ -212,21 +212,14 @@ def pools(tau: float, *, count: int, setting: Sequence[Any], seed: Any) -> list[
     for k in range(count):
         sigma, releases, due[k] = pool(here, cluster, rng)
         for n in range(1, here.nodes + 1):
-            splits = {
-                name: split_load(sigma, releases[:n].tolist(), cluster, name)
-                for name in ("opr", "dlt", "II", "exact")
-            }
+            times, four = releases[:n].tolist(), ("opr", "dlt", "II", "exact")
+            splits = {name: split_load(sigma, times, cluster, name) for name in four}
             ends = (getattr(splits[name], what) for name, what in PARTITIONS.values())
             finish[:, n - 1, k] = list(ends)
     excess = finish / finish[-1] - 1
     met = np.minimum.accumulate(finish, axis=1) <= latest_finish(due, due)
     return [
-        {
-            "partition": name,
-            "nodes": n + 1,
-            "excess": float(excess[i, n].mean()),
-            "admitted": float(met[i, n].mean()),
-        }
-        for i, name in enumerate(PARTITIONS)
-        for n in range(here.nodes)
-    ]
+        {"partition": name, "nodes": n + 1, "excess": float(excess[i, n].mean()),
+         "admitted": float(met[i, n].mean())}
+        for i, name in enumerate(PARTITIONS) for n in range(here.nodes)
+    ]  # fmt: skip

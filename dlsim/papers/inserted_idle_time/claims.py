@@ -1,8 +1,9 @@
 """What paper I's claims are measured by: evidence in, points of a grid out."""
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,11 +22,8 @@ CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
 _LADDER = (("DLT", "I"), ("I", "II"))
 
 
-class Evidence(NamedTuple):
-    """The sweeps that claims are measured on."""
-
-    main: pd.DataFrame
-    taus: pd.DataFrame
+#: The sweeps that claims are measured on.
+Evidence = namedtuple("Evidence", "main taus")
 
 
 def minus(

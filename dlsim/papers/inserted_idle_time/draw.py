@@ -24,6 +24,8 @@ FIRST = pd.DataFrame(
     {"arrival": 0.0, "sigma": [2.8, 5.2, 7.2, 40.0], "deadline": [14.0, 26.0, 36.0, 105.0]},
     index=pd.Index(["a", "b", "c", "T"], name="task"),
 )
+#: Policies whose schedules are drawn.
+GANTT = ("FIFO-OPR-MN", "FIFO-DLT", "FIDO-II", "FIFO-EXACT-N")
 #: Release times under which Constraint 2 fails for the same task.
 CROWDED = (0.0, 8.0, 30.0, 34.0)
 _IDLE: dict[str, Any] = {
@@ -113,10 +115,8 @@ def fig1b(study: Study, ax: Axes | None = None) -> Axes:
 
 #: What is asked of one load where Constraint 2 fails, and the partition that answers.
 _KINDS = {
-    "Constraint 2 fails, so the remodel": "II",
-    "true optimum": "exact",
-    "idle time unused": "opr",
-}
+    "Constraint 2 fails, so the remodel": "II", "true optimum": "exact", "idle time unused": "opr",
+}  # fmt: skip
 
 
 def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
@@ -137,11 +137,9 @@ def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
 
 
 def fig_gantt(
-    study: Study,
-    policies: Sequence[str] = ("FIFO-OPR-MN", "FIFO-DLT", "FIDO-II", "FIFO-EXACT-N"),
-    load: float = 1.0,
+    study: Study, policies: Sequence[str] = GANTT, load: float = 1.0,
     axes: Sequence[Axes] | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """One stretch of a workload under several policies, with idle node time and r_i, s_i."""
     least = execution_time(study.mean, study.nodes, study.cluster)
     setting = study.setting(150 * least)

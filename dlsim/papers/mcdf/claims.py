@@ -1,8 +1,8 @@
 """What paper M's claims are measured by: evidence in, points of a grid out."""
 
+from collections import namedtuple
 from collections.abc import Callable
 from itertools import product
-from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -15,15 +15,12 @@ ALL_NODES = ("FIFOAN", "EDFAN")
 FEWEST_NODES = ("FIFOMN", "EDFMN")
 
 
-class Evidence(NamedTuple):
-    """The sweeps that claims are measured on; None where one was not run."""
-
-    main: pd.DataFrame
-    ratios: pd.DataFrame
-    doubled: pd.DataFrame
-    half: Any = None
-    orders: Any = None
-    newcomers: Any = None
+#: The sweeps that claims are measured on; None where one was not run.
+Evidence = namedtuple(
+    "Evidence",
+    "main ratios doubled half orders newcomers",
+    defaults=[None, None, None],
+)  # fmt: skip
 
 
 def _no_setup(e: Evidence, column: str = "ratio") -> pd.DataFrame:

@@ -1,8 +1,9 @@
 """What paper S's claims are measured by: evidence in, points of a grid out."""
 
 import math
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,15 +20,12 @@ MANY_PERIODS = 100
 LPRR_TO, CROSSING = 45, 15
 
 
-class Evidence(NamedTuple):
-    """The sweeps that claims are measured on; None where one was not run."""
-
-    tiers: pd.DataFrame
-    random: pd.DataFrame
-    spread: Any = None
-    crossed: Any = None
-    timing: Any = None
-    ends: Any = None
+#: The sweeps that claims are measured on; None where one was not run.
+Evidence = namedtuple(
+    "Evidence",
+    "tiers random spread crossed timing ends",
+    defaults=[None, None, None, None],
+)  # fmt: skip
 
 
 def by_size(frame: pd.DataFrame, columns: Sequence[str] | Mapping[str, Any]) -> pd.DataFrame:
