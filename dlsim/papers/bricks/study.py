@@ -112,17 +112,12 @@ class Study(study.Study):
         return int(max(self.fallbacks))
 
     @property
-    def first(self) -> float:
-        """The first Int."""
-        return float(self.intervals[0])
-
-    @property
     def drawn_first(self) -> dict[str, Any]:
         """What the environment of the first replicate is drawn by."""
         seed = np.random.SeedSequence(self.seed, spawn_key=(0,))
         size = {"horizon": self.size.hours * HOUR, "domains": self.domains}
         drawn = cells.split_switches(self.switches).drawn
-        return {"seed": seed, "interval": self.first, **size, **drawn}
+        return {"seed": seed, "interval": float(self.intervals[0]), **size, **drawn}
 
     def versions(self, policies: Sequence[str], fallbacks: Sequence[int] = ()) -> list[Kind]:
         """List schedulers: four versions of each, and more fallbacks without correction."""
@@ -139,7 +134,7 @@ class Study(study.Study):
         options = {"horizon": hours * HOUR, "domains": self.domains}
         how: dict[str, Any] = {"options": options, "switches": self.switches}
         if "interval" not in grid:
-            how["interval"] = self.first
+            how["interval"] = float(self.intervals[0])
         return self.sweep(function, grid, label, count, **how | fixed)
 
     def _hours(self, network: Any) -> float:

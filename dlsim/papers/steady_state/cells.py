@@ -238,8 +238,8 @@ def start_up(
 ) -> list[Row]:  # fmt: skip
     """Measure what whole load units, the first and the last period cost (claim 14)."""
     reading, drawn = split_switches(switches)
-    a = solve(of_kind(kind, clusters, seed, **drawn), method, rounding(seed), reading)
-    rows = []
+    p = of_kind(kind, clusters, seed, **drawn)
+    a, rows = solve(p, method, rounding(seed), reading), []
     for length in lengths:
         period = a.periodic(length)
         units = period.simulate(SIMULATED).groupby("application")["computed"].sum()
@@ -247,20 +247,13 @@ def start_up(
         if (counted != period.completed(SIMULATED)).any():
             raise StudyError(f"period {length}: the simulation completes {counted}")
         for count in counts:
-            rows.append(_ends(a, period, count, length))
+            done = period.completed(count).astype(float)
+            planned = period.units.sum(axis=1).astype(float) * count
+            lost = 1 - done[planned > 0] / planned[planned > 0]
+            value = float((done * p.worth.max(axis=1))[p.counted].min()) / (count * length)
+            row = {"length": length, "count": count, "ends": float(lost.max(initial=0.0))}
+            rows.append({**row, "kept": share(value, a.objective)})
     return rows
-
-
-def _ends(a: Allocation, period: Any, count: int, length: int) -> Row:
-    p, done = a.platform, period.completed(count).astype(float)
-    planned = period.units.sum(axis=1).astype(float) * count
-    served = planned > 0
-    lost = 1 - done[served] / planned[served]
-    value = float((done * p.worth.max(axis=1))[p.counted].min()) / (count * length)
-    return {
-        "length": length, "count": count, "ends": float(lost.max(initial=0.0)),
-        "kept": share(value, a.objective),
-    }  # fmt: skip
 
 
 def under_churn(
