@@ -1,5 +1,7 @@
 """The Grid simulator: hand cases of every rule, properties, plug-in functions, Table 1."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -413,3 +415,43 @@ def test_load_traces_and_what_data_leave_have_the_means_asked_for():
     env = Environment.random(2, 60, link_background="data", horizon=DAY / 8, link_data=100.0)
     left = env.open_rates[:, :-1].mean(axis=1) / env.rates[:, 0]
     assert left == pytest.approx(np.full(40, 0.9), abs=0.02)
+
+
+# ---------------------------------------------------------------- many schedulers, one environment
+
+
+def last_value(window):
+    return window[:, -1]
+
+
+@pytest.mark.parametrize("reading", [Reading(), Reading(cost="work_weighted"), Reading("util")])
+@pytest.mark.parametrize("predictor", ["last", last_value])
+def test_run_many_is_simulate_scheduler_by_scheduler(reading, predictor):
+    env = Environment.random(3, 5, horizon=1800.0, domains=3)
+    reading = replace(reading, predictor=predictor)
+    own = [Scheduler("deadline", 0.6, max_fallbacks=n) for n in (0, 2)]
+    own += [Scheduler(), Scheduler(opt=0.5), Scheduler(lambda view: int(np.argmin(view.ours)))]
+    known = {}
+    for r in (reading, replace(reading, probe=7.0)):
+        for scheduler, o in zip(own, bricks.run_many(env, own, r, known), strict=True):
+            alone = simulate(env, scheduler, r)
+            told = (o.failure_rate, o.cost, o.drain, o.beyond_traces)  # before there is a table
+            assert told == (alone.failure_rate, alone.cost, alone.drain, alone.beyond_traces)
+            pd.testing.assert_frame_equal(o.requests, alone.requests, check_exact=True)
+            pd.testing.assert_frame_equal(o.attempts, alone.attempts, check_exact=True)
+            assert told[0] == o.requests["missed"].mean() == o.failure_rate
+            assert (o.scheduler, o.reading) == (scheduler, r)
+            o.check()
+
+
+@EXAMPLES
+@given(environments(), schedulers(), readings())
+def test_what_is_run_once_for_two_cases_is_the_same_in_both(env, scheduler, reading):
+    """Switches that a scheduler cannot feel are one case: the records are shared."""
+    known = {}
+    others = [replace(reading, cost="work_weighted"), replace(reading, fallback_time="at_arrival")]
+    for r in (reading, *others):
+        (o,) = bricks.run_many(env, [scheduler], r, known)
+        wanted = simulate(env, scheduler, r)
+        pd.testing.assert_frame_equal(o.requests, wanted.requests, check_exact=True)
+    assert len(known) <= 1 + (scheduler.max_fallbacks > 0)

@@ -1,7 +1,7 @@
 """The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
 
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -354,3 +354,19 @@ def test_engine_equals_twin_on_drawn_environments(drawn, reading):
     env = Environment.random(3, 5, horizon=1200.0, domains=4, **sizes, **drawn)
     scheduler = {"algorithm": "deadline", "opt": 0.8, "max_fallbacks": 2, "load_correction": True}
     agree(env, scheduler, reading)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
+    """Ties among slow, fast and near servers, whose order changes with every job."""
+    for seed in range(max(1, round(3 * SCALE))):
+        source = random.Random(repr(("order", block, seed)))
+        sizes = {"domains": source.choice([3, 12]), "data_range": source.choice([(0, 0), (1, 900)])}
+        work = source.choice([(0.0, 0.0), (500.0, 5e4), (1e4, 1e4)])
+        drawn = Environment.random(seed, 2, horizon=600.0, work_range=work, **sizes)
+        speeds = [source.choice([100, 200, 400]) for _ in drawn.servers.index]
+        env = replace(drawn, servers=drawn.servers.assign(performance=speeds), traces=drawn.rates)
+        scheduler = draw({k: v for k, v in OF_SCHEDULER.items() if k != "algorithm"}, source, 0.3)
+        reading = draw({k: OF_READING[k] for k in ("load", "probe", "predictor")}, source, 0.7)
+        algorithm = source.choice(["greedy", "deadline"])
+        agree(env, {**scheduler, "algorithm": algorithm}, reading)

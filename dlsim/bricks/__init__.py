@@ -7,7 +7,7 @@
 """
 
 from dlsim.bricks import topology, traces, tuning, workload
-from dlsim.bricks.engine import simulate
+from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
@@ -22,6 +22,7 @@ __all__ = [
     "Scheduler",
     "View",
     "best_server",
+    "run_many",
     "simulate",
     "topology",
     "traces",

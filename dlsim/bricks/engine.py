@@ -1,12 +1,11 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.check import COLUMNS
 from dlsim.bricks.core import events
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.schedulers import bar, split_moves
@@ -14,8 +13,11 @@ from dlsim.bricks.core.state import (
     CHOOSE,
     DONE,
     FAR,
+    GREEDY,
     GROW,
+    LAST,
     MOST_PROBES,
+    PERFECT,
     USER,
     Rules,
     State,
@@ -27,7 +29,6 @@ from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Sche
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
-from dlsim.kernel import latest_finish
 
 #: Columns of the requests that are real numbers.
 MEASURES = ("time", "send", "recv", "work", "deadline")
@@ -47,7 +48,8 @@ def _fixed_stream(one: Stream) -> Stream:
 def world_of(env: Environment) -> World:
     """Return an environment as arrays, without copying what is large."""
     servers, topology = env.servers, env.topology
-    r = env.requests.assign(**{k: env.requests[k] - env.origin for k in ("time", "deadline")})
+    requests = {k: env.requests[k].to_numpy() for k in MEASURES}
+    requests |= {k: requests[k] - env.origin for k in ("time", "deadline")}
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain = servers["domain"].to_numpy()
     return World(
@@ -69,33 +71,37 @@ def world_of(env: Environment) -> World:
         domains=int(topology.domains),
         two_level=env.is_two_level,
         places=_fixed(np.unique(domain), np.int64),
-        client=_fixed(r["client"].to_numpy(), np.int64),
-        **{name: _fixed(r[name].to_numpy()) for name in MEASURES},
+        client=_fixed(env.requests["client"].to_numpy(), np.int64),
+        **{name: _fixed(values) for name, values in requests.items()},
     )
 
 
 def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
-    """Return a scheduler and a reading as numbers."""
+    """Return a scheduler and a reading as numbers, the same where no run can differ."""
 
     def code(value: object, options: tuple[object, ...]) -> int:
         return USER if callable(value) else options.index(value)
 
     most = int(scheduler.max_fallbacks)
+    algorithm = code(scheduler.algorithm, ALGORITHMS)
+    predictor = code(reading.predictor, SWITCHES["predictor"])
+    correct, links = scheduler.load_correction, scheduler.correct_links
     return Rules(
-        algorithm=code(scheduler.algorithm, ALGORITHMS),
+        algorithm=algorithm,
         load=code(reading.load, SWITCHES["load"]),
-        predictor=code(reading.predictor, SWITCHES["predictor"]),
-        opt=float(scheduler.opt),
-        pload=float(scheduler.pload),
-        slack=float(scheduler.fallback_slack),
+        predictor=predictor,
+        in_place=predictor in (LAST, PERFECT),
+        opt=1.0 if algorithm == GREEDY else float(scheduler.opt),
+        pload=float(scheduler.pload) if correct or links else 1.0,
+        slack=float(scheduler.fallback_slack) if most else 0.0,
         probe=float(reading.probe),
         most=most + (most > 0 and not reading.fallback_strict),
-        correct=scheduler.load_correction,
-        correct_links=scheduler.correct_links,
-        exclude=scheduler.exclude_rejecting,
-        at_arrival=reading.fallback_time == "at_arrival",
+        correct=correct,
+        correct_links=links,
+        exclude=most > 0 and scheduler.exclude_rejecting,
+        at_arrival=most > 0 and reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
-        until_served=reading.corrected_until == "served",
+        until_served=(correct or algorithm == USER) and reading.corrected_until == "served",
     )
 
 
@@ -149,8 +155,7 @@ def _check_packets(env: Environment) -> None:
         )
 
 
-def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
-    r = rules_of(scheduler, reading)
+def _run(w: World, r: Rules, scheduler: Scheduler, reading: Reading) -> State:
     s = fresh_state(w, r)
     outlook = outlook_of(w, r, s)
     while (why := events.run(w, r, s)) != DONE:
@@ -168,28 +173,6 @@ def _run(w: World, scheduler: Scheduler, reading: Reading) -> State:
         else:
             _foretell(reading, w, r, s)
     return s
-
-
-def _outcome(env: Environment, scheduler: Scheduler, reading: Reading, s: State) -> Outcome:
-    jobs, performance = s.jobs, env.servers["performance"].to_numpy()
-    due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
-    late = jobs.completion > latest_finish(due - env.origin, np.abs(due - time))
-    found = {
-        "server": jobs.server, "fallbacks": jobs.fallbacks, "missed": late,
-        "cost": performance[jobs.server],
-    }  # fmt: skip
-    names = COLUMNS["requests"]
-    found |= {name: env.origin + jobs[name] for name in names if name not in found}
-    columns = {name: np.array(found[name]) for name in names}
-    done: np.recarray = s.attempts[: int(s.head[0].attempts)].view(np.recarray)
-    tries = pd.DataFrame({
-        "request": env.requests.index.to_numpy()[done.row], "server": done.server,
-        "submitted": env.origin + done.submitted, "estimate": done.estimate,
-        "arrived": env.origin + done.arrived, "promised": env.origin + done.promised,
-        "accepted": done.accepted.astype(bool),
-    })  # fmt: skip
-    requests = pd.DataFrame(columns, index=env.requests.index)
-    return Outcome(requests, tries, env, scheduler, reading)
 
 
 def simulate(
@@ -242,15 +225,58 @@ def simulate(
     >>> o.failure_rate, o.cost
     (0.0, 166.66666666666666)
     """
-    scheduler = Scheduler() if scheduler is None else scheduler
+    return run_many(env, [Scheduler() if scheduler is None else scheduler], reading)[0]
+
+
+def run_many(
+    env: Environment,
+    schedulers: Iterable[Scheduler],
+    reading: Reading | None = None,
+    known: dict[Rules, Any] | None = None,
+) -> list[Outcome]:
+    """Run several schedulers in one environment, each as `simulate` does.
+
+    Tables are made when they are first asked for, and what cannot differ is run once.
+
+    Parameters
+    ----------
+    env : Environment
+        Clients, network, servers, requests and other users.
+    schedulers : iterable of Scheduler
+        How servers are picked.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+    known : dict, optional
+        What has been run in this very environment, to which is added; empty at first.
+
+    Returns
+    -------
+    list of Outcome
+        One per scheduler, in order.
+
+    Raises
+    ------
+    InputError
+        As `simulate`.
+    """
     reading = Reading() if reading is None else reading
+    known, outcomes, schedulers = {} if known is None else known, [], list(schedulers)
     for name, value, kind in (
-        ("env", env, Environment), ("scheduler", scheduler, Scheduler),
-        ("reading", reading, Reading),
+        ("env", env, Environment), ("reading", reading, Reading),
+        *(("scheduler", one, Scheduler) for one in schedulers),
     ):  # fmt: skip
         if not isinstance(value, kind):
             raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
     if reading.network == "packet":
         _check_packets(env)
-    s = _run(world_of(env), scheduler, reading)
-    return _outcome(env, scheduler, reading, s)
+    w = world_of(env)
+    for scheduler in schedulers:
+        r = rules_of(scheduler, reading)
+        found = known.get(r)
+        if found is None:
+            s = _run(w, r, scheduler, reading)
+            found = s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
+            if USER not in (r.algorithm, r.predictor):
+                known[r] = found
+        outcomes.append(Outcome.of(*found, env, scheduler, reading))
+    return outcomes

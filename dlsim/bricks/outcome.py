@@ -1,13 +1,20 @@
 """What a run of the Grid simulator leaves: plain tables, and what the figures show of them."""
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from dlsim.bricks.check import check_outcome
+from dlsim.bricks.check import COLUMNS, check_outcome
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
+from dlsim.kernel import latest_finish
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if len(values) else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +45,61 @@ class Outcome:
     scheduler: Scheduler
     reading: Reading
 
+    @classmethod
+    def of(cls, jobs: np.recarray, attempts: np.recarray, *about: Any) -> Self:
+        """Keep the records of a run, of which tables are made when they are asked for."""
+        new = object.__new__(cls)
+        names = ("_jobs", "_attempts", "environment", "scheduler", "reading")
+        new.__dict__.update(zip(names, (jobs, attempts, *about), strict=True))
+        return new
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a table of a run's records."""
+        if name not in COLUMNS or "_jobs" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        index = self.environment.requests.index
+        if name == "requests":
+            table = pd.DataFrame({k: self.column(k) for k in COLUMNS[name]}, index=index)
+        else:
+            done, origin = self._attempts, self.environment.origin
+            found = {"request": index.to_numpy()[done.row], "server": done.server}
+            found |= {k: origin + done[k] for k in ("submitted", "arrived", "promised")}
+            found |= {"estimate": done.estimate, "accepted": done.accepted.astype(bool)}
+            table = pd.DataFrame({k: found[k] for k in COLUMNS[name]})
+        self.__dict__[name] = table
+        return table
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column of `requests`, without making a table of all of them."""
+        env = self.environment
+        if "requests" in self.__dict__:
+            return self.requests[name].to_numpy()
+        if name == "cost":
+            return env.servers["performance"].to_numpy()[self._jobs.server]
+        if name == "missed":
+            due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
+            return np.asarray(
+                self._jobs.completion > latest_finish(due - env.origin, np.abs(due - time))
+            )
+        values = np.array(self._jobs[name])
+        return values if values.dtype.kind == "i" else env.origin + values
+
     @property
     def failure_rate(self) -> float:
         """Requests that missed their deadline per request (section 4.2); NaN without requests."""
-        return float(self.requests["missed"].mean())
+        return _mean(self.column("missed"))
 
     @property
     def mean_cost(self) -> float:
         """Mean Mops/s of the servers over all requests, missed ones included; NaN without any."""
-        return float(self.requests["cost"].mean())
+        return _mean(self.column("cost"))
 
     @property
     def work_weighted_cost(self) -> float:
         """The same, weighted by work; NaN where there is none."""
         work = self.environment.requests["work"].to_numpy()
         total = work.sum()
-        return float((self.requests["cost"] * work).sum() / total) if total else np.nan
+        return float((self.column("cost") * work).sum() / total) if total else np.nan
 
     @property
     def cost(self) -> float:
@@ -63,19 +109,20 @@ class Outcome:
     @property
     def lateness(self) -> float:
         """Mean seconds past the deadline of those that missed it; NaN where none did."""
-        late = self.requests["completion"] - self.environment.requests["deadline"]
-        return float(late[self.requests["missed"]].mean())
+        late = self.column("completion") - self.environment.requests["deadline"].to_numpy()
+        return _mean(late[self.column("missed")])
 
     @property
     def drain(self) -> float:
         """Seconds from the horizon until the last result is in, at least 0."""
         assert self.environment.horizon is not None
-        return max(0.0, float(self.requests["completion"].max()) - self.environment.horizon)
+        last = float(self.column("completion").max(initial=-np.inf))
+        return max(0.0, last - self.environment.horizon)
 
     @property
     def beyond_traces(self) -> float:
         """Share of the requests that were under way after the links' traces; NaN without any."""
-        return float((self.requests["completion"] > self.environment.trace_end).mean())
+        return _mean(self.column("completion") > self.environment.trace_end)
 
     def check(self) -> None:
         """Verify the outcome from the model's definition alone; a ScheduleError names the rule."""

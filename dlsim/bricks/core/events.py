@@ -6,13 +6,13 @@ from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import finish_on_link, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import (
     bar,
+    bound_moves,
     choose_server,
     estimate,
-    estimate_moves,
     seconds,
     unbar,
 )
-from dlsim.bricks.core.servers import absorb_background, accept
+from dlsim.bricks.core.servers import absorb_background, accept, touch
 from dlsim.bricks.core.state import (
     CHOOSE,
     DONE,
@@ -27,7 +27,7 @@ from dlsim.bricks.core.state import (
 from dlsim.kernel import TOL, kernel, latest_finish, meets
 
 
-@kernel
+@kernel(inline=True)
 def before(a, time, kind, row, packet):
     """Tell whether an event comes before another one, by time, kind, row and packet."""
     if a.time != time:
@@ -37,7 +37,7 @@ def before(a, time, kind, row, packet):
     return a.row < row or (a.row == row and a.packet < packet)
 
 
-@kernel
+@kernel(inline=True)
 def push(time, kind, row, packet, hop, s):
     """Add an event to the heap."""
     heap, i = s.heap, s.head[0].size
@@ -49,7 +49,7 @@ def push(time, kind, row, packet, hop, s):
     one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
 
 
-@kernel
+@kernel(inline=True)
 def pop(s):
     """Remove the first event from the heap."""
     heap, size = s.heap, s.head[0].size - 1
@@ -67,7 +67,7 @@ def pop(s):
     heap[i] = last
 
 
-@kernel
+@kernel(inline=True)
 def ends_of(row, w, s):
     """Return the domains between which a request's data flow, in the direction they do."""
     job = s.jobs[row]
@@ -77,7 +77,7 @@ def ends_of(row, w, s):
     return home * w.domains + there, w.send[row]
 
 
-@kernel
+@kernel(inline=True)
 def count_links(row, change, w, r, s):
     """Note that a transfer of ours begins or ends on its links."""
     if r.correct_links:
@@ -87,14 +87,14 @@ def count_links(row, change, w, r, s):
             show_link(w.hops[h], w, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def count_jobs(server, change, w, r, s):
     """Note that a job of ours is scheduled on a server, or no longer (eq. 5)."""
     s.servers[server].ours += change
     show_server(server, w, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def send_data(row, now, w, r, s):
     """Start the transfer of a request's input or result."""
     count_links(row, 1, w, r, s)
@@ -139,7 +139,7 @@ def pass_link(row, packet, hop, now, w, s):
         push(one.free, RETURNED if s.jobs[row].returning else INPUT, row, 0, 0, s)
 
 
-@kernel
+@kernel(inline=True)
 def submit(row, now, w, r, s):
     """Pick a server for a request and send its input there (section 3.1)."""
     head, job = s.head[0], s.jobs[row]
@@ -148,10 +148,10 @@ def submit(row, now, w, r, s):
         head.choice = -1
     else:
         show_all(w, r, s)
-        estimate_moves(row, w, s)
+        least, most = bound_moves(row, w, s)
         if r.exclude:
             bar(row, r, s)
-        server = choose_server(row, now, w, r, s)
+        server = choose_server(row, now, least, most, w, r, s)
     one = s.attempts[head.attempts]
     one.row, one.server, one.submitted = row, server, now
     one.estimate = estimate(row, server, w, s)
@@ -163,7 +163,7 @@ def submit(row, now, w, r, s):
     send_data(row, now, w, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def receive(row, now, w, r, s):
     """Take a request whose input has arrived into the queue, or let it fall back."""
     job = s.jobs[row]
@@ -183,6 +183,7 @@ def receive(row, now, w, r, s):
     one.accepted = meets(finish, due, abs(due - w.time[row])) or job.fallbacks >= r.most
     if one.accepted:
         accept(server, row, now, w, s)
+        touch(server, now, s)
         push(job.end, SERVED, row, 0, 0, s)
     else:
         if r.exclude:
@@ -192,7 +193,7 @@ def receive(row, now, w, r, s):
         push(now, SUBMIT, row, 0, 0, s)
 
 
-@kernel
+@kernel(inline=True)
 def carry_out(kind, row, packet, hop, now, w, r, s):
     """Carry out one event."""
     job = s.jobs[row]
@@ -203,6 +204,7 @@ def carry_out(kind, row, packet, hop, now, w, r, s):
     elif kind == PACKET:
         pass_link(row, packet, hop, now, w, s)
     elif kind == SERVED:
+        touch(job.server, now, s)
         if r.until_served:
             count_jobs(job.server, -1, w, r, s)
         job.returning = 1
@@ -237,13 +239,13 @@ def run(w, r, s):
         head.now = now
         if kind == SUBMIT or kind == INPUT:
             if head.choice < 0:
-                why = observe(now, w, r, s)
+                why = observe(now, row, kind, w, r, s)
                 if why != DONE:
                     return why
             if kind == SUBMIT and r.algorithm == USER and head.choice < 0:
                 head.row = row
                 show_all(w, r, s)
-                estimate_moves(row, w, s)
+                bound_moves(row, w, s)
                 return CHOOSE
         if new:
             head.new += 1

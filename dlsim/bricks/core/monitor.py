@@ -16,6 +16,7 @@ from dlsim.bricks.core.state import (
     EXT,
     FAR,
     GONE,
+    INPUT,
     LAST,
     MEAN,
     MOST_PROBES,
@@ -55,7 +56,7 @@ def measured_load(server, time, bound, w, r, s):
     return (until - since) / r.probe + external
 
 
-@kernel
+@kernel(inline=True)
 def _predict(series, r, s):
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
@@ -81,77 +82,188 @@ def _predict(series, r, s):
         s.predicted[series] = f[best, series]
 
 
-@kernel
-def take_probe(w, r, s):
-    """Measure every link and server at the next probe, and predict."""
+@kernel(inline=True)
+def _measure(clock, time, bound, found, w, r, s):
+    """Measure links and servers; in place, only what can have changed since the last time."""
     head, links = s.head[0], w.rates.shape[0]
-    time, steps = head.probes * r.probe - w.origin, w.rates.shape[1]
-    row, k = head.probes % WINDOW, entry_seen(head.probes * r.probe, w.step, steps)
-    bound, found = time - TOL * (r.probe + abs(time) / CLOCK), s.ring[row]
-    if r.predictor == LAST:
-        found = s.predicted
-    for link in range(links):
-        found[link] = w.rates[link, k]
+    k = entry_seen(clock, w.step, w.rates.shape[1])
+    if k != head.entry or not r.in_place:
+        for link in range(links):
+            found[link] = w.rates[link, k]
+        head.entry = k
+        head.stale = 1
+    counted = r.load == CLIENTS or r.load == EXT
+    if r.predictor == LAST and counted and w.loads.shape[1] == 0:
+        count, head.changed = head.changed, 0
+        for i in range(count):
+            server = s.changed[i]
+            found[links + server] = measured_load(server, time, bound, w, r, s)
+            show_server(server, w, r, s)
+            s.servers[server].listed = s.servers[server].touched > bound
+            s.changed[head.changed] = server
+            head.changed += s.servers[server].listed
+        return
     for server in range(w.performance.shape[0]):
         found[links + server] = measured_load(server, time, bound, w, r, s)
+    head.stale = 1
+
+
+@kernel(inline=True)
+def take_probe(w, r, s):
+    """Measure every link and server at the next probe, and predict."""
+    head = s.head[0]
+    clock, time = head.probes * r.probe, head.probes * r.probe - w.origin
+    bound = time - TOL * (r.probe + abs(time) / CLOCK)
+    found = s.predicted if r.in_place else s.ring[head.probes % WINDOW]
+    _measure(clock, time, bound, found, w, r, s)
     if r.predictor == MEAN or r.predictor == ADAPTIVE:
         for series in range(s.ring.shape[1]):
             _predict(series, r, s)
     head.probes += 1
-    head.stale = 1
 
 
-@kernel
-def observe(time, w, r, s):
-    """Bring the database up to a time; probes that no prediction depends on are left out."""
-    head, links = s.head[0], w.rates.shape[0]
-    if r.predictor == PERFECT:
-        k = entry_seen(w.origin + time, w.step, w.rates.shape[1])
-        for link in range(links):
-            s.predicted[link] = w.rates[link, k]
-        for server in range(w.performance.shape[0]):
-            load = measured_load(server, time, latest_finish(time, r.probe), w, r, s)
-            s.predicted[links + server] = load
-        head.stale = 1
-        return DONE
-    if w.origin + time > MOST_PROBES * r.probe:
+@kernel(inline=True)
+def _is_due(probe, time, w, r):
+    """Tell whether a probe has been taken by a time."""
+    return probe * r.probe - w.origin <= latest_finish(time, r.probe)
+
+
+@kernel(inline=True)
+def observe(time, row, kind, w, r, s):
+    """Bring the database up to a time.
+
+    Probes that no prediction depends on are left out, and what a server does not look at when
+    an input arrives: there only the way back matters.
+    """
+    head = s.head[0]
+    if r.predictor != PERFECT and w.origin + time > MOST_PROBES * r.probe:
         return FAR
     if r.predictor == LAST or r.predictor == MEAN:
         needed = 1 if r.predictor == LAST else WINDOW
         head.probes = max(head.probes, int((w.origin + time) / r.probe) - needed)
-    while head.probes * r.probe - w.origin <= latest_finish(time, r.probe):
+    while r.predictor == LAST and _is_due(head.probes + 1, time, w, r):
+        head.probes += 1
+    if kind == INPUT and r.in_place:
+        clock = (head.probes - 1 + _is_due(head.probes, time, w, r)) * r.probe
+        clock = w.origin + time if r.predictor == PERFECT else clock
+        k = entry_seen(clock, w.step, w.rates.shape[1])
+        there, home = w.server_domain[s.jobs[row].server], w.client_domain[w.client[row]]
+        pair = there * w.domains + home
+        for h in range(w.first[pair], w.first[pair + 1]):
+            s.predicted[w.hops[h]] = w.rates[w.hops[h], k]
+        return DONE
+    if r.predictor == PERFECT:
+        _measure(w.origin + time, time, latest_finish(time, r.probe), s.predicted, w, r, s)
+        return DONE
+    while _is_due(head.probes, time, w, r):
         take_probe(w, r, s)
         if r.predictor == USER:
             return PREDICT
     return DONE
 
 
-@kernel
+@kernel(inline=True)
+def _show_edges(domain, s):
+    """Write the smaller of LAN and WAN of a domain, up and down, and widen their bounds."""
+    for way in range(2):
+        edge = min(s.shown[4 * domain + way], s.shown[4 * domain + way + 2])
+        s.edges[way, domain] = edge
+        s.reach[way, 0] = min(s.reach[way, 0], edge)
+        s.reach[way, 1] = max(s.reach[way, 1], edge)
+
+
+@kernel(inline=True)
+def _shown(link, r, s):
+    """Return a link's predicted throughput after Load Correction for links."""
+    return s.predicted[link] / (1 + r.pload * (s.links[link].ours if r.correct_links else 0))
+
+
+@kernel(inline=True)
 def show_link(link, w, r, s):
-    """Write a link's predicted throughput after Load Correction for links."""
-    ours = s.links[link].ours if r.correct_links else 0
-    s.shown[link] = s.predicted[link] / (1 + r.pload * ours)
+    """Write what the scheduler is shown of a link."""
+    s.shown[link] = _shown(link, r, s)
     if w.two_level:
-        d = link // 4
-        for way in range(2):  # LAN and WAN up, LAN and WAN down
-            s.edges[way, d] = min(s.shown[4 * d + way], s.shown[4 * d + way + 2])
+        _show_edges(link // 4, s)
 
 
-@kernel
-def show_server(server, w, r, s):
-    """Write 1 / P_serv, eq. (5) included."""
+@kernel(inline=True)
+def _slowness(server, w, r, s):
+    """Return 1 / P_serv, eq. (5) included."""
     load = s.predicted[w.rates.shape[0] + server]
     if r.correct:
         load += s.servers[server].ours * r.pload
-    s.slowness[server] = (1 + load) / w.performance[server]
+    return (1 + load) / w.performance[server]
 
 
-@kernel
+@kernel(inline=True)
+def _rank(value, server, s):
+    """Return how many servers come before one of some slowness."""
+    low, high = 0, s.order.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        k = s.order[middle]
+        if s.slowness[k] < value or (s.slowness[k] == value and k < server):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(inline=True)
+def show_server(server, w, r, s):
+    """Write 1 / P_serv of a server, and move it to its place in the order."""
+    value, order = _slowness(server, w, r, s), s.order
+    if value == s.slowness[server]:
+        return
+    old, new = _rank(s.slowness[server], server, s), _rank(value, server, s)
+    for i in range(old, new - 1):
+        order[i] = order[i + 1]
+    for i in range(old, new, -1):
+        order[i] = order[i - 1]
+    order[new - (new > old)] = server
+    s.slowness[server] = value
+
+
+@kernel(inline=True)
+def _sort(s):
+    """Sort all servers by slowness (Shell sort: quick where they almost are, and in place)."""
+    gap, size = 1, s.order.shape[0]
+    while 9 * gap < 4 * size:
+        gap = 9 * gap // 4 + 1
+    while gap:
+        for i in range(gap, size):
+            server = s.order[i]
+            value = s.slowness[server]
+            while i >= gap:
+                k = s.order[i - gap]
+                if s.slowness[k] < value or (s.slowness[k] == value and k < server):
+                    break
+                s.order[i] = k
+                i -= gap
+            s.order[i] = server
+        gap = 4 * gap // 9
+
+
+@kernel(inline=True)
 def show_all(w, r, s):
     """Write what the scheduler is shown, where something new has been predicted."""
-    if s.head[0].stale:
-        for link in range(w.rates.shape[0]):
-            show_link(link, w, r, s)
-        for server in range(w.performance.shape[0]):
+    if not s.head[0].stale:
+        return
+    s.head[0].stale = 0
+    for link in range(w.rates.shape[0]):
+        s.shown[link] = _shown(link, r, s)
+    if w.two_level:
+        s.reach[:, 0], s.reach[:, 1] = np.inf, 0.0
+        for domain in range(w.domains):
+            _show_edges(domain, s)
+    servers, new = w.performance.shape[0], 0
+    for server in range(servers):
+        new += _slowness(server, w, r, s) != s.slowness[server]
+    few = 16 * new < servers
+    for server in range(servers):
+        if few:
             show_server(server, w, r, s)
-        s.head[0].stale = 0
+        else:
+            s.slowness[server] = _slowness(server, w, r, s)
+    if not few:
+        _sort(s)

@@ -7,13 +7,13 @@ from dlsim.bricks.core.state import DEADLINE
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish
 
 
-@kernel
+@kernel(inline=True)
 def seconds(data, throughput):
     """Return how long a transfer takes: no time for no data, for ever at throughput 0."""
     return data / throughput if data > 0 else 0.0
 
 
-@kernel
+@kernel(inline=True)
 def bar(row, r, s):
     """Mark the servers that a request fell back from, unless these are all there are."""
     different = 0
@@ -25,33 +25,45 @@ def bar(row, r, s):
         unbar(row, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def unbar(row, r, s):
     """Unmark them."""
     for k in range(s.jobs[row].fallbacks):
         s.barred[s.refused[row, k]] = False
 
 
-@kernel
-def estimate_moves(row, w, s):
-    """Write, per domain that holds servers, the first two terms of eq. (2)."""
-    home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
+@kernel(inline=True)
+def moves(row, there, w, s):
+    """Return the first two terms of eq. (2) for servers of a domain."""
     if not w.two_level:
-        for k in range(w.places.shape[0]):
-            there = w.places[k]
-            on_way = seconds(send, least_on_path(home, there, s.shown, w))
-            s.moving[there] = on_way + seconds(recv, least_on_path(there, home, s.shown, w))
-        return
-    up, down = s.edges[0, home], s.edges[1, home]
+        return s.moving[there]
+    home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
+    if there == home:
+        inside = min(s.shown[4 * home], s.shown[4 * home + 1])  # LAN up, LAN down
+        return seconds(send, inside) + seconds(recv, inside)
+    on_way = seconds(send, min(s.edges[0, home], s.edges[1, there]))
+    return on_way + seconds(recv, min(s.edges[0, there], s.edges[1, home]))
+
+
+@kernel(inline=True)
+def bound_moves(row, w, s):
+    """Return bounds of the first two terms of eq. (2); in a general network, write them."""
+    home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
+    if w.two_level:
+        up, down, near = s.edges[0, home], s.edges[1, home], moves(row, home, w, s)
+        least = seconds(send, min(up, s.reach[1, 1])) + seconds(recv, min(s.reach[0, 1], down))
+        most = seconds(send, min(up, s.reach[1, 0])) + seconds(recv, min(s.reach[0, 0], down))
+        return min(least, near), max(most, near)
+    least, most = np.inf, 0.0
     for k in range(w.places.shape[0]):
         there = w.places[k]
-        on_way = seconds(send, min(up, s.edges[1, there]))
-        s.moving[there] = on_way + seconds(recv, min(s.edges[0, there], down))
-    inside = min(s.shown[4 * home], s.shown[4 * home + 1])  # LAN up, LAN down
-    s.moving[home] = seconds(send, inside) + seconds(recv, inside)
+        on_way = seconds(send, least_on_path(home, there, s.shown, w))
+        s.moving[there] = on_way + seconds(recv, least_on_path(there, home, s.shown, w))
+        least, most = min(least, s.moving[there]), max(most, s.moving[there])
+    return least, most
 
 
-@kernel
+@kernel(inline=True)
 def split_moves(row, terms, w, s):
     """Write, per server, the first two terms of eq. (2), each for itself."""
     home = w.client_domain[w.client[row]]
@@ -61,33 +73,82 @@ def split_moves(row, terms, w, s):
         terms[1, k] = seconds(w.recv[row], least_on_path(there, home, s.shown, w))
 
 
-@kernel
+@kernel(inline=True)
 def estimate(row, server, w, s):
     """Return T_Si of eq. (2), in seconds."""
-    return s.moving[w.server_domain[server]] + w.work[row] * s.slowness[server]
+    return moves(row, w.server_domain[server], w, s) + w.work[row] * s.slowness[server]
 
 
-@kernel
-def choose_server(row, now, w, r, s):
-    """Return the server of step 4: nearest below the target, else the fastest."""
-    limit = -np.inf
+@kernel(inline=True)
+def _bounded(transfers, row, rank, w, s):
+    """Return a bound of T_Si for the server of a rank: its transfers are no less, or no more."""
+    return transfers + w.work[row] * s.slowness[s.order[rank]]
+
+
+@kernel(inline=True)
+def _nearest(row, now, limit, least, most, w, s):
+    """Return the server nearest below a limit of the clock, -1 for none.
+
+    Servers are looked at from the slowest that may be in time down to where none can be as
+    near. The first of those that are as near as the nearest is taken; there are several only
+    where one was `tied` when it was looked at.
+    """
+    low, top = 0, s.order.shape[0]
+    while low < top:
+        middle = (low + top) // 2
+        if now + _bounded(least, row, middle, w, s) <= limit:
+            low = middle + 1
+        else:
+            top = middle
+    i, nearest, near, found, tied = top, -np.inf, -np.inf, -1, False
+    while i > 0 and now + _bounded(most, row, i - 1, w, s) >= near:
+        i -= 1
+        k = s.order[i]
+        t = estimate(row, k, w, s)
+        if t > nearest and now + t <= limit and not s.barred[k]:
+            best, last, found = now + t, now + nearest, k
+            near = best - TOL * (t + abs(best) / CLOCK)
+            nearest, tied = t, tied or last >= near
+        elif near <= now + t <= limit:
+            tied = True
+    i = top
+    while tied and i > 0 and now + _bounded(most, row, i - 1, w, s) >= near:
+        i -= 1
+        k = s.order[i]
+        if k < found and not s.barred[k] and near <= now + estimate(row, k, w, s) <= limit:
+            found = k
+    return found
+
+
+@kernel(inline=True)
+def _fastest(row, now, least, w, s):
+    """Return the server with the smallest T_Si, the first of equal ones.
+
+    Servers are looked at from the fastest on, up to where none can be as fast.
+    """
+    size, i, fastest = s.order.shape[0], 0, np.inf
+    while i < size and _bounded(least, row, i, w, s) < fastest:
+        if not s.barred[s.order[i]]:
+            fastest = min(fastest, estimate(row, s.order[i], w, s))
+        i += 1
+    i, found, limit = 0, size, latest_finish(now + fastest, fastest)
+    while i < size and now + _bounded(least, row, i, w, s) <= limit:
+        k = s.order[i]
+        if k < found and not s.barred[k] and now + estimate(row, k, w, s) <= limit:
+            found = k
+        i += 1
+    return found
+
+
+@kernel(inline=True)
+def choose_server(row, now, least, most, w, r, s):
+    """Return the server of step 4: nearest below the target, else the fastest.
+
+    All transfers of the request take from `least` to `most` seconds.
+    """
+    found = -1
     if r.algorithm == DEADLINE:
         target = (w.deadline[row] - now) * r.opt  # eq. (1), (3)
         limit = latest_finish(now + target, abs(target))
-    nearest, fastest = -np.inf, np.inf
-    for k in range(w.performance.shape[0]):
-        t = np.inf if s.barred[k] else estimate(row, k, w, s)
-        fits = t if now + t <= limit else -np.inf
-        nearest = fits if fits > nearest else nearest
-        fastest = t if t < fastest else fastest
-    k = 0
-    if nearest > -np.inf:
-        best = now + nearest
-        near = best - TOL * (nearest + abs(best) / CLOCK)
-        while s.barred[k] or not near <= now + estimate(row, k, w, s) <= limit:
-            k += 1
-        return k
-    limit = latest_finish(now + fastest, fastest)
-    while s.barred[k] or not now + estimate(row, k, w, s) <= limit:
-        k += 1
-    return k
+        found = _nearest(row, now, limit, least, most, w, s)
+    return found if found >= 0 else _fastest(row, now, least, w, s)

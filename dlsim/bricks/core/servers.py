@@ -12,14 +12,14 @@ from dlsim.bricks.core.state import GONE, SEEN
 from dlsim.kernel import kernel, latest_finish
 
 
-@kernel
+@kernel(inline=True)
 def external_load(server, time, w):
     """Return the external CPU load of a server's trace at a time; 0 without one."""
     steps = w.loads.shape[1]
     return w.loads[server, entry_seen(w.origin + time, w.step, steps)] if steps else 0.0
 
 
-@kernel
+@kernel(inline=True)
 def finish_service(server, start, work, w):
     """Return when a server ends work that it starts at a time."""
     steps, speed = w.loads.shape[1], w.performance[server]
@@ -36,7 +36,7 @@ def finish_service(server, start, work, w):
     return now + left * (1 + w.loads[server, k]) / speed
 
 
-@kernel
+@kernel(inline=True)
 def first_after(limit, at, last, times):
     """Return the first of some sorted arrivals that comes after a time; `last` for none."""
     while at < last:
@@ -57,7 +57,7 @@ def comes_by(time, server, at, w):
     return w.jobs.times[at] <= latest_finish(time, size / w.performance[server])
 
 
-@kernel
+@kernel(inline=True)
 def absorb_background(server, time, w, s):
     r"""Let the background jobs of a server arrive up to a time.
 
@@ -87,7 +87,7 @@ def absorb_background(server, time, w, s):
     one.at, one.free = at, free
 
 
-@kernel
+@kernel(inline=True)
 def accept(server, row, time, w, s):
     """Put a request at the end of a queue whose background has been absorbed."""
     one, job = s.servers[server], s.jobs[row]
@@ -101,13 +101,24 @@ def accept(server, row, time, w, s):
     one.tail = row
 
 
-@kernel
+@kernel(inline=True)
+def touch(server, time, s):
+    """Note that a client job has joined or left a server."""
+    one, head = s.servers[server], s.head[0]
+    one.touched = time
+    if not one.listed:
+        one.listed = 1
+        s.changed[head.changed] = server
+        head.changed += 1
+
+
+@kernel(inline=True)
 def following(server, job, s):
     """Return the client job after one on its server, after -1 the first; -1 for none."""
     return s.servers[server].head if job < 0 else s.jobs[job].next
 
 
-@kernel
+@kernel(inline=True)
 def count_seen(server, bound, background, w, s):
     """Return how many jobs have arrived by an instant."""
     c = s.cursors[server, SEEN]
@@ -124,7 +135,7 @@ def count_seen(server, bound, background, w, s):
     return c.count
 
 
-@kernel
+@kernel(inline=True)
 def count_gone(server, bound, s):
     """Return how many client jobs have ended by an instant."""
     c = s.cursors[server, GONE]
@@ -136,7 +147,7 @@ def count_gone(server, bound, s):
     return c.count
 
 
-@kernel
+@kernel(inline=True)
 def follow(server, c, bound, time, w, s):
     """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
     last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0

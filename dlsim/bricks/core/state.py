@@ -47,16 +47,21 @@ CURSOR = np.dtype([("at", "i8"), ("job", "i8"), ("count", "i8"), ("free", "f8"),
 #: now, and up to one period ago.
 SEEN, GONE, BUSY, BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and
-#: last client jobs, and those of ours that are scheduled and not completed.
-SERVER = np.dtype([("free", "f8"), ("at", "i8"), ("head", "i8"), ("tail", "i8"), ("ours", "i8")])
+#: last client jobs, those of ours that are scheduled and not completed, when a client job
+#: last joined or left, and whether it is among the `State.changed`.
+SERVER = np.dtype(
+    [(k, "f8") for k in ("free", "touched")]
+    + [(k, "i8") for k in ("at", "head", "tail", "ours", "listed")]
+)
 #: A link: transfers of ours under way; when it is free, and the next data of other users.
 LINK = np.dtype([("ours", "i8"), ("free", "f8"), ("at", "i8")])
-#: Counters: events in the heap, the next new request, attempts, probes taken, whether what
-#: the scheduler is shown is out of date, what a user's scheduler decides and has decided,
-#: requests returned, and the clock.
+#: Counters: events in the heap, the next new request, attempts, probes taken, the entry of
+#: the traces in `State.predicted`, servers in `State.changed`, whether what the scheduler is
+#: shown is out of date, what a user's scheduler decides and has decided, requests returned,
+#: and the clock.
 HEAD = np.dtype(
-    [(k, "i8") for k in ("size", "new", "attempts", "probes", "stale", "row", "choice", "done")]
-    + [("now", "f8")]
+    [(k, "i8") for k in ("size", "new", "attempts", "probes", "entry", "changed", "stale")]
+    + [("row", "i8"), ("choice", "i8"), ("done", "i8"), ("now", "f8")]
 )
 
 
@@ -95,6 +100,7 @@ class Rules(NamedTuple):
     algorithm: int
     load: int
     predictor: int
+    in_place: bool
     opt: float
     pload: float
     slack: float
@@ -125,7 +131,10 @@ class State(NamedTuple):
     forecasts: Floats  # and what each forecaster says now
     shown: Floats  # predicted throughput after Load Correction for links
     edges: Floats  # the smaller of LAN and WAN of every domain, up and down
+    reach: Floats  # bounds of the edges: up and down, the smallest and the largest
     slowness: Floats  # 1 / P_serv of every server, after Load Correction
+    order: NDArray[np.int32]  # servers by slowness, equal ones by number
+    changed: NDArray[np.int32]  # servers whose Load may differ from that of the last probe
     moving: Floats  # seconds of the transfers of the request at hand, per domain
     barred: NDArray[np.bool_]  # servers excluded for the request at hand
     refused: NDArray[np.int32]  # servers that each request fell back from, where that matters
@@ -154,12 +163,16 @@ def fresh_state(w: World, r: Rules) -> State:
         forecasts=np.zeros((len(FORECASTERS), series)),
         shown=np.zeros(links),
         edges=np.zeros((2, w.domains)),
+        reach=np.zeros((2, 2)),
         slowness=np.zeros(servers),
+        order=np.arange(servers, dtype=np.int32),
+        changed=np.arange(servers, dtype=np.int32),
         moving=np.zeros(w.domains),
         barred=np.zeros(servers, dtype=bool),
         refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
     )
-    s.head.choice = -1
+    s.head.choice = s.head.entry = -1
+    s.head.changed, s.servers.listed, s.servers.touched = servers, 1, -np.inf
     s.jobs.next = s.jobs.server = -1
     s.jobs.completion = np.nan
     s.servers.at, s.links.at = w.jobs.first[:-1], w.data.first[:-1]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, simulate, tuning, workload
+from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, tuning, workload
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
 from dlsim.bricks.view import View, best_server
 from dlsim.errors import InputError
@@ -158,26 +158,54 @@ def split_switches(switches: Mapping[str, Any]) -> Switches:
 
 def row_of(o: Outcome) -> Row:
     """Sum up a run."""
-    r, due = o.requests, o.environment.requests["deadline"].to_numpy()
-    late = (r["completion"].to_numpy() - due).clip(min=0) * r["missed"].to_numpy()
+    fallbacks, due = o.column("fallbacks"), o.environment.requests["deadline"].to_numpy()
+    late = (o.column("completion") - due).clip(min=0) * o.column("missed")
     return {
         "failure": o.failure_rate, "cost": o.cost, "work_cost": o.work_weighted_cost,
-        "tardiness": float(late.mean()) / 60 if len(r) else np.nan, "drain": o.drain / 3600,
-        "resubmitted": float(r["fallbacks"].mean()), "requests": len(r),
+        "tardiness": float(late.mean()) / 60 if len(due) else np.nan, "drain": o.drain / 3600,
+        "resubmitted": float(fallbacks.mean()) if len(due) else np.nan, "requests": len(due),
     }  # fmt: skip
 
 
-def run_all(
-    env: Environment, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any
-) -> list[Row]:
+class Drawn(NamedTuple):
+    """An environment, and what was run in it."""
+
+    env: Environment
+    known: dict[Any, Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        arrays = [self.env.traces, self.env.background.times, self.env.link_background.times]
+        return sum(
+            one.nbytes for one in (*arrays, *(a for runs in self.known.values() for a in runs))
+        )
+
+
+#: What this process has drawn, the latest last: many readings share their environments.
+_DRAWN: dict[str, Drawn] = {}
+#: Most bytes of all but the latest.
+MOST_BYTES = 2**27
+
+
+def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
+    """Draw an environment, or take it where this process has it still."""
+    key = repr((seed.entropy, seed.spawn_key, interval, sorted(options.items())))
+    found = _DRAWN.pop(key, None) or Drawn(Environment.random(seed, interval, **options), {})
+    while _DRAWN and sum(one.size for one in _DRAWN.values()) > MOST_BYTES:
+        del _DRAWN[next(iter(_DRAWN))]
+    _DRAWN[key] = found
+    return found
+
+
+def run_all(place: Drawn, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any) -> list[Row]:
     """Run schedulers in one environment; the last run of the first replicate is verified."""
-    rows = []
-    for kind in (Kind(*one) for one in schedulers):
-        o = simulate(env, scheduler_of(kind, **s.scheduler), s.reading)
-        rows.append({**kind._asdict(), **row_of(o)})
+    kinds = [Kind(*one) for one in schedulers]
+    own = [scheduler_of(kind, **s.scheduler) for kind in kinds]
+    outcomes = run_many(place.env, own, s.reading, place.known)
     if seed.spawn_key[-1:] == (0,):
-        o.check()
-    return rows
+        outcomes[-1].check()
+    return [{**kind._asdict(), **row_of(o)} for kind, o in zip(kinds, outcomes, strict=True)]
 
 
 def compare(
@@ -186,8 +214,8 @@ def compare(
 ) -> list[Row]:  # fmt: skip
     """Run schedulers in one environment (Figures 3 to 6)."""
     s = split_switches(switches)
-    env = Environment.random(seed, interval, **{**options, **s.drawn})
-    return run_all(env, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
+    place = drawn(seed, interval, {**options, **s.drawn})
+    return run_all(place, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
 
 
 def vary(
@@ -277,15 +305,13 @@ def priced(
 ) -> list[Row]:  # fmt: skip
     """Bill `BUYERS` in one environment."""
     s = split_switches(switches)
-    env = Environment.random(seed, interval, **{**options, **s.drawn})
-    rows = []
-    for name in BUYERS:
-        o = simulate(env, scheduler_of(Kind(name, 0, fallbacks)), s.reading)
-        rows += [
-            {"policy": name, "economy": economy, "bill": bill, "failure": o.failure_rate}
-            for economy, bill in bills(o).items()
-        ]
-    return rows
+    place = drawn(seed, interval, {**options, **s.drawn})
+    own = [scheduler_of(Kind(name, 0, fallbacks)) for name in BUYERS]
+    return [
+        {"policy": name, "economy": economy, "bill": bill, "failure": o.failure_rate}
+        for name, o in zip(BUYERS, run_many(place.env, own, s.reading, place.known), strict=True)
+        for economy, bill in bills(o).items()
+    ]
 
 
 #: Day of the synthetic log: jobs at its busiest and at its quietest hour, per mean.
@@ -340,11 +366,11 @@ def replayed(
 ) -> list[Row]:  # fmt: skip
     """Run schedulers on the requests of a log and on drawn ones."""
     s = split_switches(switches)
-    log, drawn = replay_of(path, seed, interval=interval, **{**options, **s.drawn})
+    log, usual = replay_of(path, seed, interval=interval, **{**options, **s.drawn})
     return [
         {"workload": name, **row}
-        for name, env in (("drawn", drawn), ("log", log))
-        for row in run_all(env, schedulers, s, seed)
+        for name, env in (("drawn", usual), ("log", log))
+        for row in run_all(Drawn(env, {}), schedulers, s, seed)
     ]
 
 
