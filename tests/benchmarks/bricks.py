@@ -1,7 +1,7 @@
 """How fast the Grid simulator is, beside its peers, under its readings, and for many nodes.
 
-Ratios within one run count, not wall times: the machine is named with every table. Inputs
-(traces and background jobs) are drawn beforehand and shared by all.
+Ratios within one run count; seconds are those of one CPU, and the machine is named with every
+table. Inputs (traces and background jobs) are drawn beforehand and shared by all.
 """
 
 import time
@@ -36,12 +36,12 @@ def difference(ours, theirs):
 
 
 def timed(function, repeats):
-    """Best wall time in seconds of some runs, and the last answer."""
+    """Best CPU time in seconds of some runs, and the last answer."""
     best = np.inf
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         answer = function()
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
     return best, answer
 
 
@@ -121,9 +121,9 @@ def cost_of_a_sweep(hours=24.0, seed=0):
     seeds = [np.random.SeedSequence(seed, spawn_key=(1 + k,)) for k in range(3)]
     rows = []
     for switches in ({}, {"cost": "work_weighted"}, {"fallback_time": "at_arrival"}):
-        begin = time.perf_counter()
+        begin = time.process_time()
         done = [cells.compare(60.0, switches=switches, seed=one, **how) for one in seeds]
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         rows.append((str(switches), len(seeds) * len(done[0]), seconds))
     table = pd.DataFrame(rows, columns=["reading", "runs", "seconds"])
     return table.assign(ms_a_run=1e3 * table["seconds"] / table["runs"])
