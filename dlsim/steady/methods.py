@@ -1,5 +1,6 @@
 """One verb for every method of paper S: ``solve(platform, "LPRG+polish")``."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from dlsim.given import Seed, instance, option, whole
 from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.program import MOST_NODES, fair, polish, solve_program
+from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 
 #: The methods by name.
@@ -64,6 +65,7 @@ def solve(
     batch: int = 1,
     runs: int = 1,
     most_nodes: int = MOST_NODES,
+    most_seconds: float = math.inf,
 ) -> Allocation:
     """Find a steady state by one of the paper's methods.
 
@@ -85,6 +87,8 @@ def solve(
         Runs of LPRR, the best of which is kept; 1 in the paper.
     most_nodes : int
         Where the search of MILP ends; what it found is returned with its `gap`.
+    most_seconds : float
+        Another end of that search, by the clock: what it finds depends on the machine.
 
     Returns
     -------
@@ -117,7 +121,10 @@ def solve(
     if not isinstance(seed, np.random.SeedSequence):
         seed = whole("seed", seed, 0, np.inf)
     batch, runs = whole("batch", batch), whole("runs", runs)
-    most_nodes = whole("most_nodes", most_nodes, 0)
+    ends = {
+        "most_nodes": whole("most_nodes", most_nodes, 0),
+        "most_seconds": seconds(most_seconds),
+    }
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     if name == "LP":
@@ -125,7 +132,7 @@ def solve(
     elif name == "MILP":
         _, opened = HEURISTICS["LPRR"](platform, seed, reading, batch=8)
         start = polish(platform, opened)
-        found = solve_program(platform, start=start, most_nodes=most_nodes)
+        found = solve_program(platform, start=start, **ends)
     else:
         answer = HEURISTICS[name](platform, seed, reading, batch=batch, runs=runs)
         found = Allocation(platform, *answer)

@@ -1,5 +1,6 @@
 """The mixed linear program (6) of paper S in full, its relaxation, and fairness beyond it."""
 
+import math
 from typing import Any
 
 import highspy
@@ -7,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.given import instance
+from dlsim.given import instance, number, whole
 from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
@@ -20,6 +21,8 @@ WHOLE = 1e-6
 #: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
 MOST_NODES = 100_000
 
+_SECONDS = "a number of at least 0 (inf for no limit)"
+
 _MIXED: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
@@ -31,6 +34,11 @@ _MIXED: dict[str, Any] = {
     "primal_feasibility_tolerance": FEASIBLE * 10,
     "dual_feasibility_tolerance": FEASIBLE * 10,
 }
+
+
+def seconds(value: object) -> float:
+    """Return a limit of seconds, infinite for none."""
+    return float(number("most_seconds", value, high=math.inf, rule=_SECONDS))
 
 
 def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
@@ -56,6 +64,7 @@ def solve_program(
     integer: bool = True,
     start: Allocation | None = None,
     most_nodes: int = MOST_NODES,
+    most_seconds: float = math.inf,
 ) -> Allocation:
     """Solve (6) in full: the best allocation, with whole connections or real ones.
 
@@ -70,6 +79,8 @@ def solve_program(
         relaxed program it is proved optimal without a search.
     most_nodes : int
         Where the search ends; what it found is then returned with its `gap`.
+    most_seconds : float
+        Another end of the search, by the clock: what it finds then depends on the machine.
 
     Returns
     -------
@@ -80,19 +91,23 @@ def solve_program(
     Raises
     ------
     InputError
-        For what is no platform or start.
+        For what is no platform or start, or a limit that is no number of at least 0.
     StudyError
-        If the solver finds no optimum, or nothing within `most_nodes`.
+        If the solver finds no optimum, or nothing within `most_nodes` and `most_seconds`.
     ScheduleError
         If its answer breaks a constraint.
     """
     instance("platform", platform, Platform)
     if start is not None:
         instance("start", start, Allocation)
+    ends = {
+        "mip_max_nodes": whole("most_nodes", most_nodes, 0),
+        "time_limit": seconds(most_seconds),
+    }
     rows = Rows.of(platform)
     matrix, limit = full_rows(rows)
     if integer:
-        return _mixed(rows, matrix, limit, start, most_nodes)
+        return _mixed(rows, matrix, limit, start, ends)
     values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
     work = trim(platform, rows.work(values[1 : 1 + len(rows.app)]))
     connections = platform.tables.spread(np.maximum(values[1 + len(rows.app) :], 0.0))
@@ -116,7 +131,7 @@ def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Alloca
 
 
 def _mixed(
-    rows: Rows, matrix: csr_array, limit: Floats, start: Allocation | None, most_nodes: int
+    rows: Rows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
 ) -> Allocation:
     p, n = rows.platform, len(rows.app)
     top = bound(p)
@@ -125,7 +140,7 @@ def _mixed(
         proved.check()
         if proved.is_proved:
             return proved
-    solver = _loaded(rows, matrix, limit, _MIXED | {"mip_max_nodes": most_nodes})
+    solver = _loaded(rows, matrix, limit, _MIXED | ends)
     whole = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
     kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(whole), whole, kinds)
@@ -138,7 +153,8 @@ def _mixed(
     if found.primal_solution_status != 2:
         raise StudyError(
             f"the mixed program (6) was not solved: {solver.modelStatusToString(status)}; "
-            f"raise most_nodes above {most_nodes} or give a start"
+            f"raise most_nodes above {ends['mip_max_nodes']} and most_seconds above "
+            f"{ends['time_limit']:g}, or give a start"
         )
     values = np.array(solver.getSolution().col_value)[1 + n :]
     best = polish(p, p.tables.spread(np.rint(values).astype(np.int64)))
