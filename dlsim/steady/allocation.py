@@ -137,9 +137,9 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     room = np.minimum.outer(through, through)
     routed = tuple(t.pairs.T)
     if connections is None:
-        used = np.bincount(t.link, np.repeat(filled, np.diff(t.start)), minlength=len(t.capacity))
+        used = t.load(filled)
         left = np.divide(t.capacity, used, out=np.ones(len(used)), where=used > t.capacity)
-        ways = np.minimum.reduceat(left[t.link], t.start[:-1]) if len(t.link) else np.ones(0)
+        ways = t.least(left)
     else:
         opened = np.asarray(connections, dtype=float)[routed]
         ways = np.divide(opened, filled, out=np.ones(len(filled)), where=filled > opened)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.errors import ScheduleError
-from dlsim.steady.model import Pair, Platform
+from dlsim.steady.model import Platform
+from dlsim.steady.routes import Pair
 
 #: Slack of every row, relative to its limit.
 SLACK = 1e-9

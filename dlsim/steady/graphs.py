@@ -1,15 +1,17 @@
 """Platforms and graphs: deterministic shortest routes, pruning, networkx in and out."""
 
-import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
-from dlsim.steady.model import Pair, Platform
+from dlsim.steady.model import Platform
+from dlsim.steady.routes import Routes
 
 
 def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
@@ -20,62 +22,81 @@ def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
         raise InputError(f"router {unknown[0]!r} is no node of {graph}")
 
 
-def _trees(graph: nx.Graph, roots: Iterable[Hashable]) -> dict[Hashable, dict[Any, Any]]:
-    """Return for every root the parent of each node on its smallest shortest path."""
-    order = {node: i for i, node in enumerate(graph)}
-    near = {node: sorted(graph[node], key=order.__getitem__) for node in graph}
-    trees = {}
-    for root in roots:
-        parent, level = {root: root}, [root]
-        while level:
-            found = {other: node for node in level[::-1] for other in near[node][::-1]}
-            reached = dict.fromkeys(other for node in level for other in near[node])
-            level = [other for other in reached if other not in parent]
-            parent.update((other, found[other]) for other in level)
-        trees[root] = parent
-    return trees
+#: Hops where no path leads.
+FAR = 2**13
 
 
-def _path(parent: dict[Any, Any], node: Any) -> list[Any]:
-    path = [node]
-    while parent[path[-1]] != path[-1]:
-        path.append(parent[path[-1]])
-    return path[::-1]
+class _Trees:
+    """For every router the parent of each node on its smallest shortest path, and the hops."""
+
+    def __init__(self, graph: nx.Graph, routers: Sequence[Hashable]) -> None:
+        place = {node: i for i, node in enumerate(graph)}
+        n, ends = len(place), np.array([(place[u], place[v]) for u, v in graph.edges], dtype=int)
+        u, v = ends.reshape(-1, 2).T
+        homes = [place[router] for router in routers]
+        self.roots, root = np.unique(np.array(homes, dtype=np.int32), return_inverse=True)
+        self.root = root.astype(np.int32)
+        key = np.append(u * n + v, v * n + u)
+        order = np.argsort(key, kind="stable")
+        near = csr_array((np.ones(len(key)), np.divmod(key[order], n)), shape=(n, n))
+        self.parent = np.empty((len(self.roots), n), dtype=np.int32)
+        for root, parent in zip(self.roots, self.parent, strict=True):
+            # neighbours are seen in the graph's order: the first path found is the smallest
+            parent[:] = breadth_first_order(near, root)[1]
+        lost = self.parent < 0
+        self.parent = jump = np.where(lost, np.arange(n, dtype=np.int32), self.parent)
+        self.hops = (~lost).astype(np.int16)
+        while (further := np.take_along_axis(self.hops, jump, 1)).any():
+            self.hops += further
+            jump = np.take_along_axis(jump, jump, 1)
+        lost[np.arange(len(self.roots)), self.roots] = False
+        self.hops[lost] = FAR
+        at = np.searchsorted(key[order], np.arange(n) * n + self.parent)
+        edges = np.tile(np.arange(len(u), dtype=np.int32), 2)[order]
+        self.link = edges.take(at, mode="clip") if len(u) else at
 
 
-def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Pair, list[Any]]:
-    """Return every pair's path of nodes of fewest hops, the way back the same reversed.
+def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Index) -> Routes:
+    """Return every pair's links of fewest hops, the way back the same reversed.
 
-    Of several the first in the graph's order, read from the cluster of the smaller number.
+    Of several the first in the graph's order of nodes, read from the cluster of the smaller
+    number; `labels` are those of the links, in the order of the edges.
 
-    >>> shortest_routes(nx.cycle_graph(4), [0, 2])
-    {(0, 1): [0, 1, 2], (1, 0): [2, 1, 0]}
+    >>> shortest_routes(nx.cycle_graph(4), [0, 2], pd.RangeIndex(4))
+    {(0, 1): (0, 2), (1, 0): (2, 0)}
     """
     _check_graph(graph, routers)
-    trees = _trees(graph, dict.fromkeys(routers))
-    routes: dict[Pair, list[Any]] = {}
-    for k, to in itertools.combinations(range(len(routers)), 2):
-        if routers[to] in trees[routers[k]]:
-            path = _path(trees[routers[k]], routers[to])
-            routes[k, to], routes[to, k] = path, path[::-1]
-    return routes
+    trees, clusters = _Trees(graph, routers), len(routers)
+    hops = trees.hops[:, trees.roots][np.ix_(trees.root, trees.root)]
+    joined = (hops < FAR) & ~np.eye(clusters, dtype=bool)
+    pairs = np.stack([ends.astype(np.int32) for ends in np.nonzero(joined)], axis=1)
+    start = np.append(0, np.cumsum(hops[joined], dtype=np.int64))
+    link = np.empty(start[-1], dtype=np.int32)
+    number = np.empty((clusters, clusters), dtype=np.int32)
+    number[joined] = np.arange(len(pairs))
+    k, to = pairs[pairs[:, 0] < pairs[:, 1]].T
+    forth, back = number[k, to], number[to, k]
+    order = np.stack([forth, back], axis=1).ravel()
+    tree: Any = trees.root[k]
+    at, left = trees.roots[trees.root[to]], hops[k, to]
+    last, first = start[forth + 1] - 1, start[back]
+    while (some := left > 0).any():
+        tree, at, left, last, first = (x[some] for x in (tree, at, left, last, first))
+        link[last] = link[first] = trees.link[tree, at]
+        at, left, last, first = trees.parent[tree, at], left - 1, last - 1, first + 1
+    return Routes(labels, clusters, pairs, start, link, order)
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
     """Delete the nodes that lie on no shortest path between two clusters (6.1)."""
     _check_graph(graph, routers)
-    number = {node: i for i, node in enumerate(graph)}
-    hops = np.full((len(routers), len(graph)), np.inf)
-    for k, router in enumerate(routers):
-        found = nx.single_source_shortest_path_length(graph, router)
-        hops[k, [number[node] for node in found]] = list(found.values())
+    trees = _Trees(graph, routers)
     kept = np.zeros(len(graph), dtype=bool)
-    ends = [number[router] for router in routers]
-    kept[ends] = True
-    for k in range(len(routers)):
-        between = hops[k, ends]
-        inside = hops[k] + hops <= between[:, None]
-        kept |= (inside & np.isfinite(between)[:, None]).any(axis=0)
+    kept[trees.roots] = True
+    for hops in trees.hops:
+        rest, between = np.flatnonzero(~kept), hops[trees.roots]
+        inside = hops[rest] + trees.hops[:, rest] <= between[:, None]
+        kept[rest] = inside[between < FAR].any(axis=0)
     small = nx.Graph()  # not graph.subgraph: its order is that of a set
     small.add_nodes_from(node for node, keep in zip(graph.nodes.items(), kept, strict=True) if keep)
     small.add_edges_from(
@@ -122,22 +143,20 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     for u, v, edge in graph.edges(data=True):
         if not {"bandwidth", "max_connect"} <= set(edge):
             raise InputError(f"edge {u!r} - {v!r} must carry bandwidth and max_connect; got {edge}")
+    routes: Any = None
     if _is_unchanged(graph, routers):
         named, ways = graph.graph["links"], graph.graph["routes"]
         routes = {(k, to): route for k, to, route in ways}
     else:
         named = [[i, *edge] for i, edge in enumerate(graph.edges)]
-        number = {frozenset(edge): i for i, edge in enumerate(graph.edges)}
-        routes = {
-            pair: [number[frozenset(hop)] for hop in itertools.pairwise(path)]
-            for pair, path in shortest_routes(graph, routers).items()
-        }
     table = [
         (u, v, graph.edges[u, v]["bandwidth"], graph.edges[u, v]["max_connect"])
         for _, u, v in named
     ]
     columns = ["start", "end", "bandwidth", "max_connect"]
     links = pd.DataFrame(table, columns=columns, index=[label for label, _, _ in named])
+    if routes is None:
+        routes = shortest_routes(graph, routers, links.index)
     return Platform(links=links, routes=routes, router=tuple(routers), **fields)
 
 

@@ -72,9 +72,7 @@ class _Rounds:
         self.program.solve(self.least)
         self.solves += 1
         free = np.where(self.program.fixed, 0.0, self.program.usage)
-        t = self.p.tables
-        used = np.repeat(free, np.diff(t.start))
-        self.load = np.bincount(t.link, used, len(t.capacity)).astype(float)
+        self.load = self.p.tables.load(free)
         self.holds = True
 
     def open(self, least: float = SNAP) -> Ints:

@@ -121,10 +121,7 @@ def solve(
     if not isinstance(seed, np.random.SeedSequence):
         seed = whole("seed", seed, 0, np.inf)
     batch, runs = whole("batch", batch), whole("runs", runs)
-    ends = {
-        "most_nodes": whole("most_nodes", most_nodes, 0),
-        "most_seconds": seconds(most_seconds),
-    }
+    most_nodes, most_seconds = whole("most_nodes", most_nodes, 0), seconds(most_seconds)
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     if name == "LP":
@@ -132,7 +129,9 @@ def solve(
     elif name == "MILP":
         _, opened = HEURISTICS["LPRR"](platform, seed, reading, batch=8)
         start = polish(platform, opened)
-        found = solve_program(platform, start=start, **ends)
+        found = solve_program(
+            platform, start=start, most_nodes=most_nodes, most_seconds=most_seconds
+        )
     else:
         answer = HEURISTICS[name](platform, seed, reading, batch=batch, runs=runs)
         found = Allocation(platform, *answer)

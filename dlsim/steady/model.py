@@ -7,12 +7,11 @@ beta[k, l] is `connections`.
 """
 
 import math
-import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,11 +21,9 @@ from dlsim.errors import InputError
 from dlsim.given import column, instance, table
 from dlsim.reading import BaseReading
 from dlsim.steady.limits import Limits, floored
+from dlsim.steady.routes import Floats, Ints, Routes, Tables, listed
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Pair = tuple[int, int]
 
 #: Every switch of `Reading` with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {
@@ -81,21 +78,6 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     return array
 
 
-def _items(name: str, values: Any) -> list[Any]:
-    """Return the items of a sequence or other collection; text is none."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a list, got {values!r}")
-    return list(values)
-
-
-def _pair(pair: Any) -> Pair:
-    """Return the two clusters of a route as whole numbers."""
-    if isinstance(pair, tuple) and len(pair) == 2:
-        with suppress(TypeError):
-            return int(operator.index(pair[0])), int(operator.index(pair[1]))
-    raise InputError(f"routes must be named by pairs of clusters, got {pair!r}; write (0, 1)")
-
-
 @dataclass(frozen=True, eq=False)
 class Platform:
     r"""Clusters behind routers, backbone links, and the applications they hold.
@@ -135,7 +117,7 @@ class Platform:
     speed: Any
     gateway: Any
     links: pd.DataFrame
-    routes: Mapping[Pair, Sequence[Any]]
+    routes: Any
     priority: Any
     work: Any
     data: Any
@@ -160,16 +142,16 @@ class Platform:
             "data": numbers("data", self.data, (apps,)),
             "origin": self._homes(apps),
             "links": self._backbone(),
-            "routes": self._ways(),
         }
         for name, value in sized.items():
             object.__setattr__(self, name, value)
         self._check_applications()
-        self._check_routes()
+        routes = Routes.of(self.routes, self.links.index, clusters)
+        object.__setattr__(self, "routes", routes)
         self._check_limits()
 
     def _homes(self, apps: int) -> Ints:
-        given = _items("origin", range(apps) if self.origin is None else self.origin)
+        given = listed("origin", range(apps) if self.origin is None else self.origin)
         clusters = range(len(np.atleast_1d(self.speed)))
         if len(given) == apps:
             with suppress(InputError):
@@ -178,13 +160,6 @@ class Platform:
             f"origin must name one of {len(clusters)} clusters for each of {apps} "
             f"applications, got {given}"
         )
-
-    def _ways(self) -> dict[Pair, tuple[Any, ...]]:
-        if not isinstance(self.routes, Mapping):
-            raise InputError(f"routes must map pairs of clusters to links, got {self.routes!r}")
-        return {
-            _pair(pair): tuple(_items(f"route {pair}", way)) for pair, way in self.routes.items()
-        }
 
     def _backbone(self) -> pd.DataFrame:
         labels = table("links", self.links, ("bandwidth", "max_connect")).index
@@ -201,21 +176,8 @@ class Platform:
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
             raise InputError("priority must be above 0 for at least one application")
-        if self.router is not None and len(_items("router", self.router)) != self.clusters:
+        if self.router is not None and len(listed("router", self.router)) != self.clusters:
             raise InputError(f"router must name {self.clusters} routers, got {self.router!r}")
-
-    def _check_routes(self) -> None:
-        clusters, known = range(self.clusters), set(self.links.index)
-        for pair, route in self.routes.items():
-            k, to = pair
-            unknown = [x for x in route if not isinstance(x, Hashable) or x not in known]
-            if k not in clusters or to not in clusters or k == to or unknown:
-                raise InputError(
-                    f"route {k} -> {to} must join two clusters over known links; "
-                    f"got {unknown[0] if unknown else (k, to)!r}"
-                )
-            if len(set(route)) < len(route):
-                raise InputError(f"route {k} -> {to} must pass each link once, got {route}")
 
     def _check_limits(self) -> None:
         instance("limits", self.limits, Limits)
@@ -263,59 +225,6 @@ class Platform:
         return np.asarray((self.priorities > 0).any(axis=1), dtype=bool)
 
     @cached_property
-    def tables(self) -> "Tables":
+    def tables(self) -> Tables:
         """Return routes and links as arrays, for programs and kernels."""
-        return Tables.of(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """Routes and links of a platform as arrays; a pair limit is one more link of its routes."""
-
-    capacity: Floats
-    bandwidth: Floats
-    route: Ints
-    pairs: Ints
-    start: Ints
-    link: Ints
-
-    @classmethod
-    def of(cls, p: Platform) -> Self:
-        """Lay a platform out as arrays."""
-        number = {label: i for i, label in enumerate(p.links.index)}
-        speeds = p.links["bandwidth"].to_numpy()
-        capacity = p.links["max_connect"].tolist()
-        bandwidth = np.where(np.eye(p.clusters, dtype=bool), np.inf, 0.0)
-        route = np.full((p.clusters, p.clusters), -1)
-        pairs: list[Pair] = []
-        rows: list[list[int]] = []
-        extra: dict[Pair, int] = {}
-        for (k, to), labels in sorted(p.routes.items()):
-            row = [number[label] for label in labels]
-            bandwidth[k, to] = speeds[row].min(initial=np.inf)
-            if not row:
-                continue
-            both, most = (min(k, to), max(k, to)), p.limits.between(k, to)
-            if both in extra:
-                row.append(extra[both])
-            elif most < math.inf:
-                extra[both] = len(capacity)
-                row.append(len(capacity))
-                capacity.append(most)
-            route[k, to] = len(pairs)
-            pairs.append((k, to))
-            rows.append(row)
-        start = np.cumsum([0, *map(len, rows)])
-        link = np.array([i for row in rows for i in row], dtype=np.int64)
-        shaped = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return cls(np.array(capacity, dtype=float), bandwidth, route, shaped, start, link)
-
-    def spread(self, values: Any) -> Any:
-        """Return numbers of the routes as those from k to l, shape (K, K), else 0."""
-        spread = np.zeros_like(self.route, dtype=np.asarray(values).dtype)
-        spread[tuple(self.pairs.T)] = values
-        return spread
-
-    def links_of(self, r: int) -> Ints:
-        """Return the numbers of the links of one route."""
-        return self.link[self.start[r] : self.start[r + 1]]
+        return Tables.of(self.routes, self.links, self.limits)

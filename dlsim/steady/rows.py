@@ -21,21 +21,13 @@ Block = tuple[Ints, Ints, Floats]
 PLENTY = 1e3
 
 
-def route_capacity(p: Platform) -> Floats:
-    """Return the most connections each numbered route could open alone."""
-    t = p.tables
-    if not len(t.pairs):
-        return np.zeros(0)
-    return np.minimum.reduceat(t.capacity[t.link], t.start[:-1])
-
-
 def most_work(p: Platform) -> Floats:
     """Return the most of each application that each cluster could do, were it alone."""
     t, home, data = p.tables, p.origin, p.data[:, None]
     flow, joined = t.bandwidth.copy(), np.zeros(t.bandwidth.shape, dtype=bool)
-    routed, narrow = tuple(t.pairs.T), route_capacity(p)
+    routed, narrow = tuple(t.pairs.T), t.least(t.capacity)
     flow[routed] = np.where(flow[routed] > 0, narrow, 0.0) * np.maximum(flow[routed], 1e-300)
-    joined[tuple(np.array(list(p.routes), dtype=np.int64).reshape(-1, 2).T)] = True
+    joined[tuple(p.routes.pairs.T)] = True
     carried = np.minimum(flow[home], np.minimum(p.gateway[home][:, None], p.gateway))
     free = np.where(joined[home], np.inf, 0.0)
     moved = np.divide(carried, data, out=free, where=data > 0)
@@ -95,12 +87,8 @@ class Rows:
         """Return (link, cell, coefficient) of every use of a link by a cell, each shape (u,)."""
         t = self.platform.tables
         routed = np.flatnonzero(self.route >= 0)
-        r = self.route[routed]
-        hops = t.start[r + 1] - t.start[r]
-        cell = np.repeat(routed, hops)
-        begin = np.repeat(t.start[r] - (np.cumsum(hops) - hops), hops)
-        link = t.link[begin + np.arange(hops.sum())]
-        return link, cell, self.per_unit[cell]
+        at, link = t.uses(self.route[routed])
+        return link, routed[at], self.per_unit[routed[at]]
 
     def work(self, amounts: Floats) -> Floats:
         """Return cells as work per application and cluster."""

@@ -1,0 +1,174 @@
+"""Routes and links of a platform: a mapping for people, arrays for programs and kernels."""
+
+import math
+import operator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+from dlsim.steady.limits import Limits
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Pair = tuple[int, int]
+
+#: Routes that are looked at together where all are: memory stays small.
+CHUNK = 2**14
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """Return the items of a sequence or other collection; text is none."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list, got {values!r}")
+    return list(values)
+
+
+def _pair(pair: Any) -> Pair:
+    """Return the two clusters of a route as whole numbers."""
+    if isinstance(pair, tuple) and len(pair) == 2:
+        with suppress(TypeError):
+            return int(operator.index(pair[0])), int(operator.index(pair[1]))
+    raise InputError(f"routes must be named by pairs of clusters, got {pair!r}; write (0, 1)")
+
+
+class Routes(Mapping[Pair, tuple[Any, ...]]):
+    """Labels of the links from cluster k to cluster l, read like a dict, kept in arrays.
+
+    Rows of `pairs` are sorted; row r passes ``link[start[r]:start[r + 1]]``, numbers of
+    links in the table's order. `order` is that in which the routes were given.
+    """
+
+    def __init__(
+        self, labels: pd.Index, clusters: int, pairs: Any, start: Any, link: Any, order: Any
+    ) -> None:
+        self.labels, self.pairs, self.start, self.link = labels, pairs, start, link
+        self.order = order
+        self.number = np.full((clusters, clusters), -1, dtype=np.int32)
+        self.number[tuple(pairs.T)] = np.arange(len(pairs))
+
+    @classmethod
+    def of(cls, given: Any, labels: pd.Index, clusters: int) -> Self:
+        """Lay routes out, or refuse what is none."""
+        if isinstance(given, cls) and len(given.number) == clusters and labels.equals(given.labels):
+            return given
+        if not isinstance(given, Mapping):
+            raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
+        ways = {_pair(pair): listed(f"route {pair}", way) for pair, way in given.items()}
+        place = {label: i for i, label in enumerate(labels)}
+        for (k, to), way in ways.items():
+            unknown = [x for x in way if not isinstance(x, Hashable) or x not in place]
+            if not (0 <= k < clusters and 0 <= to < clusters) or k == to or unknown:
+                raise InputError(
+                    f"route {k} -> {to} must join two clusters over known links; "
+                    f"got {unknown[0] if unknown else (k, to)!r}"
+                )
+            if len(set(way)) < len(way):
+                raise InputError(f"route {k} -> {to} must pass each link once, got {tuple(way)}")
+        numbered = {pair: [place[label] for label in ways[pair]] for pair in sorted(ways)}
+        at = {pair: i for i, pair in enumerate(numbered)}
+        return cls(
+            labels, clusters, np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
+            np.cumsum([0, *map(len, numbered.values())]),
+            np.array([i for way in numbered.values() for i in way], dtype=np.int32),
+            np.array([at[pair] for pair in ways], dtype=np.int32),
+        )  # fmt: skip
+
+    def __getitem__(self, pair: Any) -> tuple[Any, ...]:
+        """Return the labels of the links of one route."""
+        with suppress(InputError):
+            k, to = _pair(pair)
+            if min(k, to) >= 0 and max(k, to) < len(self.number) and self.number[k, to] >= 0:
+                r = self.number[k, to]
+                return tuple(self.labels[self.link[self.start[r] : self.start[r + 1]]].tolist())
+        raise KeyError(pair)
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Yield the pairs that have a route, in the order given."""
+        return map(tuple, self.pairs[self.order].tolist())
+
+    def __len__(self) -> int:
+        """Return the number of routes."""
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        """Return the routes as a dict of theirs would."""
+        return repr(dict(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Routes and links as arrays; a pair limit is one more link of its routes.
+
+    Routes over no link have no number here; `route` is -1 there and where no route is.
+    """
+
+    capacity: Floats
+    bandwidth: Floats
+    route: Ints
+    pairs: Any
+    start: Ints
+    link: Any
+
+    @classmethod
+    def of(cls, routes: Routes, links: pd.DataFrame, limits: Limits) -> Self:
+        """Lay the routes over links out."""
+        clusters, lengths = len(routes.number), np.diff(routes.start)
+        over = lengths > 0
+        pairs, link = routes.pairs[over], routes.link
+        start = np.append(0, np.cumsum(lengths[over]))
+        capacity = links["max_connect"].to_numpy(dtype=float)
+        bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
+        bandwidth[tuple(routes.pairs[~over].T)] = np.inf
+        bandwidth[tuple(pairs.T)] = _least(links["bandwidth"].to_numpy(), start, link)
+        if limits.pairs is not None:
+            extra: dict[Pair, int] = {}
+            added = np.full(len(pairs), -1)
+            for r, (k, to) in enumerate(pairs.tolist()):
+                if limits.between(k, to) < math.inf:
+                    added[r] = extra.setdefault((min(k, to), max(k, to)), len(extra))
+            limited = added >= 0
+            link = np.insert(link, start[1:][limited], len(capacity) + added[limited])
+            start = start + np.append(0, np.cumsum(limited))
+            capacity = np.append(capacity, [limits.between(*both) for both in extra])
+        route = np.full((clusters, clusters), -1)
+        route[tuple(pairs.T)] = np.arange(len(pairs))
+        return cls(capacity, bandwidth, route, pairs, start, link)
+
+    def spread(self, values: Any) -> Any:
+        """Return numbers of the routes as those from k to l, shape (K, K), else 0."""
+        spread = np.zeros(self.route.shape, dtype=np.asarray(values).dtype)
+        spread[tuple(self.pairs.T)] = values
+        return spread
+
+    def links_of(self, r: int) -> Any:
+        """Return the numbers of the links of one route."""
+        return self.link[self.start[r] : self.start[r + 1]]
+
+    def uses(self, routes: Any) -> tuple[Any, Any]:
+        """Return (place in `routes`, link) of every link that each of some routes passes."""
+        hops = self.start[routes + 1] - self.start[routes]
+        begin = np.repeat(self.start[routes] - (np.cumsum(hops) - hops), hops)
+        return np.repeat(np.arange(len(routes)), hops), self.link[begin + np.arange(hops.sum())]
+
+    def least(self, values: Floats) -> Floats:
+        """Return the least over the links of each route of a number of every link."""
+        return _least(values, self.start, self.link)
+
+    def load(self, filled: Floats) -> Floats:
+        """Return the sum over the routes through each link of a number of every route."""
+        some = np.flatnonzero(filled)
+        at, link = self.uses(some)
+        return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
+
+
+def _least(values: Floats, start: Ints, link: Any) -> Floats:
+    """Return the least value of the links of each route, some routes at a time."""
+    some = [start[i : i + CHUNK + 1] for i in range(0, len(start) - 1, CHUNK)]
+    parts = [np.minimum.reduceat(values[link[s[0] : s[-1]]], s[:-1] - s[0]) for s in some]
+    return np.concatenate([np.zeros(0), *parts])
