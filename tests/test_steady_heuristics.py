@@ -283,11 +283,12 @@ class Recorded(ReducedProgram):
 def recorded(monkeypatch):
     made = []
 
-    def build(p):
+    def build(p, least):
         made.append(Recorded(p))
+        made[-1].solve(least)
         return made[-1]
 
-    monkeypatch.setattr("dlsim.steady.heuristics.ReducedProgram", build)
+    monkeypatch.setattr("dlsim.steady.heuristics.unfixed", build)
     return made
 
 

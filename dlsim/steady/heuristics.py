@@ -14,7 +14,7 @@ from dlsim.given import Seed, generator
 from dlsim.steady.allocation import trim
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
-from dlsim.steady.relaxation import ReducedProgram
+from dlsim.steady.relaxation import relaxed, unfixed
 
 Found = tuple[Floats, Ints]
 
@@ -22,6 +22,8 @@ Found = tuple[Floats, Ints]
 SNAP = 1e-6
 #: How far the present solution may pass a fixed value and still count as within it.
 WITHIN = 1e-9
+#: Where the first solution has more cells, those without work become columns when needed.
+FEW = 2048
 
 
 def split_connections(usage: Floats) -> tuple[Floats, Floats]:
@@ -62,15 +64,20 @@ class _Rounds:
 
     def __init__(self, p: Platform, least: bool) -> None:
         self.p, self.least = p, least
-        self.program = ReducedProgram(p)
+        self.program = unfixed(p, least)
+        if len(self.program.cells) > FEW:
+            self.program = self.program.narrowed()
         self.values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self.order: list[tuple[int, float, int]] = []
-        self.solves = 0
-        self.solve()
+        self.solves = 1
+        self.look()
 
     def solve(self) -> None:
         self.program.solve(self.least)
         self.solves += 1
+        self.look()
+
+    def look(self) -> None:
         free = np.where(self.program.fixed, 0.0, self.program.usage)
         self.load = self.p.tables.load(free)
         self.holds = True
@@ -133,8 +140,7 @@ def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
 
 def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
     """Round the relaxed program down (LPR, section 5.2.1)."""
-    program = ReducedProgram(p)
-    program.solve(_is_least(reading))
+    program = relaxed(p, _is_least(reading))
     work, connections = round_off(p, program.work, program.usage)
     return trim(p, work, connections), connections
 

@@ -12,7 +12,7 @@ from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
-from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.relaxation import bound, relaxed
 
 #: The methods by name.
 METHODS: tuple[str, ...] = ("LP", "MILP", *HEURISTICS)
@@ -40,8 +40,7 @@ def split_method(method: str) -> tuple[str, set[str]]:
 
 def _relaxed(p: Platform, reading: Reading) -> Allocation:
     """Return the relaxed optimum with the least connections for its work."""
-    program = ReducedProgram(p)
-    program.solve(reading.vertex == "least_connections")
+    program = relaxed(p, reading.vertex == "least_connections")
     work = trim(p, program.work)
     connections = least_connections(p, work)
     return Allocation(p, work, connections, is_relaxed=True, upper=bound(p))

@@ -1,10 +1,11 @@
 """The rational relaxation of (6) with the connections eliminated, and its certified bound.
 
 In the relaxation a route needs exactly work * data / g connections, so that the links
-limit the work directly: 3K + b rows instead of K^2.
+limit the work directly: 3K + b rows instead of K^2. Of many cells only those that the
+optimum needs become columns.
 """
 
-import itertools
+import copy
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,11 +13,11 @@ from typing import Any
 
 import highspy
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack
 
 from dlsim.errors import InputError, StudyError
 from dlsim.given import instance
-from dlsim.steady.model import Floats, Platform, numbers
+from dlsim.steady.model import Floats, Ints, Platform, numbers
 from dlsim.steady.rows import Rows
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).
@@ -48,6 +49,10 @@ TRIES: tuple[dict[str, Any], ...] = (
         for t in (10 * FEASIBLE, 100 * FEASIBLE)
     ),
 )
+#: Up to so many cells all become columns at once: the vertex found is then that of the whole.
+ALL = 12_000
+#: Columns that a cluster's own application or its guests gain in a round.
+GAINED = 3
 #: A proven bound this near to the optimum claimed, in scales, needs no second opinion.
 NEAR = 1e-6
 
@@ -123,37 +128,63 @@ class ReducedProgram:
     Where an application cannot do anything at all the objective is 0.
     """
 
-    def __init__(self, platform: Platform, connections: Any = None) -> None:
+    def __init__(
+        self, platform: Platform, connections: Any = None, cells: Ints | None = None
+    ) -> None:
         self.platform = instance("platform", platform, Platform)
-        self.rows = Rows.of(platform)
+        self.rows = rows = Rows.of(platform)
         tables = platform.tables
         self.room = tables.capacity.copy()
         self.fixed = np.zeros(len(tables.pairs), dtype=bool)
         self.usage: Floats = np.zeros(len(tables.pairs))
         self.objective = np.nan
-        self._amounts = np.zeros(len(self.rows.app))
+        self._amounts = np.zeros(len(rows.app))
         self._free = np.ones(int(platform.counted.sum()), dtype=bool)
-        routed = np.flatnonzero(self.rows.route >= 0)
-        order = routed[np.argsort(self.rows.route[routed], kind="stable")]
-        at = np.searchsorted(self.rows.route[order], np.arange(len(tables.pairs) + 1))
-        self._cells = [order[i:j] for i, j in itertools.pairwise(at)]
-        self._first_link = self.rows.matrix.shape[0]
-        self.matrix, self.limit = self._all_rows(connections is None)
+        routed = np.flatnonzero(rows.route >= 0)
+        self._order = routed[np.argsort(rows.route[routed], kind="stable")]
+        numbers = np.arange(len(tables.pairs) + 1)
+        self._at = np.searchsorted(rows.route[self._order], numbers)
+        self._most = np.where(rows.top > 1, 1.0, np.inf)
+        self._with_links = connections is None
+        self._first_link = len(rows.limit)
+        self.limit = np.append(rows.limit, tables.capacity)
+        if cells is None:
+            cells = rows.everything if len(rows.app) <= ALL else self._first_cells()
+        self.cells, self.matrix = cells, self._columns(cells)
+        self._place = np.full(len(rows.app), -1)
+        self._place[cells] = 1 + np.arange(len(cells))
         self._solver = new_solver(self.matrix, self.limit)
-        self._most = np.where(self.rows.top > 1, 1.0, np.inf)
-        for cell in np.flatnonzero(self.rows.top > 1).tolist():
+        for cell in np.flatnonzero(rows.top[cells] > 1).tolist():
             self._solver.changeColBounds(1 + cell, 0.0, 1.0)
         if connections is not None:
             self._keep(connections)
 
-    def _all_rows(self, with_links: bool) -> tuple[csr_array, Floats]:
-        rows, capacity = self.rows, self.platform.tables.capacity
-        link, cell, value = rows.link_cells()
-        bound = np.isfinite(capacity[link]) & with_links
-        shape = (len(capacity), 1 + len(rows.app))
-        links = csr_array((value[bound], (link[bound], 1 + cell[bound])), shape=shape)
-        matrix = vstack([rows.matrix, links], format="csr")
-        return matrix, np.concatenate([rows.limit, capacity])
+    def _columns(self, cells: Ints) -> csr_array:
+        """Return the rows of x_0 and some cells; where routes are kept links do not bind."""
+        matrix = self.rows.matrix(cells, self._with_links)
+        if not self._with_links:
+            matrix.resize(len(self.limit), matrix.shape[1])
+        return matrix
+
+    def _first_cells(self) -> Ints:
+        """Return the cells at home, and for each application those that could do most."""
+        rows = self.rows
+        home = self.platform.origin[rows.app] == rows.cluster
+        order = np.lexsort((-rows.unit, rows.app))
+        rank = np.arange(len(order)) - np.searchsorted(rows.app[order], rows.app[order])
+        return np.union1d(np.flatnonzero(home), order[rank < GAINED])
+
+    def _add(self, cells: Ints) -> None:
+        """Make columns of some cells more."""
+        some = self._columns(cells).tocsc()[:, 1:]
+        most = self._most[cells]
+        self._solver.addCols(
+            len(cells), np.zeros(len(cells)), np.zeros(len(cells)), most, some.nnz,
+            some.indptr[:-1], some.indices, some.data,
+        )  # fmt: skip
+        self._place[cells] = 1 + len(self.cells) + np.arange(len(cells))
+        self.cells = np.append(self.cells, cells)
+        self.matrix = hstack([self.matrix, some], format="csr")
 
     def _keep(self, connections: Any) -> None:
         p = self.platform
@@ -164,20 +195,32 @@ class ReducedProgram:
             k, to = lost[0]
             raise InputError(f"connections {k} -> {to} must have a route with a link to be kept")
         wanted = kept[tuple(p.tables.pairs.T)]
-        for r, value in enumerate(wanted):
-            self._bound(r, float(value))
-            self.fixed[r] = True
-            self.room[self.platform.tables.links_of(r)] -= value
+        self._most[np.append(wanted == 0, False)[self.rows.route]] = 0.0
+        inside = self.rows.route[self.cells]
+        for r in np.union1d(np.flatnonzero(wanted), inside[inside >= 0]).tolist():
+            self._bound(r, float(wanted[r]))
+        self.fixed[:] = True
+        self.room -= p.tables.load(wanted)
 
     def _bound(self, r: int, value: float) -> None:
         """Let route `r` carry what `value` connections can, and no more."""
-        cells = self._cells[r]
+        cells = self._cells(r)
+        if not value:
+            self._most[cells] = 0.0
+            cells = cells[self._place[cells] >= 0]
+        elif (self._place[cells] < 0).any():
+            self._add(cells[self._place[cells] < 0])
+        at = self._place[cells]
         if len(cells) == 1:
             most = min(self._most[cells[0]], value / self.rows.per_unit[cells[0]])
-            self._solver.changeColBounds(1 + int(cells[0]), 0.0, most)
+            self._solver.changeColBounds(int(at[0]), 0.0, most)
         elif len(cells):
             each = self.rows.per_unit[cells]
-            self._solver.addRow(-np.inf, value, len(cells), (1 + cells).astype(np.int32), each)
+            self._solver.addRow(-np.inf, value, len(cells), at.astype(np.int32), each)
+
+    def _cells(self, r: int) -> Ints:
+        """Return the cells whose data route `r` carries."""
+        return self._order[self._at[r] : self._at[r + 1]]
 
     def fix(self, r: int, value: int) -> None:
         """Reserve a whole number of connections, at most the room, for a route not fixed before."""
@@ -189,15 +232,15 @@ class ReducedProgram:
             )
         self.fixed[r] = True
         self.room[links] -= value
-        solver = self._solver
+        self._bound(r, float(value))
+        solver, at = self._solver, self._place[self._cells(r)]
         for link in map(int, links):
             if np.isfinite(self.room[link]):
                 row = self._first_link + link
-                for cell in map(int, self._cells[r]):
-                    solver.changeCoeff(row, 1 + cell, 0.0)
+                for column in at[at >= 0].tolist():
+                    solver.changeCoeff(row, column, 0.0)
                 if value:
                     solver.changeRowBounds(row, -np.inf, self.room[link])
-        self._bound(r, float(value))
 
     def solve(self, least_connections: bool = False) -> float:
         """Solve from the last basis and return the objective.
@@ -205,33 +248,67 @@ class ReducedProgram:
         With `least_connections` a second stage looks for the fewest connections on free routes
         among the optima; where it is not solved the optimum of the first stage stays.
         """
-        values = np.array(run(self._solver).col_value)
+        values = self._run(np.zeros(len(self.rows.app)))
         self.objective = float(max(values[0], 0.0) * self.rows.scale)
         if least_connections:
             values = self._second_stage(values)
         amounts = values[1:]
-        self._amounts = np.where(amounts > DUST, amounts, 0.0)
+        self._amounts = np.zeros(len(self.rows.app))
+        self._amounts[self.cells[: len(amounts)]] = np.where(amounts > DUST, amounts, 0.0)
         routed = self.rows.route >= 0
         filled = (self._amounts * self.rows.per_unit)[routed]
         usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
         self.usage = usage.astype(float)
         return self.objective
 
+    def _run(self, worth: Floats) -> Floats:
+        """Solve, with more columns as long as one of a cell outside would help.
+
+        `worth` is what the cells count in the objective.
+        """
+        while True:
+            values = np.array(run(self._solver).col_value)
+            if len(self.cells) == len(self.rows.app):
+                return values
+            helps = worth - self.rows.priced(self.duals())
+            outside = (self._place < 0) & (self._most > 0) & (helps > FEASIBLE)
+            if not outside.any():
+                return values
+            found = np.flatnonzero(outside)
+            self._add(found[self._best(found, helps[found])])
+            some = slice(len(values) - 1, None)
+            for cell, value in zip(self.cells[some], worth[self.cells[some]], strict=True):
+                self._solver.changeColCost(int(self._place[cell]), float(value))
+
+    def _best(self, cells: Ints, helps: Floats) -> Any:
+        """Choose the cells that help most, a few of each application and on each cluster."""
+        chosen = np.zeros(len(cells), dtype=bool)
+        for kind in (self.rows.app[cells], self.rows.cluster[cells]):
+            order = np.lexsort((-helps, kind))
+            rank = np.arange(len(order)) - np.searchsorted(kind[order], kind[order])
+            chosen[order[rank < GAINED]] = True
+        return chosen
+
     def _second_stage(self, first: Floats) -> Floats:
-        solver, n, best = self._solver, 1 + len(self.rows.app), float(first[0])
-        columns = np.arange(n, dtype=np.int32)
-        free = self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
-        solver.changeColsCost(n, columns, np.append(0.0, -free))
+        solver, best = self._solver, float(first[0])
+        free = -self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
+        self._count(0.0, free)
         try:
             # rounding may leave nothing at the optimum itself
             for least in (best, best * (1 - FEASIBLE)):
                 solver.changeColBounds(0, least, np.inf)
                 with suppress(StudyError):
-                    return np.array(run(solver).col_value)
+                    return self._run(free)
             return first
         finally:
             solver.changeColBounds(0, 0.0, np.inf)
-            solver.changeColsCost(n, columns, np.eye(1, n).ravel())
+            self._count(1.0, np.zeros(len(free)))
+
+    def _count(self, first: float, worth: Floats) -> None:
+        """Say what x_0 and the cells count in the objective."""
+        n = 1 + len(self.cells)
+        costs = np.append(first, worth[self.cells])
+        self._solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
 
     def hold(self) -> int:
         """Keep every application that no optimum of the last `solve` can raise at its value.
@@ -265,7 +342,26 @@ class ReducedProgram:
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
-        return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)
+        return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)[: len(self.limit)]
+
+    def narrowed(self) -> "ReducedProgram":
+        """Return the program on the cells at home and those of the last solution."""
+        at_home = self.platform.origin[self.rows.app] == self.rows.cluster
+        few = ReducedProgram(self.platform, cells=np.flatnonzero(at_home | (self._amounts > 0)))
+        few.objective, few.usage, few._amounts = self.objective, self.usage, self._amounts
+        return few
+
+    def proved(self, duals: Floats) -> float:
+        """Return the bound of the whole program that duals prove, in scales."""
+        fair = len(self._free)
+        if len(self.cells) == len(self.rows.app):
+            return certified(self.matrix, self.limit, duals, fair)
+        duals = np.where(np.isfinite(self.limit), duals, 0.0)
+        sharper = np.append(duals[:fair] * (1 + NEAR), duals[fair:])
+        inside = self._place >= 0
+        tight = ~inside & (self.rows.priced(sharper) < 0 if duals[:fair].any() else True)
+        some = self._columns(np.flatnonzero(tight)).tocsc()[:, 1:]
+        return certified(hstack([self.matrix, some], format="csr"), self.limit, duals, fair)
 
 
 def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
@@ -296,6 +392,38 @@ def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> flo
         raised = missing[j] / paid.data[cells][best] * (1 + slack)
         multipliers[row] += raised
     return float((multipliers[binding] @ limit[binding]) * (1 + slack))
+
+
+#: Per platform the program as first solved, its duals, and its solver until it is taken.
+_SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, list[Any]]]"
+_SOLVED = weakref.WeakKeyDictionary()
+
+
+def _solved(platform: Platform, least: bool) -> list[Any]:
+    kept = _SOLVED.setdefault(instance("platform", platform, Platform), {})
+    if least not in kept:
+        program = ReducedProgram(copy.copy(platform))  # a key is held by no value
+        program.solve(least)
+        kept[least] = [program, program.duals(), program]
+    return kept[least]
+
+
+def relaxed(platform: Platform, least: bool = False) -> ReducedProgram:
+    """Return the platform's program as first solved, once for all methods: only to be read."""
+    program: ReducedProgram = _solved(platform, least)[0]
+    return program
+
+
+def unfixed(platform: Platform, least: bool = False) -> ReducedProgram:
+    """Return the same program to fix routes in; the first to ask gets the very solver."""
+    kept = _solved(platform, least)
+    program: ReducedProgram | None = kept.pop() if len(kept) == 3 else None
+    if program is not None:
+        kept[0] = copy.copy(program)
+    else:
+        program = ReducedProgram(platform)
+        program.solve(least)
+    return program
 
 
 _BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
@@ -331,21 +459,18 @@ def bound(platform: Platform) -> float:
 
 def _prove(platform: Platform) -> float:
     """Return the least bound that the duals of one try or, where it is loose, more prove."""
-    program, proved = ReducedProgram(platform), np.inf
-    fair, scale = int(platform.counted.sum()), program.rows.scale
+    program, duals, *_ = _solved(platform, False)
     if not np.isin(np.flatnonzero(platform.counted), program.rows.app).all():
         return 0.0  # one that counts can do nothing anywhere
-    for options in ({}, *TRIES):
+    scale, proved = program.rows.scale, program.proved(duals)
+    for options in TRIES:
+        if proved * scale <= program.objective + NEAR * scale:
+            break
+        program = ReducedProgram(platform)
         try:
             with _options(program._solver, options):
-                best = program.solve()
+                program.solve()
         except StudyError:
-            if np.isinf(proved):
-                raise
             break
-        top = certified(program.matrix, program.limit, program.duals(), fair)
-        proved = min(proved, top * scale)
-        if proved <= best + NEAR * scale:
-            break
-        program._solver.clearSolver()
-    return proved
+        proved = min(proved, program.proved(program.duals()))
+    return float(proved * scale)

@@ -125,7 +125,7 @@ class Tables:
         capacity = links["max_connect"].to_numpy(dtype=float)
         bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
         bandwidth[tuple(routes.pairs[~over].T)] = np.inf
-        bandwidth[tuple(pairs.T)] = _least(links["bandwidth"].to_numpy(), start, link)
+        bandwidth[tuple(pairs.T)] = _over(np.minimum, links["bandwidth"].to_numpy(), start, link)
         if limits.pairs is not None:
             extra: dict[Pair, int] = {}
             added = np.full(len(pairs), -1)
@@ -158,7 +158,11 @@ class Tables:
 
     def least(self, values: Floats) -> Floats:
         """Return the least over the links of each route of a number of every link."""
-        return _least(values, self.start, self.link)
+        return _over(np.minimum, values, self.start, self.link)
+
+    def total(self, values: Floats) -> Floats:
+        """Return the sum over the links of each route of a number of every link."""
+        return _over(np.add, values, self.start, self.link)
 
     def load(self, filled: Floats) -> Floats:
         """Return the sum over the routes through each link of a number of every route."""
@@ -167,8 +171,8 @@ class Tables:
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
 
 
-def _least(values: Floats, start: Ints, link: Any) -> Floats:
-    """Return the least value of the links of each route, some routes at a time."""
+def _over(verb: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
+    """Reduce the values of the links of each route, some routes at a time."""
     some = [start[i : i + CHUNK + 1] for i in range(0, len(start) - 1, CHUNK)]
-    parts = [np.minimum.reduceat(values[link[s[0] : s[-1]]], s[:-1] - s[0]) for s in some]
+    parts = [verb.reduceat(values[link[s[0] : s[-1]]], s[:-1] - s[0]) for s in some]
     return np.concatenate([np.zeros(0), *parts])

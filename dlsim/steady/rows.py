@@ -52,13 +52,12 @@ class Rows:
     unit: Floats
     per_unit: Floats
     top: Floats
+    alone: Floats
     scale: float
-    matrix: csr_array
-    limit: Floats
 
     @classmethod
     def of(cls, p: Platform) -> Self:
-        """Lay out the rows of a platform."""
+        """Lay out the cells of a platform."""
         most = most_work(p)
         app, cluster = np.nonzero(most)
         scale = _scale(p, (most * p.worth).sum(axis=1))
@@ -68,9 +67,23 @@ class Rows:
         home, data = p.origin[app], p.data[app]
         route = np.where(data > 0, p.tables.route[home, cluster], -1)
         one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
-        per_unit = unit * data / one
-        blocks = list(_blocks(p, app, cluster, unit, alone, scale))
+        top = most[app, cluster] / unit
+        size = np.where(alone > 0, alone, scale)
+        return cls(p, app, cluster, route, unit, unit * data / one, top, size, scale)
+
+    @property
+    def everything(self) -> Ints:
+        """Return the numbers of all cells."""
+        return np.arange(len(self.app))
+
+    def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
+        """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links."""
+        blocks = list(_blocks(self, cells))
         sizes = np.cumsum([0, *(size for size, _ in blocks)])
+        if with_links:
+            link, cell, value = self.link_cells(cells)
+            bound = np.isfinite(self.platform.tables.capacity[link])
+            blocks.append((0, (link[bound], 1 + cell[bound], value[bound])))
         row, column, value = (
             np.concatenate(parts)
             for parts in zip(
@@ -78,17 +91,43 @@ class Rows:
                 strict=True,
             )
         )
-        matrix = csr_array((value, (row, column)), shape=(sizes[-1], 1 + len(app)))
-        limit = np.repeat([0.0, 1.0], [sizes[1], sizes[-1] - sizes[1]])
-        top = most[app, cluster] / unit
-        return cls(p, app, cluster, route, unit, per_unit, top, scale, matrix, limit)
+        rows = sizes[-1] + with_links * len(self.platform.tables.capacity)
+        return csr_array((value, (row, column)), shape=(rows, 1 + len(cells)))
 
-    def link_cells(self) -> Block:
-        """Return (link, cell, coefficient) of every use of a link by a cell, each shape (u,)."""
-        t = self.platform.tables
-        routed = np.flatnonzero(self.route >= 0)
-        at, link = t.uses(self.route[routed])
-        return link, routed[at], self.per_unit[routed[at]]
+    @property
+    def limit(self) -> Floats:
+        """Return the limits of all rows but the links'."""
+        p, fair = self.platform, int(self.platform.counted.sum())
+        return np.repeat([0.0, 1.0], [fair, 2 * p.clusters + len(p.limits.shares)])
+
+    def link_cells(self, cells: Ints) -> Block:
+        """Return (link, place in `cells`, coefficient) of every use of a link, each shape (u,)."""
+        routed = np.flatnonzero(self.route[cells] >= 0)
+        at, link = self.platform.tables.uses(self.route[cells[routed]])
+        return link, routed[at], self.per_unit[cells[routed]][at]
+
+    def priced(self, duals: Floats) -> Floats:
+        """Return what every cell pays, the duals of all rows times its column."""
+        p, n = self.platform, self.platform.clusters
+        counted, caps = np.flatnonzero(p.counted), p.limits.shares
+        fair, speed, share, gateway, link = np.split(
+            duals, np.cumsum([len(counted), n, len(caps), n])
+        )
+        earned, home = np.zeros(p.applications), p.origin[self.app]
+        earned[counted] = fair / self.alone[counted]
+        cost = self.unit * p.work[self.app] / p.speed[self.cluster]
+        paid = cost * speed[self.cluster] - (
+            self.unit * p.worth[self.app, self.cluster] * earned[self.app]
+        )
+        for cap, dual in zip(caps, share, strict=True):
+            held = (self.cluster == cap.cluster) & np.isin(home, cap.origins)
+            paid[held] += cost[held] / cap.share * dual
+        away = (home != self.cluster) * self.unit * p.data[self.app]
+        through = np.divide(gateway, p.gateway, out=np.zeros(n), where=p.gateway > 0)
+        paid += away * (through[home] + through[self.cluster])
+        routed = self.route >= 0
+        paid[routed] += self.per_unit[routed] * p.tables.total(link)[self.route[routed]]
+        return paid
 
     def work(self, amounts: Floats) -> Floats:
         """Return cells as work per application and cluster."""
@@ -105,24 +144,22 @@ def _scale(p: Platform, alone: Floats) -> float:
     return float(min(together, alone[counted].min()) or together or 1.0)
 
 
-def _blocks(
-    p: Platform, app: Ints, cluster: Ints, unit: Floats, alone: Floats, scale: float
-) -> Iterator[tuple[int, Block]]:
+def _blocks(rows: Rows, cells: Ints) -> Iterator[tuple[int, Block]]:
     """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways.
 
     A row of fairness is divided by what its application has with one unit of each cell.
     """
-    column = 1 + np.arange(len(app))
+    p, column = rows.platform, 1 + np.arange(len(cells))
+    app, cluster, unit = rows.app[cells], rows.cluster[cells], rows.unit[cells]
     counted = np.flatnonzero(p.counted)
     place = np.cumsum(p.counted) - 1
-    size = np.where(alone > 0, alone, scale)
-    gain = -unit * p.worth[app, cluster] / size[app]
+    gain = -unit * p.worth[app, cluster] / rows.alone[app]
     yield (
         len(counted),
         (
             np.concatenate([np.arange(len(counted)), place[app]]),
             np.concatenate([np.zeros(len(counted), dtype=np.int64), column]),
-            np.concatenate([scale / size[counted], gain]),
+            np.concatenate([rows.scale / rows.alone[counted], gain]),
         ),
     )
     cost = unit * p.work[app] / p.speed[cluster]
