@@ -1,6 +1,7 @@
 """The heuristics of paper S against hand cases, their twin, brute force and the programs."""
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import networkx as nx
@@ -11,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.steady import Platform, Reading, ReducedProgram, bound, solve_program
+from dlsim.steady import (
+    Platform,
+    Reading,
+    ReducedProgram,
+    bound,
+    heuristics,
+    relaxation,
+    solve_program,
+)
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.heuristics import randomised_rounding, round_off, split_connections
 from dlsim.steady.methods import METHODS, solve
@@ -292,9 +301,11 @@ def recorded(monkeypatch):
     return made
 
 
+@pytest.mark.parametrize("everything", [relaxation.ALL, 0], ids=["all columns", "generated"])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("least", [False, True])
-def test_lprr_rounds_as_its_twin(recorded, batch, least):
+def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything):
+    monkeypatch.setattr(relaxation, "ALL", everything)
     skipped = fixed = 0
     for seed in range(int(30 * SCALE)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
@@ -320,9 +331,11 @@ def test_lprr_rounds_as_its_twin(recorded, batch, least):
     assert skipped > 0
 
 
+@pytest.mark.parametrize("few", [heuristics.FEW, 0], ids=["all columns", "narrowed"])
 @pytest.mark.parametrize("batch", [1, 4, 100])
-def test_a_solution_that_is_kept_is_still_optimal(recorded, batch):
+def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
     """The last solution has the value of the full program with every connection fixed."""
+    monkeypatch.setattr(heuristics, "FEW", few)
     for seed in range(int(20 * SCALE)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         done = randomised_rounding(p, np.random.default_rng(seed), batch)
@@ -332,6 +345,15 @@ def test_a_solution_that_is_kept_is_still_optimal(recorded, batch):
         got = (done.work * p.worth).sum(axis=1)[p.counted].min()
         assert got == pytest.approx(best, rel=ROUNDING, abs=ROUNDING)
         assert found.objective <= bound(p) * (1 + ROUNDING)
+
+
+def test_a_second_run_does_what_the_first_did():
+    """The first takes the solver of the platform's program over, the second makes its own."""
+    for seed in range(int(10 * SCALE)):
+        p = draw_platform(seed, False, clusters=6, odd=0.02)
+        orders = [randomised_rounding(p, np.random.default_rng(1)).order for _ in range(2)]
+        alone = randomised_rounding(replace(p), np.random.default_rng(1)).order
+        assert orders[0] == orders[1] == alone
 
 
 def test_runs_keep_the_best():
