@@ -1,11 +1,12 @@
 """Program (6) and the limits in the definition's own words, in floats or exactly.
 
-Written from the platform's plain fields alone: none of the arrays that the programs and
-heuristics use appear here.
+Written from the platform's plain fields alone, its routes among them: none of the tables
+that the programs and heuristics use appear here.
 """
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +18,28 @@ from dlsim.steady.routes import Pair
 #: Slack of every row, relative to its limit.
 SLACK = 1e-9
 
-Number = Callable[[Any], Any]
 
-
-class Row(NamedTuple):
-    """One constraint: what it is, how much is used and allowed, whose work it adds up.
+class Rows(NamedTuple):
+    """Constraints of one kind: names, what is used and allowed, whose work each adds up.
 
     `is_sending` tells what is moved or opened from what is computed.
     """
+
+    name: Callable[[int], str]
+    used: Any
+    limit: Any
+    cells: Callable[[int], list[Pair]]
+    is_sending: bool = True
+
+
+class Row(NamedTuple):
+    """One constraint that does not hold."""
 
     name: str
     used: Any
     limit: Any
     cells: list[Pair]
-    is_sending: bool = True
+    is_sending: bool
 
 
 def exact(value: Any) -> Fraction:
@@ -38,64 +47,100 @@ def exact(value: Any) -> Fraction:
     return value if isinstance(value, Fraction) else Fraction(str(value))
 
 
-def _flows(p: Platform, work: Any, number: Number) -> Iterator[Row]:
+def _exactly(values: Any) -> Any:
+    """Return numbers as Fractions."""
+    flat = [exact(value) for value in np.asarray(values).ravel().tolist()]
+    return np.array([*flat, None], dtype=object)[:-1].reshape(np.shape(values))
+
+
+def _added(where: Any, values: Any, size: int) -> Any:
+    total = np.zeros(size, dtype=values.dtype)
+    np.add.at(total, where, values)
+    return total
+
+
+def _no_cells(_: int) -> list[Pair]:
+    return []
+
+
+def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
     """Yield (6b), (6c), the share caps, and work where no route leads."""
-    home, clusters = p.origin.tolist(), range(p.clusters)
-    cost, size = ([number(x) for x in xs.tolist()] for xs in (p.work, p.data))
-    for k in clusters:
-        here = [(a, k) for a in range(len(home))]
-        used = sum(work[a][k] * cost[a] for a, _ in here)
-        yield Row(f"(6b) speed of cluster {k}", used, number(p.speed[k].item()), here, False)
-        out = [(a, to) for a, at in enumerate(home) if at == k for to in clusters if to != k]
-        away = out + [(a, k) for a, at in enumerate(home) if at != k]
-        used = sum(work[a][to] * size[a] for a, to in away)
-        yield Row(f"(6c) gateway of cluster {k}", used, number(p.gateway[k].item()), away)
-        lost = [(a, to) for a, to in out if (k, to) not in p.routes]
-        used = sum(work[a][to] for a, to in lost)
-        yield Row(f"work of cluster {k} without a route", used, 0, lost)
+    home, everyone = p.origin, np.arange(p.clusters)
+    cost, size = work * number(p.work)[:, None], work * number(p.data)[:, None]
+    speed, away = number(p.speed), everyone != home[:, None]
+
+    def done(k: int) -> list[Pair]:
+        return [(a, k) for a in range(len(home))]
+
+    def through(k: int) -> list[Pair]:
+        return list(zip(*np.nonzero(away & ((home == k)[:, None] | (everyone == k))), strict=True))
+
+    yield Rows("(6b) speed of cluster {}".format, cost.sum(axis=0), speed, done, False)
+    sent = np.where(away, size, 0)
+    busy = sent.sum(axis=0) + _added(home, sent.sum(axis=1), p.clusters)
+    yield Rows("(6c) gateway of cluster {}".format, busy, number(p.gateway), through)
+    stray = away & (p.routes.number < 0)[home]
+    lost = _added(home, np.where(stray, work, 0).sum(axis=1), p.clusters)
+
+    def strays(k: int) -> list[Pair]:
+        return list(zip(*np.nonzero(stray & (home == k)[:, None]), strict=True))
+
+    yield Rows("work of cluster {} without a route".format, lost, 0 * lost, strays)
     for cap in p.limits.shares:
-        held = [(a, cap.cluster) for a, at in enumerate(home) if at in cap.origins]
-        used = sum(work[a][to] * cost[a] for a, to in held)
-        most = number(cap.share) * number(p.speed[cap.cluster].item())
-        yield Row(f"share of {cap.origins} in cluster {cap.cluster}", used, most, held, False)
+        held = np.flatnonzero(np.isin(home, cap.origins))
+        name = f"share of {cap.origins} in cluster {cap.cluster}"
+        used = cost[held, [cap.cluster]].sum(keepdims=True)
+        cells = [(a, cap.cluster) for a in held.tolist()]
+        most = number([cap.share]) * speed[[cap.cluster]]
+        yield Rows(lambda _, x=name: x, used, most, lambda _, x=cells: x, False)  # type: ignore[misc]
 
 
-def _network(p: Platform, work: Any, opened: Any, number: Number) -> Iterator[Row]:
+def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
     """Yield (6d), (6e), the limits of pairs, and connections that nothing carries."""
-    size = [number(x) for x in p.data.tolist()]
-    wide = {link: number(x) for link, x in p.links["bandwidth"].items()}
-    total = dict.fromkeys(p.links.index, number(0))
-    mine: list[list[int]] = [[] for _ in range(p.clusters)]
-    for a, k in enumerate(p.origin.tolist()):
-        mine[k].append(a)
-    for (k, to), route in p.routes.items():
-        if not route:
-            continue
-        for link in route:
-            total[link] += opened[k][to]
-        cells = [(a, to) for a in mine[k]]
-        used = sum(work[a][to] * size[a] for a in mine[k])
-        one = min(wide[link] for link in route)
-        yield Row(f"(6e) route {k} -> {to}", used, opened[k][to] * one, cells)
-        both = opened[k][to] + (opened[to][k] if p.routes.get((to, k)) else 0)
-        yield Row(f"connections between {k} and {to}", both, p.limits.between(k, to), [])
-    for link, most in p.links["max_connect"].items():
-        yield Row(f"(6d) link {link}", total[link], most, [])
-    for k, row in enumerate(opened):
-        for to, count in enumerate(row):
-            if count and not p.routes.get((k, to)):
-                yield Row(f"connections {k} -> {to} without a link", count, 0, [])
+    ways, clusters = p.routes, p.clusters
+    sent = np.zeros((clusters, clusters), dtype=work.dtype)
+    np.add.at(sent, p.origin, work * number(p.data)[:, None])
+    ends = tuple(ways.pairs.T)
+    busy = (sent[ends] != 0) | (opened[ends] != 0)
+    used = np.flatnonzero(busy & (np.diff(ways.start) > 0))
+    k, to = ways.pairs[used].T
+    links = [ways.link[ways.start[r] : ways.start[r + 1]] for r in used.tolist()]
+    wide = p.links["bandwidth"].to_numpy()
+    one = [wide[way].min() for way in links]
+
+    def carried(i: int) -> list[Pair]:
+        return [(a, to[i]) for a in np.flatnonzero(p.origin == k[i]).tolist()]
+
+    def between(text: str, k: Any, to: Any) -> Callable[[int], str]:
+        return lambda i: text.format(k[i], to[i])
+
+    most = opened[k, to] * number(one)
+    yield Rows(between("(6e) route {} -> {}", k, to), sent[k, to], most, carried)
+    if p.limits.pairs is not None:
+        back = np.zeros_like(opened)
+        back[k, to] = opened[k, to]
+        both = back[k, to] + back[to, k]
+        caps = np.array([p.limits.between(*pair) for pair in zip(k, to, strict=True)])
+        yield Rows(between("connections between {} and {}", k, to), both, caps, _no_cells)
+    counts = np.repeat(opened[k, to], [len(way) for way in links])
+    total = _added(np.concatenate([[], *links]).astype(int), counts, len(p.links))
+    capacity = p.links["max_connect"].to_numpy()
+    yield Rows(lambda i: f"(6d) link {p.links.index[i]}", total, capacity, _no_cells)
+    idle = opened.copy()
+    idle[k, to] = 0
+    u, v = np.nonzero(idle)
+    name = between("connections {} -> {} without a link", u, v)
+    yield Rows(name, idle[u, v], 0 * idle[u, v], _no_cells)
 
 
-def rows_of(p: Platform, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:
-    """Yield every constraint that an allocation must meet."""
-    number: Number = exact if is_exact else float
-    done, opened = (
-        [[number(x) for x in row] for row in np.asarray(table).tolist()]
-        for table in (work, connections)
-    )
-    yield from _flows(p, done, number)
-    yield from _network(p, done, opened, number)
+def broken(p: Platform, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:
+    """Yield every constraint that does not hold, with a slack where numbers are floats."""
+    number = _exactly if is_exact else partial(np.asarray, dtype=float)
+    done, opened = number(work), number(connections)
+    for rows in (*_flows(p, done, number), *_network(p, done, opened, number)):
+        slack = 0 if is_exact else SLACK * rows.limit
+        for i in np.flatnonzero(rows.used > rows.limit + slack).tolist():
+            yield Row(rows.name(i), rows.used[i], rows.limit[i], rows.cells(i), rows.is_sending)
 
 
 def verify(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -> None:
@@ -125,7 +170,5 @@ def verify(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -
         raise ScheduleError("(6f), (6g): work and connections must be at least 0")
     if not is_relaxed and (opened != np.floor(opened)).any():
         raise ScheduleError("(6g): connections must be whole numbers")
-    is_exact = amounts.dtype == object
-    for row in rows_of(p, amounts, opened, is_exact):
-        if row.used > row.limit + (0 if is_exact else SLACK * row.limit):
-            raise ScheduleError(f"{row.name}: {float(row.used):g} exceeds {float(row.limit):g}")
+    for row in broken(p, amounts, opened, amounts.dtype == object):
+        raise ScheduleError(f"{row.name}: {float(row.used):g} exceeds {float(row.limit):g}")

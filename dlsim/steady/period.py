@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import whole
-from dlsim.steady.check import exact, rows_of, verify
+from dlsim.steady.check import broken, exact, verify
 from dlsim.steady.model import Platform
 
 #: A work this near to a whole number of units, relative, is that number.
@@ -98,8 +98,8 @@ def _within(schedule: Period, period: int, sent: Any, computed: Any, there: Any)
     share = Fraction(1, schedule.length)
     p, opened = schedule.platform, schedule.connections
     for amounts, is_sending in ((computed, False), (sent, True)):
-        for row in rows_of(p, amounts * share, opened, is_exact=True):
-            if row.is_sending == is_sending and row.used > row.limit:
+        for row in broken(p, amounts * share, opened, is_exact=True):
+            if row.is_sending == is_sending:
                 raise ScheduleError(f"period {period}: {row.name}: {row.used} > {row.limit}")
 
 
@@ -147,9 +147,8 @@ def _valid(p: Platform, units: Any, period: int, connections: Any) -> Any:
     Rows only add up, so that one pass leaves none above: a cell of several takes the least.
     """
     fitting = units.copy()
-    for row in rows_of(p, units * Fraction(1, period), connections, is_exact=True):
-        if row.used > row.limit:
-            for cell in row.cells:
-                most = math.floor(units[cell] * Fraction(row.limit) / row.used)
-                fitting[cell] = min(fitting[cell], most)
+    for row in broken(p, units * Fraction(1, period), connections, is_exact=True):
+        for cell in row.cells:
+            most = math.floor(units[cell] * Fraction(row.limit) / row.used)
+            fitting[cell] = min(fitting[cell], most)
     return fitting
