@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -31,6 +32,7 @@ from dlsim.steady.graphs import to_graph
 from dlsim.steady.store import from_document, read_platform, to_document, write_platform
 from tests.steady_platforms import draw_platform, mutated, pair, platforms
 from tests.strategies import SCALE
+from tests.twins.steady_rows import rows_of
 
 
 def fields(**change):
@@ -280,10 +282,10 @@ def test_rows_are_checked_in_their_own_units(unit):
     }
     work = np.array([[7.0, 0.0], [3.0, 2.0]]) * unit
     allocation(work, **scaled).check()
-    for cell, broken in (((1, 0), "6b|6e"), ((0, 0), "6b"), ((1, 1), "6b")):
+    for cell, words in (((1, 0), "6b|6e"), ((0, 0), "6b"), ((1, 1), "6b")):
         much = work.copy()
         much[cell] *= 1 + 1e-6
-        with pytest.raises(ScheduleError, match=broken):
+        with pytest.raises(ScheduleError, match=words):
             allocation(much, **scaled).check()
 
 
@@ -308,6 +310,31 @@ def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
         if np.where(p.counted, alone.values, np.inf).min() > best.objective * (1 + 1e-6):
             with pytest.raises(ScheduleError):
                 alone.check()
+
+
+@settings(max_examples=int(100 * SCALE), deadline=None)
+@given(platforms(), st.integers(0, 1000), st.booleans())
+def test_what_is_broken_is_what_the_twin_finds_row_by_row(p, seed, is_exact):
+    rng = np.random.default_rng(seed)
+    work = rng.choice([0, 0, 0.25, 1.5, 8], (p.applications, p.clusters))
+    opened = rng.choice([0, 0, 1, 4], (p.clusters, p.clusters))
+    if is_exact:
+        work = np.array([[Fraction(x) for x in row] for row in work.tolist()], dtype=object)
+    found = {row.name: row for row in broken(p, work, opened, is_exact)}
+    expected = {
+        row.name: row
+        for row in rows_of(p, work, opened, is_exact)
+        if row.used > row.limit * (1 if is_exact else 1 + 1e-9)
+    }
+    # connections of two clusters are said once for each way that carries some
+    loud = {name for name in expected if name.startswith("connections between")}
+    assert set(expected) - loud <= set(found) <= set(expected)
+    assert len(loud) <= 2 * len(loud & set(found))
+    for name, row in found.items():
+        twin = expected[name]
+        assert (row.used, row.limit) == pytest.approx((twin.used, twin.limit), rel=1e-12)
+        assert {tuple(map(int, cell)) for cell in row.cells} == set(twin.cells)
+        assert row.is_sending == twin.is_sending
 
 
 @settings(max_examples=int(60 * SCALE), deadline=None)
