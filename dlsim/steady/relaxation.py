@@ -125,7 +125,10 @@ class ReducedProgram:
 
     Notes
     -----
-    Where an application cannot do anything at all the objective is 0.
+    Where an application cannot do anything at all the objective is 0. Up to `ALL` cells
+    (109 clusters with an application each) every cell is a column and the optimum found is
+    that of earlier versions; beyond, and in LPRR beyond 2,048 cells, columns are added as
+    long as one helps: the same value, at another of its many vertices.
     """
 
     def __init__(
