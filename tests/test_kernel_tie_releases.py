@@ -51,6 +51,7 @@ def test_every_kernel_is_tied():
     assert own == {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "carried", "reach_of",
         "optimum", "instalment", "first_chunk", "rounds_time", "fewest_in_rounds", "spread",
+        "ends_in_groups",
     }  # fmt: skip
 
 
@@ -168,6 +169,21 @@ def cuts(n):
     for breaks in itertools.product((False, True), repeat=n - 1):
         heads = [0, *(i + 1 for i, cut in enumerate(breaks) if cut)]
         yield [(a, b - a) for a, b in itertools.pairwise([*heads, n])]
+
+
+def test_a_group_of_the_remodel_ends_with_its_first_node():
+    """Of equal shares' ratio q: what `ends_in_groups` takes for granted, and node by node."""
+    tau, chi, own, x, m = sp.symbols("tau chi chi_g x m", positive=True)
+    q = own / (tau + own)
+    later = (x * tau + q * x * (tau + chi)) - x * (tau + chi)
+    assert sp.simplify(later - x * tau * (1 - (tau + chi) / (tau + own))) == 0
+    sent = sp.summation(tau * x * sp.Symbol("q") ** m, (m, 0, 3)).subs("q", q)
+    assert sp.simplify(sent - x * (tau + own) * (1 - q**4)) == 0
+    for t, c, size, r in draws(100, 6):
+        unit = {len(r): exact_time((t, c, Q(0), Q(0), size), len(r)) / size}
+        _, node_by_node = laid(REMODEL, t, c, size, r)
+        found = K.ends_in_groups(REMODEL, pool(r), len(r), len(r), size, 0, t, c, unit)
+        assert found == node_by_node
 
 
 def test_the_optimum_is_the_greatest_bound_of_opt_blk():

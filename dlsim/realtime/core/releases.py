@@ -251,8 +251,8 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
             load = load * chi / (cms + ahead)
         chi, clock = ahead, max(clock, pool[g].time)
         completion = max(completion, clock + load * cms + load * cps)
-        if chi == 0:  # the first has all of it
-            clock, load = clock + load * cms, load * (g == 0 and m == 1)
+        if m == 1 or chi == 0:  # without computing the first has all of it
+            clock, load = clock + load * cms, load * (m == 1)
             continue
         decay = np.log1p(cms / chi)
         clock = clock - load * (cms + chi) * np.expm1(-m * decay)
