@@ -168,7 +168,7 @@ CHECKS = {
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given", "intake"},
     "dlsim.bricks.check": {"model", "environment"},
-    "dlsim.steady.check": {"model"},
+    "dlsim.steady.check": {"model", "routes"},
 }
 
 

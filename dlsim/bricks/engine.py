@@ -211,6 +211,7 @@ def simulate(
     sees no load:
 
     >>> import numpy as np
+    >>> import pandas as pd
     >>> env = Environment(
     ...     servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
     ...     clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 100.0), step=10,

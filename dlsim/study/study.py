@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlsim.files import read_toml, shared_file
+from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole
 from dlsim.study.claims import (
     Claim,
@@ -226,10 +226,15 @@ class Study:
             return self.judged_readings
         own = self._judged(f"this run: {name_of(self.switches) or 'default'}", self.evidence)
         place = reference_of(self.KEY).parent / f"{self.KEY}-readings.csv"
-        words = pd.read_csv(place).melt("claim", var_name="reading", value_name="verdict")
         numbers = place.with_stem(f"{place.stem}-intervals")
-        shipped = pd.read_csv(numbers) if numbers.exists() else words
-        return pd.concat([own, shipped.fillna({"point": ""})], ignore_index=True)
+        if numbers.exists():
+            shipped = read_csv(numbers, {"claim": "any", "reading": "any"})
+            ends = ["mean", "low", "high", "runs"]
+            shipped[ends] = shipped[ends].apply(pd.to_numeric)
+        else:
+            shipped = read_csv(place, {"claim": "any"})
+            shipped = shipped.melt("claim", var_name="reading", value_name="verdict")
+        return pd.concat([own, shipped], ignore_index=True)
 
     def readings_map(self, said: str) -> tuple[pd.DataFrame, str]:
         """Return the verdicts by reading, with what is said of them where all were run now.
