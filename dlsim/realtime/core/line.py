@@ -302,12 +302,9 @@ def rest_of(s):
 
 
 @kernel
-def keep_rest(idle, block, size, link, behind, s):
+def keep_rest(block, size, link, behind, s):
     """Remember what a new plan leaves over: `block` and what follows, and the heap."""
     head, rest = s.head[0], s.rest_head[0]
-    rest.last = -1
-    if head.last - head.first < LONG or idle > 0:
-        return
     if behind:
         rest.block = block
     else:
@@ -327,24 +324,33 @@ def keep_rest(idle, block, size, link, behind, s):
 
 @kernel(inline=True)
 def admit_in_line(x, now, q, r, s, c):
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
+    if comes_last(x, now, q, r, s, c):
+        return admit_behind(x, now, q, r, s, c)
+    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, s, c)
+    if ok:
+        s.rest_head[0].last = -1
+        if s.head[0].last - s.head[0].first >= LONG and not r.last and idle == 0:
+            keep_rest(block, size, link, False, s)
+    return ok, later
 
-    Who comes last behind many finds what they leave over, which does not change while the
-    first of them waits: the cost of his test does not depend on how many they are.
+
+@kernel
+def admit_behind(x, now, q, r, s, c):
+    """Test who comes last behind many, from what they leave over.
+
+    That does not change while the first of them waits: the cost does not depend on how many
+    they are.
     """
-    behind, marks = comes_last(x, now, q, r, s, c), 0
-    if behind:
-        marks = count_planned(now, q, r, s, c)
-    one = rest_of(s) if behind else s
-    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, one, c)
-    if ok and behind:
-        s.head[0].last = one.head[0].last
+    marks, rest = count_planned(now, q, r, s, c), rest_of(s)
+    ok, later, _, block, size, link = plan_in_line(x, now, q, r, rest, c)
+    if ok:
+        s.head[0].last = rest.head[0].last
         for k, times in ((s.head[0].first, -1), (s.head[0].last - 1, 1)):
             tally(PLANNED, s.plan[0, k].marks, times, s)
         s.plan[0, s.head[0].first].marks = marks
         tally(PLANNED, marks, 1, s)
-    if ok and not r.last:
-        keep_rest(idle, block, size, link, behind, s)
+        keep_rest(block, size, link, True, s)
     return ok, later
 
 
