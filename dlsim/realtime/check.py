@@ -208,7 +208,8 @@ def _chunk_rules(s: Evidence) -> Iterator[Rule]:
         yield from _rules_of_chunks(s, k, released)
         if s.is_large:
             yield from _rules_of_windows(s, k, busy, sent)
-    yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
+    if s.is_large:
+        yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
 
 
 def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Iterator[Rule]:

@@ -110,7 +110,7 @@ class Schedule:
         """Yield the chunks as tables of whole tasks, about so many rows each, in order.
 
         A log's schedule may have more chunks than memory holds; each table is laid out when
-        it is asked for.
+        it is asked for. Where `chunks` has been asked for, it is the only one.
 
         Parameters
         ----------
