@@ -12,7 +12,7 @@ import sympy as sp
 from dlsim import theory
 from dlsim.errors import InputError
 from dlsim.theory import ProofError, UndecidedError, is_zero
-from dlsim.theory.book import STATUSES, statement
+from dlsim.theory.book import STATED, STATUSES, statement
 
 #: What each statement is found to be; p proved, c corrected, r refuted, a argued.
 STATUS = {
@@ -53,7 +53,8 @@ def test_mutant_falls(key, mutant):
     assert not isinstance(caught.value, UndecidedError), caught.value
 
 
-def test_every_statement_has_a_mutant_and_a_source():
+def test_every_statement_has_a_proof_a_mutant_and_a_source():
+    assert set(STATED) == set(STATEMENTS)
     for s in STATEMENTS.values():
         assert s.mutants, s.key
         assert s.source, s.key
@@ -291,17 +292,22 @@ def test_exact_facts_must_be_true():
 def test_a_proof_must_reach_the_status_it_claims(monkeypatch):
     book = {}
     monkeypatch.setattr("dlsim.theory.book._BOOK", book)
+    row = {"source": "test", "claim": "1 = 1"}
+    monkeypatch.setitem(STATED, "t.1", {**row, "status": "refuted"})
+    monkeypatch.setitem(STATED, "t.2", row)
 
-    @statement("t.1", "test", "1 = 1", {"none": {}}, status="refuted")
+    @statement("t.1", {"none": {}})
     def _(d):
         d.equal(x, x, "nothing is refuted")
 
     with pytest.raises(ProofError, match=r"t\.1 is refuted, its steps are shown"):
         book["t.1"].prove()
     with pytest.raises(InputError, match=r"t\.1"):
-        statement("t.1", "test", "twice", {"none": {}})(lambda d: None)
+        statement("t.1", {"none": {}})(lambda d: None)  # twice
     with pytest.raises(InputError, match=r"t\.2"):
-        statement("t.2", "test", "no mutant", {})(lambda d: None)
+        statement("t.2", {})(lambda d: None)  # no mutant
+    with pytest.raises(InputError, match=r"t\.3"):
+        statement("t.3", {"none": {}})(lambda d: None)  # no row
 
 
 # ---------------------------------------------------------------- report, display
@@ -345,7 +351,7 @@ def test_theory_imports_no_engine():
         "print([m for m in sys.modules if m.startswith('dlsim.') and 'theory' not in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ast.literal_eval(done.stdout) == ["dlsim.errors"]
+    assert sorted(ast.literal_eval(done.stdout)) == ["dlsim.errors", "dlsim.files", "dlsim.given"]
 
 
 def test_no_proof_asks_for_numbers():

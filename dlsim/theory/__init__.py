@@ -5,10 +5,9 @@ checked step, `errata` tells what the papers misprint, `report` is the same as a
 text. The formulas are derived anew here; no engine is imported.
 """
 
-from dlsim.theory.book import Listing, Proven, Statement
+from dlsim.theory.book import Errata, Erratum, Listing, Proven, Statement, errata
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.errata import Errata, Erratum
-from dlsim.theory.run import errata, main, prove, report, statements
+from dlsim.theory.run import main, prove, report, statements
 from dlsim.theory.steps import Step
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 

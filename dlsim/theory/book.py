@@ -1,11 +1,17 @@
-"""Statements about the papers as data, and the verb that proves them."""
+"""Statements about the papers and their errata as data, and the verb that proves a statement.
+
+What a statement says is a row of data/theory.toml; its proof is a function tied to its key.
+"""
 
 import html
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from dlsim.errors import InputError
+from dlsim.files import read_tables, shared_file
+from dlsim.given import items, option, text, whole
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.steps import Step, html_table
 from dlsim.theory.zero import ProofError
@@ -33,7 +39,7 @@ class Statement:
     assumptions : str
         What the symbols stand for and which values they take.
     errata : tuple of int
-        Errata it decides (`dlsim.theory.errata`).
+        Numbers of the errata it decides.
     gap : str
         What the print lacks or has wrong, in plain words; empty where it is proved.
     mutants : mapping of str to mapping
@@ -157,33 +163,103 @@ class Listing(tuple[Any, ...]):
         return html_table(self.COLUMNS, self.rows())
 
 
+class Erratum(NamedTuple):
+    """One place where a paper and the proofs differ.
+
+    Attributes
+    ----------
+    number : int
+        1 to 36.
+    severity : {"A", "B", "C"}
+        A changes a result or a proof; B is a wrong formula whose meaning is clear; C is
+        cosmetic.
+    where : str
+        Paper and place: M mcdf, I inserted-idle-time, S steady-state, B bricks.
+    printed, correct, proof, consequence : str
+        What is printed, what it should be, why, and what the engine does.
+    keys : tuple of str
+        Keys of the statements that decide it.
+    """
+
+    number: int
+    severity: str
+    where: str
+    printed: str
+    correct: str
+    proof: str
+    consequence: str
+    keys: tuple[str, ...] = ()
+
+
+class Errata(tuple[Erratum, ...]):
+    """All errata, as a tuple with a table for text and notebook."""
+
+    COLUMNS = ("#", "where", "printed", "correct", "proof", "consequence", "statements")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table."""
+        return [(f"{e.number} {e.severity}", *e[2:7], ", ".join(e.keys)) for e in self]
+
+    def __str__(self) -> str:
+        """Return one line per erratum: number, place, the statements that decide it."""
+        return "\n".join(f"{row[0]:<5} {row[1]:<34} {row[-1]}" for row in self.rows())
+
+    def _repr_html_(self) -> str:
+        """Render as a table; a notebook typesets the formulas."""
+        return html_table(self.COLUMNS, self.rows())
+
+
+_TEXTS = read_tables(
+    shared_file("data/theory.toml"),
+    {
+        "letters": dict.fromkeys(("id", "mean"), text),
+        "statement": {
+            **dict.fromkeys(("id", "source", "claim", "given?", "gap?"), text),
+            "status?": partial(option, options=STATUSES), "letters?": items, "errata?": items,
+        },
+        "erratum": {"number": whole, **dict.fromkeys(Erratum._fields[1:-1], text)},
+    },
+)  # fmt: skip
+_LETTERS = {row["id"]: row["mean"] for row in _TEXTS["letters"]}
+#: What every statement says, by its key.
+STATED = {row["id"]: row for row in _TEXTS["statement"]}
 _BOOK: dict[str, Statement] = {}
 
 
-def statement(
-    key: str,
-    source: str,
-    claim: str,
-    mutants: Mapping[str, Mapping[str, Any]],
-    status: str = "proved",
-    given: str = "",
-    errata: tuple[int, ...] = (),
-    gap: str = "",
-) -> Callable[[Proof], Proof]:
-    """Enter a proof into the book under its key; the fields are those of a `Statement`.
+def statement(key: str, mutants: Mapping[str, Mapping[str, Any]]) -> Callable[[Proof], Proof]:
+    """Enter a proof into the book under the key of a statement of data/theory.toml.
 
-    `given` are the assumptions; without words of its own the gap names the errata.
+    Its assumptions are what its letters stand for and what is given; without words of its own
+    the gap names the errata.
     """
 
     def enter(proof: Proof) -> Proof:
-        if key in _BOOK or status not in STATUSES or not mutants:
-            raise InputError(f"statement {key!r} needs a key of its own, a status and a mutant")
-        found = ", ".join(map(str, errata))
-        words = "" if status == "proved" else gap or f"erratum {found}"
-        _BOOK[key] = Statement(key, source, claim, status, given, errata, words, mutants, proof)
+        if key in _BOOK or key not in STATED or not mutants:
+            raise InputError(f"statement {key!r} needs a row of its own and a mutant")
+        row = STATED[key]
+        status, errata = row.get("status", "proved"), tuple(row.get("errata", ()))
+        given = "".join([*map(_LETTERS.__getitem__, row.get("letters", ())), row.get("given", "")])
+        found = f"erratum {', '.join(map(str, errata))}"
+        gap = "" if status == "proved" else row.get("gap", found)
+        fields = (key, row["source"], row["claim"], status, given, errata, gap)
+        _BOOK[key] = Statement(*fields, mutants, proof)
         return proof
 
     return enter
+
+
+def errata() -> Errata:
+    """Return the 36 things found in the papers: printed, correct, proof, consequence.
+
+    Examples
+    --------
+    >>> errata()[0].keys
+    ('4.7-4.10',)
+    """
+    return Errata(
+        Erratum(**row, keys=tuple(s.key for s in matching() if row["number"] in s.errata))
+        for row in _TEXTS["erratum"]
+    )
 
 
 def matching(keys: str | Iterable[str] = ()) -> Listing:

@@ -11,13 +11,12 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import Delta, L, b, n, p, positive, q, r, sigma, t, u, w, y
-from dlsim.theory.words import GIVEN, B, share
+from dlsim.theory.words import B, share
 
 W = sp.Symbol("W", real=True)
 f, real, kap = positive("phi n kappa")
 one = sp.exp(-L)
 h = sp.Symbol("h", real=True)
-_GIVEN = GIVEN + r"; here $\phi > 0$, $n$ real, $\beta = e^{-L}$, $We^W = z$"
 
 
 def _lower_branch(d: Derivation) -> None:
@@ -27,17 +26,7 @@ def _lower_branch(d: Derivation) -> None:
     d.positive(-slope, t * sp.exp(-1 - t), why, show=r"-(We^W)'")
 
 
-@statement(
-    "5.2c",
-    "M Theorem 5.2, the minimiser",
-    r"$\mathcal{B}' = 0$ iff $e^u-u-1 = c-1$, $u = nL$, $c = 1+(1-\beta)L/\phi$: one root, "
-    r"$n^* = (-c-W_{-1}(-e^{-c}))/L$, a minimum",
-    {"sign of W": {"sign": -1}, "C_1 without phi": {"c1": (1 - one) * L}},
-    status="argued",
-    gap="that the rising function meets c - 1: the intermediate value theorem, in words",
-    given=_GIVEN,
-    errata=(6, 7, 8),
-)
+@statement("5.2c", {"sign of W": {"sign": -1}, "C_1 without phi": {"c1": (1 - one) * L}})
 def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
     d.assume(1 - one, r"$\beta = e^{-L} < 1$")
     c = 1 + (1 - one) * L / f
@@ -74,15 +63,7 @@ def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
 
 @statement(
     "nminW",
-    "M (4.13), solved for n",
-    r"$\mathcal{E}(n) \le \Delta$ iff $\kappa\beta^n + n\phi \le h$, $\kappa = "
-    r"b_0+\phi/(1-\beta)$, $h=\kappa-(1-\beta)$, $b_0 = (\Delta-ST-SC)/(\sigma w)$; roots "
-    r"$n = h/\phi+W_k(z)/L$, $z=-(\kappa L/\phi)e^{-hL/\phi}$, $k=-1$ the lower, "
-    r"real iff $z \ge -1/e$; there may be none, or no integer between them",
     {"h = kappa": {"shift": 0}, "sign of z": {"sign": 1}, "a budget that suffices": {"part": 1}},
-    status="corrected",
-    given=_GIVEN + r"; $\kappa > 0$ ($\Delta > ST+SC$ suffices)",
-    errata=(3,),
 )
 def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     b0 = sp.Symbol("b_0", real=True)
@@ -121,15 +102,7 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     d.lemma("last", r"and that share, once it is not positive, stays so")
 
 
-@statement(
-    "nmin0",
-    "M, n_min after (4.6)",
-    r"As $\phi\to0$ the lower root tends to $\ln\gamma/\ln\beta$",
-    {"beta gamma": {"factor": b}, "upper root": {"sign": -1}},
-    status="argued",
-    gap="that the root is continuous in phi: the implicit function theorem, in words",
-    given=_GIVEN + r", $ST = SC = 0$, $\gamma > 0$",
-)
+@statement("nmin0", {"beta gamma": {"factor": b}, "upper root": {"sign": -1}})
 def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
     b0 = Delta / (sigma * w)
     gamma = 1 - sigma * (1 - b) * w / Delta
@@ -153,17 +126,7 @@ def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
     )
 
 
-@statement(
-    "NmaxW",
-    "M 4.2, last positive share (beyond the paper)",
-    r"$\alpha_n = 0$ at $m = n-1$ with $e^{mL} = d+m(1-\beta)$, $d = 1+(1-\beta)^2/\phi$: "
-    r"$m = -\frac{d}{1-\beta}-\frac1L W_{-1}\bigl(-\frac{L}{1-\beta}e^{-Ld/(1-\beta)}\bigr)$, "
-    r"and $N^* = \lceil m+1\rceil-1$",
-    {"first power in d": {"power": 1}, "sign of W": {"sign": -1}},
-    status="argued",
-    gap="that the line and the convex curve cross once for m > 0, in words",
-    given=_GIVEN,
-)
+@statement("NmaxW", {"first power in d": {"power": 1}, "sign of W": {"sign": -1}})
 def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
     d.assume(1 - one, r"$\beta = e^{-L} < 1$")
     m = real

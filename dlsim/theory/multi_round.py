@@ -16,19 +16,12 @@ from dlsim.theory.letters import SC, ST, chi, counts, n, positive, sigma, tau, y
 N, M, rnd = counts("N M j")
 c0, eta, theta, kappa = sp.symbols("c_0 eta theta kappa", real=True)
 grow, x = positive("theta y")
-GIVEN_U = (
-    r"$N$ nodes free at 0, $M$ rounds, $\sigma,\tau,\chi > 0$, $ST,SC \ge 0$; "
-    r"$\theta = \chi/(N\tau)$, $\kappa = (SC/N-ST)/\tau$"
-)
 _THETA, _KAPPA = chi / (N * tau), (SC / N - ST) / tau
 
 
 @statement(
     "U.rec",
-    "multi-round (announced in M 5 and 7)",
-    r"No waiting, $SC+\chi c_j = N(ST+\tau c_{j+1})$, gives $c_{j+1} = \theta c_j+\kappa$",
     {"theta upside down": {"factor": 1 / _THETA}, "ST for -ST": {"extra": (SC / N + ST) / tau}},
-    given=GIVEN_U,
 )
 def _(d: Derivation, factor: Any = _THETA, extra: Any = _KAPPA) -> None:
     now, after = sp.symbols("c_j c_{j+1}")
@@ -37,14 +30,7 @@ def _(d: Derivation, factor: Any = _THETA, extra: Any = _KAPPA) -> None:
     d.equal(solved, factor * now + extra, "solved for the next chunk", "c_{j+1}")
 
 
-@statement(
-    "U.cj",
-    "multi-round",
-    r"$c_j = \theta^j(c_0-\eta)+\eta$, $\eta = \kappa/(1-\theta)$; for $\theta=1$: "
-    r"$c_j = c_0+j\kappa$",
-    {"j+1 for j": {"shift": 1}, "sign of eta": {"sign": -1}},
-    given=GIVEN_U,
-)
+@statement("U.cj", {"j+1 for j": {"shift": 1}, "sign of eta": {"sign": -1}})
 def _(d: Derivation, shift: int = 0, sign: int = 1) -> None:
     fixed = sign * kappa / (1 - grow)
     chunk = grow ** (rnd + shift) * (c0 - fixed) + fixed
@@ -56,14 +42,7 @@ def _(d: Derivation, shift: int = 0, sign: int = 1) -> None:
     d.equal(even.subs(rnd, rnd + 1), even + kappa, r"$\theta = 1$ has its own branch", "c_{j+1}")
 
 
-@statement(
-    "U.sum",
-    "multi-round",
-    r"$N\sum_{j<M}c_j = \sigma$ gives $c_0 = \eta+(\sigma/N-M\eta)"
-    r"\frac{1-\theta}{1-\theta^M}$; for $\theta=1$: $\sigma/(NM)-\kappa(M-1)/2$",
-    {"M+1 rounds": {"rounds": M + 1}, "eta once": {"count": 1}},
-    given=GIVEN_U,
-)
+@statement("U.sum", {"M+1 rounds": {"rounds": M + 1}, "eta once": {"count": 1}})
 def _(d: Derivation, rounds: Any = M, count: Any = M) -> None:
     chunk = grow ** (rnd - 1) * (c0 - eta) + eta
     total = (c0 - eta) * (1 - grow**rnd) / (1 - grow) + rnd * eta
@@ -116,14 +95,7 @@ def chunks_of(
     return chunks
 
 
-@statement(
-    "U.mk",
-    "multi-round",
-    r"With all $c_j \ge 0$ the makespan is $N(ST+\tau c_0)+M\,SC+\chi\sigma/N$, whether "
-    r"chunks grow or shrink",
-    {"SC once": {"starts": 1}, "first send of one node": {"first": 1}},
-    given=GIVEN_U,
-)
+@statement("U.mk", {"SC once": {"starts": 1}, "first send of one node": {"first": 1}})
 def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
     chunk, upto = sp.symbols("c_j C_j", nonnegative=True)
     arrival = N * (ST + tau * c0) + rnd * SC + chi * upto
@@ -177,14 +149,7 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
         )
 
 
-@statement(
-    "U.M1",
-    "multi-round",
-    r"One round gives equal chunks $\sigma/N$ and $N\,ST+\tau\sigma+SC+\chi\sigma/N$, which "
-    r"is $\ge$ paper M's $\mathcal{E}(N)$ when $ST=SC=0$",
-    {"better than OPR": {"sign": -1}, "chunks of sigma": {"size": sigma}},
-    given=GIVEN_U,
-)
+@statement("U.M1", {"better than OPR": {"sign": -1}, "chunks of sigma": {"size": sigma}})
 def _(d: Derivation, sign: int = 1, size: Any = sigma / N) -> None:
     first = eta + (sigma / N - M * eta) * (1 - grow) / (1 - grow**M)
     d.equal(first.subs(M, 1), size, r"$M = 1$", "c_0")
@@ -215,14 +180,7 @@ def _(d: Derivation, sign: int = 1, size: Any = sigma / N) -> None:
     d.nonnegative(sign * sigma * tau * bern, sigma * tau * y, "is not negative", {y: bern})
 
 
-@statement(
-    "U.inf",
-    "multi-round",
-    r"$ST=SC=0$, $M\to\infty$: makespan $\to\chi\sigma/N$ for $\theta > 1$ (compute-bound) "
-    r"and $\to\tau\sigma$ for $\theta < 1$ (link-bound)",
-    {"limits exchanged": {"swap": True}},
-    given=GIVEN_U,
-)
+@statement("U.inf", {"limits exchanged": {"swap": True}})
 def _(d: Derivation, swap: bool = False) -> None:
     rate, many = positive("a M")
     for sign, limit, name in ((1, chi * sigma / N, ">"), (-1, tau * sigma, "<")):

@@ -13,10 +13,6 @@ from dlsim.theory.letters import R, chi, i, n, p, positive, sigma, tau, y, z
 r1, rn, ri = sp.symbols("r_1 r_n r_i", real=True)
 work = sigma * (tau + chi)
 finish = (R + work) / n
-GIVEN_I = (
-    r"$\sigma,\tau,\chi > 0$; $r_1 \le \dots \le r_n$; $R = \sum r_i$, $p_i = r_n - r_i$, "
-    r"$e$: completion"
-)
 
 
 def equal_finish(release: list[Fraction], size: Any, send: Any, compute: Any) -> list[Fraction]:
@@ -38,14 +34,7 @@ def constraint_two(release: list[Fraction], alpha: list[Fraction], size: Any, se
     return all(x * Fraction(size) * Fraction(send) <= after - before for before, after, x in pairs)
 
 
-@statement(
-    "1.3-4",
-    "I (2), (3), (4)",
-    r"Equal finish without waiting: $e = (\sum r_i + \sigma(\tau+\chi))/n$ and "
-    r"$\alpha_i = (e-r_i)/(\sigma(\tau+\chi))$, which is (3) and (4)",
-    {"n-1 nodes": {"nodes": n - 1}, "sign of p": {"sign": -1}},
-    given=GIVEN_I,
-)
+@statement("1.3-4", {"n-1 nodes": {"nodes": n - 1}, "sign of p": {"sign": -1}})
 def _(d: Derivation, nodes: Any = n, sign: int = 1) -> None:
     end = sp.Symbol("e", real=True)
     plain = (n * end - R) / work
@@ -62,16 +51,7 @@ def _(d: Derivation, nodes: Any = n, sign: int = 1) -> None:
     d.equal((e_ - ri) / work, fourth, "(4)", r"\alpha_i")
 
 
-@statement(
-    "1.pos",
-    "I, Theorem 3 and Corollary 1 (missing condition)",
-    r"The smallest share is $\alpha_n$, and $\alpha_n > 0$ iff $\sum_i p_i < "
-    r"\sigma(\tau+\chi)$ iff $r_n < e$",
-    {"p_n counted twice": {"extra": rn}, "largest share": {"sign": -1}},
-    status="corrected",
-    given=GIVEN_I,
-    errata=(13,),
-)
+@statement("1.pos", {"p_n counted twice": {"extra": rn}, "largest share": {"sign": -1}})
 def _(d: Derivation, extra: Any = 0, sign: int = 1) -> None:
     sum_p = n * rn - R
     d.equal(
@@ -85,16 +65,7 @@ def _(d: Derivation, extra: Any = 0, sign: int = 1) -> None:
     d.nonnegative(sign * gap, y / work, "no share is smaller", {y: rn - ri}, r"\alpha_i-\alpha_n")
 
 
-@statement(
-    "1.T3cex",
-    "I Theorem 3, Corollary 1",
-    r"REFUTED: Constraint 1 (or 2) makes (3)-(4) an optimal partition",
-    {"an earlier r_2": {"late": 2}},
-    status="refuted",
-    gap="the last share may be negative",
-    given=r"$\sigma=\tau=\chi=1$, $r=(0,5)$",
-    errata=(13,),
-)
+@statement("1.T3cex", {"an earlier r_2": {"late": 2}})
 def _(d: Derivation, late: int = 5) -> None:
     release = [Fraction(0), Fraction(late)]
     alpha = equal_finish(release, 1, 1, 1)
@@ -110,17 +81,7 @@ def _(d: Derivation, late: int = 5) -> None:
     )
 
 
-@statement(
-    "1.T3",
-    "I Theorem 3, Corollary 1, with the missing condition",
-    r"If Constraint 2 holds (or, by 1.C1C2, Constraint 1) and $\sum p_i < \sigma(\tau+\chi)$, then "
-    r"$s_i = r_i$ for all $i$: no inserted idle time, and (3)-(4) is optimal (1.opt)",
-    {"send longer than the gap": {"sign": -1}},
-    status="corrected",
-    gap="the waits must add up to less than sigma (tau + chi)",
-    given=GIVEN_I,
-    errata=(13, 16),
-)
+@statement("1.T3", {"send longer than the gap": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     now, after, share = sp.symbols(r"r_{i-1} r_i \alpha_{i-1}", real=True)
     gap = after - now - share * sigma * tau
@@ -138,16 +99,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.lemma("1.opt", r"and then no schedule ends earlier")
 
 
-@statement(
-    "1.C1C2cex",
-    'I 4.4, "weaker"',
-    r"REFUTED: Constraint 1 implies Constraint 2",
-    {"slower nodes": {"compute": 8}},
-    status="refuted",
-    gap="a share may exceed 1",
-    given=r"$\sigma=\tau=1$, $\chi=1/10$, $r=(0,1,9)$",
-    errata=(14,),
-)
+@statement("1.C1C2cex", {"slower nodes": {"compute": 8}})
 def _(d: Derivation, compute: Any = Fraction(1, 10)) -> None:
     release = [Fraction(0), Fraction(1), Fraction(9)]
     alpha = equal_finish(release, 1, 1, compute)
@@ -160,18 +112,7 @@ def _(d: Derivation, compute: Any = Fraction(1, 10)) -> None:
     )
 
 
-@statement(
-    "1.C1C2",
-    "I 4.4, Constraints 1 and 2",
-    r"With all $\alpha > 0$ Constraint 1 implies Constraint 2; Constraint 1 with "
-    r"them needs $\frac{n(n-1)}2\tau < \tau+\chi$: $n \le 14, 10, 7, 5$ for "
-    r"$\tau=1,2,4,8$, $\chi=100$",
-    {"n(n-1)/2 for n(n+1)/2": {"lag": -1}, "n <= 15": {"most": (15, 10, 7, 5)}},
-    status="corrected",
-    gap="all shares must be positive",
-    given=GIVEN_I + r"; $\alpha_i > 0$, $\sum\alpha_i = 1$",
-    errata=(14, 15),
-)
+@statement("1.C1C2", {"n(n-1)/2 for n(n+1)/2": {"lag": -1}, "n <= 15": {"most": (15, 10, 7, 5)}})
 def _(d: Derivation, lag: int = 1, most: tuple[int, ...] = (14, 10, 7, 5)) -> None:
     now, after = sp.symbols("r_{i-1} r_i", real=True)
     first = after - now - sigma * tau
@@ -201,14 +142,7 @@ def _(d: Derivation, lag: int = 1, most: tuple[int, ...] = (14, 10, 7, 5)) -> No
     d.exact(found == most, r"n \le 14, 10, 7, 5", r"$\chi = 100$, $\tau = 1, 2, 4, 8$")
 
 
-@statement(
-    "1.opt",
-    "I Theorem 1",
-    r"No single-round schedule ends before $e$ of (3) when $\alpha_n > 0$; so (3)-(4) is "
-    r"optimal wherever $s_i = r_i$",
-    {"a later end": {"sign": -1}},
-    given=GIVEN_I + r"; $\alpha_n > 0$",
-)
+@statement("1.opt", {"a later end": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     d.equal(
         n * finish - R,
@@ -231,14 +165,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.positive((end - ri) - 0, p, r"and $e-r_i$ at any other: less than the load fits", parts)
 
 
-@statement(
-    "1.T2",
-    "I Theorem 2",
-    r"Inserted idle time cannot always vanish: with $r_1=\dots=r_n$, $n\ge2$, "
-    r"$s_2 > r_2$ for any $\alpha_1 > 0$",
-    {"no transmission time": {"send": 0}},
-    given=GIVEN_I,
-)
+@statement("1.T2", {"no transmission time": {"send": 0}})
 def _(d: Derivation, send: Any = tau) -> None:
     share = positive("alpha_1")
     d.positive(
@@ -250,15 +177,7 @@ def _(d: Derivation, send: Any = tau) -> None:
 
 
 @statement(
-    "SysLoad",
-    "I 5.1, SystemLoad",
-    r"$\text{SystemLoad} = \lambda\,\mathcal{E}$ and $1/\lambda = \mathcal{E}/"
-    r"\text{SystemLoad}$; the printed $\mathcal{E}/\chi$ is 13.59 at the baseline for every "
-    r"arrival rate",
-    {"the misprint": {"load": lambda rate, E: E / chi}, "other number": {"printed": 136}},
-    status="corrected",
-    given=r"$T$: simulated time, $\lambda$: arrivals per time",
-    errata=(17, 18, 19),
+    "SysLoad", {"the misprint": {"load": lambda rate, E: E / chi}, "other number": {"printed": 136}}
 )
 def _(d: Derivation, load: Any = lambda rate, E: rate * E, printed: int = 1359) -> None:
     rate, E, T = positive("lambda E T")

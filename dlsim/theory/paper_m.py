@@ -7,20 +7,13 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import SC, ST, Delta, L, a1, a2, b, j, n, p, phi, positive, q, sigma, w
-from dlsim.theory.words import GIVEN, B, Cms, Cps, G, powers_below_one, share
+from dlsim.theory.words import B, Cms, Cps, G, powers_below_one, share
 
 _ms, _ps = positive("C_ms C_ps")
 _E = r"\mathcal{E}"
 
 
-@statement(
-    "4.5",
-    "M (4.1), (4.2), (4.5)",
-    r"Nodes 1 and 2 finish together iff $\alpha_2 = \beta \alpha_1$, "
-    r"$\beta = C_{ps}/(C_{ms}+C_{ps})$",
-    {"ratio of the other cost": {"beta": _ms / (_ms + _ps)}, "sign": {"sign": -1}},
-    given=r"$\sigma, C_{ms}, C_{ps} > 0$",
-)
+@statement("4.5", {"ratio of the other cost": {"beta": _ms / (_ms + _ps)}, "sign": {"sign": -1}})
 def _(d: Derivation, beta: Any = _ps / (_ms + _ps), sign: int = 1) -> None:
     first = a1 * sigma * _ms + a1 * sigma * _ps
     second = (a1 + a2) * sigma * _ms + sign * a2 * sigma * _ps
@@ -35,15 +28,7 @@ def _(d: Derivation, beta: Any = _ps / (_ms + _ps), sign: int = 1) -> None:
     d.equal((_ms + _ps) * beta, _ps, r"and $C_{ps} = \beta w$, $w = C_{ms} + C_{ps}$", r"w\beta")
 
 
-@statement(
-    "4.1-4.4",
-    "M (4.1)-(4.4), text below (4.5)",
-    r"Equal finish and $\sum \alpha_j = 1$ give $\alpha_j = \beta^{j-1}\alpha_1$, "
-    r"$\alpha_1 = (1-\beta)/(1-\beta^n)$",
-    {"n+1 for n": {"power": n + 1}, "growing shares": {"ratio": 1 / b}},
-    given=GIVEN,
-    errata=(5,),
-)
+@statement("4.1-4.4", {"n+1 for n": {"power": n + 1}, "growing shares": {"ratio": 1 / b}})
 def _(d: Derivation, power: Any = n, ratio: Any = b) -> None:
     powers_below_one(d)
     before, now, after = sp.symbols("A_j a_j a_{j+1}")
@@ -65,14 +50,7 @@ def _(d: Derivation, power: Any = n, ratio: Any = b) -> None:
     d.equal(first.subs(n, 1), 1, r"one node takes all: $0 < \alpha_j \le 1$", r"\alpha_1|_{n=1}")
 
 
-@statement(
-    "E(n)",
-    "M, unnumbered, between (4.5) and (4.6)",
-    r"$\mathcal{E}(\sigma,n) = \frac{1-\beta}{1-\beta^n}\sigma(C_{ms}+C_{ps}) = "
-    r"\sigma C_{ms}/(1-\beta^n)$, and every node finishes then",
-    {"n-1 for n": {"power": n - 1}, "C_ps for C_ms": {"link": Cps}},
-    given=GIVEN,
-)
+@statement("E(n)", {"n-1 for n": {"power": n - 1}, "C_ps for C_ms": {"link": Cps}})
 def _(d: Derivation, power: Any = n, link: Any = Cms) -> None:
     first = (1 - b) / (1 - b**n)
     d.equal(first * sigma * w, sigma * link / (1 - b**power), r"by $C_{ms} = (1-\beta) w$", _E)
@@ -86,15 +64,7 @@ def _(d: Derivation, power: Any = n, link: Any = Cms) -> None:
     )
 
 
-@statement(
-    "4.6g",
-    "M (4.6) to n_min",
-    r"For $\Delta = A+D-s > 0$: $\mathcal{E}(n) \le \Delta$ iff $\beta^n \le \gamma$, "
-    r"$\gamma = 1 - \sigma C_{ms}/\Delta$; where $\gamma > 0$, iff "
-    r"$n \ge \ln\gamma/\ln\beta$",
-    {"C_ps for C_ms": {"link": Cps}, "sign of the log": {"log": L * n}},
-    given=GIVEN + r", $\Delta > 0$",
-)
+@statement("4.6g", {"C_ps for C_ms": {"link": Cps}, "sign of the log": {"log": L * n}})
 def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
     powers_below_one(d)
     gamma = 1 - sigma * link / Delta
@@ -114,18 +84,7 @@ def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
     )
 
 
-@statement(
-    "4.6inf",
-    "M 4.1, the condition before n_min",
-    r"$\inf_n \mathcal{E}(n) = \sigma C_{ms}$, never reached: if $\gamma \le 0$ "
-    r"(that is $\Delta \le \sigma C_{ms}$) no number of nodes meets the deadline; "
-    r"$\Delta > 0$ alone does not suffice",
-    {"twice the floor": {"floor": 2 * sigma * Cms}, "limit 0": {"floor": 0}},
-    status="corrected",
-    gap="gamma > 0 is needed, not only A + D - s > 0",
-    given=GIVEN,
-    errata=(2,),
-)
+@statement("4.6inf", {"twice the floor": {"floor": 2 * sigma * Cms}, "limit 0": {"floor": 0}})
 def _(d: Derivation, floor: Any = sigma * Cms) -> None:
     powers_below_one(d)
     E = sigma * Cms / (1 - b**n)
@@ -154,17 +113,7 @@ def _(d: Derivation, floor: Any = sigma * Cms) -> None:
     )
 
 
-@statement(
-    "4.7-4.10",
-    "M (4.7)-(4.11)",
-    r"With set-up, line $j$ is $j\,ST + SC + \dots$ and gives "
-    r"$\alpha_{j+1} = \beta\alpha_j - \phi$, $\phi = ST/(\sigma(C_{ms}+C_{ps}))$; "
-    r"the printed $(n-1)ST$ of (4.10) does not",
-    {"the misprint": {"last": j - 1}, "SC in phi": {"setup": SC / (sigma * w)}},
-    status="corrected",
-    given=GIVEN,
-    errata=(1, 9),
-)
+@statement("4.7-4.10", {"the misprint": {"last": j - 1}, "SC in phi": {"setup": SC / (sigma * w)}})
 def _(d: Derivation, last: Any = j, setup: Any = ST / (sigma * w)) -> None:
     before, now, after = sp.symbols("A_j a_j a_{j+1}")
     line = j * ST + SC + sigma * Cms * before + sigma * Cps * now
@@ -183,14 +132,7 @@ def _(d: Derivation, last: Any = j, setup: Any = ST / (sigma * w)) -> None:
     d.correct(printed, b * now - ST / (sigma * w), "which contradicts (4.11)")
 
 
-@statement(
-    "4.11r",
-    "M, text below (4.11)",
-    r"$\alpha_{j+1} = \beta\alpha_j - \phi$ gives "
-    r"$\alpha_j = \alpha_1\beta^{j-1} - \phi\,(1-\beta^{j-1})/(1-\beta)$",
-    {"sign": {"sign": -1}, "j for j-1": {"shift": 1}},
-    given=GIVEN,
-)
+@statement("4.11r", {"sign": {"sign": -1}, "j for j-1": {"shift": 1}})
 def _(d: Derivation, sign: int = 1, shift: int = 0) -> None:
     shares = share(j + shift, a1, sign * phi)
     y_ = sp.Function("alpha")
@@ -204,14 +146,7 @@ def _setup_sum() -> Any:
     return a1 * G(j) - phi * (j - G(j)) / (1 - b)
 
 
-@statement(
-    "4.12",
-    "M (4.12)",
-    r"$\sum\alpha_j = 1$ gives $\alpha_1 = \mathcal{B}(n) = \frac{1-\beta}{1-\beta^n} + "
-    r"\frac{n\phi}{1-\beta^n} - \frac{\phi}{1-\beta}$",
-    {"n-1 for n": {"count": n - 1}, "no last term": {"tail": 0}},
-    given=GIVEN,
-)
+@statement("4.12", {"n-1 for n": {"count": n - 1}, "no last term": {"tail": 0}})
 def _(d: Derivation, count: Any = n, tail: Any = phi / (1 - b)) -> None:
     total = d.induct(_setup_sum(), share(j, a1), j, "sum of the first $j$ shares, by induction")
     solved = sp.solve(total.subs(j, n) - 1, a1)[0]
@@ -219,14 +154,7 @@ def _(d: Derivation, count: Any = n, tail: Any = phi / (1 - b)) -> None:
     d.equal(solved, printed, "the sum of all $n$ set to 1", r"\alpha_1")
 
 
-@statement(
-    "4.12G",
-    "M (4.12), without its cancellation",
-    r"$\mathcal{B}(n) = \bigl(1 + \phi\sum_{i<n} G_i\bigr)/G_n$ with $G_1 = 1$, "
-    r"$G_{i+1} = 1 + \beta G_i$",
-    {"sum to n": {"upto": n + 1}, "another start": {"start": 2}},
-    given=GIVEN,
-)
+@statement("4.12G", {"sum to n": {"upto": n + 1}, "another start": {"start": 2}})
 def _(d: Derivation, upto: Any = n, start: Any = 1) -> None:
     d.equal(G(1), start, "the first", "G_1")
     d.equal(G(n + 1), 1 + b * G(n), "the recursion of the engine", "G_{n+1}")
@@ -236,14 +164,7 @@ def _(d: Derivation, upto: Any = n, start: Any = 1) -> None:
     d.equal((1 + phi * below) / G(n), B(n), r"put together", r"(1 + \phi\sum_{i<n}G_i)/G_n")
 
 
-@statement(
-    "4.12fin",
-    "M (4.12) and the line below",
-    r"With set-up every node finishes at $\mathcal{E} = ST + SC + "
-    r"\sigma(C_{ms}+C_{ps})\mathcal{B}(n)$",
-    {"(n-1)ST": {"sends": j - 1}, "SC twice": {"starts": 2}},
-    given=GIVEN,
-)
+@statement("4.12fin", {"(n-1)ST": {"sends": j - 1}, "SC twice": {"starts": 2}})
 def _(d: Derivation, sends: Any = j, starts: int = 1) -> None:
     setup = phi * sigma * w
     d.induct(_setup_sum(), share(j, a1), j, "data sent to the first $j$ nodes, in shares")
@@ -256,28 +177,13 @@ def _(d: Derivation, sends: Any = j, starts: int = 1) -> None:
     )
 
 
-@statement(
-    "4.13->4.6",
-    "M, end of 4.2",
-    r"$ST = SC = 0$ reduces (4.13) to (4.6)",
-    {"phi stays": {"setup": phi}},
-    given=GIVEN,
-)
+@statement("4.13->4.6", {"phi stays": {"setup": phi}})
 def _(d: Derivation, setup: Any = 0) -> None:
     without = sigma * w * (1 - b) / (1 - b**n)
     d.equal(sigma * w * B(n, setup), without, r"$\phi = 0$", r"\sigma w\,\mathcal{B}(n)")
 
 
-@statement(
-    "b->1",
-    "M (4.12), limits",
-    r"$\mathcal{B}(n) \to 1/n + \phi(n-1)/2$ as $\beta\to1$ and $\to 1+(n-1)\phi$ as "
-    r"$\beta\to0$, for fixed $\phi$",
-    {"n for n-1": {"count": n}, "limits exchanged": {"ends": (0, 1)}},
-    status="argued",
-    gap="that the form 4.12G is continuous in beta on [0, 1], in words",
-    given=GIVEN,
-)
+@statement("b->1", {"n for n-1": {"count": n}, "limits exchanged": {"ends": (0, 1)}})
 def _(d: Derivation, count: Any = n - 1, ends: tuple[int, int] = (1, 0)) -> None:
     beta = sp.Symbol("beta_0", nonnegative=True)
     why = r"4.12G holds for every $\beta$ in $[0,1]$ and is continuous there: put $\beta = {}$"

@@ -7,12 +7,11 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import SC, L, b, k, n, p, phi, positive, q, r, s, sigma, u, w, y, z
-from dlsim.theory.words import GIVEN, B, G, powers_below_one, share
+from dlsim.theory.words import B, G, powers_below_one, share
 
 #: A real number of nodes, for the derivatives.
 real = positive("n")
 _C1 = phi + (1 - sp.exp(-L)) * L
-_REAL = GIVEN + r"; here $n \ge 1$ real, $\beta = e^{-L}$"
 
 
 def _smooth(d: Derivation) -> None:
@@ -22,15 +21,7 @@ def _smooth(d: Derivation) -> None:
     d.at(1 - sp.exp(-u), {u: real * L})
 
 
-@statement(
-    "5.1",
-    "M Theorem 5.1",
-    r"Without set-up, $\mathcal{E}' = \frac{\beta^n\ln\beta}{(1-\beta^n)^2}(1-\beta)\sigma "
-    r"(C_{ms}+C_{ps}) < 0$, and $\mathcal{E}(n+1) < \mathcal{E}(n)$",
-    {"sign of the log": {"log": L}, "no square": {"power": 1}},
-    given=_REAL,
-    errata=(35,),
-)
+@statement("5.1", {"sign of the log": {"log": L}, "no square": {"power": 1}})
 def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
     _smooth(d)
     x = sp.exp(-L * real)
@@ -45,14 +36,7 @@ def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
     d.positive(fall, p**2 * b**n / (q * r), "and from integer to integer", parts)
 
 
-@statement(
-    "5.2a",
-    "M Theorem 5.2, E'",
-    r"With set-up, $\mathcal{E}' = \sigma w\,\frac{C_3 - C_1\beta^n - C_2 n\beta^n}"
-    r"{(1-\beta^n)^2}$, $C_1 = \phi-(1-\beta)\ln\beta$, $C_2 = -\phi\ln\beta$, $C_3=\phi$",
-    {"C_1 + ": {"c1": phi - (1 - sp.exp(-L)) * L}, "C_3 = 0": {"c3": 0}},
-    given=_REAL,
-)
+@statement("5.2a", {"C_1 + ": {"c1": phi - (1 - sp.exp(-L)) * L}, "C_3 = 0": {"c3": 0}})
 def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
     x = sp.exp(-L * real)
     slope = sp.diff(B(real).subs(b, sp.exp(-L)), real)
@@ -72,17 +56,7 @@ def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
     )
 
 
-@statement(
-    "5.2b",
-    "M Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
-    r"REFUTED: $(e^k-C_1)/C_2 = C_4-k$, hence $e^k = C_6 - C_7 k$, $C_6=C_2C_4$; it is "
-    r"$e^k = (C_1+C_2C_4) + \phi k$",
-    {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}},
-    status="refuted",
-    gap="wrong constant and sign",
-    given=r"$C_2 = \phi L$, $C_5 = 1/L$, $\phi, L > 0$",
-    errata=(6, 7),
-)
+@statement("5.2b", {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}})
 def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
     C1, C4, kk = sp.symbols("C_1 C_4 k", real=True)
     f = positive("phi")
@@ -108,16 +82,7 @@ def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
     )
 
 
-@statement(
-    "disc",
-    "M Theorem 5.2, for integers (beyond the paper)",
-    r"$\mathcal{B}(n)-\mathcal{B}(n+1) = \alpha^{(n+1)}_{n+1}\,(1-\beta)/(1-\beta^n)$: one "
-    r"more node helps iff its share would be positive; so in the least $n$ with "
-    r"$\mathcal{B}(n) \le c$ all $\alpha > 0$ ($n-1$ missed $c$; then ajmono)",
-    {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}},
-    given=GIVEN + r"; $\alpha^{(n)}_j$: the $j$-th of $n$ shares",
-    errata=(8,),
-)
+@statement("disc", {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}})
 def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> None:
     powers_below_one(d)
     last = share(count, B(count))
@@ -135,17 +100,7 @@ def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> 
     d.lemma("ajmono", r"and with the last share all are positive")
 
 
-@statement(
-    "last",
-    "M 4.2, range of the shares (missing condition)",
-    r"$\alpha^{(n)}_n > 0$ iff $\phi\,(\beta^{1-n}-1-(n-1)(1-\beta)) < (1-\beta)^2$; the "
-    r"bracket grows without bound in $n$",
-    {"n for n-1": {"lag": 0}, "first power": {"power": 1}},
-    given=GIVEN,
-    errata=(4,),
-    status="corrected",
-    gap="the n-th share must be positive",
-)
+@statement("last", {"n for n-1": {"lag": 0}, "first power": {"power": 1}})
 def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     powers_below_one(d)
 
@@ -175,14 +130,7 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     )
 
 
-@statement(
-    "ajmono",
-    "M 4.2, order of the shares",
-    r"$\alpha_j-\alpha_{j+1} = (1-\beta)\alpha_j+\phi$: shares decrease while positive, so "
-    r"$\alpha_n > 0$ implies all $\alpha_j > 0$",
-    {"sign of phi": {"sign": -1}},
-    given=GIVEN,
-)
+@statement("ajmono", {"sign of phi": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     d.assume(1 - b, r"$0 < \beta < 1$")
     now = positive("a_j")
@@ -195,17 +143,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.positive(back, (later + phi) / b, r"and backwards, from $\alpha_{j+1} > 0$", show=r"\alpha_j")
 
 
-@statement(
-    "5.2ST",
-    "M Theorem 5.2 and section 2 (monotonicity)",
-    r"$ST = 0$ with any $SC$: $\mathcal{E}$ strictly decreases in $n$. $ST > 0$: it "
-    r"decreases up to $N^*$ and not beyond, and $N^*$ is finite",
-    {"ST matters not": {"setup": phi}, "other numbers": {"sc": 6}},
-    status="corrected",
-    gap="it needs ST > 0, and holds only beyond N* nodes",
-    given=GIVEN,
-    errata=(8, 35, 36),
-)
+@statement("5.2ST", {"ST matters not": {"setup": phi}, "other numbers": {"sc": 6}})
 def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     powers_below_one(d, n + 1)
     fall = (SC + sigma * w * B(n, setup)) - (SC + sigma * w * B(n + 1, setup))
@@ -234,13 +172,7 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     d.lemma("last", r"it is positive up to $N^*$ and not beyond, for every $\phi > 0$")
 
 
-@statement(
-    "L5.1",
-    "M Lemma 5.1",
-    r"$(k+1)\frac{1-\beta}{1-\beta^{k+1}} > k\frac{1-\beta}{1-\beta^k}$",
-    {"k-1 for k": {"power": k + 1}, "reversed": {"sign": -1}},
-    given=GIVEN,
-)
+@statement("L5.1", {"k-1 for k": {"power": k + 1}, "reversed": {"sign": -1}})
 def _(d: Derivation, power: Any = k, sign: int = 1) -> None:
     lemma_one(d, power, sign)
 
@@ -266,18 +198,7 @@ def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
     return d.positive(sign * difference, form, why, all_parts, r"(k+1)/G_{k+1} - k/G_k")
 
 
-@statement(
-    "L5.2",
-    "M Lemma 5.2, (5.14), (5.15)",
-    r"$(k+1)\bigl(\frac{(k+1)\phi}{1-\beta^{k+1}}-\frac{\phi}{1-\beta}\bigr) > "
-    r"k\bigl(\frac{k\phi}{1-\beta^k}-\frac{\phi}{1-\beta}\bigr)$ for $\phi > 0$: strict, "
-    r"the paper has $\ge$",
-    {"equality": {"slack": 0}, "k for k+1": {"shift": 0}},
-    status="corrected",
-    gap="strict for phi > 0",
-    given=GIVEN,
-    errata=(10,),
-)
+@statement("L5.2", {"equality": {"slack": 0}, "k for k+1": {"shift": 0}})
 def _(d: Derivation, slack: int = 1, shift: int = 1) -> None:
     first = lemma_one(d)
     lemma_two(d, first, slack, shift)
@@ -302,13 +223,7 @@ def lemma_two(d: Derivation, first: Any, slack: int = 1, shift: int = 1) -> Any:
     return d.positive(difference, form, why, {q: first, r: ratio}, r"(5.14)")
 
 
-@statement(
-    "5.3",
-    "M Theorem 5.3, (5.16)",
-    r"$W(k+1) > W(k)$ for every $k \ge 1$, $W(n) = n\,\mathcal{E}(n)$",
-    {"E for W": {"weight": 1}, "no set-up of sends": {"setup": 0}},
-    given=GIVEN,
-)
+@statement("5.3", {"E for W": {"weight": 1}, "no set-up of sends": {"setup": 0}})
 def _(d: Derivation, weight: Any = None, setup: Any = phi) -> None:
     first = lemma_one(d)
     second = lemma_two(d, first)
@@ -322,13 +237,7 @@ def _(d: Derivation, weight: Any = None, setup: Any = phi) -> None:
     d.positive(cost(k + 1) - cost(k), form, why, {p: 1 - b, q: first, r: second}, "W(k+1) - W(k)")
 
 
-@statement(
-    "5.3r",
-    "M Theorem 5.3, for real n (beyond the paper)",
-    r"$W'(n) > 0$ for real $n \ge 1$",
-    {"slope of n/E": {"weight": 0}, "wrong start": {"start": 2}},
-    given=_REAL,
-)
+@statement("5.3r", {"slope of n/E": {"weight": 0}, "wrong start": {"start": 2}})
 def _(d: Derivation, weight: int = 1, start: int = 1) -> None:
     _smooth(d)
     d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")

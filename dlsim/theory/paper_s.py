@@ -81,17 +81,7 @@ def _coincidences(names: int) -> Iterator[tuple[int, ...]]:
             yield pattern
 
 
-@statement(
-    "S.L1",
-    "S Lemma 1, Theorem 1 and the appendix",
-    r"Routes to $C^i$ and $C^j$ share a link iff $(V_i,V_j)$ is an edge; the optimum of the "
-    r"instance is the independence number (indices as in errata 24 to 27)",
-    {"indices as printed": {"shift": 0}, "two connections a link": {"cap": 2}},
-    status="corrected",
-    gap="indices of the links, isolated vertices and priorities of 0 are corrected",
-    given="any finite graph without loops; links with bw = max-connect = 1",
-    errata=(24, 25, 26, 27),
-)
+@statement("S.L1", {"indices as printed": {"shift": 0}, "two connections a link": {"cap": 2}})
 def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
     for size in (1, 2, 3, 4):
         every = list(graphs(size))
@@ -150,16 +140,7 @@ def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
         )
 
 
-@statement(
-    "S.period",
-    "S 2 and 3.2, the period",
-    r"In a period $C^k$ sends $\alpha_{k,l}T_p$ load units, which are $\alpha_{k,l}\delta_kT_p$ "
-    r"bytes; Equation 1, not 2, bounds its computing",
-    {"units are bytes": {"size": 2}},
-    status="corrected",
-    given=r"$\delta$: bytes per unit; $w$: work per unit; $s$: work per time",
-    errata=(20, 21, 22, 23),
-)
+@statement("S.period", {"units are bytes": {"size": 2}})
 def _(d: Derivation, size: int = 1) -> None:
     byte, unit, work, time = positive("byte unit work time")
     alpha, delta, cost, speed = unit / time, byte / unit, work / unit, work / time
@@ -172,16 +153,7 @@ def _(d: Derivation, size: int = 1) -> None:
     d.correct(alpha * delta / speed, 1, r"the left side of Equation 2 and $s_k$ have not")
 
 
-@statement(
-    "S.G5",
-    "S heuristic G, step 5",
-    r"The printed local amount is 0 where no remote cluster can be reached, and G then never "
-    r"ends; otherwise it is at most the local benefit",
-    {"a reachable neighbour": {"gateway": 1}},
-    status="corrected",
-    given=r"$w = \delta = 1$, $s = (10, 0)$, gateway of the neighbour used up",
-    errata=(28,),
-)
+@statement("S.G5", {"a reachable neighbour": {"gateway": 1}})
 def _(d: Derivation, gateway: int = 0) -> None:
     local, remote = Fraction(10), min(Fraction(20), Fraction(3), Fraction(gateway), Fraction(5))
     d.exact(
@@ -200,16 +172,7 @@ def _(d: Derivation, gateway: int = 0) -> None:
     )
 
 
-@statement(
-    "S.LPRR",
-    "S heuristic LPRR",
-    r"With integer max-connect, rounding $\tilde\beta$ up is always feasible; with a real one "
-    r"it need not be, and steps 2 to 5 never end once the remaining $\tilde\beta$ are 0",
-    {"cap 2.5 is feasible": {"cap": Fraction(5, 2)}},
-    status="corrected",
-    given=r"$v$: connections fixed so far, an integer; $v+\tilde\beta \le$ cap",
-    errata=(29, 30),
-)
+@statement("S.LPRR", {"cap 2.5 is feasible": {"cap": Fraction(5, 2)}})
 def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
     fixed = sp.Symbol("v", integer=True, nonnegative=True)
     spare = sp.Symbol("k", integer=True, nonnegative=True)
@@ -256,15 +219,7 @@ def fallbacks(limit: int, printed: bool) -> int:
     return done
 
 
-@statement(
-    "B.7",
-    "B (7)",
-    r"$N_{fallbacks} < N_{max}$: as printed, with $\le$, a limit of 0 still allows one",
-    {"as printed": {"printed": True}},
-    status="corrected",
-    given=r"a request that is late at every server",
-    errata=(31,),
-)
+@statement("B.7", {"as printed": {"printed": True}})
 def _(d: Derivation, printed: bool = False) -> None:
     for limit in range(6):
         d.exact(
@@ -275,16 +230,7 @@ def _(d: Derivation, printed: bool = False) -> None:
     d.exact(fallbacks(0, True) == 1, "N_{max} = 0", "the printed rule allows one fallback")
 
 
-@statement(
-    "B.Gops",
-    "B 4.1 and Table 1",
-    r"At 300 Mops/s, 1.5 Gops take 5 seconds, not minutes; 5 minutes are 90 Gops, and 60 "
-    r"minutes are 1080 Gops",
-    {"5 minutes": {"least": Fraction(300)}},
-    status="corrected",
-    given="1 Gops = 1000 Mops",
-    errata=(32,),
-)
+@statement("B.Gops", {"5 minutes": {"least": Fraction(300)}})
 def _(d: Derivation, least: Fraction = Fraction(5)) -> None:
     rate = Fraction(300)
     d.exact(Fraction(1500) / rate == least, r"1500/300 = 5\,\text{s}", "the printed lower end")
@@ -305,15 +251,7 @@ def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) ->
     return times.index(max(met) if met else fallback(times))
 
 
-@statement(
-    "B.4",
-    "B (4)",
-    r"The rule of the smallest $Diff$ picks the slowest server with $T_S \le T_{target}$, "
-    r"otherwise the fastest (Greedy)",
-    {"slowest when none is in time": {"fallback": max}},
-    given=r"$T_{S_i}$: estimated time on server $i$; ties to the lowest index",
-    errata=(33,),
-)
+@statement("B.4", {"slowest when none is in time": {"fallback": max}})
 def _(d: Derivation, fallback: Any = min) -> None:
     target, fast = sp.symbols("T_target T_S", real=True)
     slow = fast + z
@@ -345,16 +283,7 @@ def _(d: Derivation, fallback: Any = min) -> None:
     )
 
 
-@statement(
-    "M.names",
-    "M 4 and I 4.3, notation",
-    r"A share of 1 is allowed ($n = 1$); $C_{ns}$ means $C_{ps}$; I's $\mathcal{E}$ is a "
-    r"completion instant, M's a duration: they differ by the start",
-    {"a duration": {"start": 0}},
-    status="corrected",
-    given=r"release $r$, $n$ equal nodes",
-    errata=(5, 9, 17),
-)
+@statement("M.names", {"a duration": {"start": 0}})
 def _(d: Derivation, start: Any = 1) -> None:
     release, work = positive("r w")
     instant = (n * release + work) / n

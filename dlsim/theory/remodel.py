@@ -16,10 +16,6 @@ from dlsim.theory.words import powers_below_one
 
 E, P, slow, slower = positive(r"E P chi_i \chi_{i+1}")
 wait = sp.Symbol("p_i", nonnegative=True)
-GIVEN_6 = (
-    r"$\sigma,\tau,\chi,E > 0$; $p_i = r_n-r_i \ge 0$; $\chi_i = \chi E/(E+p_i)$, "
-    r"$\beta_i = \chi_i/(\tau+\chi_i)$, $P_i = \beta_1\cdots\beta_i$, $P = P_n$"
-)
 modelled = chi * E / (E + wait)
 
 
@@ -63,14 +59,7 @@ def _proper(d: Derivation) -> Any:
     return d.grows(1 - Pn, n, fall(sp.Integer(1)), fall(n + 1), why)
 
 
-@statement(
-    "6.rec",
-    "I [6], the remodel",
-    r"Equal finish of the remodelled nodes: $\alpha_{i+1} = \alpha_i\chi_i/(\tau+\chi_{i+1})$; "
-    r"then $\hat E = \sigma\tau + \alpha_n\sigma\chi$",
-    {"indices exchanged": {"swap": True}, "chi of the first": {"last": 1}},
-    given=GIVEN_6,
-)
+@statement("6.rec", {"indices exchanged": {"swap": True}, "chi of the first": {"last": 1}})
 def _(d: Derivation, swap: bool = False, last: int = 0) -> None:
     before, now, after = sp.symbols("A_i a_i a_{i+1}")
     line = sigma * tau * before + sigma * slow * now
@@ -90,13 +79,7 @@ def _(d: Derivation, swap: bool = False, last: int = 0) -> None:
     )
 
 
-@statement(
-    "6.closed",
-    "I [6] (closed form, beyond the papers)",
-    r"$\alpha_i = (1-\beta_i)P_{i-1}/(1-P)$ and $\hat E = \sigma\tau/(1-P)$",
-    {"P_i for P_{i-1}": {"lag": 0}, "1+P": {"sign": -1}},
-    given=GIVEN_6,
-)
+@statement("6.closed", {"P_i for P_{i-1}": {"lag": 0}, "1+P": {"sign": -1}})
 def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
     past = positive("P_{i-1}")
     here, there = beta_of(slow), beta_of(slower)
@@ -121,14 +104,7 @@ def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
     )
 
 
-@statement(
-    "6.mono",
-    "I [6] (beyond the papers)",
-    r"$\hat E$ depends on the nodes only through $P$: their order is irrelevant, and it "
-    r"increases in every $\chi_i$",
-    {"decreasing": {"sign": -1}},
-    given=GIVEN_6,
-)
+@statement("6.mono", {"decreasing": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     below = _proper(d)
     slope = sp.diff(sigma * tau / (1 - P), P).subs(P, Pn)
@@ -171,27 +147,13 @@ def estimate_below(d: Derivation, sign: int = 1) -> Any:
     return d.nonnegative(sign * difference, form, r"$\hat E \le E$", parts, r"E-\hat E")
 
 
-@statement(
-    "6.EhatE",
-    "I [6]",
-    r"$\hat E \le E$, with equality if all $r_i$ are equal (then it is paper M)",
-    {"reversed": {"sign": -1}},
-    given=GIVEN_6 + r"; $E = \sigma\tau/(1-\beta^n)$",
-)
+@statement("6.EhatE", {"reversed": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     estimate_below(d, sign)
     d.equal(modelled.subs(wait, 0), chi, r"equal releases: $p_i = 0$", r"\chi_i")
 
 
-@statement(
-    "6.safe",
-    "I [6], real finish against the estimate",
-    r"Node $i$ really ends by $r_n+\hat E$: along any prefix $j \le i$ the slack is "
-    r"$(r_n-r_j)-(r_n-r_i)\frac{\alpha_i\sigma\chi_i}{E}+\sigma\tau\sum_{k<j}\alpha_k \ge 0$",
-    {"chi_i twice": {"factor": 2}, "early node later": {"sign": -1}},
-    given=GIVEN_6 + r"; $s_i = \max_{j\le i} (r_j + \sigma\tau\sum_{j\le k<i}\alpha_k)$; "
-    r"equal finish: $\hat E = \sigma\tau A_i+\alpha_i\sigma\chi_i$, $A_i = \sum_{k\le i}\alpha_k$",
-)
+@statement("6.safe", {"chi_i twice": {"factor": 2}, "early node later": {"sign": -1}})
 def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
     share = positive("alpha_i")
     before = sp.Symbol("A_{j-1}", nonnegative=True)
@@ -220,13 +182,7 @@ def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
     d.nonnegative(sign * slack, form, "part by part", parts, "slack")
 
 
-@statement(
-    "6.nmin",
-    "I [6], admission",
-    r"$r_n+\hat E \le A+D$ iff $\prod_{i\le n}\beta_i \le 1-\sigma\tau/(A+D-r_n)$",
-    {"sign": {"sign": -1}},
-    given=GIVEN_6 + r"; $\Delta = A+D-r_n > 0$",
-)
+@statement("6.nmin", {"sign": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     below = _proper(d)
     gamma = 1 - sign * sigma * tau / Delta
@@ -239,15 +195,7 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.positive((1 - Pn) / Delta, p / Delta, "the factor", {p: below})
 
 
-@statement(
-    "opt.blk",
-    "beyond the papers: the true single-round optimum",
-    r"In release order, a run of $m$ nodes bound to the link after a head free at $r_h$ "
-    r"carries $(e-r_h)(1-\beta^m)/\tau$; $e = (\sigma\tau+\sum r_h w_h)/\sum w_h$, "
-    r"$w_h = 1-\beta^{m_h}$. Every cut into runs bounds the end from below",
-    {"chi for tau": {"send": chi}, "m+1": {"power": m + 1}},
-    given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; every node takes part",
-)
+@statement("opt.blk", {"chi for tau": {"send": chi}, "m+1": {"power": m + 1}})
 def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     beta = chi / (tau + chi)
     end, start, head = sp.symbols("e s_i r_h", real=True)
@@ -294,17 +242,7 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     )
 
 
-@statement(
-    "opt.att",
-    "beyond the papers: the optimum is attained",
-    r"Filling every node up to one instant $e > r_n$, in release order, carries a load that "
-    r"rises continuously with $e$: for the right $e$ it is $\sigma$, and its own cut into runs "
-    r"attains the bound of opt.blk",
-    {"falling load": {"sign": -1}},
-    status="argued",
-    gap="continuity and the intermediate value theorem are used in words",
-    given=r"$\sigma,\tau,\chi > 0$, $\beta=\chi/(\tau+\chi)$; $\sigma$ so large that $e > r_n$",
-)
+@statement("opt.att", {"falling load": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
     room = positive("x_i")
     beta = chi / (tau + chi)

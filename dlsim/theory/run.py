@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from dlsim.errors import InputError
 from dlsim.theory.book import STATUSES, Listing, Statement, matching
-from dlsim.theory.errata import ERRATA, Errata
 from dlsim.theory.zero import ProofError
 
 #: Where the statements are, in reading order; importing a room enters its proofs.
@@ -40,20 +39,6 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
     ['proved', 'refuted', 'corrected', 'argued']
     """
     return matching(keys)
-
-
-def errata() -> Errata:
-    """Return the 36 things found in the papers: printed, correct, proof, consequence.
-
-    Examples
-    --------
-    >>> errata()[0].keys
-    ('4.7-4.10',)
-    """
-    book = matching()
-    return Errata(
-        e._replace(keys=tuple(s.key for s in book if e.number in s.errata)) for e in ERRATA
-    )
 
 
 def prove(keys: str | Iterable[str] = ()) -> Listing:

@@ -33,9 +33,3 @@ def powers_below_one(d: Any, *exponents: Any) -> None:
     d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
     for exponent in exponents:
         d.at(1 - b**n, {n: exponent})
-
-
-GIVEN = (
-    r"$\sigma, w = C_{ms}+C_{ps} > 0$, $0 < \beta < 1$, $ST, SC, \phi \ge 0$; "
-    r"$n, j, k$ positive integers; $G_n = 1 + \beta + \dots + \beta^{n-1}$"
-)
