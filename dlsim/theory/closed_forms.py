@@ -31,32 +31,20 @@ def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
     d.assume(1 - one, r"$\beta = e^{-L} < 1$")
     c = 1 + (1 - one) * L / f
     d.lemma("5.2a", r"the sign of $\mathcal{B}'$ is that of $C_3-C_1\beta^n-C_2n\beta^n$")
-    d.equal(
-        f - c1 * sp.exp(-u) - f * u * sp.exp(-u),
-        f * sp.exp(-u) * (sp.exp(u) - u - c),
-        r"that numerator, $u = nL$",
-    )
+    why = r"that numerator, $u = nL$"
+    d.equal(f - c1 * sp.exp(-u) - f * u * sp.exp(-u), f * sp.exp(-u) * (sp.exp(u) - u - c), why)
     d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
     d.climbs(sp.exp(u) - 1 - u, u, p, r"$e^u-u-1$ rises from 0", {p: sp.exp(u) - 1})
-    d.climbs(
-        sp.exp(u) - 1 - u - u**2 / 2,
-        u,
-        p,
-        r"above $u^2/2$, hence without bound",
-        {p: sp.exp(u) - 1 - u},
-    )
+    why = r"above $u^2/2$, hence without bound"
+    d.climbs(sp.exp(u) - 1 - u - u**2 / 2, u, p, why, {p: sp.exp(u) - 1 - u})
     d.positive(c - 1, p * L / f, r"so it meets $c-1 > 0$ exactly once, from below", {p: 1 - one})
     root = -sp.Symbol("c") - sign * W
     put = sp.exp(-W) * (-W * sp.exp(W)) - root - sp.Symbol("c")
     d.equal(put, 0, r"$u = -c-W$ with $We^W = -e^{-c}$ put into $e^u-u-c$", "e^u - u - c")
     _lower_branch(d)
     cc = 1 + t
-    d.positive(
-        -sp.exp(-cc) + cc * sp.exp(-cc),
-        t * sp.exp(-cc),
-        r"at $W=-c$ the value is below $z$, so $W_{-1}(z) < -c$ and $u > 0$ ($c = 1+t$)",
-        show=r"-e^{-c}-(-c\,e^{-c})",
-    )
+    why = r"at $W=-c$ the value is below $z$, so $W_{-1}(z) < -c$ and $u > 0$ ($c = 1+t$)"
+    d.positive(-sp.exp(-cc) + cc * sp.exp(-cc), t * sp.exp(-cc), why, show=r"-e^{-c}-(-c\,e^{-c})")
     d.positive(cc + (-1 + y), t + y, r"on branch 0, $W = -1+y$, $u = -c-W < 0$", show="-u")
     d.argue("Continuous, from 0 and without bound, e^u - u - 1 takes the value c - 1.")
 
@@ -76,11 +64,9 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
         r"(b_0-\mathcal{B}(n))(1-\beta^n)",
     )
     left = kap * sp.exp(-L * real) + real * f
+    why = r"$\kappa\beta^n+n\phi$ is convex ($\kappa > 0$): two roots at most, feasible between"
     d.positive(
-        sp.diff(left, real, 2),
-        kap * L**2 * sp.exp(-L * real),
-        r"$\kappa\beta^n+n\phi$ is convex ($\kappa > 0$): two roots at most, feasible between",
-        show=r"(\kappa\beta^n+n\phi)''",
+        sp.diff(left, real, 2), kap * L**2 * sp.exp(-L * real), why, show=r"(\kappa\beta^n+n\phi)''"
     )
     root = h / f + W / L
     decay = -sign * f / (kap * L) * -W * sp.exp(W)
@@ -106,17 +92,11 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
 def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
     b0 = Delta / (sigma * w)
     gamma = 1 - sigma * (1 - b) * w / Delta
-    d.equal(
-        (b0 * b**n - (b0 - (1 - b))) / b0,
-        b**n - factor * gamma,
-        r"at $\phi = 0$: $\kappa=b_0$, and the equation is $\beta^n = \gamma$",
-    )
+    why = r"at $\phi = 0$: $\kappa=b_0$, and the equation is $\beta^n = \gamma$"
+    d.equal((b0 * b**n - (b0 - (1 - b))) / b0, b**n - factor * gamma, why)
     slope = sp.diff(b0 * sp.exp(-L * real), real)
-    d.positive(
-        -sign * slope,
-        b0 * L * sp.exp(-L * real),
-        r"there $\kappa\beta^n+n\phi-h$ falls in $n$ with a slope that is not 0",
-    )
+    why = r"there $\kappa\beta^n+n\phi-h$ falls in $n$ with a slope that is not 0"
+    d.positive(-sign * slope, b0 * L * sp.exp(-L * real), why)
     log = sp.expand_log(sp.log(sp.exp(-L) ** real), force=True)
     g = sp.Symbol(r"\ln\gamma", real=True)
     d.equal(sp.solve(log - g, real)[0], g / -L, r"with $\ln\beta=-L$", "n")

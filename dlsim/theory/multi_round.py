@@ -101,12 +101,8 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
     arrival = N * (ST + tau * c0) + rnd * SC + chi * upto
     sent = N * (rnd * ST + tau * upto) + N * (ST + tau * chunk)
     rest = SC * rnd + chi * upto - N * (rnd * ST + tau * (upto + chunk - c0))
-    d.equal(
-        arrival - sent,
-        rest,
-        r"node $N$: end of its $j$ chunks minus arrival of the next, $C_j=c_0+\dots+c_{j-1}$",
-        r"\text{gap}_j",
-    )
+    why = r"node $N$: end of its $j$ chunks minus arrival of the next, $C_j=c_0+\dots+c_{j-1}$"
+    d.equal(arrival - sent, rest, why, r"\text{gap}_j")
     following = sp.Symbol("c_{j+1}", nonnegative=True)
     more = rest.subs({rnd: rnd + 1, upto: upto + chunk, chunk: following}, simultaneous=True)
     d.equal(
@@ -115,20 +111,12 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
         r"this gap changes by the balance of U.rec, which is 0",
         r"\text{gap}_{j+1}-\text{gap}_j",
     )
-    d.equal(
-        rest.subs({rnd: 0, upto: 0, chunk: c0}),
-        0,
-        "and starts at 0: node $N$ never waits, nor does a chunk",
-        r"\text{gap}_0",
-    )
+    why = "and starts at 0: node $N$ never waits, nor does a chunk"
+    d.equal(rest.subs({rnd: 0, upto: 0, chunk: c0}), 0, why, r"\text{gap}_0")
     node = counts("i")
     d.assume(N - node, r"node $i$ of $N$", strict=False)
-    d.nonnegative(
-        (N - node) * (ST + tau * chunk),
-        y * (ST + tau * chunk),
-        r"node $i$ gets each chunk no later than node $N$, so it ends no later",
-        {y: N - node},
-    )
+    why = r"node $i$ gets each chunk no later than node $N$, so it ends no later"
+    d.nonnegative((N - node) * (ST + tau * chunk), y * (ST + tau * chunk), why, {y: N - node})
     total = sp.Symbol("C_M", nonnegative=True)
     last = first * (ST + tau * c0) + starts * SC + chi * total
     d.equal(
@@ -159,24 +147,14 @@ def _(d: Derivation, sign: int = 1, size: Any = sigma / N) -> None:
         "put into U.mk",
     )
     # Bernoulli: (1 + x)^n >= 1 + n x
-    d.grows(
-        (1 + x) ** n - 1 - n * x,
-        n,
-        0,
-        n * x**2,
-        r"Bernoulli's inequality, by induction, $y = \tau/\chi$",
-        factor=x,
-        strict=False,
-    )
+    why = r"Bernoulli's inequality, by induction, $y = \tau/\chi$"
+    d.grows((1 + x) ** n - 1 - n * x, n, 0, n * x**2, why, factor=x, strict=False)
     bern = d.at((1 + x) ** n - 1 - n * x, {n: N})
     over = (1 + x) ** N - 1
     d.positive(over, z + N * x, r"so $\beta^{-N}-1 > 0$, $\beta = 1/(1+y)$", {z: bern})
     excess = sigma * tau * (1 + 1 / (x * N)) - sigma * tau / (1 - (1 + x) ** (-N))
-    d.equal(
-        excess * (x * N * over),
-        sigma * tau * bern,
-        r"equal split minus OPR, times $yN(\beta^{-N}-1) > 0$",
-    )
+    why = r"equal split minus OPR, times $yN(\beta^{-N}-1) > 0$"
+    d.equal(excess * (x * N * over), sigma * tau * bern, why)
     d.nonnegative(sign * sigma * tau * bern, sigma * tau * y, "is not negative", {y: bern})
 
 

@@ -54,12 +54,8 @@ def _(d: Derivation, nodes: Any = n, sign: int = 1) -> None:
 @statement("1.pos", {"p_n counted twice": {"extra": rn}, "largest share": {"sign": -1}})
 def _(d: Derivation, extra: Any = 0, sign: int = 1) -> None:
     sum_p = n * rn - R
-    d.equal(
-        (finish - rn) / work,
-        (work - sum_p - extra) / (n * work),
-        r"the share of the last node, $\sum p_i = n r_n - R$",
-        r"\alpha_n",
-    )
+    why = r"the share of the last node, $\sum p_i = n r_n - R$"
+    d.equal((finish - rn) / work, (work - sum_p - extra) / (n * work), why, r"\alpha_n")
     d.assume(rn - ri, r"releases are sorted", strict=False)
     gap = (finish - ri) / work - (finish - rn) / work
     d.nonnegative(sign * gap, y / work, "no share is smaller", {y: rn - ri}, r"\alpha_i-\alpha_n")
@@ -117,18 +113,10 @@ def _(d: Derivation, lag: int = 1, most: tuple[int, ...] = (14, 10, 7, 5)) -> No
     now, after = sp.symbols("r_{i-1} r_i", real=True)
     first = after - now - sigma * tau
     d.assume(first, "Constraint 1", strict=False)
-    d.nonnegative(
-        after - now - (1 - z) * sigma * tau,
-        y + z * sigma * tau,
-        r"Constraint 2: $\alpha_{i-1} = 1-z$, $z \ge 0$ the sum of the other shares",
-        {y: first},
-    )
-    total = d.induct(
-        sigma * tau * i * (i + lag) / 2,
-        i * sigma * tau,
-        i,
-        r"$p_{n-i} \ge i\sigma\tau$: each gap is at least $\sigma\tau$; their sum",
-    )
+    why = r"Constraint 2: $\alpha_{i-1} = 1-z$, $z \ge 0$ the sum of the other shares"
+    d.nonnegative(after - now - (1 - z) * sigma * tau, y + z * sigma * tau, why, {y: first})
+    why = r"$p_{n-i} \ge i\sigma\tau$: each gap is at least $\sigma\tau$; their sum"
+    total = d.induct(sigma * tau * i * (i + lag) / 2, i * sigma * tau, i, why)
     d.equal(
         (sigma * (tau + chi) - total.subs(i, n - 1)) / sigma,
         tau + chi - tau * n * (n - 1) / 2,
@@ -144,36 +132,26 @@ def _(d: Derivation, lag: int = 1, most: tuple[int, ...] = (14, 10, 7, 5)) -> No
 
 @statement("1.opt", {"a later end": {"sign": -1}})
 def _(d: Derivation, sign: int = 1) -> None:
-    d.equal(
-        n * finish - R,
-        work,
+    why = (
         r"a node that ends by $e'$ takes at most $(e'-r_i)^+/(\tau+\chi)$ units; at $e$ this "
-        r"bound adds up to the whole load",
-        r"\sum_i (e-r_i)",
+        r"bound adds up to the whole load"
     )
+    d.equal(n * finish - R, work, why, r"\sum_i (e-r_i)")
     end = sp.Symbol("e", real=True)
     late = positive("delta")
     d.assume(end - ri, r"$e > r_n \ge r_i$, because $\alpha_n > 0$")
     parts = {p: end - ri}
     left = end - sign * late - ri
-    d.positive(
-        (end - ri) - left,
-        late,
-        r"an end at $e' = e-\delta$ loses $\delta$ at a node with $e' > r_i$",
-        show=r"(e-r_i)-(e'-r_i)",
-    )
+    why = r"an end at $e' = e-\delta$ loses $\delta$ at a node with $e' > r_i$"
+    d.positive((end - ri) - left, late, why, show=r"(e-r_i)-(e'-r_i)")
     d.positive((end - ri) - 0, p, r"and $e-r_i$ at any other: less than the load fits", parts)
 
 
 @statement("1.T2", {"no transmission time": {"send": 0}})
 def _(d: Derivation, send: Any = tau) -> None:
     share = positive("alpha_1")
-    d.positive(
-        (ri + share * sigma * send) - ri,
-        share * sigma * send,
-        r"node 2 waits for the first send: $s_2 = \max(r, r+\alpha_1\sigma\tau)$",
-        show="s_2-r_2",
-    )
+    why = r"node 2 waits for the first send: $s_2 = \max(r, r+\alpha_1\sigma\tau)$"
+    d.positive((ri + share * sigma * send) - ri, share * sigma * send, why, show="s_2-r_2")
 
 
 @statement(

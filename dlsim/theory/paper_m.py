@@ -17,12 +17,8 @@ _E = r"\mathcal{E}"
 def _(d: Derivation, beta: Any = _ps / (_ms + _ps), sign: int = 1) -> None:
     first = a1 * sigma * _ms + a1 * sigma * _ps
     second = (a1 + a2) * sigma * _ms + sign * a2 * sigma * _ps
-    d.equal(
-        second - first,
-        sigma * (_ms + _ps) * (a2 - beta * a1),
-        r"the factor $\sigma(C_{ms}+C_{ps})$ is positive",
-        r"(4.2)-(4.1)",
-    )
+    why = r"the factor $\sigma(C_{ms}+C_{ps})$ is positive"
+    d.equal(second - first, sigma * (_ms + _ps) * (a2 - beta * a1), why, r"(4.2)-(4.1)")
     d.equal(sp.solve(second - first, a2)[0], beta * a1, r"solved for $\alpha_2$", r"\alpha_2")
     d.equal((_ms + _ps) * (1 - beta), _ms, r"hence $C_{ms} = (1-\beta) w$", r"w(1-\beta)")
     d.equal((_ms + _ps) * beta, _ps, r"and $C_{ps} = \beta w$, $w = C_{ms} + C_{ps}$", r"w\beta")
@@ -34,11 +30,9 @@ def _(d: Derivation, power: Any = n, ratio: Any = b) -> None:
     before, now, after = sp.symbols("A_j a_j a_{j+1}")
     line = sigma * Cms * before + sigma * Cps * now
     following = sigma * Cms * (before + after) + sigma * Cps * after
+    why = r"with $A_j = \alpha_1 + \dots + \alpha_j$"
     d.equal(
-        following - line,
-        sigma * w * (after - ratio * now),
-        r"with $A_j = \alpha_1 + \dots + \alpha_j$",
-        r"\text{line}_{j+1}-\text{line}_j",
+        following - line, sigma * w * (after - ratio * now), why, r"\text{line}_{j+1}-\text{line}_j"
     )
     y_ = sp.Function("alpha")
     solved = sp.rsolve(y_(j + 1) - ratio * y_(j), y_(j), {y_(1): a1})
@@ -70,18 +64,13 @@ def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
     gamma = 1 - sigma * link / Delta
     d.equal((1 - b) * sigma * w, sigma * link, r"$C_{ms} = (1-\beta)w$", r"\sigma C_{ms}")
     d.equal(1 - (1 - b) * sigma * w / Delta, gamma, "the right side of (4.6)", r"\gamma")
-    d.equal(
-        (Delta - sigma * Cms / (1 - b**n)) * (1 - b**n) / Delta,
-        gamma - b**n,
-        r"$\Delta - \mathcal{E}$ and $\gamma - \beta^n$ have one sign: $(1-\beta^n)/\Delta > 0$",
-    )
-    d.equal(
-        sp.expand_log(sp.log(sp.exp(-L) ** n), force=True),
-        log,
+    why = r"$\Delta - \mathcal{E}$ and $\gamma - \beta^n$ have one sign: $(1-\beta^n)/\Delta > 0$"
+    d.equal((Delta - sigma * Cms / (1 - b**n)) * (1 - b**n) / Delta, gamma - b**n, why)
+    why = (
         r"with $\beta = e^{-L}$, $L > 0$; the logarithm is increasing, and dividing by "
-        r"$\ln\beta < 0$ turns the inequality",
-        r"\ln \beta^n",
+        r"$\ln\beta < 0$ turns the inequality"
     )
+    d.equal(sp.expand_log(sp.log(sp.exp(-L) ** n), force=True), log, why, r"\ln \beta^n")
 
 
 @statement("4.6inf", {"twice the floor": {"floor": 2 * sigma * Cms}, "limit 0": {"floor": 0}})
@@ -90,21 +79,12 @@ def _(d: Derivation, floor: Any = sigma * Cms) -> None:
     E = sigma * Cms / (1 - b**n)
     given = {p: 1 - b, q: 1 - b**n}
     excess = sigma * p * w * b**n / q
-    d.positive(
-        E - floor,
-        excess,
-        r"above $\sigma C_{ms}$ for every $n$",
-        given,
-        r"\mathcal{E}-\sigma C_{ms}",
-    )
+    why = r"above $\sigma C_{ms}$ for every $n$"
+    d.positive(E - floor, excess, why, given, r"\mathcal{E}-\sigma C_{ms}")
     real = sp.Symbol("n", positive=True)
     limit = sp.limit(sigma * (1 - sp.exp(-L)) * w / (1 - sp.exp(-L * real)), real, sp.oo)
-    d.equal(
-        limit,
-        floor.subs(b, sp.exp(-L)),
-        r"and no higher bound holds",
-        r"\lim_{n\to\infty}\mathcal{E}",
-    )
+    why = r"and no higher bound holds"
+    d.equal(limit, floor.subs(b, sp.exp(-L)), why, r"\lim_{n\to\infty}\mathcal{E}")
     d.exact(
         (1 - sp.Rational(3, 2) / 1) < 0,
         r"\gamma = 1 - \tfrac{3/2}{1} = -\tfrac12",
@@ -186,19 +166,15 @@ def _(d: Derivation, setup: Any = 0) -> None:
 @statement("b->1", {"n for n-1": {"count": n}, "limits exchanged": {"ends": (0, 1)}})
 def _(d: Derivation, count: Any = n - 1, ends: tuple[int, int] = (1, 0)) -> None:
     beta = sp.Symbol("beta_0", nonnegative=True)
-    why = r"4.12G holds for every $\beta$ in $[0,1]$ and is continuous there: put $\beta = {}$"
-    values = ((ends[0], j, count / 2), (ends[1], 1 + 0 * j, count))
+    put = r"4.12G holds for every $\beta$ in $[0,1]$ and is continuous there: put $\beta = {}$"
+    values = ((ends[0], j, count / 2), (ends[1], sp.S.One, count))
     for end, growth, extra in values:
-        d.equal(sp.sympify(growth).subs(j, 1), 1, f"$G_1$ at $\\beta = {end}$", "G_1")
-        d.equal(
-            sp.sympify(growth).subs(j, j + 1),
-            1 + (beta * growth).subs(beta, end),
-            f"$G_{{j+1}} = 1 + \\beta G_j$ at $\\beta = {end}$",
-            "G_{j+1}",
-        )
+        d.equal(growth.subs(j, 1), 1, f"$G_1$ at $\\beta = {end}$", "G_1")
+        why = f"$G_{{j+1}} = 1 + \\beta G_j$ at $\\beta = {end}$"
+        d.equal(growth.subs(j, j + 1), 1 + (beta * growth).subs(beta, end), why, "G_{j+1}")
         below = j * (j + 1) / 2 if growth == j else j
         d.induct(below, growth, j, "the sum of the first $j$")
-        limit = (1 + phi * below.subs(j, n - 1)) / sp.sympify(growth).subs(j, n)
-        wanted = 1 / sp.sympify(growth).subs(j, n) + phi * extra
-        d.equal(limit, wanted, why.format(end), r"\mathcal{B}(n)")
+        limit = (1 + phi * below.subs(j, n - 1)) / growth.subs(j, n)
+        wanted = 1 / growth.subs(j, n) + phi * extra
+        d.equal(limit, wanted, put.format(end), r"\mathcal{B}(n)")
     d.argue("Sums and quotients of polynomials in beta, the denominator at least 1: continuous.")

@@ -48,12 +48,8 @@ def _(d: Derivation, ratio: Any = b) -> None:
         r"\sum_j y_j T_j",
     )
     idle, mine = sp.Symbol("g_j", nonnegative=True), positive("y_j")
-    d.nonnegative(
-        mine * (now + idle) - mine * now,
-        mine * idle,
-        r"a link idle for $g_j$ before the end of send $j$ raises $T_j$, and so the mean",
-        show=r"y_j(T_j+g_j)-y_jT_j",
-    )
+    why = r"a link idle for $g_j$ before the end of send $j$ raises $T_j$, and so the mean"
+    d.nonnegative(mine * (now + idle) - mine * now, mine * idle, why, show=r"y_j(T_j+g_j)-y_jT_j")
 
 
 def _plan(order: tuple[int, ...], size: list[int], due: list[int]) -> Fraction | None:
@@ -141,8 +137,5 @@ def _(d: Derivation, most: int = 10, E: Any = None) -> None:
     why = r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval"
     d.equal(mean * least / (least / load), sp.Rational(11, 2) * load, why, r"\text{load}")
     cost = real * (B(real, 0).subs(b, sp.exp(-L)) if E is None else E)
-    d.correct(
-        sp.diff(cost, real),
-        cost.subs(real, real + 1) - cost,
-        r"the derivative of $W$ is not the difference that $DC_i$ is defined as",
-    )
+    why = r"the derivative of $W$ is not the difference that $DC_i$ is defined as"
+    d.correct(sp.diff(cost, real), cost.subs(real, real + 1) - cost, why)

@@ -40,20 +40,14 @@ def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
 def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
     x = sp.exp(-L * real)
     slope = sp.diff(B(real).subs(b, sp.exp(-L)), real)
-    d.equal(
-        slope,
-        (c3 - c1 * x - phi * L * real * x) / (1 - x) ** 2,
-        r"(4.12) differentiated, $\ln\beta = -L$",
-        r"\mathcal{B}'(n)",
-    )
+    why = r"(4.12) differentiated, $\ln\beta = -L$"
+    d.equal(slope, (c3 - c1 * x - phi * L * real * x) / (1 - x) ** 2, why, r"\mathcal{B}'(n)")
     X, Y = sp.symbols("X Y", real=True)
-    d.equal(
-        sp.solve(-L * real - (X - Y), real)[0],
-        X / -L + Y / L,
+    why = (
         r"$\beta^n = C_3/(C_1+C_2n)$ in logarithms, $X = \ln C_3$, $Y = \ln(C_1+C_2n)$: "
-        r"$C_4 = \ln C_3/\ln\beta$, $C_5 = -1/\ln\beta$",
-        "n",
+        r"$C_4 = \ln C_3/\ln\beta$, $C_5 = -1/\ln\beta$"
     )
+    d.equal(sp.solve(-L * real - (X - Y), real)[0], X / -L + Y / L, why, "n")
 
 
 @statement("5.2b", {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}})
@@ -70,11 +64,8 @@ def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
     def slope(nodes: int) -> Any:
         return c - (c + ln2 / 2 + c * ln2 * nodes) / 2**nodes
 
-    d.exact(
-        slope(5) < 0 and slope(6) > 0,
-        r"\mathcal{B}'(5) < 0 < \mathcal{B}'(6)",
-        r"$\beta=1/2$, $\phi=1/100$: the minimum lies between 5 and 6 nodes",
-    )
+    why = r"$\beta=1/2$, $\phi=1/100$: the minimum lies between 5 and 6 nodes"
+    d.exact(slope(5) < 0 and slope(6) > 0, r"\mathcal{B}'(5) < 0 < \mathcal{B}'(6)", why)
     d.exact(
         sp.log(c + ln2 / 2 + c * ln2) > -2 and -c * sp.log(c) + 2 * c < c + ln2 / 2 + c * ln2,
         r"n \ge 1 \Rightarrow e^k = C_1 + C_2 n > C_6 + 2\phi \ge C_6 - \phi k",
@@ -119,15 +110,8 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     d.positive(
         step, p * q / b**n, "the bracket increases", parts, r"\text{bracket}(n+1)-\text{bracket}(n)"
     )
-    d.grows(
-        step - (1 - b) ** 2 / b,
-        n,
-        0,
-        p**2 / b ** (n + 1),
-        r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound",
-        {p: 1 - b},
-        strict=False,
-    )
+    why = r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound"
+    d.grows(step - (1 - b) ** 2 / b, n, 0, p**2 / b ** (n + 1), why, {p: 1 - b}, strict=False)
 
 
 @statement("ajmono", {"sign of phi": {"sign": -1}})
@@ -149,13 +133,8 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     fall = (SC + sigma * w * B(n, setup)) - (SC + sigma * w * B(n + 1, setup))
     parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
     form = sigma * w * p**2 * b**n / (q * r)
-    d.positive(
-        fall,
-        form,
-        r"$\phi = 0$: SC is the same for all $n$",
-        parts,
-        r"\mathcal{E}(n)-\mathcal{E}(n+1)",
-    )
+    why = r"$\phi = 0$: SC is the same for all $n$"
+    d.positive(fall, form, why, parts, r"\mathcal{E}(n)-\mathcal{E}(n+1)")
     times = [sc + 10 * 2 * B(sp.Integer(m), 0).subs(b, sp.Rational(1, 2)) for m in range(1, 5)]
     d.exact(
         times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)],
@@ -163,12 +142,8 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
         r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$, $n = 1..4$",
     )
     last = share(n + 1, B(n + 1))
-    d.equal(
-        B(n) - B(n + 1),
-        last * (1 - b) / (1 - b**n),
-        r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides",
-        r"\mathcal{B}(n)-\mathcal{B}(n+1)",
-    )
+    why = r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides"
+    d.equal(B(n) - B(n + 1), last * (1 - b) / (1 - b**n), why, r"\mathcal{B}(n)-\mathcal{B}(n+1)")
     d.lemma("last", r"it is positive up to $N^*$ and not beyond, for every $\phi > 0$")
 
 
@@ -183,14 +158,8 @@ def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
     powers, parts = {n: k}, {p: 1 - b}
     d.at(1 - b**n, powers)
     d.at(1 - b**n, {n: k + 1})
-    gap = d.grows(
-        G(k) - k * b**power,
-        k,
-        p,
-        (k + 1) * b**k * p,
-        r"$1+\beta+\dots+\beta^{k-1} > k\beta^k$, by induction",
-        parts,
-    )
+    why = r"$1+\beta+\dots+\beta^{k-1} > k\beta^k$, by induction"
+    gap = d.grows(G(k) - k * b**power, k, p, (k + 1) * b**k * p, why, parts)
     difference = (k + 1) / G(k + 1) - k / G(k)
     all_parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1), s: gap}
     form = s * p**2 / (q * r)
@@ -206,14 +175,8 @@ def _(d: Derivation, slack: int = 1, shift: int = 1) -> None:
 
 def lemma_two(d: Derivation, first: Any, slack: int = 1, shift: int = 1) -> Any:
     """Show Lemma 5.2 in a derivation that has Lemma 5.1."""
-    excess = d.grows(
-        k + 1 - G(k + 1),
-        k,
-        p,
-        r,
-        r"$k+1 > 1+\beta+\dots+\beta^k$, by induction",
-        {p: 1 - b, r: 1 - b ** (k + 1)},
-    )
+    why = r"$k+1 > 1+\beta+\dots+\beta^k$, by induction"
+    excess = d.grows(k + 1 - G(k + 1), k, p, r, why, {p: 1 - b, r: 1 - b ** (k + 1)})
     ratio = (k + 1) / G(k + 1) - 1
     parts = {p: 1 - b, r: 1 - b ** (k + 1), s: excess}
     d.positive(ratio, s * p / r, "(5.15)", parts)

@@ -107,30 +107,24 @@ def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
         r"$a \ne b$, $u \ne v$",
     )
     ends = sp.symbols("beta_u beta_v", nonnegative=True)
-    d.equal(
-        cap - sum(ends),
-        1 - ends[0] - ends[1],
+    why = (
         r"so the row (3) of $l_k^{common}$, $e_k=(V_u,V_v)$, is $\beta_u+\beta_v \le 1$; "
-        r"an own link gives $\beta_i \le 1$: the integer program of independent sets",
-        r"\text{cap}-\sum\beta",
+        r"an own link gives $\beta_i \le 1$: the integer program of independent sets"
     )
+    d.equal(cap - sum(ends), 1 - ends[0] - ends[1], why, r"\text{cap}-\sum\beta")
     work, slack = sp.symbols("alpha_i beta_i", nonnegative=True)
     d.assume(slack - work, r"(4) with $\delta = g_{0,i} = 1$", strict=False)
-    d.nonnegative(
-        slack - work,
-        y,
+    why = (
         r"hence $t = \sum\alpha_{0,i} \le \sum\beta_{0,i} \le$ the size of an independent set, "
-        r"as $s_0 = 0$ leaves nothing to $C^0$; only $t\pi_k \le \alpha_k$ with $\pi_k > 0$ binds",
-        {y: slack - work},
+        r"as $s_0 = 0$ leaves nothing to $C^0$; only $t\pi_k \le \alpha_k$ with $\pi_k > 0$ binds"
     )
+    d.nonnegative(slack - work, y, why, {y: slack - work})
     count = positive("|V'|")
-    d.nonnegative(
-        (count + z) - count,
-        z,
+    why = (
         r"and $\alpha=\beta=1$ on an independent set $V'$ is valid: (1) and (2) at $C^i$ read "
-        r"$1 \le 1$, (2) at $C^0$ reads $|V'| \le n$",
-        show="n - |V'|",
+        r"$1 \le 1$, (2) at $C^0$ reads $|V'| \le n$"
     )
+    d.nonnegative((count + z) - count, z, why, show="n - |V'|")
     for size in (1, 2, 3, 4):
         every = list(graphs(size))
         d.exact(
@@ -163,13 +157,11 @@ def _(d: Derivation, gateway: int = 0) -> None:
     )
     best = sp.Symbol("benefit_m", nonnegative=True)
     chosen = best + z
-    d.nonnegative(
-        chosen - best,
-        z,
+    why = (
         r"local is chosen only if its benefit is maximal, so alloc, the largest remote "
-        r"benefit, is no larger",
-        show=r"\text{benefit}_k-\text{alloc}",
+        r"benefit, is no larger"
     )
+    d.nonnegative(chosen - best, z, why, show=r"\text{benefit}_k-\text{alloc}")
 
 
 @statement("S.LPRR", {"cap 2.5 is feasible": {"cap": Fraction(5, 2)}})
@@ -177,27 +169,17 @@ def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
     fixed = sp.Symbol("v", integer=True, nonnegative=True)
     spare = sp.Symbol("k", integer=True, nonnegative=True)
     part = sp.Symbol("x", nonnegative=True)
-    d.equal(
-        (fixed + spare) - fixed,
-        spare,
-        r"an integer cap leaves an integer $k$ to $\tilde\beta$",
-        r"\text{cap}-v",
-    )
+    why = r"an integer cap leaves an integer $k$ to $\tilde\beta$"
+    d.equal((fixed + spare) - fixed, spare, why, r"\text{cap}-v")
     d.exact(
         sp.ceiling(spare) == spare and sp.ceiling(spare - part) == spare + sp.ceiling(-part),
         r"\lceil k-x\rceil = k+\lceil -x\rceil",
         r"for integer $k$ and $\tilde\beta = k-x$, $x \ge 0$",
     )
-    d.exact(
-        sp.ceiling(-part).is_nonpositive,
-        r"\lceil -x\rceil \le 0",
-        r"hence $\lceil\tilde\beta\rceil \le k$",
-    )
-    d.exact(
-        ceil(cap) <= cap,
-        r"\tilde\beta = \text{cap} = 3:\ \lceil 3\rceil \le 3",
-        "a link used to its limit",
-    )
+    why = r"hence $\lceil\tilde\beta\rceil \le k$"
+    d.exact(sp.ceiling(-part).is_nonpositive, r"\lceil -x\rceil \le 0", why)
+    why = "a link used to its limit"
+    d.exact(ceil(cap) <= cap, r"\tilde\beta = \text{cap} = 3:\ \lceil 3\rceil \le 3", why)
     d.exact(
         ceil(Fraction(5, 2)) > Fraction(5, 2),
         r"\tilde\beta = \text{cap} = 5/2:\ \lceil 5/2\rceil = 3 > 5/2",
@@ -222,11 +204,8 @@ def fallbacks(limit: int, printed: bool) -> int:
 @statement("B.7", {"as printed": {"printed": True}})
 def _(d: Derivation, printed: bool = False) -> None:
     for limit in range(6):
-        d.exact(
-            fallbacks(limit, printed) == limit,
-            rf"N_{{max}} = {limit}",
-            f"{limit} fallbacks with the strict rule",
-        )
+        why = f"{limit} fallbacks with the strict rule"
+        d.exact(fallbacks(limit, printed) == limit, rf"N_{{max}} = {limit}", why)
     d.exact(fallbacks(0, True) == 1, "N_{max} = 0", "the printed rule allows one fallback")
 
 
@@ -258,19 +237,14 @@ def _(d: Derivation, fallback: Any = min) -> None:
     d.nonnegative(
         (target - fast) - (target - slow), z, "in time, a slower server has the smaller Diff"
     )
-    d.nonnegative(
-        (slow - target) - (fast - target),
-        z,
-        r"none in time: $|Diff| = T_S-T_{target}$ is smaller for the faster",
-    )
+    why = r"none in time: $|Diff| = T_S-T_{target}$ is smaller for the faster"
+    d.nonnegative((slow - target) - (fast - target), z, why)
     wider = sp.Symbol("T_target'", real=True)
-    d.nonnegative(
-        (target + y) - target,
-        y,
+    why = (
         r"a larger Opt raises $T_{target}$, so servers in time stay in time: the chosen $T_S$ "
-        "does not fall",
-        show=f"{wider}-T_{{target}}",
+        "does not fall"
     )
+    d.nonnegative((target + y) - target, y, why, show=f"{wider}-T_{{target}}")
     cases = list(product(range(1, 5), repeat=4))
     d.exact(
         all(

@@ -65,11 +65,8 @@ def _(d: Derivation, swap: bool = False, last: int = 0) -> None:
     line = sigma * tau * before + sigma * slow * now
     following = sigma * tau * (before + after) + sigma * slower * after
     ratio = slower / (tau + slow) if swap else slow / (tau + slower)
-    d.equal(
-        following - line,
-        sigma * (tau + slower) * (after - now * ratio),
-        "line $i+1$ minus line $i$",
-    )
+    why = "line $i+1$ minus line $i$"
+    d.equal(following - line, sigma * (tau + slower) * (after - now * ratio), why)
     d.equal(modelled.subs(wait, last), chi, r"the last node has $p_n = 0$", r"\chi_n")
     d.equal(
         (sigma * tau * before + sigma * slow * now).subs({before: 1, slow: chi}),
@@ -86,12 +83,8 @@ def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
     prefix = past if lag else past * here
     share = (1 - here) * prefix / (1 - sign * P)
     following = (1 - there) * past * here / (1 - P)
-    d.equal(
-        following,
-        (1 - here) * past / (1 - P) * slow / (tau + slower),
-        "it satisfies the recurrence",
-        r"\alpha_{i+1}",
-    )
+    why = "it satisfies the recurrence"
+    d.equal(following, (1 - here) * past / (1 - P) * slow / (tau + slower), why, r"\alpha_{i+1}")
     d.equal(share * (1 - P), past - past * here, r"$P_{i-1}-P_i$", r"(1-P)\,\alpha_i")
     term = (1 - beta_of(cost_of(n))) * Past(n - 1)
     d.induct(1 - Pn, term, n, r"their sum is $1-P$, so the shares sum to 1")
@@ -116,11 +109,9 @@ def _(d: Derivation, sign: int = 1) -> None:
         r"in each $\beta_i$",
         show=r"\partial\beta_i/\partial\chi_i",
     )
+    why = "commutes"
     d.equal(
-        beta_of(slow) * beta_of(slower),
-        beta_of(slower) * beta_of(slow),
-        "commutes",
-        r"\beta_i\beta_{i+1}",
+        beta_of(slow) * beta_of(slower), beta_of(slower) * beta_of(slow), why, r"\beta_i\beta_{i+1}"
     )
 
 
@@ -170,12 +161,8 @@ def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
     )
     part = sigma * tau * upto + share * sigma * modelled
     d.lemma("6.EhatE", r"$\hat E \le E$, $\hat E$ by equal finish", E - part, strict=False)
-    d.nonnegative(
-        E - share * sigma * modelled,
-        y + sigma * tau * upto,
-        r"its computing is part of that",
-        {y: E - part},
-    )
+    why = r"its computing is part of that"
+    d.nonnegative(E - share * sigma * modelled, y + sigma * tau * upto, why, {y: E - part})
     d.assume(lead - wait, r"$r_j \le r_i$, because $j \le i$", strict=False)
     form = y + wait * z / E + sigma * tau * before
     parts = {y: lead - wait, z: E - share * sigma * modelled}
@@ -200,19 +187,12 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
     beta = chi / (tau + chi)
     end, start, head = sp.symbols("e s_i r_h", real=True)
     chunk = (end - start) / (tau + chi)
-    d.equal(
-        end - (start + chunk * send),
-        beta * (end - start),
-        "the next node starts when its send can",
-        "e-s_{i+1}",
-    )
+    why = "the next node starts when its send can"
+    d.equal(end - (start + chunk * send), beta * (end - start), why, "e-s_{i+1}")
     carried = (end - head) * (1 - b**i) / tau
     term = (end - head) * b ** (i - 1) * (1 - b) / tau
-    d.equal(
-        (end - head) * beta ** (i - 1) / (tau + chi),
-        term.subs(b, beta),
-        r"data of the $i$-th node of the run: $(e-s_i)/(\tau+\chi)$, $1-\beta = \tau/(\tau+\chi)$",
-    )
+    why = r"data of the $i$-th node of the run: $(e-s_i)/(\tau+\chi)$, $1-\beta = \tau/(\tau+\chi)$"
+    d.equal((end - head) * beta ** (i - 1) / (tau + chi), term.subs(b, beta), why)
     d.induct(carried, term, i, "data carried by the run")
     total, weights = sp.symbols("S_rw S_w", positive=True)
     solved = sp.solve((end * weights - total) / tau - sigma, end)[0]
@@ -246,12 +226,8 @@ def _(d: Derivation, send: Any = tau, power: Any = m) -> None:
 def _(d: Derivation, sign: int = 1) -> None:
     room = positive("x_i")
     beta = chi / (tau + chi)
-    d.positive(
-        room - room / (tau + chi) * tau,
-        beta * room,
-        r"$x_i = e-s_i$: where the link decides, room is left for the next node",
-        show="e-s_{i+1}",
-    )
+    why = r"$x_i = e-s_i$: where the link decides, room is left for the next node"
+    d.positive(room - room / (tau + chi) * tau, beta * room, why, show="e-s_{i+1}")
     end, late = sp.symbols("e r_{i+1}", real=True)
     d.assume(end - late, r"and where the release decides, because $e > r_n$")
     head = sp.Symbol("r_h", real=True)
