@@ -9,7 +9,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
-from dlsim.papers.mcdf import cells, claims
+from dlsim.papers.mcdf import cells
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
@@ -53,7 +53,7 @@ def test_leads_are_means_of_paired_differences(study):
 
 
 def test_miss_ratios_are_those_of_the_engine(study):
-    table = claims.misses_without_admission(study.evidence).set_index("point")
+    table = MEASURES["mcdf-2"].function(study.evidence).set_index("point")
     ratios = [direct(study, 0.2, 0.0, k, "EDFANNA").miss_ratio for k in range(3)]
     assert table.loc["EDFANNA, load 0.2", "estimate"] == pytest.approx(np.mean(ratios), abs=1e-12)
 
@@ -83,7 +83,7 @@ def test_sensitivity_is_high_load_minus_low_load(study):
 
 def test_latency_share_is_a_third():
     # 8 Gbit at 40 Gbit/s take 0.2 s, and the latency is 0.1 s
-    assert claims.latency_share(None)["estimate"].tolist() == pytest.approx([1 / 3])
+    assert MEASURES["mcdf-19"].function(None)["estimate"].tolist() == pytest.approx([1 / 3])
 
 
 def test_mcdf_order_is_beaten_in_the_counterexample():

@@ -32,17 +32,9 @@ from dlsim.given import flag, instance, number, option, whole
 from dlsim.rounding import not_after
 
 __all__ = [
-    "Costs",
-    "MapReduce",
-    "MapReduceRun",
-    "NodeGroup",
-    "compare_devices",
-    "place_blocks",
-    "run_mapreduce",
-    "split_text",
-    "word_count",
-    "words_of",
-]
+    "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "compare_devices", "place_blocks",
+    "run_mapreduce", "split_text", "word_count", "words_of",
+]  # fmt: skip
 
 COLUMNS = (
     "kind", "number", "attempt", "device", "node", "start", "end", "size", "remote", "outcome",

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.booking import Plan, run_booked, run_line
+from dlsim.cpugpu.booking import Plan, run_booked, run_line, search_best
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import Measures
-from dlsim.cpugpu.moldsearch import search_best
 from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
 from dlsim.given import instance, named
 from dlsim.kernel import clock_origin

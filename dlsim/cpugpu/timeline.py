@@ -3,17 +3,14 @@
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.given import hold, near
+from dlsim.cpugpu.operations import STAGES, Gpu, Operation
 
-if TYPE_CHECKING:
-    from dlsim.cpugpu.operations import Gpu, Operation
-
-_STAGES = ("read", "h2d", "map", "d2h", "write")
 _COPIES = ("h2d", "d2h")
 _DISK = ("read", "write")
 
@@ -37,11 +34,11 @@ class Timeline:
     """The operations of a pipeline, in the order in which they started."""
 
     ops: pd.DataFrame
-    gpu: "Gpu"
+    gpu: Gpu
     gpus: int
     buffers: int
     chunks: pd.DataFrame
-    issue: "list[Operation]" = field(default_factory=list)
+    issue: list[Operation] = field(default_factory=list)
 
     @property
     def makespan(self) -> Any:
@@ -79,7 +76,7 @@ class Timeline:
     @functools.cached_property
     def _span(self) -> Any:
         """The scale at which two instants are one: the shortest time."""
-        stages = [stage for stage in _STAGES if stage in self.chunks.columns]
+        stages = [stage for stage in STAGES if stage in self.chunks.columns]
         return min((t for stage in stages for t in self.chunks[stage] if t > 0), default=0)
 
     def check(self) -> None:
@@ -89,8 +86,8 @@ class Timeline:
         for rule, good in self._rules(ops):
             hold(rule, good, names if len(good) == len(ops) else None)
 
-    def _rules(self, ops: "list[Op]") -> Iterator[Rule]:
-        stages = [stage for stage in _STAGES if stage in self.chunks.columns]
+    def _rules(self, ops: list[Op]) -> Iterator[Rule]:
+        stages = [stage for stage in STAGES if stage in self.chunks.columns]
         wanted = {(chunk, stage) for chunk in range(len(self.chunks)) for stage in stages}
         at = {(op.chunk, op.stage): op for op in ops}
         yield "every chunk passes every stage once", [at.keys() == wanted and len(at) == len(ops)]
@@ -114,7 +111,7 @@ class Timeline:
             yield "an in-order queue is served in order", self._in_order(at)
         yield "nothing idles that could work", self._prompt(ops, waits, at)
 
-    def _waits(self, op: "Op", stages: list[str]) -> "Iterator[tuple[str, Operation]]":
+    def _waits(self, op: Op, stages: list[str]) -> Iterator[tuple[str, Operation]]:
         """Which operations must be over before one may start, and why."""
         position = stages.index(op.stage)
         if position:
@@ -126,7 +123,7 @@ class Timeline:
         if self.buffers and not position and before >= 0:
             yield "a host buffer holds one chunk at a time", (before, stages[-1])
 
-    def _alone(self, ops: "list[Op]") -> Iterator[Rule]:
+    def _alone(self, ops: list[Op]) -> Iterator[Rule]:
         """What cannot overlap on the disk and on a GPU."""
         disk = [op for op in ops if op.stage in _DISK]
         kernels = [op for op in ops if op.stage == "map"]
@@ -144,7 +141,7 @@ class Timeline:
             rule = "pageable copies overlap with nothing on the GPU"
             yield rule, _apart([*copies, *kernels], lambda op: op.gpu, self._span)
 
-    def _in_order(self, at: "dict[Operation, Op]") -> list[bool]:
+    def _in_order(self, at: dict[Operation, Op]) -> list[bool]:
         last: dict[Any, Any] = {}
         good = []
         for key in self.issue:
@@ -154,7 +151,7 @@ class Timeline:
             last[lane] = op.start
         return good
 
-    def _prompt(self, ops: "list[Op]", waits: list[Any], at: "dict[Operation, Op]") -> list[bool]:
+    def _prompt(self, ops: list[Op], waits: list[Any], at: dict[Operation, Op]) -> list[bool]:
         """Tell whether operations start as soon as what they wait for is over."""
         free: dict[str, Any] = {}
         queued: dict[int, Any] = {}

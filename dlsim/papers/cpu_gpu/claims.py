@@ -23,10 +23,9 @@ STREAMS = (1, 3)
 #: The sweeps that claims are measured on; None where they were not run.
 Evidence = namedtuple(
     "Evidence",
-    "main explored fair poisoned wrong ideal threads moulded pipelines issued adapted words "
-    "memory",
+    "main explored fair poisoned wrong ideal threads moulded pipelines issued adapted words memory",
     defaults=[None, None, None, None, None, None, None, None, None],
-)  # fmt: skip
+)
 
 
 def _at(values: Any, by: Sequence[str]) -> pd.DataFrame:
@@ -147,8 +146,7 @@ def gpu_is_used_more(e: Evidence) -> pd.DataFrame:
 @claim("cpu-gpu-10b", needs="pipelines", readings=False)
 def pipeline_speed_up(e: Evidence) -> pd.DataFrame:
     """Claim 10b: makespan without a pipeline over that with three streams, two engines."""
-    rows = e.pipelines[e.pipelines["engines"] == 2]
-    ends = wide(rows, ["profile"], "makespan", "streams")
+    ends = wide(e.pipelines.query("engines == 2"), ["profile"], "makespan", "streams")
     return _at(ends[1] / ends[3], ["profile"])
 
 

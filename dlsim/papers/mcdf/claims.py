@@ -8,6 +8,7 @@ import pandas as pd
 
 from dlsim.papers.mcdf.cells import BASE, WITH_ADMISSION, WITHOUT_ADMISSION
 from dlsim.study.measure import claim, differences, estimates, exact, lead, points, steps, tie, wide
+from dlsim.study.plot import shares
 from dlsim.study.stats import summary
 
 RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
@@ -17,10 +18,8 @@ FEWEST_NODES = ("FIFOMN", "EDFMN")
 
 #: The sweeps that claims are measured on; None where one was not run.
 Evidence = namedtuple(
-    "Evidence",
-    "main ratios doubled half orders newcomers",
-    defaults=[None, None, None],
-)  # fmt: skip
+    "Evidence", "main ratios doubled half orders newcomers", defaults=[None, None, None]
+)
 
 
 def _no_setup(e: Evidence, column: str = "ratio") -> pd.DataFrame:
@@ -42,13 +41,6 @@ def _less_on_average(e: Evidence) -> pd.DataFrame:
     return lead(_no_setup(e).groupby("replicate").mean(), "MCDF", ALL_NODES)
 
 
-@claim("mcdf-2")
-def misses_without_admission(e: Evidence) -> pd.DataFrame:
-    """Claim 2: miss ratio of the policies without admission control, at every load."""
-    table = points(_no_setup(e)[list(WITHOUT_ADMISSION)], ["load"])
-    return table.assign(low=table["low"].clip(0, 1), high=table["high"].clip(0, 1))
-
-
 @claim("mcdf-4")
 def all_nodes_come_closest(e: Evidence) -> pd.DataFrame:
     """Claim 4: nearer of FIFOMN, EDFMN to MCDF minus farther of FIFOAN, EDFAN."""
@@ -64,7 +56,7 @@ def _from_setup_to_setup(table: pd.DataFrame) -> pd.DataFrame:
 @claim("mcdf-9")
 def mcdf_stays(e: Evidence) -> pd.DataFrame:
     """Claim 9: MCDF's reject ratio at every set-up cost; one part of the grid per load."""
-    mine = e.main[(e.main["setup"] > 0) & (e.main["policy"] == "MCDF")]
+    mine = e.main.query("setup > 0 and policy == 'MCDF'")
     table = estimates(mine, ["load", "setup"], "ratio")
     return table.assign(part=table["point"].str.partition(",")[0])
 
@@ -88,6 +80,7 @@ def sensitivity_falls(e: Evidence) -> pd.DataFrame:
 _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     # without set-up costs, at every load; growth: delay in the last quarter minus in the first
     "1": lambda e: points(lead(_no_setup(e), "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"]),
+    "2": lambda e: shares(points(_no_setup(e)[list(WITHOUT_ADMISSION)], ["load"])),
     "3": lambda e: points(_no_setup(e, "delay_growth")[list(WITHOUT_ADMISSION)], ["load"]),
     # relative to FIFOAN and EDFAN, and in points
     "5a": lambda e: points(
@@ -98,18 +91,19 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "6": lambda e: points(_lead(_setups(e)), ["setup", "load"]),
     "7": lambda e: _from_setup_to_setup(_lead(_setups(e))),
     "8": lambda e: _from_setup_to_setup(_setups(e)[list(RIVALS)]),
+    # share of tasks whose fastest number of nodes is below N
+    "13": lambda e: points(
+        _setups(e, "fewer")["MCDF"].groupby(["setup", "replicate"]).mean().to_frame("share"),
+        ["setup"],
+    ),
     # where sending is cheap, and where it is dear
     "10": lambda e: points(_sensitivity(e).query("value <= 0.5"), ["value"]),
     "12": lambda e: points(_sensitivity(e).query("value >= 3"), ["value"]),
 }
 tie("mcdf", _MEASURES)
-
-
-@claim("mcdf-13")
-def fewer_nodes_fastest(e: Evidence) -> pd.DataFrame:
-    """Claim 13: share of tasks whose fastest number of nodes is below N."""
-    share = _setups(e, "fewer")[["MCDF"]].groupby(["setup", "replicate"]).mean()
-    return points(share.rename(columns={"MCDF": "share"}), ["setup"])
+# share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency
+_latency = {"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}
+tie("mcdf", {"19": lambda e: exact(pd.DataFrame(_latency))}, readings=False)
 
 
 def ranges(e: Evidence) -> pd.DataFrame:
@@ -186,11 +180,3 @@ def half_length_agrees(e: Evidence) -> pd.DataFrame:
     apart = apart.where(half["estimate"] != full["estimate"], 0.0)
     name = [f"{policy}, load {load:g}" for policy, load in apart.index]
     return exact(pd.DataFrame({"point": name, "estimate": apart.to_numpy()}))
-
-
-@claim("mcdf-19", readings=False)
-def latency_share(_: Evidence) -> pd.DataFrame:
-    """Claim 19: share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency."""
-    latency, transfer = 0.1, 8e9 / 40e9
-    share = latency / (latency + transfer)
-    return exact(pd.DataFrame([{"point": "1 GB", "estimate": share}]))
