@@ -145,6 +145,11 @@ class Study:
         """Write a picture and the numbers behind it as <paper>-<name>."""
         return keep(self, f"{self.KEY}-{name}", ax, table)
 
+    def show(self, name: str, ax: Axes, table: pd.DataFrame | None, *claims: str) -> Said:
+        """Keep a picture with its numbers, and say what became of the claims that it shows."""
+        self.keep(name, ax, table)
+        return self.say(*claims)
+
     def table(self, name: str, table: pd.DataFrame) -> None:
         """Write a table as <paper>-<name>."""
         self.results.table(f"{self.KEY}-{name}", table)
