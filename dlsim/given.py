@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 
 Seed = int | SeedSequence
+Floats = NDArray[np.float64]
 
 #: Magnitudes of a number that is not 0 (module docstring).
 LEAST, MOST = 1e-100, 1e100

@@ -1,4 +1,8 @@
-"""Job logs in the Standard Workload Format 2.2, as hostile as any file that is read."""
+"""Job logs in the Standard Workload Format 2.2, as hostile as any file that is read.
+
+S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
+1999; Parallel Workloads Archive, "The Standard Workload Format".
+"""
 
 import math
 import os
@@ -72,17 +76,7 @@ def _swf_lies(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
 
 
 def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a job log in the Standard Workload Format 2.2.
-
-    Values out of range (-1 for "unknown", run time 0) are data: whoever uses the log
-    decides about them and counts what is skipped. A line that is not 18 finite
-    numbers is refused.
-
-    References
-    ----------
-    S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job
-    schedulers", JSSPP 1999; Parallel Workloads Archive, "The Standard Workload Format".
-    """
+    """Read jobs, header and notes; a value out of range (-1, run time 0) is data for its user."""
     header: dict[str, str] = {}
     notes: list[str] = []
     values, number = array("d"), 0

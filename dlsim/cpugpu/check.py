@@ -8,14 +8,12 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import Machine, Reading
+from dlsim.given import Floats
 from dlsim.rounding import ROUNDING, ULPS, not_after
-
-Floats = NDArray[np.float64]
 
 
 class Result(Protocol):

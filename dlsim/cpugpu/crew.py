@@ -34,13 +34,22 @@ class Crew(Protocol):
         """Stop them."""
 
 
-class Threads:
+class _Pools:
+    """A crew of one executor per device."""
+
+    _pools: Sequence[Any] = ()
+
+    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a function on the worker of a device; as `Crew.submit`."""
+        return self._pools[device].submit(function, *args)
+
+
+class Threads(_Pools):
     """One thread of this process per device: no isolation, nothing to install."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         self.host = platform.node()
         self._devices = tuple(devices)
-        self._pools: list[ThreadPoolExecutor] = []
 
     def __enter__(self) -> Self:
         """Start the threads."""
@@ -52,16 +61,12 @@ class Threads:
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
-    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function on the thread of a device; as `Crew.submit`."""
-        return self._pools[device].submit(function, *args)
-
     def was_lost(self, error: BaseException) -> bool:
         """Tell whether a job asked to be run again by raising `LostWorkerError`."""
         return isinstance(error, LostWorkerError)
 
 
-class Dask:
+class Dask(_Pools):
     """One single-threaded Dask process per device, started anew if it dies (extra cluster)."""
 
     def __init__(self, devices: Sequence[str]) -> None:
@@ -77,7 +82,6 @@ class Dask:
         self._devices, self._dask, self._distributed = tuple(devices), dask, distributed
         self._cluster: Any = None
         self._client: Any = None
-        self._pools: list[Any] = []
 
     def __enter__(self) -> Self:
         """Start scheduler and workers."""
@@ -107,10 +111,6 @@ class Dask:
         """Stop workers and scheduler."""
         self._client.close()
         self._cluster.close()
-
-    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function on the worker of a device; as `Crew.submit`."""
-        return self._pools[device].submit(function, *args)
 
     def was_lost(self, error: BaseException) -> bool:
         """Tell whether Dask reports that the worker died."""

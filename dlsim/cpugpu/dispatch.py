@@ -26,14 +26,9 @@ class Desk:
     """Queues, devices and history under one policy."""
 
     def __init__(
-        self,
-        machine: Machine,
-        policy: Policy,
-        reading: Reading,
-        history: History,
-        decide: Decide | None = None,
-        watch: Callable[[State, Decision], None] | None = None,
-    ) -> None:
+        self, machine: Machine, policy: Policy, reading: Reading, history: History,
+        decide: Decide | None = None, watch: Callable[[State, Decision], None] | None = None,
+    ) -> None:  # fmt: skip
         rule = policy.rule
         self.decide = decide or (rule if callable(rule) else DECIDE[rule])
         self.policy, self.reading, self.watch = policy, reading, watch

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dlsim.cpugpu.check import check_schedule
 from dlsim.cpugpu.dispatch import Desk, Move
@@ -20,8 +20,6 @@ from dlsim.cpugpu.model import Decide, Machine, Measures, Policy, Reading, polic
 from dlsim.errors import InputError
 from dlsim.given import option
 from dlsim.kernel import clock_origin, latest_finish
-
-Floats = NDArray[np.float64]
 
 
 class Trace(NamedTuple):

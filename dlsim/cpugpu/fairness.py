@@ -6,12 +6,10 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.cpugpu.check import Result
+from dlsim.given import Floats
 from dlsim.rounding import not_after
-
-Floats = NDArray[np.float64]
 
 
 class Predicted(Result, Protocol):
@@ -54,11 +52,7 @@ class Fairness:
 
 
 def local_bounds(schedule: Result) -> Floats:
-    """Return the end each job would have had, appended to its preferred class (F1).
-
-    Behind the work that had been assigned there when the job was decided, with realised
-    times, on the device of the class that is ready first.
-    """
+    """Return the end of each job, had it gone behind the work then assigned to its class (F1)."""
     given, jobs = schedule.given, schedule.jobs
     names = list(schedule.machine.devices)
     ready = dict.fromkeys(names, -math.inf)

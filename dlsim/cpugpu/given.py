@@ -5,14 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.given import column
+from dlsim.given import Floats, column
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
-
-Floats = NDArray[np.float64]
 
 #: Most of what is counted one by one.
 MOST_COUNT = 10**7

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dlsim.cpugpu.model import Decide, Decision, Machine, Policy, Reading, State
 from dlsim.errors import InputError
-
-Floats = NDArray[np.float64]
+from dlsim.given import Floats
 
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
 MOST_JOBS, MOST_PAIRS = 12, 2_000_000

@@ -4,15 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading, class_of
 from dlsim.errors import InputError
-from dlsim.given import column, instance, table
-
-Floats = NDArray[np.float64]
+from dlsim.given import Floats, column, instance, table
 
 REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
 

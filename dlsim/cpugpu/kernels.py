@@ -293,10 +293,7 @@ def signature(result: NDArray[Any]) -> list[float]:
 
 
 def agree(one: list[float], other: list[float], tolerance: float = 1e-3) -> bool:
-    """Tell whether two signatures differ by no more than the rounding of their devices.
-
-    `tolerance` is relative to the largest mean; values that are not finite never agree.
-    """
+    """Tell whether finite signatures are equal but for rounding, relative to the largest mean."""
     if len(one) != len(other) or not all(map(math.isfinite, one + other)):
         return False
     scale = max(map(abs, one), default=0.0)

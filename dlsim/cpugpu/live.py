@@ -224,16 +224,11 @@ def _items(jobs: Sequence[LiveJob], policy: Policy, history: History) -> list[It
 
 
 def run_live(
-    jobs: Sequence[LiveJob],
-    crew: Crew,
-    devices: Sequence[Slot],
-    policy: str | Policy = "history",
-    reading: Reading | None = None,
-    history: History | None = None,
-    store: Store | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    keep: Callable[[Log], object] | None = None,
-) -> LiveRun:
+    jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot],
+    policy: str | Policy = "history", reading: Reading | None = None,
+    history: History | None = None, store: Store | None = None,
+    clock: Callable[[], float] = time.monotonic, keep: Callable[[Log], object] | None = None,
+) -> LiveRun:  # fmt: skip
     """Run kernels on devices, each where the policy sends it.
 
     A version is compiled and run on a tiny input before its first timed run. A job whose
@@ -280,13 +275,9 @@ def run_live(
 
 
 def calibrate(
-    kernels: Sequence[Kernel],
-    crew: Crew,
-    devices: Sequence[Slot],
-    repeats: int = 3,
-    store: Store | None = None,
-    factor: float = 1.0,
-) -> pd.DataFrame:
+    kernels: Sequence[Kernel], crew: Crew, devices: Sequence[Slot], repeats: int = 3,
+    store: Store | None = None, factor: float = 1.0,
+) -> pd.DataFrame:  # fmt: skip
     """Measure every kernel on every device, alone, and compare the results.
 
     A row per kernel and device: app, device, backend, seconds, transfer (means), std

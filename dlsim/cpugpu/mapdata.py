@@ -135,10 +135,6 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _one_each(text: str) -> Pairs:
-    return [(word, 1) for word in words_of(text)]
-
-
 def _counted(text: str) -> Pairs:
     """The version for a GPU sorts all words of the block at once and counts runs."""
     found = words_of(text)
@@ -148,10 +144,9 @@ def _counted(text: str) -> Pairs:
     return list(zip(words.tolist(), counts.tolist(), strict=True))
 
 
-def _total(word: str, counts: list[int]) -> int:
-    return sum(counts)
-
-
 def word_count(partitions: int = 2) -> MapReduce:
     """Return the word count, with one version of its map per device class."""
-    return MapReduce("word count", {"cpu": _one_each, "gpu": _counted}, _total, partitions)
+    maps: dict[str, Mapper] = {
+        "cpu": lambda text: [(word, 1) for word in words_of(text)], "gpu": _counted,
+    }  # fmt: skip
+    return MapReduce("word count", maps, lambda word, counts: sum(counts), partitions)

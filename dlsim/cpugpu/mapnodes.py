@@ -140,12 +140,7 @@ def need_dead(dead: Mapping[int, float] | None, nodes: int) -> dict[int, float]:
 def local_first(
     decide: Decide, is_local: Callable[[int, int], bool], places: Mapping[str, int]
 ) -> Decide:
-    """Let the first waiting task with data on the node go in the place of the one decided.
-
-    "striving to keep the work as close to the data as possible" (section 4): the policy
-    says which device is served; of the tasks of one application, all alike to it, the
-    device gets one whose block is there.
-    """
+    """Of the tasks that are alike to a policy, serve the first whose block is there (section 4)."""
 
     def chosen(state: State, policy: Policy, reading: Reading) -> Decision | None:
         decision = decide(state, policy, reading)

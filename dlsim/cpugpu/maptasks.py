@@ -20,11 +20,9 @@ from dlsim.cpugpu.mapdata import MapReduce, Pairs, map_block, reduce_partition
 from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first, spread
 from dlsim.cpugpu.model import (
     Decide,
-    Decision,
     Item,
     Policy,
     Reading,
-    State,
     class_of,
     policy_named,
 )
@@ -148,14 +146,11 @@ class TaskRun:
                     "an exhaustive schedule is made beforehand: use it without faults and "
                     "without prefer_local"
                 )
-            return self._follow_plan
+            return lambda *seen: self.plan(*seen) if self.plan else None
         if not self.set.prefer_local:
             return None
         decide = rule if callable(rule) else DECIDE[rule]
         return local_first(decide, self._is_local, self.places)
-
-    def _follow_plan(self, state: State, policy: Policy, reading: Reading) -> Decision | None:
-        return self.plan(state, policy, reading) if self.plan else None
 
     def _is_local(self, task: int, node: int) -> bool:
         return task >= self.maps or node in self.set.homes[task]
@@ -215,14 +210,12 @@ class TaskRun:
         if self.set.policy.rule == "ideal" and items:
             now = self.desk.state.now
             times = spread([item.declared for item in items], self.desk.state.classes)
-            times = times + np.array([self._extras(item.job) for item in items])
+            nodes = [self.places[device] for device in self.desk.state.devices]
+            away = [[self._remote(item.job, node) for node in nodes] for item in items]
+            times = times + self.set.costs.remote * np.array(away)
             plan = ideal_plan([now] * len(items), times, self.set.policy.objective)
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
         return items
-
-    def _extras(self, task: int) -> list[float]:
-        places = [self.places[device] for device in self.desk.state.devices]
-        return [self.set.costs.remote * self._remote(task, node) for node in places]
 
     def _remote(self, task: int, node: int) -> float:
         """Return the units that a task reads from other nodes."""

@@ -171,10 +171,7 @@ def _each_once(count: int, issue: Sequence[Operation]) -> list[Operation]:
 
 
 def _interleave(work: Work, threads: int, seed: int) -> list[Operation]:
-    """Merge the calls of several threads at random; each issues its streams chunk by chunk.
-
-    A thread whose chunk does not fit in host memory yet holds its calls back.
-    """
+    """Merge the calls of several threads at random; one whose chunk has no host memory waits."""
     streams = work.gpu.streams * work.gpus
     threads = whole("threads", threads, 0, streams) or streams
     calls: list[list[Operation]] = [[] for _ in range(threads)]

@@ -13,10 +13,7 @@ from dlsim.kernel import TOL
 
 
 def mct(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Minimum completion time: every job, as it arrives, where it completes earliest.
-
-    M. Maheswaran et al., HCW 1999 ([19] of paper C).
-    """
+    """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
     if not state.main:
         return None
     item = state.main[0]
@@ -37,15 +34,12 @@ def fifo(state: State, policy: Policy, reading: Reading) -> Decision | None:
     return None
 
 
-def _target(item: Item, policy: Policy) -> str:
-    return item.preferred if policy.target == "preferred" else policy.target
-
-
 def strict(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """TORQUE with one queue: nobody passes its head, which waits for its class."""
-    for device in state.free() if state.main else ():
-        if _target(state.main[0], policy) == state.classes[device]:
-            return Decision(state.main[0].job, device, "fifo")
+    for item in state.main[:1]:
+        target = item.preferred if policy.target == "preferred" else policy.target
+        for device in (d for d in state.free() if state.classes[d] == target):
+            return Decision(item.job, device, "fifo")
     return None
 
 

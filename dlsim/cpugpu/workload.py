@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from dlsim import files
 from dlsim.cpugpu.given import time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import MOST as MOST_NUMBER
-from dlsim.given import Seed, number, option, streams, whole
+from dlsim.given import Floats, Seed, number, option, streams, whole
 from dlsim.given import table as need_table
-
-Floats = NDArray[np.float64]
 
 #: CPU time of an application without noise, seconds: log-uniform between these.
 BASE = (2.0, 60.0)

@@ -71,9 +71,8 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     root = h / f + W / L
     decay = -sign * f / (kap * L) * -W * sp.exp(W)
     put = kap * decay * sp.exp(-W) + root * f
-    d.equal(
-        put, h, r"put in, with $e^{-hL/\phi} = -\phi We^W/(\kappa L)$", r"\kappa\beta^n + n\phi"
-    )
+    why = r"put in, with $e^{-hL/\phi} = -\phi We^W/(\kappa L)$"
+    d.equal(put, h, why, r"\kappa\beta^n + n\phi")
     d.positive((y - 1) - (-1 - t), y + t, r"$W_{-1} < -1 \le W_0$: branch $-1$ is lower")
     values = [
         B(sp.Rational(m, 4), sp.Rational(1, 100)).subs(b, sp.Rational(1, 2)) for m in (20, 21, 24)
@@ -123,24 +122,20 @@ def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
     put = sp.exp(-W) * (-x / L * W * sp.exp(W)) - D - root * x
     why = r"put in, $x=1-\beta$, with $e^{-Ld/x} = -(x/L)We^W$"
     d.equal(put, 0, why, r"e^{mL}-d-mx")
-    d.climbs(u - 1 + sp.exp(-u), u, q, r"$u > 1-e^{-u}$", {q: _below_one(d)})
+    below = d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$")
+    d.climbs(u - 1 + sp.exp(-u), u, q, r"$u > 1-e^{-u}$", {q: below})
     over = d.at(u - 1 + sp.exp(-u), {u: L})
     d.positive(L / (1 - one) - 1, q / p, r"so $L/(1-\beta) > 1$", {p: 1 - one, q: over})
     _lower_branch(d)
     v = (1 + r) * (1 + t)
-    d.positive(
-        -(1 + r) * sp.exp(-v) + v * sp.exp(-v),
-        (1 + r) * t * sp.exp(-v),
+    why = (
         r"with $L/x = 1+r$ and $d = 1+t$: at $W = -Ld/x < -1$ the value is below $z$, so "
-        r"$W_{-1} < -Ld/x$ and $m > 0$; branch 0 has $W \ge -1 > -Ld/x$ and $m < 0$",
+        r"$W_{-1} < -Ld/x$ and $m > 0$; branch 0 has $W \ge -1 > -Ld/x$ and $m < 0$"
     )
+    d.positive(-(1 + r) * sp.exp(-v) + v * sp.exp(-v), (1 + r) * t * sp.exp(-v), why)
     d.positive(sp.diff(sp.exp(u), u, 2), sp.exp(u), r"$e^{mL}$ is convex")
     d.argue(
         "Below the line d + m(1 - beta) at m = 0, as 1 < d, and without bound above it, a "
         "convex curve crosses it once for m > 0: the n-th share is positive iff n is below the "
         "root, so N* is the largest integer strictly below m + 1."
     )
-
-
-def _below_one(d: Derivation) -> Any:
-    return d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$")

@@ -145,16 +145,9 @@ class Derivation:
         return total
 
     def grows(
-        self,
-        expr: Any,
-        n: Any,
-        base: Any,
-        step: Any,
-        why: str,
-        given: Mapping[Any, Any] | None = None,
-        factor: Any = 0,
-        strict: bool = True,
-    ) -> Any:
+        self, expr: Any, n: Any, base: Any, step: Any, why: str,
+        given: Mapping[Any, Any] | None = None, factor: Any = 0, strict: bool = True,
+    ) -> Any:  # fmt: skip
         """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - factor E(n).
 
         `base` and `step` are certificates of E(1) and of E(n + 1) - (1 + factor) E(n), a

@@ -57,13 +57,9 @@ def _(d: Derivation, rounds: Any = M, count: Any = M) -> None:
 
 
 def simulate(
-    nodes: int,
-    chunks: list[Fraction],
-    st: Fraction,
-    sc: Fraction,
-    send: Fraction,
+    nodes: int, chunks: list[Fraction], st: Fraction, sc: Fraction, send: Fraction,
     compute: Fraction,
-) -> Fraction:
+) -> Fraction:  # fmt: skip
     """Return when the last chunk is computed: one link, rounds in order, exact."""
     link, done = Fraction(0), [Fraction(0)] * nodes
     for chunk in chunks:
@@ -74,14 +70,9 @@ def simulate(
 
 
 def chunks_of(
-    size: Fraction,
-    nodes: int,
-    rounds: int,
-    st: Fraction,
-    sc: Fraction,
-    send: Fraction,
+    size: Fraction, nodes: int, rounds: int, st: Fraction, sc: Fraction, send: Fraction,
     compute: Fraction,
-) -> list[Fraction]:
+) -> list[Fraction]:  # fmt: skip
     """Return the chunks of the closed form, exactly."""
     ratio, step = compute / (nodes * send), (sc / nodes - st) / send
     if ratio == 1:
@@ -165,9 +156,8 @@ def _(d: Derivation, swap: bool = False) -> None:
         ratio = sp.exp(sign * rate)
         c_inf = sp.limit(sigma / N * (1 - ratio) / (1 - sp.exp(sign * rate * many)), many, sp.oo)
         wanted = 0 if sign > 0 else sigma / N * (1 - ratio)
-        d.equal(
-            c_inf, wanted, rf"$\theta = e^{{{'' if sign > 0 else '-'}a}} {name} 1$", r"\lim c_0"
-        )
+        why = rf"$\theta = e^{{{'' if sign > 0 else '-'}a}} {name} 1$"
+        d.equal(c_inf, wanted, why, r"\lim c_0")
         makespan = N * tau * c_inf + (ratio * N * tau) * sigma / N
         end = limit.subs(chi, ratio * N * tau)
         if swap:

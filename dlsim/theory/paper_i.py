@@ -117,10 +117,9 @@ def _(d: Derivation, lag: int = 1, most: tuple[int, ...] = (14, 10, 7, 5)) -> No
     d.nonnegative(after - now - (1 - z) * sigma * tau, y + z * sigma * tau, why, {y: first})
     why = r"$p_{n-i} \ge i\sigma\tau$: each gap is at least $\sigma\tau$; their sum"
     total = d.induct(sigma * tau * i * (i + lag) / 2, i * sigma * tau, i, why)
+    why = r"$\sum_{i<n}$ of them must stay below $\sigma(\tau+\chi)$, so this is positive"
     d.equal(
-        (sigma * (tau + chi) - total.subs(i, n - 1)) / sigma,
-        tau + chi - tau * n * (n - 1) / 2,
-        r"$\sum_{i<n}$ of them must stay below $\sigma(\tau+\chi)$, so this is positive",
+        (sigma * (tau + chi) - total.subs(i, n - 1)) / sigma, tau + chi - tau * n * (n - 1) / 2, why
     )
     d.lemma("1.pos", r"$\alpha_n > 0$ iff $\sum p_i < \sigma(\tau+\chi)$")
     found = tuple(
@@ -159,14 +158,12 @@ def _(d: Derivation, send: Any = tau) -> None:
 )
 def _(d: Derivation, load: Any = lambda rate, E: rate * E, printed: int = 1359) -> None:
     rate, E, T = positive("lambda E T")
-    right = d.equal(
-        rate * T * E / T, load(rate, E), "the second formula", r"\lambda T\,\mathcal{E}/T"
-    )
+    why = "the second formula"
+    right = d.equal(rate * T * E / T, load(rate, E), why, r"\lambda T\,\mathcal{E}/T")
     d.equal(E / right, 1 / rate, "solved for the mean interval", r"\mathcal{E}/\text{SystemLoad}")
     d.correct(right / E, 1 / rate, r"the printed $1/\lambda = \text{SystemLoad}/\mathcal{E}$")
     d.correct(E / chi, rate * E, r"the printed $\mathcal{E}/\chi$ does not depend on $\lambda$")
     base = Fraction(100, 101)
     value = Fraction(200) / (1 - base**16) / 100
-    d.exact(
-        round(100 * value) == printed, r"\mathcal{E}/\chi = 13.59", "N=16, tau=1, chi=100, size 200"
-    )
+    why = "N=16, tau=1, chi=100, size 200"
+    d.exact(round(100 * value) == printed, r"\mathcal{E}/\chi = 13.59", why)

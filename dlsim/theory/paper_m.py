@@ -85,12 +85,11 @@ def _(d: Derivation, floor: Any = sigma * Cms) -> None:
     limit = sp.limit(sigma * (1 - sp.exp(-L)) * w / (1 - sp.exp(-L * real)), real, sp.oo)
     why = r"and no higher bound holds"
     d.equal(limit, floor.subs(b, sp.exp(-L)), why, r"\lim_{n\to\infty}\mathcal{E}")
-    d.exact(
-        (1 - sp.Rational(3, 2) / 1) < 0,
-        r"\gamma = 1 - \tfrac{3/2}{1} = -\tfrac12",
+    why = (
         r"$\sigma C_{ms} = 3/2$, $\Delta = 1 > 0$: the printed condition holds, "
-        r"$\ln\gamma$ does not exist",
+        r"$\ln\gamma$ does not exist"
     )
+    d.exact((1 - sp.Rational(3, 2) / 1) < 0, r"\gamma = 1 - \tfrac{3/2}{1} = -\tfrac12", why)
 
 
 @statement("4.7-4.10", {"the misprint": {"last": j - 1}, "SC in phi": {"setup": SC / (sigma * w)}})

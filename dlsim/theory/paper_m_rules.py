@@ -123,10 +123,9 @@ def _(d: Derivation, best: tuple[int, ...] = (7, 6, 6, 5), size: int = 100) -> N
         )
         bracket = 2**9 - 1 - Fraction(9, 2)
         bound = Fraction(setup, 20) * bracket * 4
+        why = f"so 10 nodes need a whole size of at least {least}"
         d.exact(
-            least - 1 <= bound < least,
-            rf"\alpha_{{10}} > 0 \iff \sigma > {float(bound):.1f}",
-            f"so 10 nodes need a whole size of at least {least}",
+            least - 1 <= bound < least, rf"\alpha_{{10}} > 0 \iff \sigma > {float(bound):.1f}", why
         )
 
 

@@ -107,9 +107,8 @@ def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
     d.equal(bracket(1), 0, "one node always has a positive share", r"\text{bracket}(1)")
     parts = {p: 1 - b, q: 1 - b**n}
     step = bracket(n + 1) - bracket(n)
-    d.positive(
-        step, p * q / b**n, "the bracket increases", parts, r"\text{bracket}(n+1)-\text{bracket}(n)"
-    )
+    why = "the bracket increases"
+    d.positive(step, p * q / b**n, why, parts, r"\text{bracket}(n+1)-\text{bracket}(n)")
     why = r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound"
     d.grows(step - (1 - b) ** 2 / b, n, 0, p**2 / b ** (n + 1), why, {p: 1 - b}, strict=False)
 
@@ -119,9 +118,8 @@ def _(d: Derivation, sign: int = 1) -> None:
     d.assume(1 - b, r"$0 < \beta < 1$")
     now = positive("a_j")
     after = b * now - sign * phi
-    d.positive(
-        now - after, p * now + phi, r"from $\alpha_j > 0$", {p: 1 - b}, r"\alpha_j-\alpha_{j+1}"
-    )
+    why = r"from $\alpha_j > 0$"
+    d.positive(now - after, p * now + phi, why, {p: 1 - b}, r"\alpha_j-\alpha_{j+1}")
     later = positive("a_{j+1}")
     back = sp.solve(b * sp.Symbol("x") - sign * phi - later, sp.Symbol("x"))[0]
     d.positive(back, (later + phi) / b, r"and backwards, from $\alpha_{j+1} > 0$", show=r"\alpha_j")

@@ -141,9 +141,8 @@ def _(d: Derivation, size: int = 1) -> None:
     d.equal(alpha * time * delta ** (size - 1), unit, r"dimension of load units", r"[\alpha T_p]")
     d.equal(alpha * delta * time, byte, r"bytes: the terms of (2)", r"[\alpha\delta T_p]")
     d.correct(alpha * delta * time, unit, "the text calls it load units")
-    d.equal(
-        alpha * cost / speed, 1, r"both sides of Equation 1 have one dimension", r"[\alpha w/s]"
-    )
+    why = r"both sides of Equation 1 have one dimension"
+    d.equal(alpha * cost / speed, 1, why, r"[\alpha w/s]")
     d.correct(alpha * delta / speed, 1, r"the left side of Equation 2 and $s_k$ have not")
 
 
@@ -186,10 +185,9 @@ def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
         "a real cap, as Table 2 draws it, must be floored first",
     )
     left = [Fraction(0), Fraction(0)]
+    why = "routes are left and none may be chosen: stop, and set the rest to 0"
     d.exact(
-        not [value for value in left if value != 0],
-        r"\{\tilde\beta_{k,l} \ne 0\} = \emptyset",
-        "routes are left and none may be chosen: stop, and set the rest to 0",
+        not [value for value in left if value != 0], r"\{\tilde\beta_{k,l} \ne 0\} = \emptyset", why
     )
 
 
@@ -234,9 +232,8 @@ def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) ->
 def _(d: Derivation, fallback: Any = min) -> None:
     target, fast = sp.symbols("T_target T_S", real=True)
     slow = fast + z
-    d.nonnegative(
-        (target - fast) - (target - slow), z, "in time, a slower server has the smaller Diff"
-    )
+    why = "in time, a slower server has the smaller Diff"
+    d.nonnegative((target - fast) - (target - slow), z, why)
     why = r"none in time: $|Diff| = T_S-T_{target}$ is smaller for the faster"
     d.nonnegative((slow - target) - (fast - target), z, why)
     wider = sp.Symbol("T_target'", real=True)

@@ -120,9 +120,8 @@ def estimate_below(d: Derivation, sign: int = 1) -> Any:
     beta = beta_of(chi)
     below = _proper(d)
     d.positive(1 - beta, tau / (tau + chi), r"$\beta < 1$")
-    whole = d.grows(
-        1 - beta**n, n, tau / (tau + chi), beta**n * tau / (tau + chi), r"$\beta^n < 1$"
-    )
+    why = r"$\beta^n < 1$"
+    whole = d.grows(1 - beta**n, n, tau / (tau + chi), beta**n * tau / (tau + chi), why)
 
     def loss(k: Any) -> Any:
         ratio = tau * early(k) / (tau * (E + early(k)) + chi * E)

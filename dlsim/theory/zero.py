@@ -45,9 +45,7 @@ def _normal(opaque: Any) -> Any:
 def _split(term: Any) -> tuple[Any, Any]:
     """Write an exponent's term as integer coefficient times the rest."""
     coefficient, rest = term.as_coeff_Mul()
-    if coefficient.is_Integer:
-        return coefficient, rest
-    return sp.S.One, term
+    return (coefficient, rest) if coefficient.is_Integer else (sp.S.One, term)
 
 
 def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
@@ -87,12 +85,8 @@ def _constant_is_nonzero(value: Any) -> bool:
     (Lindemann-Weierstrass), so such a sum vanishes only if it has no terms.
     """
     value = sp.expand(value)
-    if value == 0:
-        return False
-    for term in sp.Add.make_args(value):
-        if not all(_is_power_of_e(factor) for factor in sp.Mul.make_args(term)):
-            return False
-    return True
+    terms = map(sp.Mul.make_args, sp.Add.make_args(value))
+    return value != 0 and all(_is_power_of_e(factor) for term in terms for factor in term)
 
 
 def _points(symbols: list[Any]) -> Iterator[dict[Any, Any]]:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, tuning, workload
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
 from dlsim.bricks.view import View, best_server
 from dlsim.errors import InputError
 from dlsim.files import opened, write_text
+from dlsim.given import Floats
 from dlsim.kernel import TOL
 
 Row = dict[str, Any]
@@ -71,8 +71,6 @@ def version(corrected: int, fallbacks: int) -> str:
     """Return the paper's sign for Load Correction and Fallback."""
     return f"{'L' if corrected else 'x'}/{'F' if fallbacks else 'x'}"
 
-
-Floats = NDArray[np.float64]
 
 #: Speed at which all prices per second are those of the paper, Mops/s.
 USUAL = 300.0

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.given import Floats
 from dlsim.kernel import latest_finish
 from dlsim.realtime import SWITCHES as OF_ENGINE
 from dlsim.realtime import Cluster, Reading, Schedule, simulate, split_load, workload
@@ -49,7 +50,6 @@ PARTITIONS = {
 }
 
 Row = dict[str, Any]
-Floats = NDArray[np.float64]
 
 
 def named(order: str, role: str) -> str:
