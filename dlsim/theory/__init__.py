@@ -6,9 +6,8 @@ text. The formulas are derived anew here; no engine is imported.
 """
 
 from dlsim.theory.book import Errata, Erratum, Listing, Proven, Statement, errata
-from dlsim.theory.derivation import Derivation
+from dlsim.theory.derivation import Derivation, Step
 from dlsim.theory.run import main, prove, report, statements
-from dlsim.theory.steps import Step
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from dlsim.errors import InputError
 from dlsim.files import read_tables, shared_file
 from dlsim.given import items, option, text, whole
-from dlsim.theory.derivation import Derivation
-from dlsim.theory.steps import Step, html_table
+from dlsim.theory.derivation import Derivation, Step, html_table
 from dlsim.theory.zero import ProofError
 
 #: What a statement can turn out to be, with the outcome its derivation must have.
@@ -138,7 +137,7 @@ class Proven:
 class Listing(tuple[Any, ...]):
     """A tuple of statements or of proven ones, with a table for text and notebook."""
 
-    COLUMNS = ("key", "status", "source", "claim")
+    COLUMNS: tuple[str, ...] = ("key", "status", "source", "claim")
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return key, status, source and claim of each."""
@@ -191,7 +190,7 @@ class Erratum(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-class Errata(tuple[Erratum, ...]):
+class Errata(Listing):
     """All errata, as a tuple with a table for text and notebook."""
 
     COLUMNS = ("#", "where", "printed", "correct", "proof", "consequence", "statements")
@@ -203,10 +202,6 @@ class Errata(tuple[Erratum, ...]):
     def __str__(self) -> str:
         """Return one line per erratum: number, place, the statements that decide it."""
         return "\n".join(f"{row[0]:<5} {row[1]:<34} {row[-1]}" for row in self.rows())
-
-    def _repr_html_(self) -> str:
-        """Render as a table; a notebook typesets the formulas."""
-        return html_table(self.COLUMNS, self.rows())
 
 
 _TEXTS = read_tables(

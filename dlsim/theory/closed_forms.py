@@ -57,12 +57,9 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
     b0 = sp.Symbol("b_0", real=True)
     k_ = b0 + f / (1 - b)
     h_ = k_ - shift * (1 - b)
-    d.equal(
-        (b0 - B(real, f)) * (1 - b**real),
-        h_ - (k_ * b**real + real * f),
-        r"$b_0-\mathcal{B}(n)$ and $h-(\kappa\beta^n+n\phi)$ have one sign: $1-\beta^n > 0$",
-        r"(b_0-\mathcal{B}(n))(1-\beta^n)",
-    )
+    why = r"$b_0-\mathcal{B}(n)$ and $h-(\kappa\beta^n+n\phi)$ have one sign: $1-\beta^n > 0$"
+    right = h_ - (k_ * b**real + real * f)
+    d.equal((b0 - B(real, f)) * (1 - b**real), right, why, r"(b_0-\mathcal{B}(n))(1-\beta^n)")
     left = kap * sp.exp(-L * real) + real * f
     why = r"$\kappa\beta^n+n\phi$ is convex ($\kappa > 0$): two roots at most, feasible between"
     d.positive(
@@ -78,11 +75,9 @@ def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
         B(sp.Rational(m, 4), sp.Rational(1, 100)).subs(b, sp.Rational(1, 2)) for m in (20, 21, 24)
     ]
     budget = (values[1] + min(values[0], values[2])) / 2 + part
-    d.exact(
-        bool(values[1] < budget < min(values[0], values[2])),
-        r"\mathcal{B}(5\tfrac14) < b_0 < \mathcal{B}(5),\ \mathcal{B}(6)",
-        r"$\beta=1/2$, $\phi=1/100$: a budget met at a real $n$ but not at 5 or 6",
-    )
+    why = r"$\beta=1/2$, $\phi=1/100$: a budget met at a real $n$ but not at 5 or 6"
+    holds = bool(values[1] < budget < min(values[0], values[2]))
+    d.exact(holds, r"\mathcal{B}(5\tfrac14) < b_0 < \mathcal{B}(5),\ \mathcal{B}(6)", why)
     d.lemma("disc", r"nor at any other integer: $\mathcal{B}$ falls while the next share is > 0")
     d.lemma("last", r"and that share, once it is not positive, stays so")
 

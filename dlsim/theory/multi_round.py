@@ -96,12 +96,9 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
     d.equal(arrival - sent, rest, why, r"\text{gap}_j")
     following = sp.Symbol("c_{j+1}", nonnegative=True)
     more = rest.subs({rnd: rnd + 1, upto: upto + chunk, chunk: following}, simultaneous=True)
-    d.equal(
-        more - rest,
-        SC + chi * chunk - N * (ST + tau * following),
-        r"this gap changes by the balance of U.rec, which is 0",
-        r"\text{gap}_{j+1}-\text{gap}_j",
-    )
+    why = r"this gap changes by the balance of U.rec, which is 0"
+    right = SC + chi * chunk - N * (ST + tau * following)
+    d.equal(more - rest, right, why, r"\text{gap}_{j+1}-\text{gap}_j")
     why = "and starts at 0: node $N$ never waits, nor does a chunk"
     d.equal(rest.subs({rnd: 0, upto: 0, chunk: c0}), 0, why, r"\text{gap}_0")
     node = counts("i")
@@ -110,33 +107,25 @@ def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
     d.nonnegative((N - node) * (ST + tau * chunk), y * (ST + tau * chunk), why, {y: N - node})
     total = sp.Symbol("C_M", nonnegative=True)
     last = first * (ST + tau * c0) + starts * SC + chi * total
-    d.equal(
-        (N * (ST + tau * c0) + M * SC + chi * total).subs(total, sigma / N),
-        last.subs(total, sigma / N),
-        r"node $N$ starts after $N$ sends and computes without a pause, $N C_M = \sigma$",
-        r"\text{makespan}",
-    )
+    why = r"node $N$ starts after $N$ sends and computes without a pause, $N C_M = \sigma$"
+    left = (N * (ST + tau * c0) + M * SC + chi * total).subs(total, sigma / N)
+    d.equal(left, last.subs(total, sigma / N), why, r"\text{makespan}")
     cases = [(3, 4, 1, 2, 1, 9), (4, 3, 0, 0, 2, 4), (2, 5, 1, 3, 1, 2), (2, 3, 1, 1, 2, 1)]
     for nodes, rounds, *rest_ in cases:
         st, sc, send, compute = map(Fraction, rest_)
         chunks = chunks_of(Fraction(60), nodes, rounds, st, sc, send, compute)
         closed = nodes * (st + send * chunks[0]) + rounds * sc + compute * Fraction(60, nodes)
-        d.exact(
-            min(chunks) > 0 and simulate(nodes, chunks, st, sc, send, compute) == closed,
-            rf"\text{{makespan}} = {sp.latex(sp.Rational(closed))}",
-            f"event by event: N={nodes}, M={rounds}, ST={st}, SC={sc}, tau={send}, chi={compute}",
-        )
+        why = f"event by event: N={nodes}, M={rounds}, ST={st}, SC={sc}, tau={send}, chi={compute}"
+        holds = min(chunks) > 0 and simulate(nodes, chunks, st, sc, send, compute) == closed
+        d.exact(holds, rf"\text{{makespan}} = {sp.latex(sp.Rational(closed))}", why)
 
 
 @statement("U.M1", {"better than OPR": {"sign": -1}, "chunks of sigma": {"size": sigma}})
 def _(d: Derivation, sign: int = 1, size: Any = sigma / N) -> None:
     first = eta + (sigma / N - M * eta) * (1 - grow) / (1 - grow**M)
     d.equal(first.subs(M, 1), size, r"$M = 1$", "c_0")
-    d.equal(
-        N * (ST + tau * sigma / N) + SC + chi * sigma / N,
-        N * ST + tau * sigma + SC + chi * sigma / N,
-        "put into U.mk",
-    )
+    left = N * (ST + tau * sigma / N) + SC + chi * sigma / N
+    d.equal(left, N * ST + tau * sigma + SC + chi * sigma / N, "put into U.mk")
     # Bernoulli: (1 + x)^n >= 1 + n x
     why = r"Bernoulli's inequality, by induction, $y = \tau/\chi$"
     d.grows((1 + x) ** n - 1 - n * x, n, 0, n * x**2, why, factor=x, strict=False)

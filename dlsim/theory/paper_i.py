@@ -65,16 +65,12 @@ def _(d: Derivation, extra: Any = 0, sign: int = 1) -> None:
 def _(d: Derivation, late: int = 5) -> None:
     release = [Fraction(0), Fraction(late)]
     alpha = equal_finish(release, 1, 1, 1)
-    d.exact(
-        constraint_one(release, 1, 1) and constraint_two(release, alpha, 1, 1),
-        r"r_2-r_1 = 5 \ge \sigma\tau,\ \alpha_1\sigma\tau = \tfrac74 \le 5",
-        "both constraints hold",
-    )
-    d.refute(
-        alpha == [Fraction(7, 4), Fraction(-3, 4)] and sum(release) + 2 < 2 * release[1],
-        r"\alpha = (\tfrac74, -\tfrac34),\ e = \tfrac72 < r_2",
-        "the second share is negative: the task would end before node 2 is free",
-    )
+    why = "both constraints hold"
+    holds = constraint_one(release, 1, 1) and constraint_two(release, alpha, 1, 1)
+    d.exact(holds, r"r_2-r_1 = 5 \ge \sigma\tau,\ \alpha_1\sigma\tau = \tfrac74 \le 5", why)
+    why = "the second share is negative: the task would end before node 2 is free"
+    holds = alpha == [Fraction(7, 4), Fraction(-3, 4)] and sum(release) + 2 < 2 * release[1]
+    d.refute(holds, r"\alpha = (\tfrac74, -\tfrac34),\ e = \tfrac72 < r_2", why)
 
 
 @statement("1.T3", {"send longer than the gap": {"sign": -1}})
@@ -82,14 +78,12 @@ def _(d: Derivation, sign: int = 1) -> None:
     now, after, share = sp.symbols(r"r_{i-1} r_i \alpha_{i-1}", real=True)
     gap = after - now - share * sigma * tau
     d.assume(gap, "Constraint 2, for i = 2..n (r_0 does not exist)", strict=False)
-    d.nonnegative(
-        after - (now + sign * share * sigma * tau),
-        y,
+    why = (
         r"by induction $s_{i-1} = r_{i-1}$, so $s_i = \max(r_i, s_{i-1}+\alpha_{i-1}\sigma\tau) "
-        r"= r_i$",
-        {y: gap},
-        r"r_i - (s_{i-1}+\alpha_{i-1}\sigma\tau)",
+        r"= r_i$"
     )
+    left = after - (now + sign * share * sigma * tau)
+    d.nonnegative(left, y, why, {y: gap}, r"r_i - (s_{i-1}+\alpha_{i-1}\sigma\tau)")
     d.lemma("1.pos", r"every share is positive iff $\sum p_i < \sigma(\tau+\chi)$")
     d.lemma("1.C1C2", r"with positive shares Constraint 1 implies Constraint 2")
     d.lemma("1.opt", r"and then no schedule ends earlier")

@@ -50,12 +50,9 @@ def _(d: Derivation, power: Any = n, link: Any = Cms) -> None:
     d.equal(first * sigma * w, sigma * link / (1 - b**power), r"by $C_{ms} = (1-\beta) w$", _E)
     d.induct(first * G(j), first * b ** (j - 1), j, "data sent to the first $j$ nodes, in shares")
     finish = sigma * link * first * G(j) + sigma * Cps * first * b ** (j - 1)
-    d.equal(
-        finish,
-        sigma * Cms / (1 - b**power),
-        "node $j$ has its data after $j$ sends, then computes",
-        r"\sigma C_{ms} \sum_{i \le j} \alpha_i + \alpha_j \sigma C_{ps}",
-    )
+    why = "node $j$ has its data after $j$ sends, then computes"
+    right = sigma * Cms / (1 - b**power)
+    d.equal(finish, right, why, r"\sigma C_{ms} \sum_{i \le j} \alpha_i + \alpha_j \sigma C_{ps}")
 
 
 @statement("4.6g", {"C_ps for C_ms": {"link": Cps}, "sign of the log": {"log": L * n}})
@@ -100,12 +97,9 @@ def _(d: Derivation, last: Any = j, setup: Any = ST / (sigma * w)) -> None:
     def following(sends: Any) -> Any:
         return sends * ST + SC + sigma * Cms * (before + after) + sigma * Cps * after
 
-    d.equal(
-        following(last + 1) - line,
-        sigma * w * (after - (b * now - setup)),
-        r"their difference vanishes iff $\alpha_{j+1} = \beta\alpha_j - \phi$",
-        r"\text{line}_{j+1}-\text{line}_j",
-    )
+    why = r"their difference vanishes iff $\alpha_{j+1} = \beta\alpha_j - \phi$"
+    left = following(last + 1) - line
+    d.equal(left, sigma * w * (after - (b * now - setup)), why, r"\text{line}_{j+1}-\text{line}_j")
     printed = sp.solve(following(j) - line, after)[0]
     d.equal(printed, b * now, r"the printed last line, $(n-1)ST$, would give", r"\alpha_n")
     d.correct(printed, b * now - ST / (sigma * w), "which contradicts (4.11)")

@@ -26,11 +26,9 @@ def _(d: Derivation, ratio: Any = b) -> None:
     d.equal(tail.subs(j, 1), 1, "the weights sum to 1", "Y_1")
     before, now, upto = sp.symbols("A_{j-1} a_j Y_{j+1}")
     own = sp.Symbol("y_j")
-    d.equal(
-        now * (upto + own) - (before + now) * upto + before * (upto + own),
-        own * (before + now),
-        r"summation by parts: $\sum_j y_j A_j = \sum_j a_j Y_j$, by induction on $j$",
-    )
+    why = r"summation by parts: $\sum_j y_j A_j = \sum_j a_j Y_j$, by induction on $j$"
+    left = now * (upto + own) - (before + now) * upto + before * (upto + own)
+    d.equal(left, own * (before + now), why)
     d.equal(
         sigma * (Cms * tail + Cps * weight),
         sigma * Cms / (1 - b**n),
@@ -91,11 +89,9 @@ def _(d: Derivation, due: tuple[int, ...] = (17, 32, 19), best: int = 30) -> Non
         r"$n^{min} = 1$ for each at time 0 and $DC = \frac{8}{3}\sigma - 2\sigma$: "
         "MCDF's order is 2, 3, 1",
     )
-    d.refute(
-        costs[by_dc] == 32 and costs[(0, 1, 2)] == best == min(found),
-        r"\text{cost}(2,3,1) = 32 > 30 = \text{cost}(1,2,3)",
-        "all six orders enumerated in exact arithmetic; the first costs 32, another one 30",
-    )
+    why = "all six orders enumerated in exact arithmetic; the first costs 32, another one 30"
+    holds = costs[by_dc] == 32 and costs[(0, 1, 2)] == best == min(found)
+    d.refute(holds, r"\text{cost}(2,3,1) = 32 > 30 = \text{cost}(1,2,3)", why)
 
 
 @statement("N*", {"N* = 10": {"best": (10, 10, 10, 10)}, "other sizes": {"size": 600}})

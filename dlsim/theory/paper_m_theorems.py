@@ -66,11 +66,9 @@ def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
 
     why = r"$\beta=1/2$, $\phi=1/100$: the minimum lies between 5 and 6 nodes"
     d.exact(slope(5) < 0 and slope(6) > 0, r"\mathcal{B}'(5) < 0 < \mathcal{B}'(6)", why)
-    d.exact(
-        sp.log(c + ln2 / 2 + c * ln2) > -2 and -c * sp.log(c) + 2 * c < c + ln2 / 2 + c * ln2,
-        r"n \ge 1 \Rightarrow e^k = C_1 + C_2 n > C_6 + 2\phi \ge C_6 - \phi k",
-        r"there, $k > -2$ for every $n \ge 1$: the printed equation has no root $n \ge 1$",
-    )
+    why = r"there, $k > -2$ for every $n \ge 1$: the printed equation has no root $n \ge 1$"
+    holds = sp.log(c + ln2 / 2 + c * ln2) > -2 and -c * sp.log(c) + 2 * c < c + ln2 / 2 + c * ln2
+    d.exact(holds, r"n \ge 1 \Rightarrow e^k = C_1 + C_2 n > C_6 + 2\phi \ge C_6 - \phi k", why)
 
 
 @statement("disc", {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}})
@@ -134,11 +132,9 @@ def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
     why = r"$\phi = 0$: SC is the same for all $n$"
     d.positive(fall, form, why, parts, r"\mathcal{E}(n)-\mathcal{E}(n+1)")
     times = [sc + 10 * 2 * B(sp.Integer(m), 0).subs(b, sp.Rational(1, 2)) for m in range(1, 5)]
-    d.exact(
-        times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)],
-        r"\mathcal{E} = 25,\ \tfrac{55}{3},\ \tfrac{115}{7},\ \tfrac{47}{3}",
-        r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$, $n = 1..4$",
-    )
+    why = r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$, $n = 1..4$"
+    holds = times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)]
+    d.exact(holds, r"\mathcal{E} = 25,\ \tfrac{55}{3},\ \tfrac{115}{7},\ \tfrac{47}{3}", why)
     last = share(n + 1, B(n + 1))
     why = r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides"
     d.equal(B(n) - B(n + 1), last * (1 - b) / (1 - b**n), why, r"\mathcal{B}(n)-\mathcal{B}(n+1)")

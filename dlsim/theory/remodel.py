@@ -68,12 +68,8 @@ def _(d: Derivation, swap: bool = False, last: int = 0) -> None:
     why = "line $i+1$ minus line $i$"
     d.equal(following - line, sigma * (tau + slower) * (after - now * ratio), why)
     d.equal(modelled.subs(wait, last), chi, r"the last node has $p_n = 0$", r"\chi_n")
-    d.equal(
-        (sigma * tau * before + sigma * slow * now).subs({before: 1, slow: chi}),
-        sigma * tau + sigma * chi * now,
-        "its line, with all data sent",
-        r"\hat E",
-    )
+    left = (sigma * tau * before + sigma * slow * now).subs({before: 1, slow: chi})
+    d.equal(left, sigma * tau + sigma * chi * now, "its line, with all data sent", r"\hat E")
 
 
 @statement("6.closed", {"P_i for P_{i-1}": {"lag": 0}, "1+P": {"sign": -1}})
@@ -89,12 +85,9 @@ def _(d: Derivation, lag: int = 1, sign: int = 1) -> None:
     term = (1 - beta_of(cost_of(n))) * Past(n - 1)
     d.induct(1 - Pn, term, n, r"their sum is $1-P$, so the shares sum to 1")
     first = (1 - here) / (1 - P)
-    d.equal(
-        sigma * (tau + slow) * first,
-        sigma * tau / (1 - P),
-        "the first node's finish",
-        r"\hat E = \sigma(\tau+\chi_1)\alpha_1",
-    )
+    why = "the first node's finish"
+    left = sigma * (tau + slow) * first
+    d.equal(left, sigma * tau / (1 - P), why, r"\hat E = \sigma(\tau+\chi_1)\alpha_1")
 
 
 @statement("6.mono", {"decreasing": {"sign": -1}})
@@ -103,12 +96,9 @@ def _(d: Derivation, sign: int = 1) -> None:
     slope = sp.diff(sigma * tau / (1 - P), P).subs(P, Pn)
     form = sigma * tau / p**2
     d.positive(sign * slope, form, "in P", {p: below}, r"\partial\hat E/\partial P")
-    d.positive(
-        sp.diff(beta_of(slow), slow),
-        tau / (tau + slow) ** 2,
-        r"in each $\beta_i$",
-        show=r"\partial\beta_i/\partial\chi_i",
-    )
+    why = r"in each $\beta_i$"
+    left = sp.diff(beta_of(slow), slow)
+    d.positive(left, tau / (tau + slow) ** 2, why, show=r"\partial\beta_i/\partial\chi_i")
     why = "commutes"
     d.equal(
         beta_of(slow) * beta_of(slower), beta_of(slower) * beta_of(slow), why, r"\beta_i\beta_{i+1}"
@@ -172,12 +162,9 @@ def _(d: Derivation, factor: int = 1, sign: int = 1) -> None:
 def _(d: Derivation, sign: int = 1) -> None:
     below = _proper(d)
     gamma = 1 - sign * sigma * tau / Delta
-    d.equal(
-        (Delta - sigma * tau / (1 - Pn)) * (1 - Pn) / Delta,
-        gamma - Pn,
-        r"both sides have one sign: $(1-P)/\Delta > 0$",
-        r"(\Delta-\hat E)(1-P)/\Delta",
-    )
+    why = r"both sides have one sign: $(1-P)/\Delta > 0$"
+    left = (Delta - sigma * tau / (1 - Pn)) * (1 - Pn) / Delta
+    d.equal(left, gamma - Pn, why, r"(\Delta-\hat E)(1-P)/\Delta")
     d.positive((1 - Pn) / Delta, p / Delta, "the factor", {p: below})
 
 

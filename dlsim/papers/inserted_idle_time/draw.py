@@ -119,9 +119,9 @@ _KINDS = {
 }  # fmt: skip
 
 
-def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
+def fig_partitions(study: Study) -> Axes:
     """Beyond the paper: one load on nodes where Constraint 2 fails, three partitions."""
-    axes = panels(axes, 1, (7.2, 9.0), sharey=False, rows=3, sharex=True)
+    axes = panels(None, 1, (7.2, 9.0), sharey=False, rows=3, sharex=True)
     tables = {}
     for ax, (title, partition) in zip(axes, _KINDS.items(), strict=True):
         split = split_load(40.0, CROWDED, FOUR, partition)
@@ -136,10 +136,7 @@ def fig_partitions(study: Study, axes: Sequence[Axes] | None = None) -> Axes:
     return study.keep("partitions", axes[0], pd.concat(tables, names=["asked"]).reset_index(0))
 
 
-def fig_gantt(
-    study: Study, policies: Sequence[str] = GANTT, load: float = 1.0,
-    axes: Sequence[Axes] | None = None,
-) -> Axes:  # fmt: skip
+def fig_gantt(study: Study, policies: Sequence[str] = GANTT, load: float = 1.0) -> Axes:
     """One stretch of a workload under several policies, with idle node time and r_i, s_i."""
     least = execution_time(study.mean, study.nodes, study.cluster)
     setting = study.setting(150 * least)
@@ -148,7 +145,7 @@ def fig_gantt(
     waits = [cells.waits(s).assign(wait=lambda t: t["last"] - t["release"]) for s in schedules]
     left = max(0.0, _where_most_wait(tasks["arrival"], waits) - 1.5 * least)
     right = left + 4.5 * least
-    axes = panels(axes, 1, (10, 3.0 * len(policies)), False, len(policies), sharex=True)
+    axes = panels(None, 1, (10, 3.0 * len(policies)), False, len(policies), sharex=True)
     colors, tables = task_colors(list(tasks.index)), {}
     came = tasks["arrival"].between(left, right)
     for ax, s, table in zip(axes, schedules, waits, strict=True):

@@ -38,14 +38,12 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     return study.keep("fig1", ax)
 
 
-def fig_gantt(
-    study: Study, policies: Sequence[str] = ("MCDF", "EDFMN"), axes: Sequence[Axes] | None = None
-) -> Axes:
+def fig_gantt(study: Study, policies: Sequence[str] = ("MCDF", "EDFMN")) -> Axes:
     """One workload under two policies, the head node's link as its own row."""
     cluster = Cluster(study.nodes, study.cms, study.cps)
     tasks, reading = cells.tasks_and_reading(cluster, 0.5, 12_000.0, study.seed, study.switches)
     rows = len(policies)
-    axes = panels(axes, 1, (10, 3.6 * rows), rows=rows, sharex=True)
+    axes = panels(None, 1, (10, 3.6 * rows), rows=rows, sharex=True)
     schedules = [simulate(tasks, cluster, name, reading) for name in policies]
     until = max(s.tasks["completion"].max() for s in schedules)
     colors = task_colors(list(tasks.index))

@@ -1,6 +1,6 @@
 """Paper S's drawings: platforms, topologies, flows; what its tables print and we drew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -118,9 +118,9 @@ def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> di
     return places
 
 
-def fig3(study: Study, axes: Sequence[Axes] | None = None, clusters: int = 15) -> Axes:
+def fig3(study: Study, clusters: int = 15) -> Axes:
     """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
-    axes = panels(axes, 2, (11, 5.4))
+    axes = panels(None, 2, (11, 5.4))
     graph, routers = tiers_network(clusters, _seed(study))
     small = prune(graph, routers)
     places = tiers_places(graph, study.seed)
@@ -190,11 +190,9 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
     return table
 
 
-def fig_flows(
-    study: Study, method: str = METHOD, clusters: int = 12, axes: Sequence[Axes] | None = None
-) -> Axes:
+def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
     """Beyond the paper: a platform with its flows, and whose work each cluster does."""
-    axes = panels(axes, 2, (11.5, 5), sharey=False, width_ratios=(1.25, 1))
+    axes = panels(None, 2, (11.5, 5), sharey=False, width_ratios=(1.25, 1))
     p = platforms.on_tiers(clusters, _seed(study, 1))
     reading, _ = cells.split_switches(study.switches)
     a = solve(p, method, rounding(_seed(study, 1)), reading)
@@ -220,10 +218,7 @@ def _coordinates(name: str, graph: nx.Graph) -> Places:
     return {node: np.array(every[node], dtype=float) for node in graph}
 
 
-def fig_wan(
-    study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS,
-    axes: Sequence[Axes] | None = None,
-) -> Axes | None:  # fmt: skip
+def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Axes | None:
     """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
     try:
         p = topology.hub(name, clusters, _seed(study))
@@ -232,7 +227,7 @@ def fig_wan(
             raise
         print(f"No picture of a real network: {error}")
         return None
-    axes = panels(axes, 2, (11.5, 5), sharey=False, width_ratios=(1.5, 1))
+    axes = panels(None, 2, (11.5, 5), sharey=False, width_ratios=(1.5, 1))
     reading, _ = cells.split_switches(study.switches)
     methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
     found = {m: solve(p, m, rounding(_seed(study)), reading) for m in methods}
