@@ -5,46 +5,30 @@
 >>> r = simulate(jobs, Machine(cpus=1, gpus=1), "history")
 >>> r.check()
 
-Several nodes (`run_moldable`), the inside of a GPU (`run_chunks`, `cut_input`, `adapt_split`),
-MapReduce (`run_mapreduce`) and Hadoop's slots (`run_slots`) are imported when first asked for.
+Several nodes: `run_moldable`; the inside of a GPU: `run_chunks`, `cut_input`, `adapt_split`;
+MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
 """
-
-from typing import TYPE_CHECKING, Any
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import Schedule, simulate
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.learning import learn, learning_study
+from dlsim.cpugpu.mapreduce import (
+    Costs,
+    MapReduce,
+    NodeGroup,
+    compare_devices,
+    run_mapreduce,
+    split_text,
+    word_count,
+)
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Policy, Reading, State
+from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
+from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
+from dlsim.cpugpu.outofcore import Rates, cut_input
+from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.store import Store
-
-if TYPE_CHECKING:
-    from dlsim.cpugpu.mapreduce import (
-        Costs,
-        MapReduce,
-        NodeGroup,
-        compare_devices,
-        run_mapreduce,
-        split_text,
-        word_count,
-    )
-    from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
-    from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
-    from dlsim.cpugpu.outofcore import Rates, cut_input
-    from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
-    from dlsim.cpugpu.slots import run_slots
-
-_ROOMS = {
-    "mapreduce": (
-        "Costs", "MapReduce", "NodeGroup", "compare_devices", "run_mapreduce", "split_text",
-        "word_count",
-    ),
-    "moldable": ("SCHEDULERS", "NodePool", "Scheduler", "run_moldable"),
-    "optimiser": ("adapt_split", "amdahl_bound", "ideal_split"),
-    "outofcore": ("Rates", "cut_input"),
-    "pipeline": ("Gpu", "equal_chunks", "run_chunks"),
-    "slots": ("run_slots",),
-}  # fmt: skip
 
 __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
@@ -53,13 +37,3 @@ __all__ = [
     "ideal_split", "learn", "learning_study", "run_chunks", "run_mapreduce", "run_moldable",
     "run_slots", "simulate", "split_text", "word_count", "workload",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Import on first use what a simulation of one machine does not need."""
-    import importlib
-
-    room = next((room for room, names in _ROOMS.items() if name in names), None)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{room}"), name)
