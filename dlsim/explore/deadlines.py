@@ -125,12 +125,10 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
 def _servers(ax: Axes, o: Outcome) -> None:
     table = per_server(o)
     places, base = np.arange(len(table)), np.zeros(len(table))
-    for name, ink, hatch in (
-        ("met", INK["sky"], ""),
-        ("missed", INK["vermillion"], "////"),
-        ("refused", "white", "...."),
-    ):
-        words = {"met": "in time", "missed": "late", "refused": "refused (fell back)"}[name]
+    for name, words, ink, hatch in (
+        ("met", "in time", INK["sky"], ""), ("missed", "late", INK["vermillion"], "////"),
+        ("refused", "refused (fell back)", "white", "...."),
+    ):  # fmt: skip
         ax.bar(places, table[name], 0.72, base, color=ink, hatch=hatch, edgecolor="#333333",
                lw=0.6, label=words)  # fmt: skip
         base = base + table[name].to_numpy()

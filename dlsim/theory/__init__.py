@@ -11,19 +11,6 @@ from dlsim.theory.run import main, prove, report, statements
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 __all__ = [
-    "Derivation",
-    "Errata",
-    "Erratum",
-    "Listing",
-    "ProofError",
-    "Proven",
-    "Statement",
-    "Step",
-    "UndecidedError",
-    "errata",
-    "is_zero",
-    "main",
-    "prove",
-    "report",
-    "statements",
-]
+    "Derivation", "Errata", "Erratum", "Listing", "ProofError", "Proven", "Statement", "Step",
+    "UndecidedError", "errata", "is_zero", "main", "prove", "report", "statements",
+]  # fmt: skip

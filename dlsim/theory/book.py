@@ -76,16 +76,8 @@ class Statement:
         return Listing([self])._repr_html_()
 
 
-_HEADINGS = {
-    "assumption": "given",
-    "lemma": "lemma",
-    "identity": "identity",
-    "sign": "sign",
-    "induction": "induction",
-    "exact": "exact",
-    "refutation": "counterexample",
-    "prose": "argument",
-}
+#: What kinds of steps are called where their own word is not the clearest.
+_HEADINGS = {"assumption": "given", "refutation": "counterexample", "prose": "argument"}
 
 
 @dataclass(frozen=True)
@@ -113,13 +105,8 @@ class Proven:
         """Render claim, assumptions and steps; a notebook typesets the formulas."""
         s = self.statement
         rows = [
-            (
-                str(i),
-                _HEADINGS[step.kind],
-                f"$\\displaystyle {step.tex}$" * bool(step.tex),
-                step.why,
-            )
-            for i, step in enumerate(self.steps, start=1)
+            (str(i), _HEADINGS.get(kind, kind), f"$\\displaystyle {tex}$" * bool(tex), why)
+            for i, (kind, tex, why) in enumerate(self.steps, start=1)
         ]
         head = (
             f"<p><b>{html.escape(s.key)}</b> ({html.escape(s.source)}): "

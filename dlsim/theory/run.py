@@ -12,15 +12,9 @@ from dlsim.theory.zero import ProofError
 
 #: Where the statements are, in reading order; importing a room enters its proofs.
 ROOMS = (
-    "paper_m",
-    "paper_m_theorems",
-    "paper_m_rules",
-    "closed_forms",
-    "paper_i",
-    "remodel",
-    "multi_round",
-    "paper_s",
-)
+    "paper_m", "paper_m_theorems", "paper_m_rules", "closed_forms", "paper_i", "remodel",
+    "multi_round", "paper_s",
+)  # fmt: skip
 for _room in ROOMS:
     importlib.import_module(f"dlsim.theory.{_room}")
 
@@ -77,11 +71,8 @@ def _line(statement: Statement, width: int) -> tuple[str, str]:
         detail = f"{len(proven.steps):3d} steps"
     except ProofError as error:
         word, detail = "FAILED", str(error)
-    seconds = time.perf_counter() - began
-    return (
-        word,
-        f"{statement.key:<{width}}  {word:<9}  {seconds:5.2f} s  {detail}  {statement.source}",
-    )
+    took = f"{time.perf_counter() - began:5.2f} s"
+    return word, f"{statement.key:<{width}}  {word:<9}  {took}  {detail}  {statement.source}"
 
 
 def _table(keys: str | Iterable[str]) -> tuple[str, int]:
