@@ -9,7 +9,17 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, simulate, workload
+from dlsim.realtime import (
+    POLICIES,
+    SWITCHES,
+    Cluster,
+    Policy,
+    Reading,
+    engine,
+    execution_time,
+    simulate,
+    workload,
+)
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.strategies import (
@@ -228,6 +238,34 @@ def test_every_offer_is_the_twins(policy):
     print(f"{policy}: {count} instances, {offers} offers, {hopeless} None, {unsettled} unsettled")
     assert offers > 0
     assert unsettled <= count // 50
+
+
+@pytest.mark.parametrize("order", ["edf", "fifo", lambda tasks: -tasks["sigma"].to_numpy()])
+def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
+    draw, policy = np.random.default_rng(3), Policy(order, "min")
+    for _ in range(int(60 * SCALE)):
+        nodes, slack = int(draw.choice([1, 3, 16, 40, 300])), float(draw.choice([2, 20, 500]))
+        cluster = Cluster(
+            nodes, float(draw.choice([0, 1, 8])), 100.0, 0.0, float(draw.choice([0, 2]))
+        )
+        interval = execution_time(200.0, nodes, cluster) / float(draw.choice([0.5, 1, 4]))
+        tasks = workload.dcratio(
+            cluster, 1.0, 200 * interval, int(draw.integers(99)), dc_ratio=slack
+        )
+        at = np.sort(draw.uniform(0, interval * len(tasks), len(tasks)))
+        if draw.random() < 0.5:  # batches, equal sizes, equal deadlines
+            at, tasks["sigma"] = at // (4 * interval) * (4 * interval), 200.0
+            tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
+        tasks["arrival"] = at + draw.choice([0, 1e9])
+        reading = Reading(link=str(draw.choice(SWITCHES["link"])))
+        assert engine.is_plain(engine.rules_of(cluster, policy, reading))
+        short = simulate(tasks, cluster, policy, reading)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "is_plain", lambda _: False)
+            counts = simulate(tasks, cluster, policy, reading)
+        pd.testing.assert_frame_equal(short.tasks, counts.tasks, check_exact=True)
+        pd.testing.assert_frame_equal(short.runs, counts.runs, check_exact=True)
+        pd.testing.assert_frame_equal(short.counts, counts.counts)
 
 
 def test_the_offer_is_admitted_and_anything_less_is_not():

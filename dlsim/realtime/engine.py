@@ -1,7 +1,7 @@
 """From a table of tasks to what became of them: intake, rules, kernel (papers M and I)."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,17 @@ from dlsim.errors import InputError
 from dlsim.given import column, label, table
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.realtime.core import events
+from dlsim.realtime.core.opr import run_opr
+from dlsim.realtime.core.releases import OPR
 from dlsim.realtime.core.state import (
     BLOCK,
+    BY_OPR,
     CAPACITY,
+    ENTRY,
     FEWEST,
     FRAGMENT,
     PLANNED,
+    RESULT,
     SCAN,
     TASK,
     Rules,
@@ -24,7 +29,7 @@ from dlsim.realtime.core.state import (
     fresh_state,
 )
 from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
-from dlsim.realtime.partition import Floats, span_of, table_for
+from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
 REQUIRED = ("arrival", "sigma", "deadline")
 
@@ -47,7 +52,7 @@ class Run(NamedTuple):
     deadline: Floats
     admitted: NDArray[np.bool_]
     missed: NDArray[np.bool_]
-    done: np.recarray
+    done: dict[str, NDArray[Any]]  # by the names of RESULT
     offer: float
     counts: NDArray[np.int64] | None
 
@@ -77,7 +82,7 @@ def checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
         column(name, tasks[name], above=True, rule="finite and above 0", row="task", labels=labels)
         for name in REQUIRED[1:]
     )
-    back = np.diff(arrival) < 0
+    back = arrival[1:] < arrival[:-1]
     if back.any():
         task = label(tasks.index[int(np.argmax(back)) + 1])
         raise InputError(
@@ -157,31 +162,65 @@ def rules_of(
     )
 
 
+def is_plain(rules: Rules) -> bool:
+    """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
+    in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
+    other = rules.part != BY_OPR or rules.method != FEWEST or rules.last or rules.offers
+    batches = rules.by_policy or rules.commit or rules.test_first
+    return in_line and not (other or batches or rules.st > 0 or rules.cps == 0)
+
+
+def _run_plain(
+    given: Given, arrival: Floats, rules: Rules, span: float, table: Table
+) -> dict[str, NDArray[Any]]:
+    """Return what became of tasks under plain rules, by the names of RESULT."""
+    m = len(arrival)
+    rooms = 3, 2 * min(m, rules.nodes) + 2
+    start, end = np.empty(m), np.empty(m)
+    nodes, turn, order = (np.empty(m, dtype=np.int64) for _ in range(3))
+    run_opr(
+        arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
+        table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
+        np.empty(m + 1, ENTRY).view(np.recarray), order, start, end, nodes, turn,
+    )  # fmt: skip
+    kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
+    return done | {"kind": kind, "rounds": rounds, "turn": turn}
+
+
 def run_policy(
     given: Given, cluster: Cluster, policy: Policy, reading: Reading,
-    negotiate: float, probe: int = -1,
+    negotiate: float, probe: int = -1, count: bool = False,
 ) -> Run:  # fmt: skip
-    """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer."""
+    """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
+
+    Under plain rules nothing is counted unless asked for: the loop that counts is slower.
+    """
     m, deadline = len(given.arrival), given.deadline.copy()
     table = table_for(cluster, policy.partition)
     rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
     origin = clock_origin(given.arrival)
-    arrival, span = given.arrival - origin, span_of(given.sigma, table)
-    q = np.empty(m, TASK).view(np.recarray)
-    q.arrival, q.sigma, q.due, q.key = arrival, given.sigma, arrival + deadline, given.key
-    q.wanted = given.wanted
-    admitted, done, offer, counts = np.ones(m, dtype=bool), fresh_results(m), np.nan, None
-    if policy.admission:
-        state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
-        waits = rules.in_line and rules.strict
-        run = functools.partial(events.run, None if waits else True, q, rules, state)
-        offer = run(members, probe, deadline, admitted, done, table)
-        counts = state.counts[:PLANNED] if waits else None
+    arrival = given.arrival - origin if origin > 0 else given.arrival
+    span, offer, counts = span_of(given.sigma, table), np.nan, None
+    admitted, missed = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+    if policy.admission and is_plain(rules) and not count:
+        done = _run_plain(given, arrival, rules, span, table)
+        admitted = done["nodes"] > 0
     else:
-        waiting = np.empty(m, BLOCK).view(np.recarray)
-        if rules.edf:
-            q.key = _places(arrival + deadline, span)
-        events.run_all_admitted(q, rules, waiting, reading.late == "drop", span, done, table)
-    missed = np.zeros(m, dtype=bool)
+        q, results = np.empty(m, TASK).view(np.recarray), fresh_results(m)
+        q.arrival, q.sigma, q.due, q.key = arrival, given.sigma, arrival + deadline, given.key
+        q.wanted = given.wanted
+        if policy.admission:
+            state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
+            waits = rules.in_line and rules.strict
+            run = functools.partial(events.run, None if waits else True, q, rules, state)
+            offer = run(members, probe, deadline, admitted, results, table)
+            counts = state.counts[:PLANNED] if waits else None
+        else:
+            waiting, drop = np.empty(m, BLOCK).view(np.recarray), reading.late == "drop"
+            if rules.edf:
+                q.key = _places(arrival + deadline, span)
+            events.run_all_admitted(q, rules, waiting, drop, span, results, table)
+        done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
     events.mark_missed(arrival, deadline, done["end"], admitted, missed)
     return Run(origin, deadline, admitted, missed, done, offer, counts)

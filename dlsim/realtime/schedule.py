@@ -16,7 +16,7 @@ from dlsim.kernel import CLOCK, clock_origin
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.layout import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED
-from dlsim.realtime.engine import Given, checked, run_policy
+from dlsim.realtime.engine import Given, checked, is_plain, rules_of, run_policy
 from dlsim.realtime.evidence import WINDOW
 from dlsim.realtime.model import (
     KINDS,
@@ -80,7 +80,7 @@ class Schedule:
         `dlsim.realtime.model.KINDS`) and rounds; began and until, its start and estimate
         on a clock that begins by the first arrival, where a float holds them finer.
     counted : ndarray of int, shape (5, 4), optional
-        Behind `counts`.
+        Behind `counts`; None where they are made when asked for.
     parts : Schedule, optional
         Under ``split="piece"`` the schedule of the pieces, each a task.
     """
@@ -147,14 +147,19 @@ class Schedule:
         I: a constraint counts where (3)-(4) give positive shares; non_positive, how often one held
         as printed with a share that is not. Only for policies that serve in line.
         """
-        if self.counted is None:
+        counted = self.counted
+        if counted is None and self.given is not None and self.parts is None:
+            known = self.given, self.cluster, self.policy, self.reading, self.negotiate
+            if is_plain(rules_of(*known[1:])):
+                counted = run_policy(*known, count=True).counts
+        if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
                 f"backfill and split='piece'; got {under(self.name, self.reading)}"
             )
-        absent = np.zeros(self.counted.shape, dtype=bool)
+        absent = np.zeros(counted.shape, dtype=bool)
         absent[COUNT_RULES.index("rtgrid"), COUNTED.index("opt_iits_ii")] = True
-        numbers = zip(COUNTED, self.counted.T, absent.T, strict=True)
+        numbers = zip(COUNTED, counted.T, absent.T, strict=True)
         columns = {name: pd.arrays.IntegerArray(n.copy(), na) for name, n, na in numbers}
         return pd.DataFrame(columns, index=pd.Index(COUNT_RULES, name="rule"))
 
@@ -224,10 +229,10 @@ class Schedule:
         run = run_policy(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
         if np.isnan(run.offer):
             return None
-        one = run.done[row]
-        cost = one.nodes * (one.estimate - one.start)
-        start, end = float(run.origin + one.start), float(run.origin + one.end)
-        return Offer(run.offer, int(one.nodes), float(cost), start, end)
+        start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
+        nodes = int(run.done["nodes"][row])
+        cost = nodes * (estimate - start)
+        return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
 
 def _ratio(part: Floats, weight: Floats) -> float:
@@ -394,14 +399,15 @@ def simulate(
     run = run_policy(given, cluster, policy, reading, negotiate)
     done, start = run.done, run.origin + run.done["start"]
     columns = {
-        "arrival": given.arrival, "sigma": given.sigma, "deadline": run.deadline,
+        "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
         "admitted": run.admitted, "start": start, "nodes": done["nodes"],
         "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
         "missed": run.missed,
     }  # fmt: skip
-    table = pd.DataFrame(columns, index=tasks.index)
+    table = pd.DataFrame(columns, index=tasks.index, copy=False)  # nobody else has these arrays
     own = {"turn": "turn", "kind": "kind", "rounds": "rounds", "began": "start"}
     own["until"] = "estimate"
-    runs = pd.DataFrame({name: done[field] for name, field in own.items()}, index=tasks.index)
+    columns = {name: done[field] for name, field in own.items()}
+    runs = pd.DataFrame(columns, index=tasks.index, copy=False)
     schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
     return Schedule(*schedule, run.counts)
