@@ -51,8 +51,10 @@ from dlsim.realtime.core.state import (
     goes_before,
     insert_block,
     insert_nodes,
+    move_block,
     pop,
     push,
+    put_in_force,
     record,
 )
 
@@ -310,7 +312,7 @@ def keep_rest(block, size, link, behind, s):
     else:
         rest.block, rest.stop = 0, head.stop - block
         for j in range(rest.stop):
-            s.rest[j] = s.blocks[block + j]
+            move_block(j, s.blocks[block + j], s.rest)
         for k in range(len(COUNTED)):
             s.counts[PLANNED, k] = 0
         for k in range(head.first, head.last):
@@ -421,11 +423,9 @@ def plan_in_line(x, now, q, r, s, c):
         if i == x:
             seen = marks
     first = s.head[0].first
-    for k in range(slot):
-        if first + k < base:
-            s.plan[0, first + k].marks = s.plan[1, k].marks
-        else:
-            s.plan[0, first + k] = s.plan[1, k]
+    for k in range(base - first):
+        s.plan[0, first + k].marks = s.plan[1, k].marks
+    put_in_force(base - first, slot, base, s)
     s.head[0].last = first + slot
     tally(0, seen, 1, s)
     tally(4, seen, 1, s)

@@ -34,6 +34,7 @@ from dlsim.realtime.core.state import (
     next_instant,
     pop,
     push,
+    put_in_force,
     sort_todo,
 )
 
@@ -126,7 +127,8 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                s.todo[kept] = s.todo[k]
+                if kept < k:
+                    fill_todo(kept, i, n, time, s.todo[k].rank, s)
                 kept += 1
             todo = kept
             if todo == 0:
@@ -155,18 +157,14 @@ def admit(x, now, q, r, s, c):
         ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
         if not ok:
             return False, later
-    for k in range(first, cursor):
-        s.plan[1, k - first] = s.plan[0, k]
     todo = stop - cursor + 1
     for k in range(todo):
         i = s.plan[0, cursor + k - 1].task if k else x
         fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
-    ok, later = replan(x, t, link, idle, block, size, todo, cursor - first, later, q, r, s, c)
+    ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
     if not ok:
         return False, later
-    for k in range(s.head[0].last):
-        s.plan[0, k] = s.plan[1, k]
-    s.head[0].first = 0
+    put_in_force(cursor, s.head[0].last, cursor, s)
     return True, later
 
 
@@ -299,8 +297,7 @@ def admit_with_backfill(x, now, q, r, s, c):
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
-            for k in range(slot):
-                s.plan[0, k] = s.plan[1, k]
-            s.head[0].first, s.head[0].last = 0, slot
+            put_in_force(0, slot, first, s)
+            s.head[0].last = first + slot
             return True, later
         t = next_instant(t, idle, link, block, size, r.shared, s)

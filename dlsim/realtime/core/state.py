@@ -162,6 +162,21 @@ def fill_todo(k, task, nodes, time, rank, s):
 
 
 @kernel
+def move_block(i, block, blocks):
+    """Write a block field by field: a record as a whole is copied byte by byte."""
+    blocks[i].time, blocks[i].nodes = block.time, block.nodes
+
+
+@kernel
+def put_in_force(first, stop, to, s):
+    """Write places of the plan just made into the plan in force, from the place `to` on."""
+    for k in range(first, stop):
+        a, b = s.plan[0, to + k - first], s.plan[1, k]
+        a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
+        a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
+
+
+@kernel
 def push(heap, size, time, nodes):
     """Add (time, nodes) to a binary heap of `size` entries; return the new size."""
     i = size
@@ -169,7 +184,7 @@ def push(heap, size, time, nodes):
         above = heap[(i - 1) // 2]
         if above.time < time or (above.time == time and above.nodes <= nodes):
             break
-        heap[i] = above
+        move_block(i, above, heap)
         i = (i - 1) // 2
     heap[i].time, heap[i].nodes = time, nodes
     return size + 1
@@ -189,7 +204,7 @@ def pop(heap, size):
             k += 1
         if heap[k].time > time or (heap[k].time == time and heap[k].nodes >= nodes):
             break
-        heap[i] = heap[k]
+        move_block(i, heap[k], heap)
         i = k
     heap[i].time, heap[i].nodes = time, nodes
     return size
@@ -246,7 +261,7 @@ def sort_todo(size, s):
                 other = s.todo[j - gap]
                 if not goes_before(rank, task, other.rank, other.task, span):
                     break
-                s.todo[j] = s.todo[j - gap]
+                fill_todo(j, other.task, other.nodes, other.time, other.rank, s)
                 j -= gap
             fill_todo(j, task, nodes, time, rank, s)
 
@@ -257,7 +272,7 @@ def make_room(blocks, s):
     head = s.head[0]
     if head.stop + blocks > len(s.blocks):
         for j in range(head.block, head.stop):
-            s.blocks[j - head.block] = s.blocks[j]
+            move_block(j - head.block, s.blocks[j], s.blocks)
         head.stop -= head.block
         head.block = 0
 
@@ -269,7 +284,7 @@ def insert_block(time, nodes, s):
     head = s.head[0]
     j = head.stop
     while j > head.block and s.blocks[j - 1].time > time:
-        s.blocks[j] = s.blocks[j - 1]
+        move_block(j, s.blocks[j - 1], s.blocks)
         j -= 1
     s.blocks[j].time, s.blocks[j].nodes = time, nodes
     head.stop += 1
@@ -289,7 +304,7 @@ def insert_nodes(n, first, s):
     i, j = head.stop - 1, n - 1
     while j >= 0:
         if i >= head.block and s.blocks[i].time > s.release[j]:
-            s.blocks[i + j + 1] = s.blocks[i]
+            move_block(i + j + 1, s.blocks[i], s.blocks)
             i -= 1
         else:
             s.blocks[i + j + 1].time, s.blocks[i + j + 1].nodes = s.release[j], 1
