@@ -58,18 +58,24 @@ def follow(x, now, q, r, s, c):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
-        n, time = update_count(x, t, n, time, q, r, c)
-        later = min(later, next_due(x, t, n, time, q, r, c))
-        if n == 0:
-            return False, t, link, idle, block, size, cursor, later
-        rank, turn, blocked = rank_of(x, n, q, r, c), True, False
+        turn, rank, blocked = r.offers or n <= idle, 0.0, False
+        if turn:  # at fewer idle nodes x stays out, and its count never falls
+            n, time = update_count(x, t, n, time, q, r, c)
+            later = min(later, next_due(x, t, n, time, q, r, c))
+            if n == 0:
+                return False, t, link, idle, block, size, cursor, later
+            rank = rank_of(x, n, q, r, c)
         while True:
             here = cursor < stop and (
                 s.plan[0, cursor].start <= t
                 or same_instant(s.plan[0, cursor].start, t, s.head[0].span)
             )
-            ahead = cursor < stop and goes_before(
-                rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
+            ahead = (
+                turn
+                and cursor < stop
+                and goes_before(
+                    rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
+                )
             )
             if turn and (ahead or not here):
                 turn = False
@@ -94,20 +100,21 @@ def follow(x, now, q, r, s, c):
 @kernel(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
-    waiting, unsorted, smallest, calm = True, True, 0, -np.inf
+    waiting, unsorted, smallest, calm = r.offers, True, 0, -np.inf
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            for k in range(todo):
-                i = s.todo[k].task
-                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-                if i == x:
-                    later = min(later, next_due(i, t, n, time, q, r, c))
-                if n == 0:
-                    return False, later
-                unsorted = unsorted or (r.dc and not r.once and n != s.todo[k].nodes)
-                s.todo[k].nodes, s.todo[k].time = n, time
+            if unsorted or (r.dc and not r.once):
+                for k in range(todo):
+                    i = s.todo[k].task
+                    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+                    if i == x:
+                        later = min(later, next_due(i, t, n, time, q, r, c))
+                    if n == 0:
+                        return False, later
+                    unsorted = unsorted or n != s.todo[k].nodes
+                    s.todo[k].nodes, s.todo[k].time = n, time
             if unsorted:
                 for k in range(todo):
                     s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
@@ -115,7 +122,12 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                 unsorted = False
             kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
             for k in range(todo):
-                i, n, time = s.todo[k].task, s.todo[k].nodes, s.todo[k].time
+                i = s.todo[k].task
+                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+                if i == x:
+                    later = min(later, next_due(i, t, n, time, q, r, c))
+                if n == 0:
+                    return False, later
                 if n <= idle and not blocked:
                     ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
@@ -127,8 +139,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                if kept < k:
-                    fill_todo(kept, i, n, time, s.todo[k].rank, s)
+                fill_todo(kept, i, n, time, s.todo[k].rank, s)
                 kept += 1
             todo = kept
             if todo == 0:
