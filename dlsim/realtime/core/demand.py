@@ -237,7 +237,7 @@ def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     entry.ready, entry.kind, entry.rounds = s.pool[filled - 1].time, kind, rounds
     entry.marks = marks
     if own:
-        for k in range(used):
+        for k in range(used - 1, -1, -1):  # mostly ever later: a push costs least
             size = push(s.heap, size, s.rows[(rounds - 1) * used + k, 3], 1)
     else:
         size = push(s.heap, size, end, used)

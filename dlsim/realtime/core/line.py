@@ -400,7 +400,7 @@ def plan_in_line(x, now, q, r, s, c):
             if r.shared:
                 link = max(link, sent)
             if own:
-                for k in range(n):
+                for k in range(n - 1, -1, -1):
                     size = push(s.heap, size, s.rows[(entry.rounds - 1) * n + k, 3], 1)
             else:
                 size = push(s.heap, size, entry.end, n)

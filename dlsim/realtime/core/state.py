@@ -293,12 +293,16 @@ def insert_block(time, nodes, s):
 @kernel
 def insert_nodes(n, first, s):
     """Add n nodes, each running until its end in `State.rows` from the row `first` on."""
-    size = 0
-    for k in range(first + n - 1, first - 1, -1):  # the remodel's finish ever earlier
-        size = push(s.heap, size, s.rows[k, 3], 1)
-    for k in range(n):
-        s.release[k] = s.heap[0].time
-        size = pop(s.heap, size)
+    size, falls = 0, True
+    for k in range(n):  # the remodel's finish ever earlier
+        s.release[k] = s.rows[first + n - 1 - k, 3]
+        falls = falls and (k == 0 or s.release[k - 1] <= s.release[k])
+    if not falls:
+        for k in range(n):
+            size = push(s.heap, size, s.release[k], 1)
+        for k in range(n):
+            s.release[k] = s.heap[0].time
+            size = pop(s.heap, size)
     make_room(n, s)
     head = s.head[0]
     i, j = head.stop - 1, n - 1
