@@ -21,5 +21,6 @@ d        what became of the tasks (RESULT)
 ======== =====================================================================================
 
 Rooms: `state` (records, heap, blocks), `partition` and `releases` (formulas of one load),
-`demand` (one task), `line` and `plan` (admission tests), `events` (the loop), `layout` (chunks).
+`demand` (one task), `line` and `plan` (admission tests), `events` (the loop), `opr` (the loop
+of a line whose tasks start and end together), `layout` (chunks).
 """
