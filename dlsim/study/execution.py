@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -107,11 +107,26 @@ def _is_ours(path: Path) -> bool:
     return False
 
 
+@contextmanager
+def _without_grammars() -> Iterator[None]:
+    """Keep what nbformat imports from building grammars of IRIs, most of a second a process."""
+    name = "rfc3987_syntax"  # jsonschema does without it where it is not installed
+    hide = name not in sys.modules
+    if hide:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hide:
+            del sys.modules[name]
+
+
 def _execute(
     path: Path, partial: Path, folder: Path, values: dict[str, Any], limit: float, tell: Tell
 ) -> str | None:
     """Run all cells; return what broke outside the cells, if anything did."""
-    import papermill
+    with _without_grammars():
+        import papermill
     from traitlets.config import Config
 
     from dlsim.study.watch import ENGINE, Watch

@@ -18,13 +18,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import jinja2
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import dlsim
 from dlsim import files
@@ -37,6 +35,10 @@ from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorec
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.style import VERDICT_INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SCHEMA_VERSION = 1
 _DPI = 150
@@ -73,8 +75,11 @@ class Results:
         """Write a table as data/<name>.csv and return its path; equal tables give equal bytes."""
         return self._write("data", name, ".csv", files.csv_text(frame).encode())
 
-    def figure(self, name: str, drawn: Axes | Figure) -> Path:
+    def figure(self, name: str, drawn: "Axes | Figure") -> Path:
         """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""
+        from matplotlib.axes import Axes
+        from matplotlib.figure import Figure
+
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
         buffer, bare = io.BytesIO(), {"Software": None}

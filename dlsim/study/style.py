@@ -9,8 +9,6 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import seaborn as sns
-
 #: Named colours of the house.
 INK = {
     "black": "#000000",
@@ -129,6 +127,8 @@ def policy_order(names: Iterable[str]) -> list[str]:
 
 def use() -> None:
     """Set the one theme of all figures (seaborn over matplotlib), for this process."""
+    import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
+
     sns.set_theme(
         context="notebook",
         style="whitegrid",
