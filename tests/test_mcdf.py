@@ -10,6 +10,7 @@ import pytest
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
 from dlsim.papers.mcdf import cells
+from dlsim.papers.mcdf.study import SCALES
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
@@ -26,9 +27,14 @@ LOADS = (0.2, 0.5)
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     out = str(tmp_path_factory.mktemp("mcdf"))
-    return mcdf.Study(
-        runs=3, jobs=1, out=out, loads=LOADS, setups=(0.0, 5.0, 10.0), ratios=(0.5, 3.0)
-    )
+    with pytest.MonkeyPatch.context() as patch:  # shorter, fewer queues, readings at one load
+        small = SCALES["quick"]._replace(ratio_horizon=1e5, pools=8, reading_loads=(0.5,))
+        patch.setitem(SCALES, "quick", small)
+        study = mcdf.Study(
+            runs=3, jobs=1, out=out, loads=LOADS, setups=(0.0, 5.0, 10.0), ratios=(0.5, 3.0)
+        )
+        assert study.size.pools == 8  # cached from here on
+    return study
 
 
 def direct(study, load, setup, replicate, name, reading=None, **law):
