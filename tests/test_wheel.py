@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from dlsim.kernel import source_digest
 from tests.test_lab import served
 
 ROOT = Path(__file__).parents[1]
+#: Variables by which this session's processes find the checkout and its cache.
+KNOWN = ("PYTHON", "DLSIM_", "NUMBA_")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="scripts lie in bin")
 
 
@@ -53,7 +56,7 @@ def installed(tmp_path_factory):
     packages = said([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
     lines = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     (Path(packages.strip()) / "others.pth").write_text("\n".join(sorted(lines)) + "\n")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "DLSIM_"))}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(KNOWN)}
     environment |= {"DLSIM_CACHE": str(folder / "cache"), "VIRTUAL_ENV": str(home)}
     environment["JUPYTERLAB_DIR"] = os.path.join(sys.prefix, "share", "jupyter", "lab")
     return home / "bin" / "dlsim", environment
@@ -76,13 +79,26 @@ def test_the_wheel_carries_what_it_needs_and_no_more(installed, tmp_path):
 def test_the_wheel_reproduces_a_paper(installed, tmp_path):
     command, environment = installed
     words = [command, "reproduce", "theory", "--out", "results", "--jobs", "1"]
-    out = said(words, env=environment, cwd=tmp_path)
+    # uncompiled, which is faster once; the next test compiles
+    out = said(words, env=environment | {"NUMBA_DISABLE_JIT": "1"}, cwd=tmp_path)
     assert out.strip().endswith("- results/report.html")
     record = json.loads((tmp_path / "results" / "run.json").read_text())
     assert [row["status"] for row in record["notebooks"]] == ["ok"]
     assert [row["id"] for row in record["figures"] if not row["drawn"]] == []
     with open(tmp_path / "results" / "data" / "theory-reduction.csv") as stream:
         assert len(list(csv.DictReader(stream))) > 3
+
+
+def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
+    command, environment = installed
+    python = command.parent / "python"
+    code = (
+        "from dlsim.realtime import Cluster, execution_time as E; print(E(2, 2, Cluster(2, 1, 2)))"
+    )
+    assert float(said([python, "-c", code], env=environment, cwd=tmp_path)) == pytest.approx(3.6)
+    found = {path.parents[1].name for path in (Path(environment["DLSIM_CACHE"])).rglob("*.nbi")}
+    assert found == {f"kernels-{source_digest()}"}
+    assert list(command.parents[1].rglob("*.nbi")) == []
 
 
 def test_the_wheel_opens_the_lab(installed, tmp_path):
