@@ -242,7 +242,7 @@ def met(
     """
     row, (arrival, sigma, _) = ALL_ROWS[policy], instance.rows[-1]
     planner = instance.planner(policy, reading | {"backfill": "off"})
-    planner.run(inserted.table(instance.rows, instance.keys, instance.user_nodes))
+    planner.arrive(inserted.table(instance.rows, instance.keys, instance.user_nodes))
     found = [p for p in planner.counted["arrival"] if p.task.index == len(instance.rows) - 1]
     r = list(found[-1].seen[1]) if found else [arrival]
     gaps = [b - a for a, b in itertools.pairwise(r) if b > a]
@@ -321,10 +321,15 @@ def told(task: twin.Record) -> str:
 def chunk_differences(records: inserted.Records, s: Schedule) -> list[str]:
     """List the tasks whose sends and computations are not the twin's."""
     columns = ["alpha", "send_start", "send_end", "compute_end"]
-    by_task = dict(list(s.chunks.groupby("task", sort=False)))
+    by_task: dict[object, list[list[float]]] = {}
+    chunks = s.chunks  # lists, for a frame of every task would take longer than the engine
+    for label, row in zip(
+        chunks["task"].tolist(), chunks[columns].to_numpy().tolist(), strict=True
+    ):
+        by_task.setdefault(label, []).append(row)
     found = []
     for label, task in zip(s.tasks.index, records, strict=True):
-        rows = by_task[label][columns].to_numpy().tolist() if label in by_task else []
+        rows = by_task.get(label, [])
         wanted = [[getattr(c, name) for name in columns] for c in task.chunks]
         good = len(rows) == len(wanted) and all(
             close(x, y)

@@ -30,13 +30,15 @@ def count_differences(records: inserted.Records, s: Schedule) -> list[str]:
         with pytest.raises(InputError):
             s.counts  # noqa: B018
         return []
-    assert list(s.counts.columns) == COUNTS
-    assert sorted(s.counts.index) == sorted(inserted.RULES)
-    assert s.counts.index.name == "rule"
-    assert (s.counts.dtypes == "Int64").all()
+    counts = s.counts
+    assert list(counts.columns) == COUNTS
+    assert sorted(counts.index) == sorted(inserted.RULES)
+    assert counts.index.name == "rule"
+    assert (counts.dtypes == "Int64").all()
+    rows = dict(zip(counts.index, counts.astype(object).to_numpy().tolist(), strict=True))
     found = []
     for rule, wanted in records.counts.items():
-        row = [None if pd.isna(x) else int(x) for x in s.counts.loc[rule]]
+        row = [None if pd.isna(x) else int(x) for x in rows[rule]]
         if row != wanted:
             found.append(f"counts of {rule}: twin {wanted}, engine {row}")
     return found

@@ -315,7 +315,8 @@ class Twin:
             self.counted["dispatched"].append(entry)
             self.waiting.remove(entry)
 
-    def run(self, tasks):
+    def arrive(self, tasks):
+        """Test all tasks as they come; return who is admitted, with what waits still under way."""
         verdict = {}
         for now, group in groupby(tasks, key=lambda Ti: Ti.arrival):
             self.dispatch(now, self.reading["same_time"] == "dispatch")
@@ -329,6 +330,10 @@ class Twin:
                     self.counted["rtgrid"] += mine
                 if self.reading["batch_commit"] == "commit":
                     self.dispatch(now, True)
+        return verdict
+
+    def run(self, tasks):
+        verdict = self.arrive(tasks)
         self.dispatch(inf, False)
         rows = Records(self.record(Ti, verdict[Ti.index]) for Ti in tasks)
         rows.counts = self.counts()
