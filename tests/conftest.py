@@ -7,6 +7,7 @@ all processes that the tests start.
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 
 import platformdirs
@@ -22,6 +23,25 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # gmpy2 makes the exact twins fast; SymPy and mpmath run as they do for those who lack it
 os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
 
+# jsonschema, which nbformat imports, would build 38 grammars of IRIs with it, a second a process
+sys.modules.setdefault("rfc3987_syntax", None)
+
 # how long an example takes says how busy the machine is
 settings.register_profile("dlsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dlsim")
+
+
+def pytest_collection_finish(session):
+    """Compile the real-time engine in one worker while another, first, compiles the Grid's.
+
+    Both take half a minute into a fresh cache. Without this each worker meets the second one
+    before the other has finished it, and both compile it.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and len(session.items) > 3000:
+        import pandas as pd
+
+        from dlsim.realtime import Cluster, simulate
+
+        tasks = pd.DataFrame({"arrival": [0.0], "sigma": [1.0], "deadline": [9.0]})
+        for policy in ("MCDF", "FIFO-DLT"):  # who may be overtaken, and who serves in line
+            simulate(tasks, Cluster(2, 1, 1), policy)
