@@ -49,10 +49,10 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/core/partition": (0.3, ["tests/test_partition.py",
                                       "tests/test_partition_inserted.py"]),
     "realtime/splits": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
-    "realtime/core/plan": (0.2, ["tests/test_realtime_engine.py", "-k",
+    "realtime/core/plan": (0.5, ["tests/test_realtime_engine.py", "-k",
                                "hand or planned or every_decision or offer"]),
-    "realtime/core/line": (0.5, LINE),
-    "realtime/core/demand": (0.5, LINE),
+    "realtime/core/line": (1, LINE),
+    "realtime/core/demand": (1, LINE),
     "theory/zero": (1, ["tests/test_theory.py"]),
     "theory/closed_forms": (1, ["tests/test_theory.py"]),
     "steady/core/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
@@ -60,8 +60,8 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "steady/rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
-    "cpugpu/rules": (0.5, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
-    "cpugpu/timeline": (0.5, ["tests/test_cpugpu_pipeline.py"]),
+    "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
+    "cpugpu/timeline": (1, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.

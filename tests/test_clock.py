@@ -32,7 +32,7 @@ from tests.bricks_environments import environments, readings, schedulers
 from tests.cpugpu_queues import queue
 from tests.steady_platforms import draw_platform
 from tests.strategies import ROWS, ROWS_I, SCALE, Instance, any_reading, seeded, seeded_for
-from tests.test_cpugpu_engine import SWITCHES, both, runnable
+from tests.test_cpugpu_engine import SWITCHES, by_engine, by_twin, runnable
 from tests.twins import cpugpu_slots
 
 #: (shift, unit): where the clock begins, and one second in the new unit.
@@ -162,12 +162,12 @@ def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
         while not runnable(q, name):
             q = queue(rng)
         share = Fraction(1, 4) if k % 4 == 3 and q.cpus > q.gpus else Fraction(0)
-        _, records = both(q, name, switches, share=share)
+        records = by_twin(q, name, switches, share=share)
         for shift, unit in CLOCKS:
             other = queue_anew(q, shift, unit)
             if other is None:
                 continue
-            r, _ = both(other, name, switches, share=share)
+            r = by_engine(other, name, switches, share=share)
             for job, row in zip(records, r.jobs.itertuples(), strict=True):
                 assert (job.device, job.rule) == (row.device, row.rule), (k, shift, unit)
                 for exact, value in ((job.start, row.start), (job.end, row.end)):

@@ -34,23 +34,41 @@ SWITCHES = [
 ]
 
 
-def both(q, name, switches=None, warm=False, share=Fraction(0)):
-    """The schedule of the engine, and the twin's jobs."""
-    switches = dict(switches or {})
-    known, runs, assigned = History(), {}, {}
-    for app, (cpu, gpu) in q.apps.items() if warm else ():
-        for cls, time in (("gpu", gpu), ("cpu", cpu)):
-            if time is not None:
-                known.add(app, cls, float(time))
-                runs[app, cls] = [time]
-                assigned.setdefault(app, []).append(cls)
+def warmed(q):
+    """What a warm scheduler knows: the time of every application on every class."""
+    return {
+        (app, cls): time
+        for app, (cpu, gpu) in q.apps.items()
+        for cls, time in (("gpu", gpu), ("cpu", cpu))
+        if time is not None
+    }
+
+
+def by_engine(q, name, switches=None, warm=False, share=Fraction(0)):
+    """The schedule of the engine."""
+    switches, known = dict(switches or {}), History()
+    for (app, cls), time in warmed(q).items() if warm else ():
+        known.add(app, cls, float(time))
     own = {f.name for f in fields(Reading)}
     reading = Reading(**{k: v for k, v in switches.items() if k in own}, gpu_cpu_share=float(share))
     beside = {k: float(v) if k == "bound" else v for k, v in switches.items() if k not in own}
     policy = replace(POLICIES[name], **beside)
-    r = simulate(q.table, Machine(q.cpus, q.gpus), policy, known, reading)
-    model = twin.Twin(q.cpus, q.gpus, name, share=share, runs=runs, assigned=assigned, **switches)
-    return r, model.run(q.jobs)
+    return simulate(q.table, Machine(q.cpus, q.gpus), policy, known, reading)
+
+
+def by_twin(q, name, switches=None, warm=False, share=Fraction(0)):
+    """The jobs of the twin."""
+    runs, assigned = {}, {}
+    for (app, cls), time in warmed(q).items() if warm else ():
+        runs[app, cls] = [time]
+        assigned.setdefault(app, []).append(cls)
+    known = {"share": share, "runs": runs, "assigned": assigned, **(switches or {})}
+    return twin.Twin(q.cpus, q.gpus, name, **known).run(q.jobs)
+
+
+def both(*given, **more):
+    """The schedule of the engine, and the twin's jobs."""
+    return by_engine(*given, **more), by_twin(*given, **more)
 
 
 def agree(r, jobs):
@@ -76,7 +94,7 @@ def runnable(q, name):
 @pytest.mark.parametrize("name", ONLINE)
 def test_every_policy_is_its_twin(name):
     rng, seen = random.Random(name), 0
-    while seen < round(25 * SCALE):
+    while seen < round(13 * SCALE):
         q = queue(rng)
         if runnable(q, name):
             seen += 1
@@ -86,7 +104,7 @@ def test_every_policy_is_its_twin(name):
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 def test_every_switch_of_the_five_rules_is_its_twins(switches):
     rng = random.Random(str(switches))
-    for k in range(round(20 * SCALE)):
+    for k in range(round(10 * SCALE)):
         agree(*both(queue(rng, jobs=16), "history", switches, warm=k % 3 == 0))
 
 
@@ -94,7 +112,7 @@ def test_every_switch_of_the_five_rules_is_its_twins(switches):
 def test_cpus_slow_down_beside_gpu_jobs(name):
     rng = random.Random(name)
     slower = 0
-    for _ in range(round(20 * SCALE)):
+    for _ in range(round(10 * SCALE)):
         q = queue(rng)
         share = Fraction(1, 4)
         r, jobs = both(q, name, share=share)
@@ -118,7 +136,7 @@ def exact_pair(q):
     return [simulate(q.table, machine, name, known) for name in ("history", "mct")]
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(20 * SCALE), deadline=None)
 @given(queues(jobs=24, exact=True))
 def test_p1_the_five_rules_with_exact_history_are_mct(q):
     ours, mct = exact_pair(q)
@@ -127,7 +145,7 @@ def test_p1_the_five_rules_with_exact_history_are_mct(q):
     assert ours.explored.sum() == 0
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(20 * SCALE), deadline=None)
 @given(queues(jobs=24, exact=True))
 def test_p2_exact_history_is_fair_at_each_decision(q):
     ours, _ = exact_pair(q)
@@ -141,7 +159,7 @@ def test_p2_but_not_against_the_schedule_of_preferred_devices():
     assert late > 0
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(20 * SCALE), deadline=None)
 @given(queues(jobs=24))
 def test_p3_a_class_is_explored_at_most_once(q):
     r = simulate(q.table, Machine(q.cpus, q.gpus))
@@ -153,7 +171,7 @@ def test_p3_a_class_is_explored_at_most_once(q):
     assert not set(zip(more["app"], more["device"].str[:3], strict=True)) & set(pairs)
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(20 * SCALE), deadline=None)
 @given(queues(jobs=16))
 def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
     r = simulate(q.table, Machine(q.cpus, q.gpus), history=History.exact(q.applications))
@@ -167,7 +185,7 @@ def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
 @pytest.mark.parametrize("objective", ["makespan", "completion"])
 def test_the_ideal_is_the_best_of_all_schedules(objective):
     rng = random.Random(objective)
-    for _ in range(round(20 * SCALE)):
+    for _ in range(round(10 * SCALE)):
         q = queue(rng, jobs=5)
         if (q.cpus + q.gpus) ** len(q.rows) > 1000:
             continue
@@ -200,7 +218,7 @@ def by_linear_program(jobs, machine):
 
 def test_the_fractional_bound_is_the_linear_program():
     rng = random.Random(7)
-    for _ in range(round(20 * SCALE)):
+    for _ in range(round(10 * SCALE)):
         q = queue(rng)
         machine = Machine(q.cpus, q.gpus)
         jobs = [(float(j.arrival), {c: float(t) for c, t in j.time.items()}) for j in q.jobs]
@@ -211,7 +229,7 @@ def test_the_fractional_bound_is_the_linear_program():
         assert lb_fractional(jobs, machine) == pytest.approx(best, rel=1e-9)
 
 
-@settings(max_examples=round(40 * SCALE), deadline=None)
+@settings(max_examples=round(20 * SCALE), deadline=None)
 @given(queues(jobs=7))
 def test_no_schedule_beats_the_ideal_nor_the_ideal_its_bound(q):
     machine = Machine(q.cpus, q.gpus)

@@ -113,7 +113,7 @@ def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_every_decision_is_the_twins(policy):
-    count, refused = round(160 * SCALE), 0
+    count, refused = round(64 * SCALE), 0
     for k in range(count):
         source, instance = seeded((policy, k))
         reading = any_reading(source.choice)
@@ -217,7 +217,7 @@ def _same_offer(exact, offer):
 
 @pytest.mark.parametrize("policy", [name for name, row in ROWS.items() if row.admission])
 def test_every_offer_is_the_twins(policy):
-    count, offers, hopeless, unsettled = round(50 * SCALE), 0, 0, 0
+    count, offers, hopeless, unsettled = round(20 * SCALE), 0, 0, 0
     for k in range(count):
         source, instance = seeded(("offer", policy, k), most=9)
         reading = any_reading(source.choice)
