@@ -34,8 +34,9 @@ SMALL = {"loads": LOADS, "taus": (8.0, 1.0), "dc_ratios": (2.0, 5.0), "clusters"
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:  # fewer pools, and readings at one load
-        small = SCALES["quick"]._replace(map_horizon=1e5, pools=8, reading_loads=(1.0,))
+    with pytest.MonkeyPatch.context() as patch:  # shorter, fewer pools, readings at one load
+        short = {"horizon": 3e5, "map_horizon": 1e5}
+        small = SCALES["quick"]._replace(pools=8, reading_loads=(1.0,), **short)
         patch.setitem(SCALES, "quick", small)
         study = iit.Study(runs=3, out=str(tmp_path_factory.mktemp("iit")), **SMALL)
         assert study.size.pools == 8  # cached from here on
