@@ -36,15 +36,16 @@ def tasks_and_reading(
 
 
 def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
-    ratio = s.reject_ratio if s.policy.admission else s.miss_ratio
-    delay = s.tasks["start"] - s.tasks["arrival"]
-    quarter = max(1, len(delay) // 4)
-    grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
+    refusing, grown = s.policy.admission, np.nan
+    if not refusing:
+        delay = s.tasks["start"] - s.tasks["arrival"]
+        quarter = max(1, len(delay) // 4)
+        grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
     return {
         "policy": s.name,
-        "ratio": ratio,
-        "work_ratio": s.work_reject_ratio if s.policy.admission else np.nan,
-        "delay_growth": np.nan if s.policy.admission else grown,
+        "ratio": s.reject_ratio if refusing else s.miss_ratio,
+        "work_ratio": s.work_reject_ratio if refusing else np.nan,
+        "delay_growth": grown,
         "realised_load": tasks.attrs["realised_load"],
         "tasks": len(tasks),
     }
@@ -148,24 +149,22 @@ def order_costs(
 
 def _costs(pool: pd.DataFrame, cluster: Cluster, reading: Reading) -> pd.DataFrame:
     """Cost of every order that admits the whole queue, and whether the newcomer gets in."""
-    waiting = pool["arrival"] == 0
+    waiting = pool["arrival"].to_numpy() == 0
     # one copy of the pool per order of its queue, far apart
-    count, tail = int(waiting.sum()), range(int(waiting.sum()), len(pool))
-    orders = [[*order, *tail] for order in itertools.permutations(range(count))]
-    copies = pd.concat([pool] * len(orders), keys=range(len(orders)), names=["order", "task"])
+    count, size = int(waiting.sum()), len(pool)
+    orders = np.array(list(itertools.permutations(range(count))))
     gap = float((pool["arrival"] + pool["deadline"]).max() + 1)
-    copies["arrival"] += copies.index.get_level_values("order") * gap
-    copies["place"] = np.concatenate(orders)
-    flat = copies.reset_index(drop=True)
-    s = simulate(flat, cluster, Policy(lambda tasks: tasks["place"], "min", overtake=True), reading)
-    done = s.tasks.set_index(copies.index)
-    queue = done[np.tile(waiting.to_numpy(), len(orders))]
-    cost = ((queue["completion"] - queue["start"]) * queue["nodes"]).groupby(level="order").sum()
-    whole = queue["admitted"].groupby(level="order").all()
-    table = pd.DataFrame({"cost": cost[whole]})
-    if not waiting.all():
-        table["newcomer"] = done["admitted"].xs(len(pool) - 1, level="task")[whole]
-    return table
+    copies = pd.concat([pool] * len(orders), ignore_index=True)
+    copies["arrival"] += np.repeat(np.arange(len(orders)), size) * gap
+    copies["place"] = np.pad(orders, ((0, 0), (0, size - count)), constant_values=count).ravel()
+    policy = Policy(lambda tasks: tasks["place"], "min", overtake=True)
+    done = simulate(copies, cluster, policy, reading).tasks
+    took = (done["completion"] - done["start"]) * done["nodes"]
+    queue = np.flatnonzero(np.tile(waiting, len(orders)))
+    cost = took.iloc[queue].groupby(queue // size).sum()
+    admitted = done["admitted"].to_numpy().reshape(-1, size)
+    table = pd.DataFrame({"cost": cost, "newcomer": admitted[:, -1]})
+    return table[admitted[:, waiting].all(axis=1)]
 
 
 def newcomers(
