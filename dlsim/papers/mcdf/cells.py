@@ -164,7 +164,7 @@ def _costs(pool: pd.DataFrame, cluster: Cluster, reading: Reading) -> pd.DataFra
     cost = took.iloc[queue].groupby(queue // size).sum()
     admitted = done["admitted"].to_numpy().reshape(-1, size)
     table = pd.DataFrame({"cost": cost, "newcomer": admitted[:, -1]})
-    return table.loc[admitted[:, waiting].all(axis=1)]
+    return table.iloc[np.flatnonzero(admitted[:, waiting].all(axis=1))]
 
 
 def newcomers(
