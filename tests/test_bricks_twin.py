@@ -356,6 +356,34 @@ def test_engine_equals_twin_on_drawn_environments(drawn, reading):
     agree(env, scheduler, reading)
 
 
+@pytest.mark.parametrize("packet", [100.0, 2.0, 0.3])
+@pytest.mark.parametrize("lan", [(50.0, 100.0), (500.0, 1000.0), (200.0, 200.0)])
+def test_trains_of_packets_meet_as_the_twin_says(packet, lan):
+    """Trains longer than a block, over slow and fast first links, alone and in each other's way."""
+    sizes = {"data_range": (0.0, 300.0), "work_range": (0.0, 4e3), "wan": (200.0, 400.0)}
+    env = Environment.random(1, 2, horizon=600.0, domains=3, lan=lan, packet=packet, **sizes)
+    agree(env, {"algorithm": "deadline", "max_fallbacks": 2}, {"network": "packet"})
+
+
+@pytest.mark.parametrize("packet", [1.0, 0.37, 10.0])
+def test_packets_of_a_path_that_has_a_link_twice(packet):
+    """Throughputs are drawn: on round ones packets tie, up to roundings that differ."""
+    hops = [(0, 0, [0]), (0, 1, [0, 1, 0, 2]), (1, 0, [2, 1, 2]), (1, 1, [1, 1])]
+    rows = [(a, b, n, link) for a, b, links in hops for n, link in enumerate(links)]
+    requests = [(t + c / 7, c, 40.0, 60.0, 200.0, t + 9) for c in (0, 1) for t in (0.0, 0.53, 7.1)]
+    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    env = Environment(
+        servers=pd.DataFrame({"domain": [0, 1], "performance": [100.0, 90.0]}),
+        clients=pd.DataFrame({"domain": [0, 1]}),
+        traces=np.random.default_rng(0).uniform(10, 50, (3, 3)),
+        step=4.0,
+        requests=pd.DataFrame(sorted(requests), columns=columns),
+        paths=pd.DataFrame(rows, columns=["source", "target", "hop", "link"]),
+        packet=packet,
+    )
+    agree(env, {"max_fallbacks": 1}, {"network": "packet"})
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
     """Ties among slow, fast and near servers, whose order changes with every job."""

@@ -160,8 +160,9 @@ def _run(w: World, r: Rules, scheduler: Scheduler, reading: Reading) -> State:
     outlook = outlook_of(w, r, s)
     while (why := events.run(w, r, s)) != DONE:
         if why == GROW:
-            longer = np.concatenate([s.heap, np.zeros_like(s.heap)]).view(np.recarray)
-            s = s._replace(heap=longer)
+            room = np.zeros(2 * int(s.head[0].wanted), s.packets.dtype)
+            room[: len(s.packets)] = s.packets
+            s = s._replace(packets=room.view(np.recarray))
         elif why == FAR:
             raise InputError(
                 f"probe must be at least the time of every event over {MOST_PROBES}, got "

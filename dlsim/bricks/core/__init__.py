@@ -9,6 +9,7 @@ bound            what has happened by then counts for the monitor
 k                an entry of the traces, or a probe
 job, one         a request's record (JOB); any record at hand
 packet, hop      of a request's data, counted from 0
+train            all packets of a transfer, moved at once while its links are its own
 heap, head       the events to come, and the counters (EVENT, HEAD)
 ours             jobs or transfers of this scheduler's own that are under way
 unit             0 where all sizes of a `Stream` are one, else 1

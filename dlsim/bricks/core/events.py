@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
-from dlsim.bricks.core.network import finish_on_link, finish_transfer, least_on_path
+from dlsim.bricks.core.network import entry_at, finish_on_link, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import (
     bar,
     bound_moves,
@@ -14,6 +14,7 @@ from dlsim.bricks.core.schedulers import (
 )
 from dlsim.bricks.core.servers import absorb_background, accept, touch
 from dlsim.bricks.core.state import (
+    BLOCK,
     CHOOSE,
     DONE,
     GROW,
@@ -24,7 +25,7 @@ from dlsim.bricks.core.state import (
     SUBMIT,
     USER,
 )
-from dlsim.kernel import TOL, kernel, latest_finish, meets
+from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
 
 
 @kernel(inline=True)
@@ -38,10 +39,9 @@ def before(a, time, kind, row, packet):
 
 
 @kernel(inline=True)
-def push(time, kind, row, packet, hop, s):
-    """Add an event to the heap."""
-    heap, i = s.heap, s.head[0].size
-    s.head[0].size += 1
+def _rise(heap, size, time, kind, row, packet, hop):
+    """Add an event to a heap of some size."""
+    i = size
     while i > 0 and not before(heap[(i - 1) // 2], time, kind, row, packet):
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2
@@ -50,21 +50,42 @@ def push(time, kind, row, packet, hop, s):
 
 
 @kernel(inline=True)
-def pop(s):
-    """Remove the first event from the heap."""
-    heap, size = s.heap, s.head[0].size - 1
-    s.head[0].size = size
-    last, i = heap[size], 0
+def _sink(heap, size, time, kind, row, packet, hop):
+    """Put an event in the place of the first one of a heap of some size."""
+    i = 0
     while 2 * i + 1 < size:
         k = 2 * i + 1
         if k + 1 < size:
             right = heap[k + 1]
             k += before(right, heap[k].time, heap[k].kind, heap[k].row, heap[k].packet)
-        if not before(heap[k], last.time, last.kind, last.row, last.packet):
+        if not before(heap[k], time, kind, row, packet):
             break
         heap[i] = heap[k]
         i = k
-    heap[i] = last
+    one = heap[i]
+    one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
+
+
+@kernel(inline=True)
+def push(time, kind, row, s):
+    """Add an event that is not a packet's."""
+    _rise(s.heap, s.head[0].size, time, kind, row, 0, s.jobs[row].course)
+    s.head[0].size += 1
+
+
+@kernel(inline=True)
+def pop(heap, size):
+    """Remove the first event from a heap; return its new size."""
+    last = heap[size - 1]
+    _sink(heap, size - 1, last.time, last.kind, last.row, last.packet, last.hop)
+    return size - 1
+
+
+@kernel(inline=True)
+def offer(time, row, packet, hop, s):
+    """Offer a packet to a link at a time."""
+    _rise(s.packets, s.head[0].packets, time, PACKET, row, packet, hop)
+    s.head[0].packets += 1
 
 
 @kernel(inline=True)
@@ -95,16 +116,28 @@ def count_jobs(server, change, w, r, s):
 
 
 @kernel(inline=True)
+def has_arrived(row, end, s):
+    """Say when a transfer ends."""
+    push(end, RETURNED if s.jobs[row].returning else INPUT, row, s)
+
+
+@kernel(inline=True)
 def send_data(row, now, w, r, s):
     """Start the transfer of a request's input or result."""
     count_links(row, 1, w, r, s)
     pair, data = ends_of(row, w, s)
-    first, last = w.first[pair], w.first[pair + 1]
-    if r.packets and data > 0 and first < last:
-        push(now, PACKET, row, 0, 0, s)
-    else:
+    first, last, job = w.first[pair], w.first[pair + 1], s.jobs[row]
+    job.packets = 0
+    if not r.packets or data <= 0 or first == last:
         end = finish_transfer(now, data, w.rates, w.origin, w.step, w.hops, first, last)
-        push(end, RETURNED if s.jobs[row].returning else INPUT, row, 0, 0, s)
+        has_arrived(row, end, s)
+        return
+    job.packets = max(1, int(np.ceil(data / w.packet * (1 - TOL))))
+    if enter_links(row, first, last, w, s):
+        end, _ = move_train(row, np.inf, False, w, s)
+        has_arrived(row, end, s)
+    else:
+        offer(now, row, 0, 0, s)
 
 
 @kernel(inline=True)
@@ -122,21 +155,180 @@ def absorb_data(link, time, w, s):
 
 
 @kernel(inline=True)
-def pass_link(row, packet, hop, now, w, s):
-    """Let a packet queue at a link and leave it, towards the next one or the end."""
+def enter_links(row, first, last, w, s):
+    """Note that packets of a request are on the links of a path; tell whether these are idle.
+
+    A train that had one of the links to itself is broken up: see `break_up`.
+    """
+    idle, head, job = w.data.times.shape[0] == 0, s.head[0], s.jobs[row]
+    job.again = 0
+    for h in range(first, last):
+        one = s.links[w.hops[h]]
+        idle = idle and one.users == 0
+        one.users += 1
+        for before_it in range(first, h):
+            job.again |= w.hops[before_it] == w.hops[h]
+        if one.alone >= 0:
+            other = s.jobs[one.alone]
+            other.course += 1
+            other.broken, head.broken = head.broken, one.alone
+            take_links(one.alone, -1, w, s)
+    if idle:
+        take_links(row, row, w, s)
+    return idle
+
+
+@kernel(inline=True)
+def take_links(row, alone, w, s):
+    """Write who has the links of a request's path to himself."""
+    pair, _ = ends_of(row, w, s)
+    for h in range(w.first[pair], w.first[pair + 1]):
+        s.links[w.hops[h]].alone = alone
+
+
+@kernel(inline=True)
+def leave_links(row, w, s):
+    """Note that the last packet of a request has arrived."""
+    if s.jobs[row].packets:
+        pair, _ = ends_of(row, w, s)
+        for h in range(w.first[pair], w.first[pair + 1]):
+            one = s.links[w.hops[h]]
+            one.users -= 1
+            if one.alone == row:
+                one.alone = -1
+
+
+@kernel(inline=True)
+def passed(link, start, is_full, left, w, s):
+    """Return when a packet that has a link to itself from a time on has left it.
+
+    What a full one takes is known as long as one entry of the trace holds.
+    """
+    one, steps = s.links[link], w.raw.shape[1]
+    if is_full and start < one.sure and w.packet <= one.rate * (one.edge - start):
+        return start + one.span
+    k = entry_at(w.origin + start, w.step, steps)
+    one.rate = w.raw[link, k]
+    one.span, one.edge = w.packet / one.rate, np.inf
+    if k < steps - 1:
+        one.edge = (k + 1) * w.step - w.origin
+    one.sure = one.edge - TOL * (w.step + (w.origin + one.edge) / CLOCK)
+    size = w.packet if is_full else left
+    return finish_on_link(start, size, w.raw, w.origin, w.step, link)
+
+
+@kernel(inline=True)
+def move_over_link(link, offered, begin, count, until, packets, left, w, s):
+    """Let packets of a train pass a link that is its own, if they are offered before a time.
+
+    A packet is offered when it has left the link before; where this is the first one, `offered`
+    is when the train is, and then each packet when the one before has left. Return how many
+    pass, and `offered`.
+    """
+    is_first, k, free = offered > -np.inf, 0, s.links[link].free
+    while k < count and (offered if is_first else s.course[k]) < until:
+        start = max(free, offered if is_first else s.course[k])
+        free = passed(link, start, begin + k < packets - 1, left, w, s)
+        s.course[k] = free
+        offered = free if is_first else offered
+        k += 1
+    s.links[link].free = free
+    return k, offered
+
+
+@kernel(inline=True)
+def move_train(row, until, keep, w, s):
+    """Let the packets of a transfer that has its links to itself pass them up to a time.
+
+    These are the packets of `pass_link`, link by link. Return when the transfer ends, NaN if
+    its last packet has not come so far, and how many packets are on their way; `keep` puts
+    them into the heap.
+    """
+    job = s.jobs[row]
     pair, data = ends_of(row, w, s)
-    link, hops = w.hops[w.first[pair] + hop], w.first[pair + 1] - w.first[pair]
-    packets = max(1, int(np.ceil(data / w.packet * (1 - TOL))))
-    size = w.packet if packet < packets - 1 else max(0.0, data - (packets - 1) * w.packet)
-    absorb_data(link, now, w, s)
-    one = s.links[link]
-    one.free = finish_on_link(max(one.free, now), size, w.raw, w.origin, w.step, link)
-    if hop == 0 and packet < packets - 1:
-        push(one.free, PACKET, row, packet + 1, 0, s)
-    if hop < hops - 1:
-        push(one.free, PACKET, row, packet, hop + 1, s)
-    elif packet == packets - 1:
-        push(one.free, RETURNED if s.jobs[row].returning else INPUT, row, 0, 0, s)
+    first, last, packets = w.first[pair], w.first[pair + 1], job.packets
+    left = max(0.0, data - (packets - 1) * w.packet)
+    offered = job.end if job.returning else job.submitted
+    for h in range(first, last):
+        s.links[w.hops[h]].free, s.links[w.hops[h]].sure = offered, -np.inf
+    begin, pending, end = 0, 0, np.nan
+    while begin < packets and offered < until:
+        size = min(BLOCK, packets - begin)
+        count, offered = move_over_link(
+            w.hops[first], offered, begin, size, until, packets, left, w, s
+        )
+        moved = count
+        for h in range(first + 1, last):
+            before_it = moved
+            moved, _ = move_over_link(
+                w.hops[h], -np.inf, begin, before_it, until, packets, left, w, s
+            )
+            pending += before_it - moved
+            for k in range(moved, before_it if keep else moved):
+                offer(s.course[k], row, begin + k, h - first, s)
+        begin += count
+        if begin == packets and moved == count:
+            end = s.course[count - 1]
+    if begin < packets:
+        pending += 1
+        if keep:
+            offer(offered, row, begin, 0, s)
+    return end, pending
+
+
+@kernel(inline=True)
+def break_up(w, s):
+    """Go on packet by packet with trains that another transfer joins; False for no room."""
+    head = s.head[0]
+    while head.broken >= 0:
+        row = head.broken
+        _, pending = move_train(row, head.now, False, w, s)
+        head.wanted = head.packets + pending + 2
+        if head.wanted > s.packets.shape[0]:
+            return False
+        end, _ = move_train(row, head.now, True, w, s)
+        if not np.isnan(end):
+            has_arrived(row, end, s)
+        head.broken = s.jobs[row].broken
+    return True
+
+
+@kernel(inline=True)
+def pass_links(limit, w, s):
+    """Let the first packet, and its train, pass links as long as nothing else comes before.
+
+    Return when the transfer ends, if its last packet has arrived.
+    """
+    head, one = s.head[0], s.packets[0]
+    now, row, packet, hop, held = one.time, one.row, one.packet, one.hop, np.inf
+    job = s.jobs[row]
+    pair, data = ends_of(row, w, s)
+    first, hops, last = w.first[pair], w.first[pair + 1] - w.first[pair], job.packets - 1
+    left = max(0.0, data - last * w.packet)
+    head.packets = pop(s.packets, head.packets)
+    while True:
+        link = w.hops[first + hop]
+        absorb_data(link, now, w, s)
+        now = passed(link, max(s.links[link].free, now), packet < last, left, w, s)
+        s.links[link].free = now
+        if hop == 0 and packet < last:
+            held = now
+        hop += 1
+        if hop == hops and packet == last:
+            has_arrived(row, now, s)
+            return now
+        bound = min(limit, s.packets[0].time) if head.packets else limit
+        if hop < hops:
+            if now < bound and (held == np.inf or not job.again):
+                continue
+            offer(now, row, packet, hop, s)
+            bound = min(bound, now)
+        if held == np.inf:
+            return np.inf
+        if not held < bound or head.packets + 3 > s.packets.shape[0]:
+            offer(held, row, packet + 1, 0, s)
+            return np.inf
+        now, packet, hop, held = held, packet + 1, 0, np.inf
 
 
 @kernel(inline=True)
@@ -169,6 +361,7 @@ def receive(row, now, w, r, s):
     job = s.jobs[row]
     server = job.server
     count_links(row, -1, w, r, s)
+    leave_links(row, w, s)
     job.arrived = now
     absorb_background(server, now, w, s)
     home = w.client_domain[w.client[row]]
@@ -184,25 +377,23 @@ def receive(row, now, w, r, s):
     if one.accepted:
         accept(server, row, now, w, s)
         touch(server, now, s)
-        push(job.end, SERVED, row, 0, 0, s)
+        push(job.end, SERVED, row, s)
     else:
         if r.exclude:
             s.refused[row, job.fallbacks] = server
         job.fallbacks += 1
         count_jobs(server, -1, w, r, s)
-        push(now, SUBMIT, row, 0, 0, s)
+        push(now, SUBMIT, row, s)
 
 
 @kernel(inline=True)
-def carry_out(kind, row, packet, hop, now, w, r, s):
+def carry_out(kind, row, now, w, r, s):
     """Carry out one event."""
     job = s.jobs[row]
     if kind == SUBMIT:
         submit(row, now, w, r, s)
     elif kind == INPUT:
         receive(row, now, w, r, s)
-    elif kind == PACKET:
-        pass_link(row, packet, hop, now, w, s)
     elif kind == SERVED:
         touch(job.server, now, s)
         if r.until_served:
@@ -211,6 +402,7 @@ def carry_out(kind, row, packet, hop, now, w, r, s):
         send_data(row, now, w, r, s)
     else:
         count_links(row, -1, w, r, s)
+        leave_links(row, w, s)
         job.completion = now
         s.returned[s.head[0].done] = row
         s.head[0].done += 1
@@ -226,16 +418,28 @@ def run(w, r, s):
     measured), GROW or FAR.
     """
     head, requests = s.head[0], w.time.shape[0]
-    while head.size > 0 or head.new < requests:
-        if head.size + 2 > s.heap.shape[0]:
+    while head.size > 0 or head.packets > 0 or head.new < requests:
+        if not break_up(w, s):
             return GROW
         new = head.new < requests
         if new and head.size > 0:
             new = not before(s.heap[0], w.time[head.new], SUBMIT, head.new, 0)
         one = s.heap[0]
-        kind, row, packet, hop, now = one.kind, one.row, one.packet, one.hop, one.time
+        kind, row, now = one.kind, one.row, one.time
         if new:
-            kind, row, packet, hop, now = SUBMIT, head.new, 0, 0, w.time[head.new]
+            kind, row, now = SUBMIT, head.new, w.time[head.new]
+        elif head.size == 0:
+            now = np.inf
+        if head.packets > 0 and s.packets[0].time < now:
+            while head.packets > 0 and s.packets[0].time < now:
+                head.wanted = head.packets + 2
+                if head.wanted > s.packets.shape[0]:
+                    return GROW
+                now = min(now, pass_links(now, w, s))
+            continue
+        if not new and one.hop != s.jobs[row].course:  # the end of a train that was broken up
+            head.size = pop(s.heap, head.size)
+            continue
         head.now = now
         if kind == SUBMIT or kind == INPUT:
             if head.choice < 0:
@@ -250,6 +454,6 @@ def run(w, r, s):
         if new:
             head.new += 1
         else:
-            pop(s)
-        carry_out(kind, row, packet, hop, now, w, r, s)
+            head.size = pop(s.heap, head.size)
+        carry_out(kind, row, now, w, r, s)
     return DONE

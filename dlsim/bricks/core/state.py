@@ -10,10 +10,10 @@ from dlsim.bricks.core.network import Stream
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: Kinds of events, in the order in which they happen at one instant.
+#: Kinds of events, in the order in which they happen at one instant; packets are the last.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
 #: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
-#: predictor has to predict; the heap of events is full; the clock is too many probes on.
+#: predictor has to predict; the heap of packets is full; the clock is too many probes on.
 DONE, CHOOSE, PREDICT, GROW, FAR = range(5)
 #: Codes of `Rules.algorithm`, `Rules.load` and `Rules.predictor`; USER is a function.
 GREEDY, DEADLINE = range(2)
@@ -28,11 +28,16 @@ MOST_PROBES = 10**8
 #: Forecasters among which the predictor "adaptive" chooses, the first one on equal errors.
 FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothing by 0.5")
 
+#: Packets that a train moves over one link before it turns to the next.
+BLOCK = 512
+#: An end of a transfer has no packet; its hop is the `course` for which it was foreseen.
 EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
-#: follows it on its server.
+#: follows it on its server; packets of the transfer under way, how many trains of its have
+#: been broken up, the train that is broken up after it, and whether its path has a link twice.
 JOB = np.dtype(
     [(k, "i8") for k in ("server", "fallbacks", "attempt", "next", "returning")]
+    + [(k, "i8") for k in ("packets", "course", "broken", "again")]
     + [(k, "f8") for k in ("submitted", "arrived", "start", "end", "completion")]
 )
 #: One submission and what came of it.
@@ -53,15 +58,23 @@ SERVER = np.dtype(
     [(k, "f8") for k in ("free", "touched")]
     + [(k, "i8") for k in ("at", "head", "tail", "ours", "listed")]
 )
-#: A link: transfers of ours under way; when it is free, and the next data of other users.
-LINK = np.dtype([("ours", "i8"), ("free", "f8"), ("at", "i8")])
-#: Counters: events in the heap, the next new request, attempts, probes taken, the entry of
+#: A link: transfers of ours under way, as Load Correction counts them, and all of them as
+#: packets; the request whose train has it to itself, or -1; the next data of other users;
+#: when it is free; and of the entry of its trace that a packet met last, before `sure` for
+#: certain: its throughput, its end, and the time of a full packet.
+LINK = np.dtype(
+    [(k, "i8") for k in ("ours", "users", "alone", "at")]
+    + [(k, "f8") for k in ("free", "rate", "edge", "sure", "span")]
+)
+#: Counters: events in either heap, how many packets there have to have room, the first train
+#: to break up, the next new request, attempts, probes taken, the entry of
 #: the traces in `State.predicted`, servers in `State.changed`, whether what the scheduler is
 #: shown is out of date, what a user's scheduler decides and has decided, requests returned,
 #: and the clock.
 HEAD = np.dtype(
-    [(k, "i8") for k in ("size", "new", "attempts", "probes", "entry", "changed", "stale")]
-    + [("row", "i8"), ("choice", "i8"), ("done", "i8"), ("now", "f8")]
+    [(k, "i8") for k in ("size", "packets", "wanted", "broken", "new", "attempts", "probes")]
+    + [(k, "i8") for k in ("entry", "changed", "stale", "row", "choice", "done")]
+    + [("now", "f8")]
 )
 
 
@@ -119,6 +132,8 @@ class State(NamedTuple):
 
     head: np.recarray  # counters (HEAD)
     heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
+    packets: np.recarray  # the same of packets that are offered to a link
+    course: Floats  # when the packets of a train leave a link, `BLOCK` at a time
     jobs: np.recarray  # the requests
     attempts: np.recarray  # their submissions, in order
     returned: Whole  # requests that are done, in order of their return
@@ -150,7 +165,9 @@ def fresh_state(w: World, r: Rules) -> State:
     series = links + servers
     s = State(
         head=_records(1, HEAD),
-        heap=_records(4 * requests + 64, EVENT),
+        heap=_records(4 * requests + 64, EVENT),  # more than a request can have, stale ones too
+        packets=_records(64, EVENT),
+        course=np.zeros(BLOCK),
         jobs=_records(requests, JOB),
         attempts=_records(requests * (r.most + 1), ATTEMPT),
         returned=np.zeros(requests, dtype=np.int64),
@@ -171,7 +188,8 @@ def fresh_state(w: World, r: Rules) -> State:
         barred=np.zeros(servers, dtype=bool),
         refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
     )
-    s.head.choice = s.head.entry = -1
+    s.head.choice = s.head.entry = s.head.broken = s.links.alone = -1
+    s.links.sure = -np.inf
     s.head.changed, s.servers.listed, s.servers.touched = servers, 1, -np.inf
     s.jobs.next = s.jobs.server = -1
     s.jobs.completion = np.nan
