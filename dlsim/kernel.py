@@ -134,6 +134,7 @@ def kernel(
     if numba.config.DISABLE_JIT:
         return function
     options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
+    options["nogil"] = True  # other threads run meanwhile
     options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
     return _cached(_without_literals(numba.njit(**options)(function)), _kernel_place())
 

@@ -1,5 +1,6 @@
 """The Grid simulator: hand cases of every rule, properties, plug-in functions, Table 1."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import bricks
-from dlsim.bricks import DRAWN, Environment, Reading, Scheduler, best_server, simulate
+from dlsim.bricks import (
+    DRAWN,
+    Environment,
+    Reading,
+    Scheduler,
+    background,
+    best_server,
+    engine,
+    simulate,
+    workload,
+)  # fmt: skip
 from dlsim.bricks.workload import draw
 from tests.bricks_environments import environments, readings, schedulers
 from tests.strategies import SCALE
@@ -455,3 +466,38 @@ def test_what_is_run_once_for_two_cases_is_the_same_in_both(env, scheduler, read
         wanted = simulate(env, scheduler, r)
         pd.testing.assert_frame_equal(o.requests, wanted.requests, check_exact=True)
     assert len(known) <= 1 + (scheduler.max_fallbacks > 0)
+
+
+# ---------------------------------------------------------------- background of any length
+
+
+@pytest.mark.parametrize("window", [500, 5_000])
+@pytest.mark.parametrize("reading", [
+    Reading(), Reading("util"), Reading("queue", predictor="mean", probe=7.0),
+    Reading("queue", predictor="perfect"), Reading("ext", network="packet"),
+])  # fmt: skip
+def test_background_drawn_as_time_advances_is_the_one_that_is_kept(monkeypatch, window, reading):
+    size = {"horizon": 3600.0, "domains": 3}
+    scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2)
+    kept = Environment.random(3, 8, **size)
+    monkeypatch.setattr(workload, "MOST_KEPT", 1_000)
+    monkeypatch.setattr(background, "WINDOW", window)
+    drawn = Environment.random(3, 8, **size)
+    assert len(kept.background.times) > 20_000
+    assert len(drawn.background.times) == 2
+    for k in range(len(kept.servers)):
+        np.testing.assert_array_equal(kept.background.of(k), drawn.background.of(k))
+    wanted, found = (simulate(env, scheduler, reading) for env in (kept, drawn))
+    names = ["server", "fallbacks", "missed"]
+    pd.testing.assert_frame_equal(wanted.requests[names], found.requests[names])
+    pd.testing.assert_frame_equal(wanted.requests, found.requests, rtol=1e-11)
+    found.check()
+
+
+def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
+    told = []
+    monkeypatch.setattr(engine, "shown", lambda label, total: nullcontext(told.append))
+    env = Environment.random(0, 2, horizon=1800.0, packet=1.0)
+    simulate(env, Scheduler(), Reading(network="packet"))
+    assert told == sorted(told)
+    assert 0 < told[-1] <= len(env.requests)

@@ -77,6 +77,7 @@ BASE = {
     "kernel",
     "owned",
     "processes",
+    "progress",
     "reading",
     "rounding",
 }
@@ -92,6 +93,7 @@ MAY_IMPORT = {
     "joblog": {"", "errors", "files"},
     "owned": {"", "errors", "files"},
     "processes": {""},
+    "progress": {""},
     "reading": {"", "given"},
     "rounding": {"", "kernel"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),

@@ -180,9 +180,8 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     have worked, job k ends at :math:`S_k + \max_{j \le k} (a_j - S_{j-1})`, S the sums of w.
     """
     jobs = env.background
-    part = slice(jobs.first[server], jobs.first[server + 1])
-    theirs = jobs.times[part] - _clock(env)
-    sizes = np.broadcast_to(jobs.sizes[part] if len(jobs.sizes) > 1 else jobs.sizes, theirs.shape)
+    theirs = jobs.of(server) - _clock(env)
+    sizes = np.broadcast_to(jobs.sizes_of(server), theirs.shape)
     spans = sizes / float(env.servers["performance"].iloc[server])
     first = np.maximum.accumulate(theirs - TOL * spans)  # a job of one instant comes before ours
     at = np.searchsorted(first, times * (1 + TOL / CLOCK), side="right")
@@ -210,7 +209,7 @@ def _queue_rules(o: Result) -> Iterator[Rule]:
         starts, ends = _queue(env, int(server), arrived[rows], work[rows])
         begun = _capacity(env, int(server), start[rows])
         # a server may stand still between an end and the next start, on its scale of Mops
-        ulps = ULPS + len(rows) + int(np.diff(env.background.first)[server])
+        ulps = ULPS + len(rows) + len(env.background.of(int(server)))
         speed = float(env.servers["performance"].iloc[server])
         grain = instant(0.0, done["end"].to_numpy()[rows]) * speed  # of the table
         good[1, rows] = equal(begun, starts, work[rows], ulps, grain)

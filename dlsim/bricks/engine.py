@@ -1,11 +1,16 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B)."""
 
-from collections.abc import Iterable
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dlsim.bricks.background import Ahead
 from dlsim.bricks.core import events
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.schedulers import bar, split_moves
@@ -16,7 +21,9 @@ from dlsim.bricks.core.state import (
     GREEDY,
     GROW,
     LAST,
+    MORE,
     MOST_PROBES,
+    PAUSE,
     PERFECT,
     USER,
     Rules,
@@ -29,6 +36,7 @@ from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Sche
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
+from dlsim.progress import shown
 
 #: Columns of the requests that are real numbers.
 MEASURES = ("time", "send", "recv", "work", "deadline")
@@ -51,14 +59,16 @@ def world_of(env: Environment) -> World:
     requests = {k: env.requests[k].to_numpy() for k in MEASURES}
     requests |= {k: requests[k] - env.origin for k in ("time", "deadline")}
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
-    domain = servers["domain"].to_numpy()
+    domain, is_kept = servers["domain"].to_numpy(), isinstance(env.background, Stream)
+    jobs = env.since_origin(env.background) if is_kept else env.background.none_yet()
     return World(
         origin=env.origin,
         performance=_fixed(servers["performance"].to_numpy()),
         server_domain=_fixed(domain, np.int64),
         client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
-        jobs=_fixed_stream(env.since_origin(env.background)),
+        jobs=_fixed_stream(jobs),
         marks=_fixed(env.marks),
+        until=np.inf if is_kept else 0.0,
         server_load=float(env.server_load),
         loads=_fixed(loads),
         rates=_fixed(env.open_rates),
@@ -155,14 +165,24 @@ def _check_packets(env: Environment) -> None:
         )
 
 
-def _run(w: World, r: Rules, scheduler: Scheduler, reading: Reading) -> State:
+def _run(
+    env: Environment, w: World, r: Rules, scheduler: Scheduler, reading: Reading,
+    tell: Callable[[int], None],
+) -> tuple[np.recarray, Any]:  # fmt: skip
+    """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
+    ahead = Ahead(env.background) if w.until == 0 else None
     outlook = outlook_of(w, r, s)
     while (why := events.run(w, r, s)) != DONE:
         if why == GROW:
             room = np.zeros(2 * int(s.head[0].wanted), s.packets.dtype)
             room[: len(s.packets)] = s.packets
             s = s._replace(packets=room.view(np.recarray))
+        elif why == PAUSE:
+            tell(int(s.head[0].done))
+        elif why == MORE and ahead:
+            w = ahead.move(w, r, s)
+            tell(int(s.head[0].done))
         elif why == FAR:
             raise InputError(
                 f"probe must be at least the time of every event over {MOST_PROBES}, got "
@@ -173,7 +193,43 @@ def _run(w: World, r: Rules, scheduler: Scheduler, reading: Reading) -> State:
             _ask(scheduler, w, r, s, outlook)
         else:
             _foretell(reading, w, r, s)
-    return s
+    return s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
+
+
+def _threads() -> int:
+    """Return how many cases run at once; one in a worker, whose siblings keep the cores busy."""
+    if multiprocessing.parent_process() is not None:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_each(
+    env: Environment, cases: list[tuple[Rules, Scheduler]], reading: Reading
+) -> list[Any]:
+    """Run cases, as many at once as there are cores: compiled code leaves Python to others."""
+    w = world_of(env)
+    done, stopped, lock = [0] * len(cases), threading.Event(), threading.Lock()
+    with shown("simulating", len(w.time) * len(cases)) as show:
+
+        def run(number: int) -> Any:
+            def tell(count: int) -> None:
+                done[number] = count
+                if stopped.is_set():
+                    raise InterruptedError
+                with lock:
+                    show(sum(done))
+
+            return _run(env, w, *cases[number], reading, tell)
+
+        users = any(USER in (r.algorithm, r.predictor) for r, _ in cases)
+        if users or len(cases) == 1 or _threads() == 1:
+            return [run(number) for number in range(len(cases))]
+        pool = ThreadPoolExecutor(_threads())
+        try:
+            return list(pool.map(run, range(len(cases))))
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def simulate(
@@ -238,7 +294,8 @@ def run_many(
 ) -> list[Outcome]:
     """Run several schedulers in one environment, each as `simulate` does.
 
-    Tables are made when they are first asked for, and what cannot differ is run once.
+    Tables are made when they are first asked for, what cannot differ is run once, and as many
+    at once as there are cores (one by one where a function of the user's has to speak).
 
     Parameters
     ----------
@@ -262,7 +319,7 @@ def run_many(
         As `simulate`.
     """
     reading = Reading() if reading is None else reading
-    known, outcomes, schedulers = {} if known is None else known, [], list(schedulers)
+    known, schedulers = {} if known is None else known, list(schedulers)
     for name, value, kind in (
         ("env", env, Environment), ("reading", reading, Reading),
         *(("scheduler", one, Scheduler) for one in schedulers),
@@ -271,14 +328,14 @@ def run_many(
             raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
     if reading.network == "packet":
         _check_packets(env)
-    w = world_of(env)
-    for scheduler in schedulers:
-        r = rules_of(scheduler, reading)
-        found = known.get(r)
-        if found is None:
-            s = _run(w, r, scheduler, reading)
-            found = s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
-            if USER not in (r.algorithm, r.predictor):
-                known[r] = found
-        outcomes.append(Outcome.of(*found, env, scheduler, reading))
-    return outcomes
+    rules = [rules_of(scheduler, reading) for scheduler in schedulers]
+    own = [USER in (r.algorithm, r.predictor) for r in rules]
+    first = {r: k for k, r in reversed(list(enumerate(rules)))}
+    todo = [k for k, r in enumerate(rules) if own[k] or (r not in known and first[r] == k)]
+    found = _run_each(env, [(rules[k], schedulers[k]) for k in todo], reading)
+    ran = dict(zip(todo, found, strict=True))
+    known |= {rules[k]: records for k, records in ran.items() if not own[k]}
+    return [
+        Outcome.of(*(ran[k] if own[k] else known[r]), env, scheduler, reading)
+        for k, (r, scheduler) in enumerate(zip(rules, schedulers, strict=True))
+    ]

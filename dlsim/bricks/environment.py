@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.bricks.background import Poisson
 from dlsim.bricks.core.network import Stream, left_over, marked
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
@@ -64,9 +65,9 @@ def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
     return values
 
 
-def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
+def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
     """Pack arrivals, one sorted list per queue, and their sizes."""
-    if isinstance(times, Stream):
+    if isinstance(times, Stream | Poisson):
         return times
     lists = _lists(name, "arrival times", times if times is not None else [])
     lists = lists or [np.empty(0)] * queues
@@ -285,7 +286,8 @@ class Environment:
     @functools.cached_property
     def marks(self) -> Floats:
         """Where the followers of background queues may jump to; empty where they must walk."""
-        if self.load_traces is not None or len(self.background.sizes) != 1:
+        kept = isinstance(self.background, Stream) and len(self.background.sizes) == 1
+        if self.load_traces is not None or not kept:
             return np.empty(0)
         jobs = self.since_origin(self.background)
         return marked(jobs, self.servers["performance"].to_numpy())

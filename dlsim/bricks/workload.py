@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dlsim.bricks import traces
+from dlsim.bricks.background import Poisson, arrivals
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
@@ -28,8 +28,10 @@ Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
 NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
-#: Most background arrivals of an environment, and most entries of its traces: 4 GiB each.
-MOST_ARRIVALS = MOST_ENTRIES = 2**29
+#: Most background arrivals that are kept, other users' data in an environment, and entries of
+#: its traces: 4 GiB each; and most background jobs, which would take hours to draw.
+MOST_KEPT = MOST_ENTRIES = 2**29
+MOST_ARRIVALS = 2**40
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Traces and background go on after the horizon, for this share of it.
@@ -43,26 +45,16 @@ def _between(limits: Range, unit: Floats) -> Floats:
     return np.asarray(low + (high - low) * unit)
 
 
-def arrivals(rate: float, end: float, stream: Generator) -> Floats:
-    """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
-    if rate <= 0 or end <= 0:
-        return np.empty(0)
-    expected = rate * end
-    block = math.ceil(expected + 6 * math.sqrt(expected)) + 8
-    times = np.cumsum(stream.standard_exponential(block)) / rate
-    while times[-1] < end:  # seldom
-        more = np.cumsum(stream.standard_exponential(block)) / rate
-        times = np.concatenate([times, times[-1] + more])
-    return times[: np.searchsorted(times, end)]
-
-
-def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream:
-    """Draw Poisson arrivals at several queues."""
-    if float(rates.sum()) * end > MOST_ARRIVALS:
+def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream | Poisson:
+    """Draw Poisson arrivals at several queues, or promise them where they are too many."""
+    most = MOST_ARRIVALS if purpose == JOBS else MOST_KEPT
+    if float(rates.sum()) * end > most:
         raise InputError(
-            f"{float(rates.sum()) * end:.3g} background arrivals are more than {MOST_ARRIVALS}; "
+            f"{float(rates.sum()) * end:.3g} background arrivals are more than {most}; "
             "use larger background jobs, a shorter horizon or the trace model"
         )
+    if float(rates.sum()) * end > MOST_KEPT:
+        return Poisson(rates, end, np.array([float(size)]), seed, purpose)
     lists = [arrivals(rate, end, generator(seed, purpose, k)) for k, rate in enumerate(rates)]
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), np.array([float(size)]))
@@ -169,8 +161,13 @@ def draw(
     Raises
     ------
     InputError
-        For an unknown option, an empty range, a load of 1 or more, or more arrivals than
-        `MOST_ARRIVALS`.
+        For an unknown option, an empty range, a load of 1 or more, more background jobs than
+        `MOST_ARRIVALS`, or what would not fit in memory.
+
+    Notes
+    -----
+    Background jobs beyond `MOST_KEPT` are drawn as a run advances, the same ones, so that its
+    memory does not grow with them; everything else is kept and grows with the horizon.
     """
     _check_options(locals())
     interval, horizon, trace_step = positive(

@@ -19,9 +19,12 @@ from dlsim.bricks.core.state import (
     DONE,
     GROW,
     INPUT,
+    MORE,
     PACKET,
+    PAUSE,
     RETURNED,
     SERVED,
+    STRIDE,
     SUBMIT,
     USER,
 )
@@ -415,12 +418,15 @@ def run(w, r, s):
     """Carry out events until all is done or somebody outside has to speak; say which.
 
     DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has been
-    measured), GROW or FAR.
+    measured), GROW, FAR, MORE or PAUSE.
     """
     head, requests = s.head[0], w.time.shape[0]
     while head.size > 0 or head.packets > 0 or head.new < requests:
         if not break_up(w, s):
             return GROW
+        head.steps += 1
+        if head.steps % STRIDE == 0:
+            return PAUSE
         new = head.new < requests
         if new and head.size > 0:
             new = not before(s.heap[0], w.time[head.new], SUBMIT, head.new, 0)
@@ -435,12 +441,17 @@ def run(w, r, s):
                 head.wanted = head.packets + 2
                 if head.wanted > s.packets.shape[0]:
                     return GROW
+                head.steps += 1
+                if head.steps % STRIDE == 0:
+                    return PAUSE
                 now = min(now, pass_links(now, w, s))
             continue
         if not new and one.hop != s.jobs[row].course:  # the end of a train that was broken up
             head.size = pop(s.heap, head.size)
             continue
         head.now = now
+        if now >= w.until:
+            return MORE
         if kind == SUBMIT or kind == INPUT:
             if head.choice < 0:
                 why = observe(now, row, kind, w, r, s)

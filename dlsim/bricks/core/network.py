@@ -27,6 +27,16 @@ class Stream(NamedTuple):
     times: Floats
     sizes: Floats
 
+    def of(self, queue: int) -> Floats:
+        """Return the arrivals at a queue."""
+        return self.times[self.first[queue] : self.first[queue + 1]]
+
+    def sizes_of(self, queue: int) -> Floats:
+        """Return their sizes, or the one of all."""
+        if len(self.sizes) == 1:
+            return self.sizes
+        return self.sizes[self.first[queue] : self.first[queue + 1]]
+
 
 @kernel(inline=True)
 def entry_at(time, step, steps):

@@ -13,8 +13,10 @@ Whole = NDArray[np.int64]
 #: Kinds of events, in the order in which they happen at one instant; packets are the last.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
 #: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
-#: predictor has to predict; the heap of packets is full; the clock is too many probes on.
-DONE, CHOOSE, PREDICT, GROW, FAR = range(5)
+#: predictor has to predict; the heap of packets is full; the clock is too many probes on;
+#: background jobs are not known so far; to say how far it is, every `STRIDE` steps.
+DONE, CHOOSE, PREDICT, GROW, FAR, MORE, PAUSE = range(7)
+STRIDE = 2**16
 #: Codes of `Rules.algorithm`, `Rules.load` and `Rules.predictor`; USER is a function.
 GREEDY, DEADLINE = range(2)
 CLIENTS, UTIL, QUEUE, EXT = range(4)
@@ -70,10 +72,10 @@ LINK = np.dtype(
 #: to break up, the next new request, attempts, probes taken, the entry of
 #: the traces in `State.predicted`, servers in `State.changed`, whether what the scheduler is
 #: shown is out of date, what a user's scheduler decides and has decided, requests returned,
-#: and the clock.
+#: steps of the loop, and the clock.
 HEAD = np.dtype(
     [(k, "i8") for k in ("size", "packets", "wanted", "broken", "new", "attempts", "probes")]
-    + [(k, "i8") for k in ("entry", "changed", "stale", "row", "choice", "done")]
+    + [(k, "i8") for k in ("entry", "changed", "stale", "row", "choice", "done", "steps")]
     + [("now", "f8")]
 )
 
@@ -87,6 +89,7 @@ class World(NamedTuple):
     client_domain: Whole
     jobs: Stream
     marks: Floats
+    until: float
     server_load: float
     loads: Floats
     rates: Floats

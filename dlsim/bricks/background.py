@@ -1,0 +1,112 @@
+"""Other users' arrivals: Poisson streams, kept where they fit, else drawn as time advances."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dlsim.bricks.core.network import Stream, marked
+from dlsim.bricks.core.servers import absorb_all
+from dlsim.bricks.core.state import BEFORE, BUSY, GONE, QUEUE, SEEN, UTIL, Rules, State, World
+from dlsim.given import Seed, generator
+from dlsim.kernel import TOL
+
+Floats = NDArray[np.float64]
+
+#: Arrivals that are held at a time, of all queues together.
+WINDOW = 2**24
+
+
+def arrivals(rate: float, end: float, stream: Generator) -> Floats:
+    """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
+    if rate <= 0 or end <= 0:
+        return np.empty(0)
+    block = _enough(rate * end)
+    times = np.cumsum(stream.standard_exponential(block)) / rate
+    while times[-1] < end:  # seldom
+        more = np.cumsum(stream.standard_exponential(block)) / rate
+        times = np.concatenate([times, times[-1] + more])
+    return times[: np.searchsorted(times, end)]
+
+
+def _enough(expected: float) -> int:
+    """Return how many arrivals to draw where some are expected, so that they seldom lack."""
+    return math.ceil(expected + 6 * math.sqrt(expected)) + 8
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson:
+    """Arrivals at several queues that are too many to be kept; those of `arrivals`."""
+
+    rates: Floats
+    end: float
+    sizes: Floats
+    seed: Seed
+    purpose: int
+
+    @property
+    def times(self) -> Floats:
+        """Between which times they lie."""
+        return np.array([0.0, self.end])
+
+    def of(self, queue: int) -> Floats:
+        """Draw all arrivals at a queue."""
+        stream = generator(self.seed, self.purpose, queue)
+        return arrivals(float(self.rates[queue]), self.end, stream)
+
+    def sizes_of(self, _queue: int) -> Floats:
+        """Return the one size of all."""
+        return self.sizes
+
+    def none_yet(self) -> Stream:
+        """Return the arrivals before the first ones are drawn."""
+        return Stream(np.zeros(len(self.rates) + 1, np.int64), np.empty(0), self.sizes)
+
+
+class Ahead:
+    """What has been drawn of a `Poisson` in one run: from what somebody still looks at on."""
+
+    def __init__(self, source: Poisson) -> None:
+        """Begin at 0, with nothing drawn."""
+        self.source, queues = source, len(source.rates)
+        self.streams = [generator(source.seed, source.purpose, k) for k in range(queues)]
+        self.sums, self.held = np.zeros(queues), [np.empty(0)] * queues
+
+    def _draw(self, queue: int, until: float) -> Floats:
+        """Draw a queue's next arrivals up to a time, and some more."""
+        rate, parts = float(self.source.rates[queue]), [np.empty(0)]
+        while 0 < rate and self.sums[queue] / rate < min(until, self.source.end):
+            expected = rate * min(until, self.source.end) - self.sums[queue]
+            gaps = self.streams[queue].standard_exponential(_enough(expected))
+            gaps[0] += self.sums[queue]
+            sums = np.cumsum(gaps)
+            self.sums[queue] = sums[-1]
+            parts.append(sums / rate)
+        new = np.concatenate(parts)
+        return new[: np.searchsorted(new, self.source.end)]
+
+    def move(self, w: World, r: Rules, s: State) -> World:
+        """Leave out what nobody looks at any more, and draw what comes after now."""
+        now, rates = float(s.head[0]["now"]), self.source.rates
+        absorb_all(now, w, s)
+        followed = {QUEUE: (SEEN, GONE), UTIL: (BUSY, BEFORE)}.get(r.load, ())
+        low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
+        until = now + WINDOW / float(rates.sum())
+        for k, gone in enumerate(low - w.jobs.first[:-1]):
+            self.held[k] = np.concatenate([self.held[k][gone:], self._draw(k, until)])
+        first = np.concatenate([[0], np.cumsum([len(one) for one in self.held])])
+        s.servers.at += first[:-1] - low
+        for c in range(s.cursors.shape[1]):
+            s.cursors.at[:, c] += first[:-1] - low
+        jobs = Stream(first.astype(np.int64), np.concatenate(self.held), self.source.sizes)
+        span = float(jobs.sizes[0] / w.performance.min())
+        known: Any = min(until, self.source.end) - 4 * TOL * (until + span + r.probe)
+        new = w._replace(jobs=jobs, until=np.inf if until >= self.source.end else float(known))
+        if len(w.loads[0]) == 0:
+            new = new._replace(marks=marked(jobs, w.performance))
+        for one in (*new.jobs, new.marks):
+            one.flags.writeable = False
+        return new
