@@ -150,7 +150,7 @@ def draw_grid(
         interval, seed, fallbacks, int(correction), probe, tuple(sorted(reading.items()))
     )
     plain = setting._replace(fallbacks=0, corrected=0)
-    figure = new_figure(9.2, 4.4)
+    figure = new_figure(9.2, 4.4, (0.54, 0.5, 0.1, 0.63), wspace=0.15)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _curve(left, name, setting, plain)
     _servers(right, outcomes(name, setting)[0])

@@ -115,7 +115,8 @@ def draw_queue(
     rules, machine = Reading.of(reading), Machine(cpus, gpus)
     pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
     until = 1.02 * max(float(s.jobs["end"].max()) for s in pair)
-    figure, inks = new_figure(9.4, 4.8), task_colors(list(table.index))
+    figure = new_figure(9.4, 4.8, (0.51, 0.95, 0.1, 0.43), wspace=0.073, hspace=0.15)
+    inks = task_colors(list(table.index))
     grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
     for row, s in enumerate(pair):
         ax = figure.add_subplot(grid[row, 0])

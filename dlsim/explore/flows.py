@@ -185,7 +185,7 @@ def draw_wan(
     best = _optimum(p, tuple(sorted(rules.changes().items())))
     a = best if method == "MILP" else solve(p, method, seed, rules)
     top = bound(p)
-    figure = new_figure(9.0, 5.7)
+    figure = new_figure(9.0, 5.7, (0.72, 0.79, 1.35, 0.63), wspace=0.03, hspace=0.04)
     grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
     word = "optimum" if best.is_proved else "best found at the root of the search"
     _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
@@ -194,7 +194,7 @@ def draw_wan(
     works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
                    label="computes for others (larger: faster)")  # fmt: skip
     keys = [*link_keys(used="in use (used/allowed)"), works]
-    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=8)
     say(figure, _sentence(a, best, top))
     return figure
 

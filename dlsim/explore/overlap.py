@@ -79,7 +79,7 @@ def draw_pipeline(
     formula = (
         [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS] if holds else []
     )
-    figure = new_figure(9.0, 4.6)
+    figure = new_figure(9.0, 4.6, (0.73, 0.79, 0.1, 0.63), wspace=0.19, hspace=0.27)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
     drawn = [runs[engines, k] for k in DRAWN]
     for row, t in enumerate(drawn):
@@ -90,7 +90,7 @@ def draw_pipeline(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("time; the number in a block is its chunk")
     keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
-    figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=8)
+    figure.legend(handles=keys, loc="lower left", ncols=3, fontsize=8)
     _speed_ups(figure.add_subplot(grid[:, 1]), runs, engines, formula)
     say(figure, _sentence(drawn, formula if engines == 2 else []))
     return figure

@@ -31,8 +31,8 @@ from dlsim.study import style
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
-#: Letters of a line over a picture that lays itself out.
-WIDTH = 112
+#: Letters of a line over a picture that is so many inches wide.
+WIDTH, WIDE = 112, 9.0
 _WIDE = w.Layout(width="28em")
 _LABELS = {"description_width": "13.5em"}
 #: An entry of the section Parameters of a docstring: names, then lines that are indented.
@@ -194,12 +194,16 @@ def new_figure(
 
 
 def say(figure: Figure, text: str) -> None:
-    """Write what is seen above a picture: within its margins, or in lines of some `WIDTH`."""
-    if figure.get_layout_engine() is None:
+    """Write what is seen above a picture: in lines of some `WIDTH`, or all a narrow one holds."""
+    width, height = figure.get_size_inches()
+    if width < WIDE:
         figure.suptitle(text, fontsize=9.5, wrap=True, y=0.985)
         return
     letters = math.ceil(len(text) / math.ceil(len(text) / WIDTH)) + 8
-    figure.suptitle(textwrap.fill(text, letters), fontsize=10.5)
+    lines = textwrap.wrap(text, letters)
+    figure.suptitle("\n".join(lines), fontsize=10.5, y=1 - 0.04 / height)
+    if figure.get_layout_engine() is None:  # a layout that measures takes a third of a drawing
+        figure.subplots_adjust(top=1 - (0.23 + 0.2 * len(lines)) / height)
 
 
 def title(ax: Axes, text: str) -> None:
