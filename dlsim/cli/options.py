@@ -7,8 +7,6 @@ from typing import Any
 #: Where the main job leaves its results, and a rerun finds them; where notebooks are copied;
 #: where measured runs and decisions are kept.
 LATEST, NOTEBOOKS, LIVE = "results/latest", "dlsim-notebooks", "results/live"
-#: Engines with peers to race.
-ENGINES = ("realtime", "steady", "bricks", "cpugpu")
 
 EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
@@ -148,7 +146,9 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "seed of LPRR (default 0)"),
     ]),
     "bench": ("speed against SimPy, SciPy and plain Python on the same work", [
-        ("engines", str, f"{', '.join(ENGINES)} (default: all)", "ENGINE", {"nargs": "*"}),
+        ("parts", str, "an engine such as steady, or a part of it such as steady.lprr (default: "
+         "all but the long ones, within 5 minutes)", "PART", {"nargs": "*"}),
+        ("--list", bool, "say which parts there are, and measure nothing"),
         ("--tasks", 10_000, "tasks per run (default 10000, the full size)"),
         _SEED,
     ]),

@@ -4,15 +4,15 @@ Ratios within one run count; seconds are those of one CPU, and the machine is na
 table. Inputs (traces and background jobs) are drawn beforehand and shared by all.
 """
 
+import functools
 import time
 
 import numpy as np
-import pandas as pd
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.papers.bricks import cells
 from tests.benchmarks.bricks_peers import PEERS
-from tests.benchmarks.realtime import machine
+from tests.benchmarks.parts import Part, timed
 
 DAY = 86_400.0
 #: What races: Deadline with everything that takes time.
@@ -35,33 +35,29 @@ def difference(ours, theirs):
     return differ, float(apart.max(initial=0.0))
 
 
-def timed(function, repeats):
-    """Best CPU time in seconds of some runs, and the last answer."""
-    best = np.inf
-    for _ in range(repeats):
-        begin = time.process_time()
-        answer = function()
-        best = min(best, time.process_time() - begin)
-    return best, answer
-
-
-def run(hours=2.0, seed=0, repeats=3, scheduler=SCHEDULER):
+def race(seed=0, tasks=10_000, hours=2.0, repeats=3, scheduler=SCHEDULER):
     """Race the engine and its peers: Table 1's Grid, 75 nodes, Int = 60 min.
 
-    Returns a row per engine: seconds, ratio (how many times faster dlsim is),
-    decisions_differ and max_time_difference (relative) against dlsim.
+    A row per engine: seconds, ratio (how many times faster dlsim is), decisions_differ and
+    max_time_difference (relative) against dlsim.
     """
-    env = Environment.random(seed, 60, horizon=3600 * hours)
-    ours = dlsim_engine(env, scheduler)
-    rows = []
+    env = Environment.random(seed, 60, horizon=3600 * hours * share(tasks))
+    ours, best = dlsim_engine(env, scheduler), None
     for name, engine in ENGINES.items():
-        again = repeats if name == "dlsim" else 1
-        seconds, theirs = timed(lambda engine=engine: engine(env, scheduler), again)
-        rows.append((name, seconds, *difference(ours, theirs)))
-    names = ["engine", "seconds", "decisions_differ", "max_time_difference"]
-    frame = pd.DataFrame(rows, columns=names)
-    frame.insert(2, "ratio", frame["seconds"] / frame["seconds"][0])
-    return frame
+        seconds, theirs = timed(
+            functools.partial(engine, env, scheduler), repeats if name == "dlsim" else 1
+        )
+        best = seconds if best is None else best
+        differ, apart = difference(ours, theirs)
+        yield {
+            "engine": name, "seconds": seconds, "ratio": seconds / best,
+            "decisions_differ": differ, "max_time_difference": apart,
+        }  # fmt: skip
+
+
+def share(tasks):
+    """Part of the full size that a number of tasks stands for."""
+    return min(1.0, tasks / 10_000)
 
 
 #: A change of the default reading, or of the inputs, each.
@@ -77,39 +73,43 @@ CASES = {
 }
 
 
-def cost_of_readings(hours=24.0, seed=0, repeats=3):
-    """Milliseconds to draw an environment and to run a day on 75 nodes, case by case."""
-    rows = []
-    for name, (reading, options) in CASES.items():
+def cost_of_readings(seed=0, tasks=10_000, hours=24.0, repeats=3, cases=CASES):
+    """Milliseconds to draw an environment and to run a day on 75 nodes, case by case.
+
+    `ratio` is the time over that of the first case.
+    """
+    first, horizon = None, 3600 * hours * share(tasks)
+    for name, (reading, options) in cases.items():
         drawing, env = timed(
-            lambda options=options: Environment.random(seed, 60, horizon=3600 * hours, **options),
-            1,
+            functools.partial(Environment.random, seed, 60, horizon=horizon, **options), 1
         )
-        case = env, SCHEDULER, Reading(**reading)
-        simulate(*case)
-        seconds, out = timed(lambda case=case: simulate(*case), repeats)
-        rows.append((name, 1e3 * drawing, 1e3 * seconds, len(out.attempts)))
-    return pd.DataFrame(rows, columns=["case", "draw_ms", "run_ms", "submissions"])
+        call = functools.partial(simulate, env, SCHEDULER, Reading(**reading))
+        call()
+        seconds, out = timed(call, repeats)
+        first = first or seconds
+        yield {
+            "case": name, "draw_ms": 1e3 * drawing, "run_ms": 1e3 * seconds,
+            "submissions": len(out.attempts), "ratio": seconds / first,
+        }  # fmt: skip
 
 
-def cost_against_nodes(domains=(1, 10, 100), hours=24.0, seed=0, repeats=1):
+def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, repeats=1):
     """Seconds for a day and for a submission; background jobs of 500 Mops spare memory."""
-    rows = []
-    for count in domains:
-        drawing, env = timed(
-            lambda count=count: Environment.random(
-                seed, 60, domains=count, horizon=3600 * hours, background_work=500.0
-            ),
-            1,
-        )
-        seconds, out = timed(lambda env=env: simulate(env, SCHEDULER), repeats)
-        nodes = len(env.servers) + len(env.clients)
-        rows.append((nodes, drawing, seconds, len(out.attempts), 1e6 * seconds / len(out.attempts)))
-    columns = ["nodes", "draw_s", "run_s", "submissions", "us_per_submission"]
-    return pd.DataFrame(rows, columns=columns)
+    for count in domains if share(tasks) == 1 else domains[:2]:
+        draw = functools.partial(
+            Environment.random, seed, 60, domains=count, horizon=3600 * hours * share(tasks),
+            background_work=500.0,
+        )  # fmt: skip
+        drawing, env = timed(draw, 1)
+        seconds, out = timed(functools.partial(simulate, env, SCHEDULER), repeats)
+        asked = len(out.attempts)
+        yield {
+            "nodes": len(env.servers) + len(env.clients), "draw_s": drawing, "run_s": seconds,
+            "submissions": asked, "us_per_submission": 1e6 * seconds / asked,
+        }  # fmt: skip
 
 
-def cost_of_a_sweep(hours=24.0, seed=0):
+def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
     """Milliseconds a run of the paper's sweep: 48 schedulers, three replicates, three readings.
 
     All of a row is in it: drawing the environments, tables of none of the runs.
@@ -117,34 +117,22 @@ def cost_of_a_sweep(hours=24.0, seed=0):
     versions = [*cells.VERSIONS.values(), *((0, n) for n in range(2, 6))]
     names = ["Greedy", *map(cells.deadline, (0.5, 0.6, 0.7, 0.8, 0.9))]
     how = {"schedulers": [cells.Kind(name, *v) for name in names for v in versions]}
-    how["options"] = {"horizon": 3600 * hours}
+    how["options"] = {"horizon": 3600 * hours * share(tasks)}
     seeds = [np.random.SeedSequence(seed, spawn_key=(1 + k,)) for k in range(3)]
-    rows = []
     for switches in ({}, {"cost": "work_weighted"}, {"fallback_time": "at_arrival"}):
         begin = time.process_time()
         done = [cells.compare(60.0, switches=switches, seed=one, **how) for one in seeds]
         seconds = time.process_time() - begin
-        rows.append((str(switches), len(seeds) * len(done[0]), seconds))
-    table = pd.DataFrame(rows, columns=["reading", "runs", "seconds"])
-    return table.assign(ms_a_run=1e3 * table["seconds"] / table["runs"])
+        runs = len(seeds) * len(done[0])
+        yield {
+            "reading": str(switches), "runs": runs, "seconds": seconds,
+            "ms_a_run": 1e3 * seconds / runs,
+        }  # fmt: skip
 
 
-def report(tasks=10_000, seed=0, repeats=3):
-    """Every table as text, with the machine's name above.
-
-    At 10,000 tasks (the default of ``dlsim bench``) that is a race over 2 hours, a day under
-    every reading, a sweep, and a day on up to 10,000 nodes; less for fewer tasks.
-    """
-    share = min(1.0, tasks / 10_000)
-    hours, domains = 24 * share, (1, 10, 100, 1333) if share == 1 else (1, 10)
-    title = f"The Grid of paper B (Table 1), {SCHEDULER.name}"
-    tables = {
-        f"{title}, {2 * share:g} h, every engine on the same inputs": run(2 * share, seed, repeats),
-        f"{title}, {hours:g} h, one thing changed": cost_of_readings(hours, seed, repeats),
-        f"Sweep of paper B, {hours:g} h": cost_of_a_sweep(hours, seed),
-        f"{title}, {hours:g} h, more nodes": cost_against_nodes(domains, hours, seed),
-    }
-    parts = [machine()]
-    for title, table in tables.items():
-        parts.append(f"{title}\n{table.to_string(index=False, float_format='{:.4g}'.format)}")
-    return "\n\n".join(parts)
+PARTS = {
+    "race": Part(f"Table 1's Grid, 2 h, {SCHEDULER.name}, every engine on the same inputs", race),
+    "day": Part("a day on 75 nodes, one thing changed; beside the default", cost_of_readings),
+    "nodes": Part("a day, ever more nodes", cost_against_nodes),
+    "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),
+}

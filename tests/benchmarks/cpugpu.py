@@ -7,12 +7,11 @@ import functools
 import time
 
 import numpy as np
-import pandas as pd
 import simpy
 
 from dlsim.cpugpu import Machine, learning_study, simulate, workload
 from dlsim.cpugpu.learning import ONLINE
-from tests.benchmarks.realtime import machine, timed
+from tests.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies whose SimPy model there is.
 BASELINE = Machine(cpus=2, gpus=2)
@@ -90,45 +89,33 @@ def with_simpy(jobs, policy):
 ENGINES = {"dlsim": dlsim_engine, "SimPy": with_simpy}
 
 
-def run(jobs=2000, seed=0, repeats=3, policy="mct"):
+def race(seed=0, tasks=10_000, repeats=3, policies=POLICIES):
     """Race both engines on one queue; a row per engine, with what differs from dlsim."""
-    table, rows = first_jobs(jobs, seed), []
-    ours = dlsim_engine(table, policy)
-    for name, engine in ENGINES.items():
-        run_it = functools.partial(call, engine, policy)
-        seconds, theirs = timed(run_it, table, BASELINE, repeats)
-        apart = max(float(np.abs(a - b).max()) for a, b in zip(ours[1:], theirs[1:], strict=True))
-        rows.append((name, len(table) / seconds, int((ours[0] != theirs[0]).sum()), apart))
-    names = ["engine", "jobs_per_second", "devices_differ", "max_time_difference"]
-    frame = pd.DataFrame(rows, columns=names)
-    frame.insert(2, "ratio", frame["jobs_per_second"][0] / frame["jobs_per_second"])
-    return frame
+    jobs = first_jobs(max(20, tasks // 5), seed)
+    for policy in policies:
+        ours, best = dlsim_engine(jobs, policy), None
+        for name, engine in ENGINES.items():
+            seconds, theirs = timed(functools.partial(engine, jobs, policy), repeats)
+            best = seconds if best is None else best
+            pairs = zip(ours[1:], theirs[1:], strict=True)
+            yield {
+                "policy": policy, "engine": name, "jobs_per_second": len(jobs) / seconds,
+                "ratio": seconds / best, "devices_differ": int((ours[0] != theirs[0]).sum()),
+                "max_time_difference": max(float(np.abs(a - b).max()) for a, b in pairs),
+            }  # fmt: skip
 
 
-def call(engine, policy, table, _):
-    """An engine as `timed` calls it."""
-    return engine(table, policy)
-
-
-def study(replicates=30, **options):
+def study(seed=0, tasks=10_000, replicates=30, **options):
     """Seconds of the learning study: 8 batches x 24 jobs x replicates x every policy."""
     begin = time.perf_counter()
     rows = len(learning_study(replicates=replicates, **options))
-    seconds = time.perf_counter() - begin
-    return pd.DataFrame(
-        [(len(ONLINE), replicates, rows, seconds)],
-        columns=["policies", "replicates", "batches_run", "seconds"],
-    )
+    yield {
+        "policies": len(ONLINE), "replicates": replicates, "batches_run": rows,
+        "wall_seconds": time.perf_counter() - begin,
+    }  # fmt: skip
 
 
-def report(jobs=2000, seed=0, repeats=3):
-    """Every table as text, with the machine's name above."""
-    tables = {
-        f"CPU-GPU queues, {policy}, {jobs} jobs, seed {seed}": run(jobs, seed, repeats, policy)
-        for policy in POLICIES
-    }
-    tables["Learning study, mix lee, 8 batches x 24 jobs"] = study()
-    parts = [machine()]
-    for title, table in tables.items():
-        parts.append(f"{title}\n{table.to_string(index=False, float_format='{:.4g}'.format)}")
-    return "\n\n".join(parts)
+PARTS = {
+    "race": Part("queues of 2,000 jobs, beside SimPy", race),
+    "study": Part("the learning study, mix lee, 8 batches x 24 jobs", study, True),
+}

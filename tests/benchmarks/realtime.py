@@ -6,15 +6,16 @@ Ratios within one run count, not wall times: the machine is named with every tab
 import functools
 import math
 import os
-import platform
-import time
-from importlib.metadata import version
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
+from tests.benchmarks.parts import Part, timed
 from tests.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
@@ -55,48 +56,36 @@ def difference(ours, theirs):
     return differ, float((np.abs(a - b) / np.maximum(1.0, np.abs(a))).max(initial=0.0))
 
 
-def timed(engine, tasks, cluster, repeats):
-    """Best wall time in seconds of some runs, and the last answer."""
-    best = np.inf
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        answer = engine(tasks, cluster)
-        best = min(best, time.perf_counter() - begin)
-    return best, answer
-
-
-def machine():
-    """Processor, cores, and the versions that matter, on one line."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    processor = [*models, platform.processor() or platform.machine()][0]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numba", "numpy", "simpy"))
-    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
-
-
-def run(tasks=10_000, seed=0, repeats=3, policy="EDF-OPR-MN"):
+def race(seed=0, tasks=10_000, repeats=5, policies=RULES):
     """Race every engine that knows a policy on one task list.
 
-    Returns a row per engine: tasks_per_second, ratio (how many times faster dlsim is),
+    A row per engine: tasks_per_second, ratio (how many times faster dlsim is),
     decisions_differ and max_time_difference (relative) against dlsim.
     """
     table = first_tasks(tasks, seed)
-    rows, ours = [], dlsim_engine(table, BASELINE, policy)
-    for name, engine in ENGINES[policy].items():
-        engine(table.head(10), BASELINE)
-        seconds, theirs = timed(engine, table, BASELINE, repeats)
-        rows.append((name, tasks / seconds, *difference(ours, theirs)))
-    names = ["engine", "tasks_per_second", "decisions_differ", "max_time_difference"]
-    frame = pd.DataFrame(rows, columns=names)
-    frame.insert(2, "ratio", frame["tasks_per_second"][0] / frame["tasks_per_second"])
-    return frame
+    for policy in policies:
+        ours, best = dlsim_engine(table, BASELINE, policy), None
+        for name, engine in ENGINES[policy].items():
+            engine(table.head(10), BASELINE)
+            fast = name in ("dlsim", "C++ -O3")
+            seconds, theirs = timed(
+                functools.partial(engine, table, BASELINE), 10 * repeats if fast else 1
+            )
+            best = seconds if best is None else best
+            differ, apart = difference(ours, theirs)
+            yield {
+                "policy": policy, "engine": name, "tasks_per_second": tasks / seconds,
+                "ratio": seconds / best, "decisions_differ": differ, "max_time_difference": apart,
+            }  # fmt: skip
 
 
-def cost(tasks, cluster, repeats):
+def cost(tasks, cluster, policy="EDF-OPR-MN", reading=None, repeats=3):
     """Microseconds per task of the engine, and what it had to do."""
-    dlsim_engine(tasks.head(10), cluster)
-    seconds, (nodes, start, end) = timed(dlsim_engine, tasks, cluster, repeats)
+    rule, reading = RULES[policy] if reading is None else (policy, reading)
+    simulate(tasks.head(10), cluster, rule, reading)
+    seconds, s = timed(lambda: simulate(tasks, cluster, rule, reading), repeats)
+    table = s.tasks
+    nodes, start, end = (table[name].to_numpy() for name in ("nodes", "start", "completion"))
     ran, arrival = nodes > 0, tasks["arrival"].to_numpy()
     return {
         "us_per_task": 1e6 * seconds / len(tasks),
@@ -114,55 +103,107 @@ def present(instants, since, until):
     return (entered - left).mean()
 
 
-def cost_against_nodes(tasks=10_000, seed=0, repeats=3, same_tasks=True):
+def cost_against_nodes(seed=0, tasks=10_000, same_tasks=True):
     """Cost per task for 16 .. 16384 nodes.
 
     With `same_tasks` the nodes get slower as they get more (Cps = 100 N / 16), so that
     times, node shares and numbers of tasks in flight stay comparable; otherwise Cps stays
     and only N grows.
     """
-    rows = []
     for n in 16 * 4 ** np.arange(6):
         cluster = Cluster(int(n), 1.0, 100.0 * n / 16 if same_tasks else 100.0)
-        rows.append({"N": n, **cost(first_tasks(tasks, seed, cluster), cluster, repeats)})
-    return pd.DataFrame(rows)
+        yield {"N": n, **cost(first_tasks(tasks, seed, cluster), cluster)}
 
 
-def cost_against_queue(tasks=10_000, seed=0, repeats=3, load=2.0):
+def cost_against_queue(seed=0, tasks=10_000, load=2.0):
     """Cost per task in overload with deadlines of 2 .. 200 times the minimum time.
 
     `exponent` is the slope between a row and the one above it, log cost over log queue:
     below 2 the cost grows less than quadratically with the queue.
     """
-    ratios = [2, 6, 20, 60, 200]
-    rows = []
-    for ratio in ratios:
-        table = first_tasks(tasks, seed, load=load, dc_ratio=ratio)
-        rows.append({"dc_ratio": ratio, **cost(table, BASELINE, repeats)})
-    frame = pd.DataFrame(rows)
-    slopes = np.diff(np.log(frame["us_per_task"])) / np.diff(np.log(frame["waiting"]))
-    frame["exponent"] = np.concatenate([[np.nan], slopes])
-    return frame
+    rows = (
+        {"dc_ratio": r, **cost(first_tasks(tasks, seed, load=load, dc_ratio=r), BASELINE)}
+        for r in (2, 6, 20, 60, 200)
+    )
+    first = next(rows)
+    yield {**first, "exponent": np.nan}
+    for old, new in pairwise((first, *rows)):
+        rise, longer = (np.log(new[name] / old[name]) for name in ("us_per_task", "waiting"))
+        yield {**new, "exponent": rise / longer}
 
 
-def report(tasks=10_000, seed=0, repeats=3):
-    """Every table as text, with the machine's name above."""
-    tables = {
-        f"Paper I baseline, {policy}, {reading.link} link, {tasks} tasks, seed {seed}": run(
-            tasks, seed, repeats, policy
-        )
-        for policy, (_, reading) in RULES.items()
-    }
-    tables |= {
-        "Cost against N, tasks in flight comparable (Cps = 100 N / 16)": cost_against_nodes(
-            tasks, seed, repeats
-        ),
-        "Cost against N, nothing else changed": cost_against_nodes(
-            tasks, seed, repeats, same_tasks=False
-        ),
-        "Cost against queue length, load 2": cost_against_queue(tasks, seed, repeats),
-    }
-    parts = [machine()]
-    for title, table in tables.items():
-        parts.append(f"{title}\n{table.to_string(index=False, float_format='{:.4g}'.format)}")
-    return "\n\n".join(parts)
+def long_queues(seed=0, tasks=10_000):
+    """A line in order of arrival, and one by deadline: the ratio is to the shortest line."""
+    for policy, ratios in {"FIFO-DLT": (2, 20, 200, 20_000), "EDFMN": (2, 100)}.items():
+        first = None
+        for ratio in ratios:
+            long = 2 * tasks if ratio == 20_000 else tasks
+            table = first_tasks(long, seed, load=2.0, dc_ratio=ratio)
+            row = cost(table, BASELINE, policy, Reading())
+            first = first or row["us_per_task"]
+            yield {
+                "policy": policy, "dc_ratio": ratio, **row,
+                "million_per_s": 1 / row["us_per_task"], "ratio": row["us_per_task"] / first,
+            }  # fmt: skip
+
+
+def many_nodes(seed=0, tasks=3_000):
+    """FIFO-DLT for wide clusters (Cps = 100 N / 16): the ratio is to the narrowest one."""
+    for release, sizes in {"estimate": (16, 1024, 65_536), "finish": (16, 1024, 16_384)}.items():
+        first = None
+        for n in sizes:
+            cluster = Cluster(n, 1.0, 100.0 * n / 16)
+            table = first_tasks(min(tasks, 3_000), seed, cluster, load=1.0)
+            row = cost(table, cluster, "FIFO-DLT", Reading(release=release))
+            first = first or row["us_per_task"]
+            yield {"release": release, "N": n, **row, "ratio": row["us_per_task"] / first}
+
+
+#: Jobs and nodes of the made-up log.
+LOG = 188_041, 24_515
+
+
+def write_log(path, jobs, nodes, seed):
+    """Write a made-up log in the Standard Workload Format: powers of two, log-normal times."""
+    rng = np.random.default_rng(seed)
+    arrival = np.cumsum(rng.exponential(60.0, jobs)).astype(int)
+    width, run = (
+        2 ** rng.integers(0, 11, jobs),
+        np.maximum(1, rng.lognormal(7, 2, jobs)).astype(int),
+    )
+    with open(path, "w", encoding="ascii") as out:
+        out.write(f"; Version: 2.2\n; MaxProcs: {nodes}\n")
+        for k, (at, n, time) in enumerate(zip(arrival, width, run, strict=True)):
+            rest = f"{n} {2 * time} -1 1 1 1 1 1 -1 -1 -1"
+            out.write(f"{k + 1} {at} 0 {time} {n} -1 -1 {rest}\n")
+
+
+def whole_log(seed=0, tasks=10_000):
+    """``dlsim simulate --swf`` on a made-up log, in a process of its own: time and memory."""
+    jobs, nodes = max(1, LOG[0] * tasks // 10_000), LOG[1]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.swf"
+        write_log(log, jobs, nodes, seed)
+        words = [f"--nodes={nodes}", "--cms=0.001", "--cps=1", "--policy=EDFMN"]
+        command = [sys.executable, "-m", "dlsim", "simulate", "--swf", str(log), *words]
+        child = subprocess.Popen([*command, "--out", f"{folder}/out"], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    yield {
+        "jobs": jobs, "nodes": nodes, "cpu_seconds": used.ru_utime + used.ru_stime,
+        "peak_MB": used.ru_maxrss / 1024, "exit": child.returncode,
+    }  # fmt: skip
+
+
+PARTS = {
+    "race": Part("paper I's baseline, beside plain Python, SimPy and C++", race),
+    "queue": Part("N = 16, load 2, ever longer lines; beside the shortest", long_queues),
+    "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
+    "log": Part("a made-up log of 188,041 jobs on 24,515 nodes, with --out", whole_log),
+    "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),
+    "nodes.only": Part(
+        "EDF-OPR-MN against N, nothing else changed",
+        functools.partial(cost_against_nodes, same_tasks=False), True,
+    ),
+    "queue.edf": Part("EDF-OPR-MN against the length of the line", cost_against_queue, True),
+}  # fmt: skip

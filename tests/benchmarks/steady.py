@@ -3,18 +3,17 @@
 Ratios within one run count, not wall times: the machine is named with every table.
 """
 
-import time
-from importlib.metadata import version
+import functools
+import tracemalloc
 
 import numpy as np
-import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.heuristics import randomised_rounding
 from tests.benchmarks import steady_peers
-from tests.benchmarks.realtime import machine
+from tests.benchmarks.parts import Part, timed
 
 #: Cold programs that are timed where LPRR by scipy would take too long to wait for.
 SAMPLE = 8
@@ -35,21 +34,11 @@ def random_graph(clusters, seed=0):
 NETWORKS = {"tiers": tiers_like, "random": random_graph}
 
 
-def timed(function, repeats=1):
-    """Best wall time in seconds of some calls, and the last answer."""
-    best = np.inf
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        answer = function()
-        best = min(best, time.perf_counter() - begin)
-    return best, answer
-
-
 #: How LPRR runs in the race: routes between two solutions, runs of which the best is kept.
 WAYS = ((1, 1), (8, 1), (8, 5))
 
 
-def lprr_race(sizes=(20, 50, 90), seed=0, ways=WAYS, sample=SAMPLE, whole=WHOLE):
+def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), ways=WAYS, sample=SAMPLE, whole=WHOLE):
     """LPRR against a cold scipy.optimize.linprog after every route.
 
     The peer solves program (6) in full. Beyond `whole` clusters it stops after `sample`
@@ -57,7 +46,6 @@ def lprr_race(sizes=(20, 50, 90), seed=0, ways=WAYS, sample=SAMPLE, whole=WHOLE)
     run by the paper's rule fixed. `ratio` is its time over ours; `value` and `peer_value`
     are parts of the bound.
     """
-    rows = []
     for name, build in NETWORKS.items():
         for clusters in sizes:
             p = build(clusters, seed)
@@ -71,17 +59,15 @@ def lprr_race(sizes=(20, 50, 90), seed=0, ways=WAYS, sample=SAMPLE, whole=WHOLE)
                 ours, found = timed(
                     lambda p=p, b=batch, r=runs: solve(p, "LPRR", seed, batch=b, runs=r)
                 )
-                rows.append({
+                yield {
                     "network": name, "K": clusters, "batch": batch, "runs": runs,
                     "seconds": ours, "ratio": peer / ours, "value": found.objective / top,
                     "peer_value": value / top if ended else np.nan,
-                })  # fmt: skip
-    return pd.DataFrame(rows)
+                }  # fmt: skip
 
 
-def greedy_race(sizes=(20, 50, 90), seed=0, repeats=3):
+def greedy_race(seed=0, tasks=10_000, sizes=(20, 50, 90), repeats=3):
     """Heuristic G compiled against plain Python, to the same allocation."""
-    rows = []
     for name, build in NETWORKS.items():
         for clusters in sizes:
             p = build(clusters, seed)
@@ -89,12 +75,11 @@ def greedy_race(sizes=(20, 50, 90), seed=0, repeats=3):
             ours, served = timed(lambda p=p: run_greedy(p, Reading()), repeats)
             peer, (work, steps) = timed(lambda p=p: steady_peers.greedy(p))
             apart = np.abs(work - served.work).max() / work.max()
-            rows.append({
+            yield {
                 "network": name, "K": clusters, "steps": served.steps, "milliseconds": 1e3 * ours,
                 "ratio": peer / ours, "steps_differ": abs(steps - served.steps),
                 "max_difference": apart,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
 #: What the table of qualities runs: method, batch, runs.
@@ -105,11 +90,10 @@ QUALITY = (
 )  # fmt: skip
 
 
-def quality(clusters=30, seeds=5):
+def quality(seed=0, tasks=10_000, clusters=30, seeds=5):
     """Part of the bound and seconds of each method: means over platforms of one size."""
-    rows = []
     for name, build in NETWORKS.items():
-        platforms = [build(clusters, seed) for seed in range(seeds)]
+        platforms = [build(clusters, seed + k) for k in range(seeds)]
         for p in platforms:
             bound(p)
         for method, batch, runs in QUALITY:
@@ -117,29 +101,26 @@ def quality(clusters=30, seeds=5):
                 timed(lambda p=p, m=method, b=batch, r=runs: solve(p, m, batch=b, runs=r))
                 for p in platforms
             ]
-            rows.append({
+            yield {
                 "network": name, "method": method, "batch": batch, "runs": runs,
                 "part_of_bound": np.mean([a.ratio for _, a in made]),
                 "worst": min(a.ratio for _, a in made),
                 "seconds": np.mean([seconds for seconds, _ in made]),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
-def mixed(sizes=(10, 20, 30), seeds=3):
+def mixed(seed=0, tasks=10_000, sizes=(10, 20, 30), seeds=3):
     """Seconds until the mixed program is proved optimal, LPRR to begin with included."""
-    rows = []
     for name, build in NETWORKS.items():
         for clusters in sizes:
-            platforms = [build(clusters, seed) for seed in range(seeds)]
+            platforms = [build(clusters, seed + k) for k in range(seeds)]
             made = [timed(lambda p=p: solve(p, "MILP")) for p in platforms]
             seconds = [taken for taken, _ in made]
-            rows.append({
+            yield {
                 "network": name, "K": clusters, "proved": sum(a.is_proved for _, a in made),
                 "of": seeds, "median_seconds": np.median(seconds), "most_seconds": max(seconds),
                 "part_of_bound": np.mean([a.ratio for _, a in made]),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
 #: Wide networks: clusters, and what draws them.
@@ -150,38 +131,53 @@ WIDE = {
 }
 
 
-def wide(seed=0, networks=WIDE):
-    """Seconds to build a wide platform and its reduced program, to solve, to check."""
-    rows = []
+def wide(seed=0, tasks=10_000, networks=WIDE):
+    """Seconds to build a wide platform and its reduced program, to solve, to check.
+
+    `peak_MB` is what Python holds at most while platform and program are built once more.
+    """
     for name, build in networks.items():
         try:
-            platform, p = timed(lambda build=build: build(seed))
+            platform, p = timed(functools.partial(build, seed), 1)
         except InputError:  # without topohub
             continue
-        made, program = timed(lambda p=p: (p.tables, ReducedProgram(p))[1])
-        solved, _ = timed(program.solve)
-        proved, top = timed(lambda p=p: bound(p))
+        made, program = timed(lambda p=p: (p.tables, ReducedProgram(p))[1], 1)
+        solved, _ = timed(program.solve, 1)
+        proved, top = timed(lambda p=p: bound(p), 1)
         found = solve(p, "LP")
-        rows.append({
+        checked = timed(found.check, 1)[0]
+        tracemalloc.start()
+        again = build(seed)
+        _ = again.tables, ReducedProgram(again)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        yield {
             "network": name, "K": p.clusters, "links": len(p.links), "platform": platform,
-            "program": made, "solve": solved, "bound": proved, "check": timed(found.check)[0],
-            "columns": len(program.cells), "of": len(program.rows.app),
+            "program": made, "peak_MB": peak / 2**20, "solve": solved, "bound": proved,
+            "check": checked, "columns": len(program.cells), "of": len(program.rows.app),
             "part_of_bound": found.objective / top,
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }  # fmt: skip
 
 
-def report(sizes=(20, 50, 90), seed=0, seeds=3, clusters=30, proved=(10, 20, 30)):
-    """Every table as text, with the machine's name above."""
-    run_greedy(tiers_like(5), Reading())  # compiled before anything is timed
-    tables = {
-        "LPRR against a cold scipy.optimize.linprog after every route": lprr_race(sizes, seed),
-        "Heuristic G compiled against plain Python": greedy_race(sizes, seed),
-        "Seconds on wide networks": wide(seed),
-        f"Quality and time, K = {clusters}": quality(clusters, seeds),
-        "The mixed program to proved optimality": mixed(proved, seeds),
-    }
-    parts = [f"{machine()}, highspy {version('highspy')}, scipy {version('scipy')}"]
-    for title, table in tables.items():
-        parts.append(f"{title}\n{table.to_string(index=False, float_format='{:.4g}'.format)}")
-    return "\n\n".join(parts)
+def ready(rows):
+    """Rows of a part whose kernels are compiled before anything is timed."""
+
+    @functools.wraps(rows)
+    def later(*given, **named):
+        run_greedy(tiers_like(5), Reading())
+        yield from rows(*given, **named)
+
+    return later
+
+
+PARTS = {
+    "lprr": Part(
+        "LPRR beside a cold scipy.optimize.linprog after every route, of which 2 are timed",
+        functools.partial(ready(lprr_race), sizes=(50, 90), ways=((1, 1),), whole=0, sample=2),
+    ),
+    "wide": Part("seconds on wide networks, and memory of platform and program", ready(wide)),
+    "greedy": Part("heuristic G compiled, beside plain Python", ready(greedy_race)),
+    "lprr.ways": Part("LPRR with several routes or runs at once", ready(lprr_race), True),
+    "quality": Part("quality and time of every method, K = 30", ready(quality), True),
+    "mixed": Part("the mixed program to proved optimality", ready(mixed), True),
+}

@@ -42,9 +42,8 @@ def test_difference_sees_decisions_and_times():
     assert bricks.difference(ours, ours) == (0, 0.0)
 
 
-def test_report_names_the_machine_and_every_table():
-    text = bricks.report(tasks=100, repeats=1)
-    assert "simpy" in text.splitlines()[0]
-    assert text.count("decisions_differ") == 1
-    assert all(case in text for case in bricks.CASES)
-    assert "us_per_submission" in text
+def test_every_part_has_its_rows():
+    assert [row["engine"] for row in bricks.race(0, 100)] == list(bricks.ENGINES)
+    assert [row["case"] for row in bricks.cost_of_readings(0, 100)] == list(bricks.CASES)
+    assert [row["nodes"] for row in bricks.cost_against_nodes(0, 100)] == [75, 138]
+    assert all(row["ms_a_run"] > 0 for row in bricks.cost_of_a_sweep(0, 100))

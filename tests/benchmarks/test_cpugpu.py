@@ -1,5 +1,6 @@
 """The CPU-GPU engine and its SimPy model decide alike: the benchmark compares equal work."""
 
+import pandas as pd
 import pytest
 
 from tests.benchmarks import cpugpu
@@ -8,7 +9,7 @@ from tests.benchmarks import cpugpu
 @pytest.mark.parametrize("policy", cpugpu.POLICIES)
 @pytest.mark.parametrize("seed", range(3))
 def test_simpy_decides_like_the_engine(policy, seed):
-    table = cpugpu.run(400, seed, 1, policy)
+    table = pd.DataFrame(cpugpu.race(seed, 2000, 1, [policy]))
     assert list(table["engine"]) == list(cpugpu.ENGINES)
     assert table["ratio"][0] == 1
     assert (table["devices_differ"] == 0).all()
@@ -24,8 +25,7 @@ def test_queues_are_neither_empty_nor_endless():
     assert 0 < (waits > 0).mean()
 
 
-def test_report_names_the_machine_and_every_table():
-    text = cpugpu.report(jobs=40, repeats=1)
-    assert "simpy" in text.splitlines()[0]
-    assert text.count("devices_differ") == 2
-    assert "Learning study" in text
+def test_the_learning_study_is_timed():
+    (row,) = cpugpu.study(replicates=1)
+    assert row["batches_run"] >= row["policies"]
+    assert row["wall_seconds"] > 0

@@ -72,7 +72,7 @@ def test_tasks_are_the_first_of_paper_i():
 
 @pytest.mark.parametrize("policy", realtime.RULES)
 def test_race_has_a_row_per_engine(policy):
-    frame = realtime.run(tasks=200, seed=3, repeats=1, policy=policy)
+    frame = pd.DataFrame(realtime.race(3, 200, 1, [policy]))
     assert list(frame["engine"]) == list(realtime.ENGINES[policy])
     assert frame["ratio"][0] == 1
     assert (frame["decisions_differ"] == 0).all()
@@ -86,8 +86,24 @@ def test_present_counts_half_open_intervals():
     )
 
 
-def test_report_names_the_machine_and_every_table():
-    text = realtime.report(tasks=50, repeats=1)
-    assert "simpy" in text.splitlines()[0]
-    assert text.count("us_per_task") == 3
-    assert text.count("decisions_differ") == 2
+@pytest.mark.parametrize("rows", [realtime.long_queues, realtime.cost_against_queue])
+def test_longer_lines_cost_more_or_less(rows):
+    frame = pd.DataFrame(rows(0, 60))
+    assert (frame["us_per_task"] > 0).all()
+    assert frame["waiting"].max() > 3 * frame["waiting"].min()
+
+
+def test_clusters_of_every_size_are_measured():
+    frame = pd.DataFrame(realtime.many_nodes(0, 20))
+    assert list(frame["N"]) == [16, 1024, 65_536, 16, 1024, 16_384]
+    assert (frame["nodes_per_task"] > frame["N"] / 8).all()
+    same = pd.DataFrame(realtime.cost_against_nodes(0, 20))
+    assert same["nodes_per_task"].is_monotonic_increasing
+
+
+def test_a_made_up_log_goes_through_the_command_line():
+    (row,) = realtime.whole_log(0, 30)
+    assert row["exit"] == 0
+    assert row["jobs"] == realtime.LOG[0] * 30 // 10_000
+    assert row["cpu_seconds"] > 0
+    assert 50 < row["peak_MB"] < 1000

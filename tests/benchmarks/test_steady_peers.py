@@ -1,9 +1,9 @@
 """The steady-state methods and their peers answer alike: the benchmark compares equal work."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dlsim.cli import main
 from dlsim.steady import Reading, bound, solve
 from dlsim.steady.greedy import run_greedy
 from tests.benchmarks import steady, steady_peers
@@ -48,28 +48,19 @@ def test_peer_rounding_is_feasible_and_as_good(name):
 
 
 def test_tables_have_their_rows():
-    race = steady.lprr_race(sizes=(5,), sample=2, whole=4)
+    race = pd.DataFrame(steady.lprr_race(sizes=(5,), sample=2, whole=4))
     assert len(race) == len(steady.WAYS) * len(steady.NETWORKS)
     assert race["peer_value"].isna().all()
     assert (race["ratio"] > 0).all()
-    whole = steady.lprr_race(sizes=(5,), ways=((1, 1),))
+    whole = pd.DataFrame(steady.lprr_race(sizes=(5,), ways=((1, 1),)))
     assert (whole["peer_value"] <= 1 + 1e-6).all()
-    greedy = steady.greedy_race(sizes=(5,), repeats=1)
+    greedy = pd.DataFrame(steady.greedy_race(sizes=(5,), repeats=1))
     assert (greedy["steps_differ"] == 0).all()
     assert (greedy["max_difference"] < 1e-9).all()
-    proved = steady.mixed(sizes=(5,), seeds=2)
+    proved = pd.DataFrame(steady.mixed(sizes=(5,), seeds=2))
     assert (proved["proved"] == proved["of"]).all()
-    assert (steady.quality(clusters=5, seeds=1)["part_of_bound"] <= 1 + 1e-9).all()
-
-
-def test_bench_prints_the_steady_tables(monkeypatch, capsys):
-    small = steady.report(sizes=(5,), seeds=1, clusters=5, proved=(5,))
-    assert "highspy" in small.splitlines()[0]
-    monkeypatch.setattr(steady, "report", lambda seed: f"report with seed {seed}")
-    assert main(["bench", "steady", "--seed", "7"]) == 0
-    assert capsys.readouterr().out == "report with seed 7\n\n"
-    assert main(["bench", "quantum"]) == 2
-    assert (
-        "engine must be one of realtime, steady, bricks, cpugpu; got 'quantum'"
-        in capsys.readouterr().err
-    )
+    quality = pd.DataFrame(steady.quality(clusters=5, seeds=1))
+    assert (quality["part_of_bound"] <= 1 + 1e-9).all()
+    (wide,) = steady.wide(networks={"small": lambda seed: steady.tiers_like(12, seed)})
+    assert 0 < wide["peak_MB"] < 100
+    assert wide["part_of_bound"] == pytest.approx(1, abs=1e-6)

@@ -1,0 +1,113 @@
+"""The parts of ``dlsim bench``: what each is called, and its rows, each told as it is measured.
+
+Times are CPU seconds, user and system, the least of a few repetitions; a ratio is how many
+times faster dlsim is than the peer that the part names, in the same run. The machine stands
+above everything.
+"""
+
+import functools
+import importlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dlsim.given import option
+
+#: The modules of this package that have a table `PARTS`, in the order in which they run.
+ENGINES = ("realtime", "steady", "bricks", "cpugpu", "explore", "suite")
+#: Packages whose version is told.
+PACKAGES = ("numba", "numpy", "scipy", "highspy", "matplotlib", "simpy")
+
+
+class Part(NamedTuple):
+    """Rows of one kind, by seed and number of tasks. Long ones run only if named in full."""
+
+    title: str
+    rows: Callable[[int, int], Iterator[dict[str, Any]]]
+    long: bool = False
+
+
+@functools.cache
+def parts():
+    """Every part by its name, such as ``steady.lprr``."""
+    found = {}
+    for engine in ENGINES:
+        module = importlib.import_module(f"tests.benchmarks.{engine}")
+        found |= {f"{engine}.{name}": part for name, part in module.PARTS.items()}
+    return found
+
+
+def chosen(names):
+    """The parts that names mean: an engine's without its long ones, a part, or all but those."""
+    table = {}
+    for name in names or ENGINES:
+        option("part", name, (*ENGINES, *parts()))
+        table |= {
+            key: part for key, part in parts().items()
+            if key == name or (key.startswith(f"{name}.") and not part.long)
+        }  # fmt: skip
+    return table
+
+
+def listing():
+    """Every part with what it measures, a line each."""
+    long = {False: "", True: " (long: only by name)"}
+    return [f"{name:<20}{part.title}{long[part.long]}" for name, part in parts().items()]
+
+
+def cells(row):
+    """A row's texts; numbers in four digits."""
+    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
+
+
+def lines(part, seed=0, tasks=10_000):
+    """The rows of a part as they come, a head before the first and wherever the columns change."""
+    head = None
+    for row in part.rows(seed, tasks):
+        texts = cells(row)
+        if head != list(row):
+            head = list(row)
+            widths = [max(len(a), len(b), 12) for a, b in zip(head, texts, strict=True)]
+            yield "  ".join(f"{a:>{w}}" for a, w in zip(head, widths, strict=True))
+        yield "  ".join(f"{a:>{w}}" for a, w in zip(texts, widths, strict=True))
+
+
+def report(names=(), seed=0, tasks=10_000):
+    """Measure parts and yield line after line."""
+    yield machine()
+    for name, part in chosen(names).items():
+        begin = time.perf_counter()
+        yield from chain((f"\n{name}: {part.title}",), lines(part, seed, tasks))
+        yield f"({time.perf_counter() - begin:.0f} s)"
+
+
+def timed(function, repeats=3):
+    """Least CPU time in seconds of some calls, and the last answer."""
+    best = np.inf
+    for _ in range(repeats):
+        begin = time.process_time()
+        answer = function()
+        best = min(best, time.process_time() - begin)
+    return best, answer
+
+
+def machine():
+    """Processor, cores, and the versions that matter, on one line."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in text if line.startswith("model name")]
+    processor = [*models, platform.processor() or platform.machine()][0]
+    told = [f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(told)

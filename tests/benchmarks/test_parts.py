@@ -1,0 +1,80 @@
+"""``dlsim bench``: parts have names, and each row is told as it is measured."""
+
+import pytest
+
+from dlsim.cli import main
+from tests.benchmarks import explore, parts
+from tests.benchmarks.parts import Part
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Three parts of our own; whatever is measured is written down in order."""
+    said = []
+
+    def rows(name):
+        def measure(seed, tasks):
+            for k in range(2):
+                said.append(f"{name} measures {k} of {tasks} with seed {seed}")
+                yield {"engine": name, "ratio": 2.0 + k}
+
+        return measure
+
+    table = {
+        "steady.lprr": Part("rounding", rows("lprr")),
+        "steady.mixed": Part("proved", rows("mixed"), long=True),
+        "bricks.day": Part("a day", rows("day")),
+    }
+    monkeypatch.setattr(parts, "parts", lambda: table)
+    return said
+
+
+def test_a_row_is_told_before_the_next_is_measured(told):
+    lines = parts.report(["steady.lprr"], 7, 50)
+    assert "simpy" in next(lines)
+    assert next(lines) == "\nsteady.lprr: rounding"
+    assert told == []
+    assert next(lines).split() == ["engine", "ratio"]
+    assert next(lines).split() == ["lprr", "2"]
+    assert told == ["lprr measures 0 of 50 with seed 7"]
+    assert next(lines).split() == ["lprr", "3"]
+    assert next(lines).endswith("s)")
+    assert next(lines, None) is None
+
+
+def test_columns_that_change_get_a_head_of_their_own():
+    part = Part("two tables", lambda seed, tasks: iter([{"a": 1}, {"b": "x"}, {"b": 0.5}]))
+    assert [line.strip() for line in parts.lines(part)] == ["a", "1", "b", "x", "0.5"]
+
+
+@pytest.mark.parametrize(("names", "ran"), [
+    ([], ["steady.lprr", "bricks.day"]),
+    (["bricks"], ["bricks.day"]),
+    (["steady"], ["steady.lprr"]),
+    (["steady.mixed", "bricks"], ["steady.mixed", "bricks.day"]),
+])  # fmt: skip
+def test_names_choose_parts_and_long_ones_run_only_by_their_own(told, names, ran):
+    assert list(parts.chosen(names)) == ran
+
+
+def test_the_command_measures_lists_and_refuses(told, capsys):
+    assert main(["bench", "bricks.day", "--seed", "7", "--tasks", "5"]) == 0
+    assert told == [f"day measures {k} of 5 with seed 7" for k in range(2)]
+    assert "bricks.day: a day" in capsys.readouterr().out
+    assert main(["bench", "--list"]) == 0
+    assert capsys.readouterr().out.count("long: only by name") == 1
+    assert len(told) == 2
+    assert main(["bench", "quantum"]) == 2
+    assert "part must be one of realtime, steady, bricks, cpugpu" in capsys.readouterr().err
+
+
+def test_every_engine_has_parts_and_every_part_a_title():
+    table = parts.parts()
+    assert {name.partition(".")[0] for name in table} == set(parts.ENGINES)
+    assert len({part.title for part in table.values()}) == len(table)
+
+
+def test_panels_are_timed_move_by_move():
+    (row,) = explore.pictures(names=("timing",))
+    assert row["moves"] > 15
+    assert 0 < row["median_ms"] <= row["p95_ms"] <= row["most_ms"]
