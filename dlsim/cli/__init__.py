@@ -4,11 +4,16 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from dlsim import __version__
 from dlsim.cli.options import EPILOG, LIVE_VERBS, REPRODUCE, VERBS, add_commands
 from dlsim.errors import DlsimError, InputError
 from dlsim.processes import termination_interrupts
+from dlsim.progress import told
+
+#: Commands that show their progress themselves.
+SPEAKS = ("reproduce", "lab", "bench")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.extra and args.verb != "lab":
         whole.error(f"unrecognized arguments: {' '.join(args.extra)}")
     try:
-        with termination_interrupts():
+        quiet = nullcontext() if args.verb in SPEAKS else told(f"dlsim {args.verb}")
+        with termination_interrupts(), quiet:
             return int(importlib.import_module(f"dlsim.cli.{args.verb}").main(args))
     except DlsimError as error:
         print(f"dlsim: {error}", file=sys.stderr)

@@ -13,6 +13,7 @@ from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, placed, read_tables
 from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
+from dlsim.progress import step
 from dlsim.steady.broker import Broker
 from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Reading
@@ -133,7 +134,10 @@ def main(args: argparse.Namespace) -> int:
     reading = Reading.of(reading_of(args.reading))
     home = folder_of(args, "broker")
     methods = list(dict.fromkeys(names_of(args.compare, args.method or None, "G")))
-    brokers = {name: run_file(args.file, name, args.seed, reading) for name in methods}
+    brokers = {}
+    for name in methods:
+        step(f"going through the events by {name}")
+        brokers[name] = run_file(args.file, name, args.seed, reading)
     table = pd.DataFrame({name: broker.summary() for name, broker in brokers.items()}).T
     table.index.name = "method"
     shown = "{:.4g}".format

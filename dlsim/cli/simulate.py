@@ -14,6 +14,7 @@ from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
+from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.evidence import WINDOW
 from dlsim.realtime.schedule import Schedule
@@ -183,17 +184,21 @@ def main(args: argparse.Namespace) -> int:
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
     columns = ("arrival", "sigma", "deadline", "user_nodes")
+    step("loading the engine")
     nothing = pd.DataFrame({name: [1.0] for name in columns})
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
         simulate(nothing, cluster, name, reading, args.negotiate)
+    step("reading or drawing the tasks")
     tasks = tasks_of(args, cluster, laws)
     print(describe(tasks, cluster))
     schedules, rows = [], []
     for name in names:
+        step(f"{len(tasks):,} tasks under {name}")
         begun = time.perf_counter()
         s = simulate(tasks, cluster, name, reading, args.negotiate)
         _tell_or_refuse(s, args.chunks)
         rows.append(row_of(s, time.perf_counter() - begun))
+        step(f"checking {s.name}")
         s.check()
         schedules.append(s)
     table = pd.DataFrame(rows).set_index("policy")
@@ -207,6 +212,7 @@ def main(args: argparse.Namespace) -> int:
             " (reading an_nodes=all); --reading an_nodes=best uses fewer nodes instead"
         )
     if home:
+        step("drawing and writing the tables")
         _keep(home, args, reading, tasks, schedules, table)
     return 0
 
