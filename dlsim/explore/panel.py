@@ -164,8 +164,7 @@ class _Canvas(FigureCanvasAgg):
 
 
 def _png(figure: Figure) -> bytes:
-    """Draw a figure once (savefig would do so twice); packed lightly, which is several times
-    faster and costs a tenth more bytes."""
+    """Draw a figure once (savefig would do so twice), and pack it lightly."""
     for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
         if not axis.get_label_text():
             axis.set_label_coords(0.5, 0.5)  # or the place of no text is sought every time

@@ -179,7 +179,7 @@ def update(
     for ax, (s, why) in zip(axes, runs, strict=True):
         _draw_plan(ax, s, colors, now)
         name_rows(ax, ["link", *(f"node {k}" for k in range(1, nodes + 1))], begin, end)
-        ax.set_title(f"{s.name}: {told(s, why)}", loc="left", fontsize=9, wrap=True)
+        ax.set_title(f"{s.name}: {told(s, why)}", loc="left", fontsize=9, wrap=True, y=1.0)
     axes[1].set_xlabel("time", labelpad=1)
     keys = [
         key("send", "sending"), key("compute", "computing"), key("planned", "waits, planned"),

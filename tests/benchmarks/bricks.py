@@ -35,7 +35,7 @@ def difference(ours, theirs):
     return differ, float(apart.max(initial=0.0))
 
 
-def race(seed=0, tasks=10_000, hours=2.0, repeats=3, scheduler=SCHEDULER):
+def race(seed=0, tasks=10_000, hours=1.0, repeats=3, scheduler=SCHEDULER):
     """Race the engine and its peers: Table 1's Grid, 75 nodes, Int = 60 min.
 
     A row per engine: seconds, ratio (how many times faster dlsim is), decisions_differ and
@@ -131,7 +131,7 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
 
 
 PARTS = {
-    "race": Part(f"Table 1's Grid, 2 h, {SCHEDULER.name}, every engine on the same inputs", race),
+    "race": Part(f"Table 1's Grid, 1 h, {SCHEDULER.name}, every engine on the same inputs", race),
     "day": Part("a day on 75 nodes, one thing changed; beside the default", cost_of_readings),
     "nodes": Part("a day, ever more nodes", cost_against_nodes),
     "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),

@@ -88,7 +88,7 @@ def report(names=(), seed=0, tasks=10_000):
         yield f"({time.perf_counter() - begin:.0f} s)"
 
 
-def timed(function, repeats=3):
+def timed(function, repeats=1):
     """Least CPU time in seconds of some calls, and the last answer."""
     best = np.inf
     for _ in range(repeats):

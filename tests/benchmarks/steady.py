@@ -51,13 +51,14 @@ def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), ways=WAYS, sample=SAMPLE
             p = build(clusters, seed)
             top, limit = bound(p), None if clusters <= whole else sample
             routes = len(randomised_rounding(p, np.random.default_rng(seed)).order)
+            built, program = timed(functools.partial(steady_peers.Program, p), 1)
             peer, (value, programs, ended) = timed(
-                lambda p=p, limit=limit: steady_peers.lprr(p, seed, most=limit)
+                functools.partial(steady_peers.lprr, p, seed, limit, program), 1
             )
-            peer *= 1 if ended else (1 + routes) / programs
+            peer = built + peer * (1 if ended else (1 + routes) / programs)
             for batch, runs in ways:
                 ours, found = timed(
-                    lambda p=p, b=batch, r=runs: solve(p, "LPRR", seed, batch=b, runs=r)
+                    lambda p=p, b=batch, r=runs: solve(p, "LPRR", seed, batch=b, runs=r), repeats=3
                 )
                 yield {
                     "network": name, "K": clusters, "batch": batch, "runs": runs,
@@ -134,7 +135,7 @@ WIDE = {
 def wide(seed=0, tasks=10_000, networks=WIDE):
     """Seconds to build a wide platform and its reduced program, to solve, to check.
 
-    `peak_MB` is what Python holds at most while platform and program are built once more.
+    `held_MB` is what platform and program take, `peak_MB` the most while they are built.
     """
     for name, build in networks.items():
         try:
@@ -148,12 +149,13 @@ def wide(seed=0, tasks=10_000, networks=WIDE):
         checked = timed(found.check, 1)[0]
         tracemalloc.start()
         again = build(seed)
-        _ = again.tables, ReducedProgram(again)
-        peak = tracemalloc.get_traced_memory()[1]
+        kept = again.tables, ReducedProgram(again)
+        held, peak = (size / 2**20 for size in tracemalloc.get_traced_memory())
         tracemalloc.stop()
+        del again, kept
         yield {
             "network": name, "K": p.clusters, "links": len(p.links), "platform": platform,
-            "program": made, "peak_MB": peak / 2**20, "solve": solved, "bound": proved,
+            "program": made, "held_MB": held, "peak_MB": peak, "solve": solved, "bound": proved,
             "check": checked, "columns": len(program.cells), "of": len(program.rows.app),
             "part_of_bound": found.objective / top,
         }  # fmt: skip

@@ -70,10 +70,12 @@ class Program:
 
     def _network(self):
         p = self.p
-        self.one = {
-            r: float(p.links.loc[list(p.routes[r]), "bandwidth"].min()) for r in self.routes
-        }
-        users = {link: [r for r in self.routes if link in p.routes[r]] for link in p.links.index}
+        wide, along = p.links["bandwidth"].to_dict(), dict(p.routes)
+        self.one = {r: min(wide[link] for link in along[r]) for r in self.routes}
+        users = {link: [] for link in p.links.index}
+        for r in self.routes:
+            for link in along[r]:
+                users[link].append(r)
         most = dict(p.links["max_connect"])
         for k, m in self.routes:
             both = (min(k, m), max(k, m))
@@ -151,12 +153,12 @@ def full_program(p, fixed):
     return Program(p).solve(fixed)
 
 
-def lprr(p, seed=0, reduced=False, most=None):
+def lprr(p, seed=0, most=None, program=None):
     """LPRR with a cold solution after every route; of at most `most` routes.
 
     Returns the objective, the number of programs and whether it came to the end.
     """
-    rng, program, fixed = np.random.default_rng(seed), Program(p, reduced), {}
+    rng, program, fixed = np.random.default_rng(seed), program or Program(p), {}
     solution, programs = program.solve(fixed), 1
     while True:
         used = solution.connections

@@ -45,5 +45,6 @@ def test_difference_sees_decisions_and_times():
 def test_every_part_has_its_rows():
     assert [row["engine"] for row in bricks.race(0, 100)] == list(bricks.ENGINES)
     assert [row["case"] for row in bricks.cost_of_readings(0, 100)] == list(bricks.CASES)
-    assert [row["nodes"] for row in bricks.cost_against_nodes(0, 100)] == [75, 138]
+    few, many = (row["nodes"] for row in bricks.cost_against_nodes(0, 100))
+    assert (few, many > 5 * few) == (75, True)
     assert all(row["ms_a_run"] > 0 for row in bricks.cost_of_a_sweep(0, 100))

@@ -62,5 +62,5 @@ def test_tables_have_their_rows():
     quality = pd.DataFrame(steady.quality(clusters=5, seeds=1))
     assert (quality["part_of_bound"] <= 1 + 1e-9).all()
     (wide,) = steady.wide(networks={"small": lambda seed: steady.tiers_like(12, seed)})
-    assert 0 < wide["peak_MB"] < 100
+    assert 0 < wide["held_MB"] < wide["peak_MB"] < 100
     assert wide["part_of_bound"] == pytest.approx(1, abs=1e-6)

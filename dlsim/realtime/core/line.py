@@ -3,7 +3,8 @@
 Paper I's policies, paper M's all-nodes policies, and any static order without overtaking.
 A task takes the nodes that are released first; who follows finds the others no earlier, so
 a test plans from the newcomer's place on and leaves what is before it. Nodes count in
-groups of one release time (`State.pool`), so that the cost does not grow with N.
+groups of one release time (`State.pool`): 65,536 nodes that end together cost 1.6 times what
+16 cost; with ``release="finish"`` every node of a task is a group, and 16,384 cost 230 times.
 
 With ``commit="last"`` a waiting task may have begun on its first nodes; its releases move
 with every test, and all is planned anew. `dlsim.realtime.core.plan` has the tests where

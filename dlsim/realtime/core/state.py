@@ -1,7 +1,7 @@
 """What the head node knows while it plans, as arrays: queues, running blocks, instants.
 
-Free nodes are counted, never listed: sorted (time, count) blocks of running tasks, so that
-cost does not depend on the size of the cluster.
+Free nodes are counted, never listed: sorted (time, count) blocks of running tasks. The cost
+follows the number of blocks, not of nodes: one a task, or one a node that ends by itself.
 """
 
 from typing import NamedTuple
