@@ -8,7 +8,6 @@ a notebook failed, too.
 
 import base64
 import importlib.metadata
-import io
 import json
 import os
 import platform
@@ -34,6 +33,7 @@ from dlsim.study import workers
 from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
+from dlsim.study.pictures import png_of
 from dlsim.study.style import VERDICT_INK
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCHEMA_VERSION = 1
-_DPI = 150
 
 
 class Results:
@@ -82,9 +81,7 @@ class Results:
 
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
-        buffer, bare = io.BytesIO(), {"Software": None}
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata=bare, bbox_inches="tight")
-        return self.picture(name, buffer.getvalue())
+        return self.picture(name, png_of(figure))
 
     def picture(self, name: str, png: bytes) -> Path:
         """Write a picture that is drawn already as figures/<name>.png, and return its path."""

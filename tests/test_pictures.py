@@ -1,0 +1,131 @@
+"""Pictures are drawn once: the same bytes from the cache, to the notebook, and no stale ones."""
+
+import base64
+import struct
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from matplotlib.figure import Figure
+
+from dlsim.papers.mcdf import draw
+from dlsim.study import pictures
+from dlsim.study.execution import run_notebook
+from dlsim.study.plot import axes_of
+from tests.test_watch import write
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    yield tmp_path / "cache"
+    plt.close("all")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The number of times that anything is drawn."""
+    calls, savefig = [], Figure.savefig
+
+    def counted(self, *words, **options):
+        calls.append(self)
+        return savefig(self, *words, **options)
+
+    monkeypatch.setattr(Figure, "savefig", counted)
+    return calls
+
+
+def figure(label="x", color="C0"):
+    _, ax = plt.subplots()
+    ax.plot([1, 2, 3], [2, 1, 3], color=color, label=label)
+    ax.set(xlabel=label, xscale="log")
+    ax.legend()
+    return ax.get_figure()
+
+
+def test_an_equal_figure_is_not_drawn_again(drawn):
+    first = pictures.png_of(figure())
+    assert pictures.png_of(figure()) == first
+    assert len(drawn) == 1
+
+
+@pytest.mark.parametrize("change", [{"label": "y"}, {"color": "C1"}])
+def test_another_figure_is_another_picture(drawn, change):
+    assert pictures.png_of(figure()) != pictures.png_of(figure(**change))
+    assert len(drawn) == 2
+
+
+def test_settings_belong_to_a_picture(drawn):
+    first = pictures.png_of(figure())
+    with plt.rc_context({"text.antialiased": False}):
+        assert pictures.png_of(figure()) != first
+    assert len(drawn) == 2
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda b: b[:-1], lambda b: b[:40] + b"x" + b[41:], lambda b: b""]
+)
+def test_a_damaged_picture_is_drawn_again(cache, drawn, spoil):
+    first = pictures.png_of(figure())
+    (path,) = (cache / "pictures").glob("*/*")
+    path.write_bytes(spoil(path.read_bytes()))
+    assert pictures.png_of(figure()) == first
+    assert len(drawn) == 2
+    assert pictures.png_of(figure()) == first
+    assert len(drawn) == 2
+
+
+def test_what_runs_somebodys_own_code_is_drawn_each_time(drawn):
+    def own(suffix):
+        return lambda value, _: f"{value:g} {suffix}"
+
+    pngs = []
+    for suffix in ("a", "b", "b"):
+        one = figure()
+        one.axes[0].yaxis.set_major_formatter(own(suffix))
+        pngs.append(pictures.png_of(one))
+    assert pngs[0] != pngs[1] == pngs[2]
+    assert len(drawn) == 3
+
+
+def test_a_cache_that_cannot_be_used_costs_only_time(cache, drawn):
+    cache.write_text("a file")
+    assert pictures.png_of(figure()) == pictures.png_of(figure())
+    assert len(drawn) == 2
+
+
+def test_every_picture_of_the_house_style_is_known_again(drawn, tmp_path):
+    from dlsim.papers import mcdf
+    from dlsim.study import style
+
+    style.use()
+    for place in "ab":
+        draw.fig1(mcdf.Study(out=str(tmp_path / place)), axes_of(None, (5, 4)))
+    one, other = ((tmp_path / place / "figures").glob("*.png") for place in "ab")
+    assert [p.read_bytes() for p in one] == [p.read_bytes() for p in other]
+    assert len(drawn) == 1
+
+
+SHOW = """import matplotlib.pyplot as plt
+from dlsim.study.report import Results
+_, ax = plt.subplots()
+ax.plot([1, 2])
+Results(f"{pids}-results").figure("one", ax);"""
+
+
+def test_a_notebook_shows_the_picture_that_was_written(tmp_path, monkeypatch):
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    source = write(tmp_path / "one.ipynb", SHOW, f"{SHOW}\nax.set_xlabel('changed since');")
+    (tmp_path / "r").mkdir()
+    done = run_notebook(source, tmp_path / "out" / "one.ipynb", {"pids": f"{tmp_path}/r"})
+    shown = [
+        output for cell in nbformat.read(done, 4).cells for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]  # fmt: skip
+    written = (tmp_path / "r-results" / "figures" / "one.png").read_bytes()
+    pngs = [base64.b64decode(output.data["image/png"]) for output in shown]
+    assert pngs[0] == written
+    assert pngs[1] != written
+    (width, height), told = struct.unpack(">ii", written[16:24]), shown[0].metadata["image/png"]
+    assert told["width"] / width == pytest.approx(told["height"] / height, rel=0.01)
+    assert told["width"] < width
