@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 KILLS = max(2, round(2 * SCALE))
 #: So many kills are followed by one run that nobody disturbs.
 ROUND = 4
-VICTIMS = ("parent", "child", "kernel", "group")
+VICTIMS = ("parent", "warm", "child", "kernel", "group")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 #: What a kill waits for, and the longest it waits after that, in seconds.
 MOMENTS = {"start": 6.0, "kernel": 3.0, "cells": 0.2, "end": 0.6}
@@ -105,10 +105,9 @@ class Run:
                 words, parent = " ".join(process.cmdline()), process.ppid()
             except psutil.Error:
                 continue
-            kernels = "ipykernel" in words
-            if (kind == "kernel" and kernels) or (
-                kind == "child" and not kernels and parent == self.process.pid
-            ):
+            kinds = {"kernel": "ipykernel" in words, "child": "dlsim notebook" in words,
+                     "warm": parent == self.process.pid}  # fmt: skip
+            if kinds.get(kind):
                 return process.pid
         return self.process.pid
 

@@ -18,13 +18,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlsim import files
 from dlsim.errors import InputError, StudyError
 from dlsim.files import FULL, LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.owned import Owned
 from dlsim.study.parameters import check_parameters, plain_path
+
+if TYPE_CHECKING:
+    from dlsim.study.warm import Kernel
 
 #: Is told the number of the code cell that runs and its seconds.
 Tell = Callable[[int, float], object]
@@ -122,8 +125,9 @@ def _without_grammars() -> Iterator[None]:
 
 
 def _execute(
-    path: Path, partial: Path, folder: Path, values: dict[str, Any], limit: float, tell: Tell
-) -> str | None:
+    path: Path, partial: Path, folder: Path, values: dict[str, Any], limit: float, tell: Tell,
+    kernel: "Kernel | None",
+) -> str | None:  # fmt: skip
     """Run all cells; return what broke outside the cells, if anything did."""
     with _without_grammars():
         import papermill
@@ -133,7 +137,7 @@ def _execute(
 
     quiet, again = Config({"KernelManager": {"transport_encryption": "auto"}}), False
     for start in itertools.count(1):
-        with Watch(limit, tell) as watch:
+        with Watch(limit, tell, kernel) as watch:
             try:
                 papermill.execute_notebook(
                     plain_path(path), plain_path(partial), values, kernel_name="python3",
@@ -148,7 +152,7 @@ def _execute(
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise
                 problem = watch.died(error)
-        begun = _began(partial)
+        begun, kernel = _began(partial), None
         if begun and (again or not problem.again or not _is_ours(path)):
             return problem.text
         if not begun and start >= STARTS:
@@ -180,12 +184,12 @@ def _bring_pictures(path: Path, place: PurePosixPath, home: Owned) -> None:
 def run_notebook(
     path: StrPath, out_path: StrPath, parameters: Mapping[str, Any] | None = None, *,
     root: StrPath | None = None, work: StrPath | None = None, cell_limit: float = math.inf,
-    tell: Tell = lambda cell, seconds: None,
+    tell: Tell = lambda cell, seconds: None, kernel: "Kernel | None" = None,
 ) -> Path:  # fmt: skip
     """Run one notebook; its result appears whole under its name or not at all.
 
-    The kernel works in the folder of the result. Running a notebook is running
-    somebody's code with your rights.
+    The kernel works in the folder of the result; it is `kernel` where one waits already. Running
+    a notebook is running somebody's code with your rights.
     """
     source, target = Path(path).absolute(), Path(os.path.abspath(out_path))
     values = check_parameters(source, parameters or {})
@@ -199,7 +203,7 @@ def run_notebook(
         partial = Path(folder) / target.name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            problem = _execute(source, partial, target.parent, values, cell_limit, tell)
+            problem = _execute(source, partial, target.parent, values, cell_limit, tell, kernel)
             problem = problem or first_problem(partial)
             if problem is None:
                 home.write(str(place), _forget_places(partial, target.name))

@@ -33,7 +33,7 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
-from dlsim.study import clusters, workers
+from dlsim.study import clusters, warm, workers
 from dlsim.study.execution import PROGRESS_VARIABLE, first_problem, run_notebook
 from dlsim.study.parameters import check_parameters, parameters_of
 
@@ -82,7 +82,8 @@ class _Job:
     values: dict[str, Any]
     stamp: dict[str, Any]
     home: Owned
-    process: "subprocess.Popen[str] | None" = None
+    process: Any = None
+    forks: warm.Warm | None = None
     folder: Path = Path()
     started: float = 0.0
     label: str = ""
@@ -213,29 +214,21 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     environment.pop("MPLBACKEND", None)  # the kernel's own draws into the notebook
     request = {
         "path": str(job.path), "out": str(job.target), "root": str(job.home.folder),
-        "cell_limit": job.limits[0], "parameters": job.values,
+        "cell_limit": job.limits[0], "parameters": job.values, "folder": str(folder),
+        "environment": environment, "mark": job.mark,
     }  # fmt: skip
+    job.process = job.forks.fork(request) if job.forks else None
+    job.process = job.process or warm.start(request)
     job.sign = (b"", time.monotonic())
-    with open(folder / "log", "w") as log:
-        job.process = subprocess.Popen(
-            [sys.executable, "-c", "from dlsim.study.notebooks import main; main()", str(folder)],
-            stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-    assert job.process.stdin
-    with contextlib.suppress(BrokenPipeError):
-        job.process.stdin.write(json.dumps(request) + "\n")
-        job.process.stdin.flush()
 
 
-def main() -> None:
-    """Run the notebook that the parent process asks for on standard input."""
-    folder, request = Path(sys.argv[1]), json.loads(sys.stdin.readline())
-    mark = os.environ[processes.VARIABLE].rpartition(":")[2]
+def run(request: Mapping[str, Any], kernel: warm.Kernel | None) -> None:
+    """Run the notebook that the batch asks for, in the process started for it."""
+    folder = Path(request["folder"])
 
     def watch() -> None:
-        sys.stdin.read()
-        processes.end_run(mark)  # the parent is gone
+        warm.wait_for_end()
+        processes.end_run(request["mark"])  # the parent is gone
         os._exit(1)
 
     def tell(cell: int, seconds: float) -> None:
@@ -248,7 +241,7 @@ def main() -> None:
         with processes.termination_interrupts():
             run_notebook(
                 request["path"], request["out"], request["parameters"], root=request["root"],
-                work=folder, cell_limit=request["cell_limit"], tell=tell,
+                work=folder, cell_limit=request["cell_limit"], tell=tell, kernel=kernel,
             )  # fmt: skip
     except DlsimError as error:
         files.write_text(folder / "error", str(error))
@@ -315,6 +308,7 @@ class _Display:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.bars: dict[str, Any] = {}
+        self.total, self.ended = len(names), 0
         if sys.stderr and sys.stderr.isatty():  # none where it is closed
             look = "{desc:<42.42} {percentage:3.0f}%|{bar}| {elapsed}"
             for row, name in enumerate(names):
@@ -329,6 +323,12 @@ class _Display:
         bar.set_description_str(f"{name}: {text}", refresh=False)
         bar.total, bar.n = max(1, total), done
         bar.refresh()
+
+    def end(self, result: NotebookResult) -> None:
+        """Say what became of a notebook, and how many have ended."""
+        self.ended += 1
+        text = f"{result.status} in {result.seconds:.0f} s, {self.ended} of {self.total} done"
+        self.show(result.name, f"{text}: {result.error}" if result.error else text, 1, 1)
 
     def close(self) -> None:
         """Leave the bars where they are."""
@@ -370,8 +370,7 @@ def _run_wave(
                 if job.process and job.process.poll() is not None:
                     running.remove(job)
                     result = results[job.name] = _result(job)
-                    text = f"{result.status} in {result.seconds:.0f} s {result.error}".strip()
-                    display.show(job.name, text, 1, 1)
+                    display.end(result)
     finally:
         _interrupt(running)
         for job in running + waiting:
@@ -459,6 +458,9 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
         folder = todo[0].home.folder / _WORK
         shutil.rmtree(folder, ignore_errors=True)  # what a run that was killed has left
         todo[0].home.clear(_WORK)  # what stands there though dlsim makes it a folder
+        forks = warm.Warm((job.path for job in todo), folder) if processes.can_claim() else None
+        for job in todo:
+            job.forks = forks
         try:
             folder.mkdir()
             for wave in waves:
@@ -470,4 +472,6 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
             results |= {job.name: NotebookResult(job.name, None, "interrupted", 0) for job in rest}
         finally:
             display.close()
+            if forks:
+                forks.close()
             shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ was lost. The watch looks at all three from a thread of its own, kills the kerne
 started, and says which cell it was and how long it ran.
 """
 
+import os
 import secrets
 import threading
 import time
@@ -12,10 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ipykernel.kernelspec import make_ipkernel_cmd
+from jupyter_client import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
 from dlsim import processes
+from dlsim.study.warm import Kernel
 
 #: Name under which papermill knows the engine below.
 ENGINE = "dlsim"
@@ -33,9 +38,11 @@ class Problem(NamedTuple):
 class Watch:
     """What is known of the kernel, and since when."""
 
-    def __init__(self, limit: float, tell: Callable[[int, float], object]) -> None:
-        self.limit, self.tell = limit, tell
-        self.mark = secrets.token_hex(8)
+    def __init__(
+        self, limit: float, tell: Callable[[int, float], object], kernel: Kernel | None = None
+    ) -> None:
+        self.limit, self.tell, self.kernel = limit, tell, kernel
+        self.mark = kernel.mark if kernel else secrets.token_hex(8)
         self.problem: Problem | None = None
         self.client: Any = None
         self.cell, self.running = 0, False
@@ -106,10 +113,40 @@ class Watch:
                     processes.end_run(self.mark)
 
 
+class _Manager(AsyncKernelManager):
+    """A manager that takes the kernel forked for it, where its command would start the same."""
+
+    kernel: Kernel | None = None
+
+    async def _async_launch_kernel(self, kernel_cmd: list[str], **options: Any) -> None:
+        kernel, local = self.kernel, self.provisioner
+        usual = make_ipkernel_cmd()
+        usual[usual.index("{connection_file}")] = self.connection_file
+        if (
+            kernel is None
+            or type(local) is not LocalProvisioner
+            or kernel_cmd[: len(usual)] != usual
+        ):
+            await super()._async_launch_kernel(kernel_cmd, **options)
+            return
+        self.kernel = None
+        where = options.get("cwd") or os.getcwd()
+        kernel.begin(kernel_cmd[2:], options["env"], str(where))
+        about = {"process": kernel, "pid": kernel.pid, "pgid": kernel.pid, "cwd": where}
+        vars(local).update(about)
+        self._reconcile_connection_info(local.connection_info)
+
+
 class _Client(PapermillNotebookClient):
     """papermill's client, which tells the watch what happens."""
 
     watch: Watch
+
+    def create_kernel_manager(self) -> AsyncKernelManager:
+        self.kernel_manager_class = _Manager
+        manager = super().create_kernel_manager()
+        manager.kernel = self.watch.kernel
+        return manager
 
     def execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
         if cell.cell_type != "code" or not cell.source.strip():
