@@ -17,7 +17,7 @@ from dlsim.papers import bricks
 from dlsim.papers.bricks import cells, claims, draw
 from dlsim.papers.bricks.cells import SWITCHES, Kind
 from dlsim.papers.bricks.study import SCALES, printed_table
-from dlsim.study import report, sweeps, workers
+from dlsim.study import pictures, sweeps, workers
 from dlsim.study.claims import judge, load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES, ratio
@@ -486,7 +486,7 @@ def test_figure_3_is_that_of_direct_runs(executed):
 
 
 def test_drawings_take_a_study(study, monkeypatch):
-    monkeypatch.setattr(report, "_DPI", 40)
+    monkeypatch.setattr(pictures, "_DPI", 40)
     for name in bricks.__all__:
         if name.startswith(("fig", "table", "verdicts")):
             assert getattr(bricks, name)(study) is not None

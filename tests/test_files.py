@@ -418,7 +418,7 @@ OPENING = {
 }  # fmt: skip
 OWN = {
     "files.py", "kernel.py", "cli/live.py", "cpugpu/store.py", "owned.py", "study/cells.py",
-    "study/notebooks.py", "study/report.py",
+    "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
 }  # fmt: skip
 
 

@@ -26,17 +26,9 @@ from dlsim.kernel import cache_folder, private_folder, source_digest
 
 _DPI = 150
 #: Whose functions and classes stay the same as long as matplotlib's version and dlsim's sources.
-_TRUSTED = {
-    "dlsim",
-    "cycler",
-    "kiwisolver",
-    "matplotlib",
-    "mpl_toolkits",
-    "numpy",
-    "pandas",
-    "seaborn",
-}
-_TRUSTED |= sys.stdlib_module_names
+_TRUSTED = sys.stdlib_module_names | set(
+    "dlsim cycler kiwisolver matplotlib mpl_toolkits numpy pandas seaborn".split()
+)
 
 
 class _Content(pickle.Pickler):
@@ -52,7 +44,7 @@ class _Content(pickle.Pickler):
         if not isinstance(thing, type | FunctionType):
             return NotImplemented
         if str(thing.__module__).partition(".")[0] not in _TRUSTED:
-            raise pickle.PicklingError(f"{thing!r} is somebody's own")
+            raise TypeError(f"{thing!r} is somebody's own")
         if isinstance(thing, FunctionType) and "<" in thing.__qualname__:
             inside = [cell.cell_contents for cell in thing.__closure__ or ()]
             name = thing.__module__, thing.__qualname__, thing.__code__.co_firstlineno

@@ -33,7 +33,6 @@ from dlsim.study import workers
 from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.pictures import png_of
 from dlsim.study.style import VERDICT_INK
 
 if TYPE_CHECKING:
@@ -76,8 +75,10 @@ class Results:
 
     def figure(self, name: str, drawn: "Axes | Figure") -> Path:
         """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""
-        from matplotlib.axes import Axes
+        from matplotlib.axes import Axes  # not at the top: a batch draws nothing itself
         from matplotlib.figure import Figure
+
+        from dlsim.study.pictures import png_of
 
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)

@@ -7,8 +7,11 @@ above everything.
 
 import functools
 import importlib
+import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -96,6 +99,25 @@ def timed(function, repeats=1):
         answer = function()
         best = min(best, time.process_time() - begin)
     return best, answer
+
+
+#: A small process between: what a process that was forked had in memory counts as its peak.
+_BETWEEN = """import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, done.returncode]))"""
+
+
+def run_dlsim(*words, **environment):
+    """Run the command line in a process of its own: time, memory, how it ended."""
+    command = [sys.executable, "-c", _BETWEEN, sys.executable, "-m", "dlsim", *map(str, words)]
+    begin = time.perf_counter()
+    told = subprocess.run(
+        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True
+    ).stdout
+    wall = time.perf_counter() - begin
+    names = ("cpu_seconds", "peak_MB", "exit")
+    return {"wall_seconds": wall, **dict(zip(names, json.loads(told), strict=True))}
 
 
 def machine():

@@ -5,9 +5,6 @@ Ratios within one run count, not wall times: the machine is named with every tab
 
 import functools
 import math
-import os
-import subprocess
-import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
-from tests.benchmarks.parts import Part, timed
+from tests.benchmarks.parts import Part, run_dlsim, timed
 from tests.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
@@ -185,14 +182,8 @@ def whole_log(seed=0, tasks=10_000):
         log = Path(folder) / "log.swf"
         write_log(log, jobs, nodes, seed)
         words = [f"--nodes={nodes}", "--cms=0.001", "--cps=1", "--policy=EDFMN"]
-        command = [sys.executable, "-m", "dlsim", "simulate", "--swf", str(log), *words]
-        child = subprocess.Popen([*command, "--out", f"{folder}/out"], stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    yield {
-        "jobs": jobs, "nodes": nodes, "cpu_seconds": used.ru_utime + used.ru_stime,
-        "peak_MB": used.ru_maxrss / 1024, "exit": child.returncode,
-    }  # fmt: skip
+        run = run_dlsim("simulate", "--swf", log, *words, "--out", f"{folder}/out")
+    yield {"jobs": jobs, "nodes": nodes, **run}
 
 
 PARTS = {
