@@ -94,7 +94,7 @@ class _Shown:
         self.usual, self.pictures = usual, WeakKeyDictionary[Figure, bytes]()
 
     def __call__(self, figure: Figure) -> Any:
-        if figure.stale or figure not in self.pictures:
+        if figure not in self.pictures:
             return self.usual(figure)
         png = self.pictures[figure]
         width, height = (round(n * figure.dpi / _DPI) for n in struct.unpack(">ii", png[16:24]))
@@ -112,5 +112,11 @@ def _show(figure: Figure, png: bytes) -> None:
     if not isinstance(usual, _Shown):
         usual = _Shown(usual)
         formatters["image/png"].for_type(Figure, usual)
-    usual.pictures[figure] = png
-    figure.stale = False
+    usual.pictures[figure], redraw = png, figure.stale_callback
+
+    def changed(one: Any, stale: bool) -> None:
+        usual.pictures.pop(one, None)
+        if redraw:
+            redraw(one, stale)
+
+    figure.stale, figure.stale_callback = False, changed
