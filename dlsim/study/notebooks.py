@@ -104,7 +104,6 @@ class _Job:
 
     @property
     def stamp_name(self) -> str:
-        """Name of the stamp below the folder of results."""
         return f"{_FOLDER}/.{self.name}.stamp.json"
 
     def look(self) -> None:
@@ -218,7 +217,7 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
         "environment": environment, "mark": job.mark,
     }  # fmt: skip
     job.process = job.forks.fork(request) if job.forks else None
-    job.process = job.process or warm.start(request)
+    job.process = job.process or warm.start(folder / "log", environment, request)
     job.sign = (b"", time.monotonic())
 
 
@@ -331,7 +330,6 @@ class _Display:
         self.show(result.name, f"{text}: {result.error}" if result.error else text, 1, 1)
 
     def close(self) -> None:
-        """Leave the bars where they are."""
         for bar in self.bars.values():
             bar.close()
 
@@ -373,7 +371,7 @@ def _run_wave(
                     display.end(result)
     finally:
         _interrupt(running)
-        for job in running + waiting:
+        for job in running:
             _hang_up(job)
             seconds = time.time() - job.started if job.process else 0.0
             results[job.name] = NotebookResult(job.name, None, "interrupted", seconds)
@@ -427,11 +425,11 @@ def run_all(
                 results[job.name] = NotebookResult(job.name, job.target, "ok", seconds, reused=True)
         todo = [job for job in plan if job.name not in results]
         _run_waves(todo, count, results)
-    return [results[job.name] for job in plan]
+    never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
+    return [results.get(one.name, one) for one in never]
 
 
 def _limits(scale: str, *given: float | None) -> tuple[float, float]:
-    """Return the seconds that a cell and a notebook may run."""
     for name, value in zip(("cell_limit", "limit"), given, strict=True):
         if value is not None and not value >= 0:
             raise InputError(f"{name} must be seconds, at least 0 (0 = no limit), got {value!r}")
@@ -467,9 +465,8 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
                 _run_wave(wave, jobs, folder, display, results)
         except OSError as error:
             raise files.unwritable(folder, error) from error
-        except KeyboardInterrupt:
-            rest = (job for job in todo if job.name not in results)
-            results |= {job.name: NotebookResult(job.name, None, "interrupted", 0) for job in rest}
+        except KeyboardInterrupt:  # those that never began follow from the plan
+            pass
         finally:
             display.close()
             if forks:

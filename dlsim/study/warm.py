@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,8 @@ class Child:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def terminate(self) -> None:
-        """Ask it to end."""
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End it."""
-        self.send_signal(signal.SIGKILL)
+    terminate = partialmethod(send_signal, signal.SIGTERM)
+    kill = partialmethod(send_signal, signal.SIGKILL)
 
 
 class _Forked(Child):
@@ -104,12 +100,8 @@ class Warm:
     def _start(self) -> None:
         room = f"{processes.ROOM}:{processes.ROOM}"
         self.codes, self.forked, self.rest = {}, 0, b""
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen(
-                _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
-                env=processes.marked(room) | {"MPLBACKEND": _INLINE}, start_new_session=True,
-            )  # fmt: skip
-        _write(self.process.stdin, self.modules)
+        environment = processes.marked(room) | {"MPLBACKEND": _INLINE}
+        self.process = start(self.log, environment, self.modules, subprocess.PIPE)
 
     def hear(self, seconds: float = 0.0) -> bool:
         """Take in what the warm process tells; False where it tells nothing."""
@@ -148,14 +140,16 @@ class Warm:
             self.process = None
 
 
-def start(request: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
-    """Start a process for a notebook afresh."""
-    with open(Path(request["folder"], "log"), "w") as stream:
+def start(
+    log: Path, environment: Mapping[str, str], first: Any, out: int = 0
+) -> "subprocess.Popen[bytes]":
+    """Start a process afresh, which serves what it is told first."""
+    with open(log, "w") as stream:
         process = subprocess.Popen(
-            _COMMAND, stdin=subprocess.PIPE, stdout=stream, stderr=stream, bufsize=0,
-            env=request["environment"], start_new_session=True,
+            _COMMAND, stdin=subprocess.PIPE, stderr=stream, bufsize=0, env=environment,
+            stdout=out or stream, start_new_session=True,
         )  # fmt: skip
-    _write(process.stdin, request)
+    _write(process.stdin, first)
     return process
 
 
@@ -200,7 +194,7 @@ def serve() -> tuple[dict[str, Any], "Kernel | None"]:
     pipe.register(0, 0)
     if pipe.poll(0):
         os._exit(0)
-    told, there = os.dup(1), set[int]()
+    told, there = os.fdopen(os.dup(1), "wb", buffering=0), set[int]()
     os.dup2(2, 1)  # whatever an import prints
     for name in first:
         _load(name)
@@ -209,15 +203,15 @@ def serve() -> tuple[dict[str, Any], "Kernel | None"]:
             if not (line := stream.readline()):
                 os._exit(0)
             if not (pid := os.fork()):
-                os.close(told)
+                told.close()
                 return _begin(json.loads(line))
             there.add(pid)
-            _tell(told, pid, None)
+            _write(told, [pid, None])
         for pid in list(there):
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
                 there.remove(pid)
-                _tell(told, pid, os.waitstatus_to_exitcode(status))
+                _write(told, [pid, os.waitstatus_to_exitcode(status)])
 
 
 def wait_for_end() -> None:
@@ -229,10 +223,6 @@ def wait_for_end() -> None:
     else:
         while os.read(0, 4096):
             pass
-
-
-def _tell(stream: int, pid: int, code: int | None) -> None:
-    os.write(stream, json.dumps([pid, code]).encode() + b"\n")
 
 
 def _become(environment: Mapping[str, str], mark: str, title: str) -> None:
