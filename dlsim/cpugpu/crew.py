@@ -7,7 +7,7 @@ policy are the only ones (Dask would run what waits at one worker nearly in reve
 import platform
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from dlsim.errors import InputError
 
@@ -16,57 +16,42 @@ class LostWorkerError(RuntimeError):
     """The worker of a device died while it ran a job."""
 
 
-class Crew(Protocol):
-    """One worker for each device."""
-
-    host: str
-
-    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function on the worker of a device."""
-
-    def was_lost(self, error: BaseException) -> bool:
-        """Tell whether an error means that the worker died, rather than the job."""
-
-    def __enter__(self) -> Self:
-        """Start the workers."""
-
-    def __exit__(self, *_: object) -> None:
-        """Stop them."""
-
-
-class _Pools:
-    """A crew of one executor per device."""
+class Crew:
+    """One worker for each device, started and stopped with the crew as a context."""
 
     _pools: Sequence[Any] = ()
 
+    def __init__(self, devices: Sequence[str]) -> None:
+        self.host, self._devices = platform.node(), tuple(devices)
+
     def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function on the worker of a device; as `Crew.submit`."""
+        """Start a function on the worker of a device."""
         return self._pools[device].submit(function, *args)
 
-
-class Threads(_Pools):
-    """One thread of this process per device: no isolation, nothing to install."""
-
-    def __init__(self, devices: Sequence[str]) -> None:
-        self.host = platform.node()
-        self._devices = tuple(devices)
+    def was_lost(self, error: BaseException) -> bool:
+        """Tell whether an error means that the worker died, or asked to run the job again."""
+        return isinstance(error, LostWorkerError)
 
     def __enter__(self) -> Self:
-        """Start the threads."""
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+class Threads(Crew):
+    """One thread of this process per device: no isolation, nothing to install."""
+
+    def __enter__(self) -> Self:
         self._pools = [ThreadPoolExecutor(1, f"dlsim-{name}") for name in self._devices]
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the threads to end."""
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
-    def was_lost(self, error: BaseException) -> bool:
-        """Tell whether a job asked to be run again by raising `LostWorkerError`."""
-        return isinstance(error, LostWorkerError)
 
-
-class Dask(_Pools):
+class Dask(Crew):
     """One single-threaded Dask process per device, started anew if it dies (extra cluster)."""
 
     def __init__(self, devices: Sequence[str]) -> None:
@@ -78,13 +63,12 @@ class Dask(_Pools):
                 f"this crew needs the extra cluster ({error}): pip install 'dlsim[cluster]', or "
                 "use --crew threads"
             ) from error
-        self.host = platform.node()
-        self._devices, self._dask, self._distributed = tuple(devices), dask, distributed
+        super().__init__(devices)
+        self._dask, self._distributed = dask, distributed
         self._cluster: Any = None
         self._client: Any = None
 
     def __enter__(self) -> Self:
-        """Start scheduler and workers."""
         distributed = self._distributed
         options = {"nthreads": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}
         workers = {
@@ -108,13 +92,12 @@ class Dask(_Pools):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop workers and scheduler."""
         self._client.close()
         self._cluster.close()
 
     def was_lost(self, error: BaseException) -> bool:
-        """Tell whether Dask reports that the worker died."""
-        return isinstance(error, (self._distributed.KilledWorker, LostWorkerError))
+        """Tell whether Dask reports that the worker died, too."""
+        return super().was_lost(error) or isinstance(error, self._distributed.KilledWorker)
 
 
 #: The crews by name.
