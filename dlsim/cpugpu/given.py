@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import ScheduleError
+from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, column
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
@@ -25,6 +25,21 @@ def time_column(
     return column(
         place, table[name], above=positive, absent=absent, rule=rule, row="row", labels=table.index
     )
+
+
+def estimates_of(jobs: pd.DataFrame, cls: str, real: Floats, only: bool = False) -> Floats:
+    """Return the declared times of a class; the realised ones where there is no column."""
+    name = f"{cls}_estimate"
+    if name not in jobs:
+        return real
+    told = time_column("jobs", jobs, name, positive=True, absent=True)
+    odd = np.isnan(told) & ~np.isnan(real) | only & ~np.isnan(told) & np.isnan(real)
+    if odd.any():
+        where, has = (", and only there", "one of them") if only else ("", "none")
+        label = jobs.index[int(np.argmax(odd))]
+        what = f"must be given where {cls}_time is{where}; job {label!r} has {has}"
+        raise InputError(f"jobs: {name} {what}")
+    return told
 
 
 def near(a: Any, b: Any, span: Any) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dlsim.cpugpu.given import time_column
+from dlsim.cpugpu.given import estimates_of, time_column
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading, class_of
 from dlsim.errors import InputError
@@ -47,7 +47,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     if blank:
         raise InputError(f"app must be the name of an application, got {blank[0]!r}")
     real = {c: time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES}
-    told = {c: _estimates(jobs, c, real[c]) for c in CLASSES}
+    told = {c: estimates_of(jobs, c, real[c]) for c in CLASSES}
     items = []
     for j, app in enumerate(apps):
         versions = [c for c in CLASSES if real[c][j] == real[c][j]]
@@ -61,21 +61,6 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     classes = [class_of(device) for device in machine.devices]
     times = np.column_stack([real[c] for c in classes])
     return Given(jobs.index, tuple(items), arrival, times + _extra(extra, times.shape))
-
-
-def _estimates(jobs: pd.DataFrame, cls: str, real: Floats) -> Floats:
-    """Return the declared times of a class; the realised ones where there is no column."""
-    name = f"{cls}_estimate"
-    if name not in jobs:
-        return real
-    told = time_column("jobs", jobs, name, positive=True, absent=True)
-    missing = np.isnan(told) & ~np.isnan(real)
-    if missing.any():
-        raise InputError(
-            f"jobs: {name} must be given where {cls}_time is; job "
-            f"{jobs.index[int(np.argmax(missing))]!r} has none"
-        )
-    return told
 
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:

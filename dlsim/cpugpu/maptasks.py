@@ -18,14 +18,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.mapdata import MapReduce, Pairs, map_block, reduce_partition
 from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first, spread
-from dlsim.cpugpu.model import (
-    Decide,
-    Item,
-    Policy,
-    Reading,
-    class_of,
-    policy_named,
-)
+from dlsim.cpugpu.model import Decide, Item, Policy, Reading, class_of, policy_named
 from dlsim.cpugpu.rivals import DECIDE
 from dlsim.errors import InputError
 from dlsim.kernel import latest_finish
@@ -158,12 +151,13 @@ class TaskRun:
     def _name(self, task: int) -> tuple[str, int]:
         return ("map", task) if task < self.maps else ("reduce", task - self.maps)
 
-    def size_of(self, task: int) -> float:
-        """Return the units of a task; a reduce's once all maps are done."""
+    def size_of(self, task: int, node: int | None = None) -> float:
+        """Return the units of a task, or those of other nodes; a reduce's once maps are done."""
         if task < self.maps:
-            return self.sizes[task]
+            return 0.0 if node is not None and self._is_local(task, node) else self.sizes[task]
         part = task - self.maps
-        return sum(len(parts[part]) for _, parts in self.outputs.values()) / 1000
+        counts = (len(parts[part]) for home, parts in self.outputs.values() if home != node)
+        return sum(counts) / 1000
 
     def _item(self, task: int) -> Item:
         """Return a task as the policy sees it: its times where its data is at hand."""
@@ -211,19 +205,11 @@ class TaskRun:
             now = self.desk.state.now
             times = spread([item.declared for item in items], self.desk.state.classes)
             nodes = [self.places[device] for device in self.desk.state.devices]
-            away = [[self._remote(item.job, node) for node in nodes] for item in items]
+            away = [[self.size_of(item.job, node) for node in nodes] for item in items]
             times = times + self.set.costs.remote * np.array(away)
             plan = ideal_plan([now] * len(items), times, self.set.policy.objective)
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
         return items
-
-    def _remote(self, task: int, node: int) -> float:
-        """Return the units that a task reads from other nodes."""
-        if task < self.maps:
-            return 0.0 if self._is_local(task, node) else self.sizes[task]
-        part = task - self.maps
-        away = (len(parts[part]) for home, parts in self.outputs.values() if home != node)
-        return sum(away) / 1000
 
     def _dispatch(self, now: float) -> None:
         for device, item in self.desk.dispatch(now):
@@ -235,7 +221,7 @@ class TaskRun:
     def _begin(self, device: str, item: Item, now: float) -> Attempt:
         task, node, cls = item.job, self.places[device], class_of(device)
         kind, number = self._name(task)
-        remote = self._remote(task, node)
+        remote = self.size_of(task, node)
         seconds = item.declared[cls] + self.set.costs.remote * remote
         tries = sum(a.task == task for a in self.attempts)
         past = sum(a.task == task and a.outcome in ("lost", "killed") for a in self.attempts)
@@ -250,7 +236,6 @@ class TaskRun:
         )  # fmt: skip
 
     def _compute(self, kind: str, number: int, cls: str) -> Any:
-        """Run the version for the class on the real data."""
         if kind == "map":
             return map_block(self.set.job, self.set.blocks[number], cls)
         runs = [self.outputs[task][1][number] for task in range(self.maps)]

@@ -6,14 +6,14 @@ CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up w
 what both devices of a node give together, and the flexible schedulers are our reading.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, time_column
+from dlsim.cpugpu.given import MOST_COUNT, estimates_of, time_column
 from dlsim.errors import InputError
 from dlsim.given import flag, number, option, table, whole
 
@@ -51,7 +51,6 @@ class NodePool:
     both: float = 0.95
 
     def __post_init__(self) -> None:
-        """Refuse what is not a cluster."""
         object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, 10_000))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
@@ -103,7 +102,6 @@ class Scheduler:
     search: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no scheduler can do."""
         option("types", self.types, TYPE_RULES)
         option("counts", self.counts, COUNT_RULES)
         option("line", self.line, LINES)
@@ -182,7 +180,7 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
             f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
         )
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
-    estimates = list(_estimates(jobs, columns))
+    estimates = [estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
     asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
     nodes = []
     for label, wanted in zip(jobs.index, asked, strict=True):
@@ -195,22 +193,6 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
     both = zip(rows, nodes, strict=True)
     return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
-
-
-def _estimates(jobs: pd.DataFrame, columns: dict[str, Any]) -> Iterator[Any]:
-    for name, times in columns.items():
-        declared = name.replace("_time", "_estimate")
-        if declared not in jobs:
-            yield times
-            continue
-        values = time_column("jobs", jobs, declared, True, True)
-        odd = np.isnan(values) != np.isnan(times)
-        if odd.any():
-            raise InputError(
-                f"jobs: {declared} must be given where {name} is, and only there; not so in row "
-                f"{jobs.index[int(np.argmax(odd))]!r}"
-            )
-        yield values
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
