@@ -95,6 +95,12 @@ def estimates(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFra
     return named(summary(frame, list(by), column), by)
 
 
+def joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put tables of points below each other, each point under the name of its table."""
+    tables = [table.assign(point=f"{name}, " + table["point"]) for name, table in parts.items()]
+    return pd.concat(tables, ignore_index=True)
+
+
 def tidy(values: pd.DataFrame, by: Sequence[str], name: str, what: str = "policy") -> pd.DataFrame:
     """One row per place, replicate and column of paired values."""
     flat = values if "replicate" in values else values.reset_index()

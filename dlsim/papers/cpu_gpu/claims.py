@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.study.measure import claim, estimates, exact, mirrored, named, tidy, tie, wide
+from dlsim.study.measure import claim, estimates, exact, joined, mirrored, named, tidy, tie, wide
 from dlsim.study.stats import relative_reduction
 
 #: Policies of the paper and of its second source.
@@ -92,10 +92,8 @@ def improves(e: Evidence) -> pd.DataFrame:
 def near_ideal(e: Evidence) -> pd.DataFrame:
     """Claim 4: excess over the exhaustive schedules."""
     rows = e.ideal[e.ideal["policy"].isin(OURS)]
-    parts = [estimates(rows, ["policy", "mix"], column) for column in ("makespan", "completion")]
-    for table, what in zip(parts, ("makespan", "mean completion"), strict=True):
-        table["point"] = what + ", " + table["point"]
-    return pd.concat(parts, ignore_index=True)
+    columns = {"makespan": "makespan", "mean completion": "completion"}
+    return joined({k: estimates(rows, ["policy", "mix"], name) for k, name in columns.items()})
 
 
 def excess_of_poison(frame: pd.DataFrame) -> pd.DataFrame:
@@ -160,9 +158,7 @@ def stabilises(e: Evidence) -> pd.DataFrame:
         "spread": spread["threads"] / mean["threads"] - spread["scheduled"] / mean["scheduled"],
         "mean": mean["threads"] / mean["scheduled"] - 1,
     }
-    parts = [_at(column, keys[:2]).assign(what=name) for name, column in columns.items()]
-    table = pd.concat(parts, ignore_index=True)
-    return table.assign(point=table["what"] + ", " + table["point"])
+    return joined({name: _at(column, keys[:2]) for name, column in columns.items()})
 
 
 @claim("cpu-gpu-13", needs="threads", readings=False)
@@ -206,12 +202,11 @@ def more_gpus_are_faster(e: Evidence) -> pd.DataFrame:
 @claim("cpu-gpu-15b", needs="words", readings=False)
 def pipelines_raise_throughput(e: Evidence) -> pd.DataFrame:
     """Claim 15b: word count without overlap over the same with it, less 1."""
-    parts = []
+    parts = {}
     for devices in ("gpu", "both"):
         plain, piped = (counted(e.words, streams, devices) for streams in STREAMS)
-        table = by_gpus(plain / piped - 1)
-        parts.append(table.assign(point=f"{devices}, " + table["point"]))
-    return pd.concat(parts, ignore_index=True)
+        parts[devices] = by_gpus(plain / piped - 1)
+    return joined(parts)
 
 
 @claim("cpu-gpu-16", needs="memory", readings=False)
@@ -231,13 +226,10 @@ def fits_in_memory(e: Evidence) -> pd.DataFrame:
 @claim("cpu-gpu-18")
 def waits_are_traded(e: Evidence) -> pd.DataFrame:
     """Claim 18: what ASJF waits less than RSC, and what RSC completes sooner than ASJF."""
-    parts = []
-    for column, (one, other) in (
-        ("mean_wait", ("asjf", "rsc")), ("mean_completion", ("rsc", "asjf")),
-    ):  # fmt: skip
-        table = saved(e.main, [one], other, column)
-        parts.append(table.assign(point=column.replace("_", " ") + ", " + table["point"]))
-    return pd.concat(parts, ignore_index=True)
+    return joined({
+        "mean wait": saved(e.main, ["asjf"], "rsc", "mean_wait"),
+        "mean completion": saved(e.main, ["rsc"], "asjf", "mean_completion"),
+    })  # fmt: skip
 
 
 #: Claims that a line measures, by the number in their id.

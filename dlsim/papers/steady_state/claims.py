@@ -47,13 +47,6 @@ def _both(e: Evidence, measure: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.Da
     return pd.concat(parts, ignore_index=True)
 
 
-@claim("steady-state-1a")
-def lpr_is_poor(e: Evidence) -> pd.DataFrame:
-    """Claim 1a: what LPR lacks to the worse of G and LPRG, ratios to the bound, per K."""
-    name, rivals = "min(G, LPRG) - LPR", list(RIVALS)
-    return _both(e, lambda f: by_size(f, {name: f[rivals].min(axis=1) - f["LPR"]}))
-
-
 def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     """Estimate the raw mean of a ratio, over platforms where its denominator is above 0."""
     there = frame[frame[b] > 0]
@@ -191,7 +184,10 @@ def ends_are_negligible(e: Evidence) -> pd.DataFrame:
 
 #: Claims that a line or two measure, by the number in their id.
 _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
-    # platforms where LPR gives some application nothing
+    # what LPR lacks to the worse of G and LPRG; platforms where it gives an application nothing
+    "1a": lambda e: _both(
+        e, lambda f: by_size(f, {"min(G, LPRG) - LPR": f[list(RIVALS)].min(axis=1) - f["LPR"]})
+    ),
     "1b": lambda e: pd.concat(
         [share(rows["LPR"] <= TIE, rows, kind) for kind, rows in _kinds(e).items()],
         ignore_index=True,
@@ -270,8 +266,6 @@ def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
     :math:`s^2 = (x - a)^2 / n`. Without that assumption the largest of any values of at
     least 0 is at least :math:`\overline{x^2} / \bar x`.
 
-    Examples
-    --------
     >>> {k: round(v, 6) for k, v in one_outlier(4, 2.0, 2.0).items()}  # of 1, 1, 1, 5
     {'others': 1.0, 'one': 5.0, 'least': 3.5}
     """
