@@ -43,16 +43,7 @@ SCHEMA_VERSION = 1
 
 
 class Results:
-    """Where a notebook leaves its results, under names that the report finds.
-
-    Parameters
-    ----------
-    folder : path
-        The folder of results; "" for results/<paper> under the project, or under the
-        current folder where dlsim is installed without one.
-    paper : str
-        Key of the paper.
-    """
+    """Where a notebook leaves its results; "" is results/<paper> of the project or folder here."""
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
         home = files.project_root() or Path.cwd()
@@ -131,7 +122,6 @@ def _commit() -> str:
 
 
 def _processor() -> str:
-    """Return the name of the processor, where the system tells."""
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -167,7 +157,6 @@ def _headline(words: Sequence[str], notebooks: Sequence[NotebookResult], path: P
 
 
 def _duration(seconds: float) -> str:
-    """Write a duration for people."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -175,7 +164,6 @@ def _duration(seconds: float) -> str:
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the header of the page as label and text."""
     given, software, machine = (record[k] for k in ("parameters", "software", "environment"))
     reading = ", ".join(f"{k}={v}" for k, v in (given.get("reading") or {}).items())
     seconds = given.get("seconds")

@@ -30,7 +30,8 @@ from dlsim import processes
 START_SECONDS, LOOK_SECONDS = 120.0, 0.1
 #: What a notebook's process and its kernel need, whatever the notebook is.
 _STACK = ("papermill", "ipykernel.kernelapp", "ipykernel.ipkernel", "dlsim.study.notebooks",
-          "dlsim.study.watch", "dlsim.study.plot", "dlsim.study.report")  # fmt: skip
+          "dlsim.study.watch", "dlsim.study.plot", "dlsim.study.report",
+          "dlsim.study.pictures")  # fmt: skip
 _INLINE = "module://matplotlib_inline.backend_inline"
 _COMMAND = [sys.executable, "-c", "from dlsim.study.warm import serve; found = serve()\n"
             "from dlsim.study.notebooks import run; run(*found)"]  # fmt: skip
