@@ -103,12 +103,7 @@ def unwritable(path: StrPath, error: Exception) -> DlsimError:
 
 
 def write_bytes(path: StrPath, data: bytes, sync: bool = True) -> None:
-    """Write a file whole or not at all.
-
-    The bytes go to a temporary name in the same folder, are synchronised to the disk
-    and then renamed, so that a reader sees the old file or the new one. Missing
-    folders are made; a symbolic link is followed.
-    """
+    """Write a file whole or not at all; missing folders are made, a symbolic link is followed."""
     try:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,11 +127,7 @@ def write_text(path: StrPath, text: str) -> None:
 
 
 def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
-    r"""Write a table so that the same values give the same bytes.
-
-    Lines end in ``\n``, a float is the shortest text that reads back exactly, and an
-    index is written where it has a name.
-    """
+    """Write a table so that the same values give the same bytes, and floats read back exactly."""
     write_text(path, csv_text(frame))
 
 
@@ -346,10 +337,7 @@ def _row(where: str, given: Any, wanted: Fields) -> Row:
 def tables_of(
     path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1
 ) -> Row:
-    """Read a document that holds lists of tables, and `top` fields beside them.
-
-    A row is named by its id, or by its number from `first` on.
-    """
+    """Read lists of tables, rows named by id or number from `first` on, and `top` fields beside."""
     where = os.fspath(path)
     found = _row(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
     for table in (table for table in schema if table in found):

@@ -41,10 +41,7 @@ def told(name: str) -> Iterator[None]:
 
 @contextmanager
 def shown(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told how much of a total is done, and shows it.
-
-    A worker process shows nothing: the sweep that it works for does.
-    """
+    """Give a function that is told how much of a total is done, and shows it but in a worker."""
     begin, bar, is_worker = time.monotonic(), None, multiprocessing.parent_process() is not None
 
     def tell(done: int) -> None:

@@ -8,7 +8,6 @@ from dlsim.given import mapping, number, option
 
 
 def _as_number(text: Any) -> Any:
-    """Return the number that a text holds, and anything else as it is."""
     try:
         return float(text) if isinstance(text, str) else text
     except ValueError:
@@ -26,7 +25,6 @@ class BaseReading:
     OPEN: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a value that no switch knows."""
         for switch in fields(self):
             name, value = switch.name, getattr(self, switch.name)
             if name in self.NUMBERS:

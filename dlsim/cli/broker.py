@@ -33,7 +33,6 @@ EVENTS: dict[str, Fields] = {
 
 
 def _event(row: Any) -> Fields:
-    """Return the fields of an event by what it does."""
     action = option("do", row.get("do") if isinstance(row, dict) else None, EVENTS)
     time = partial(number, rule="a finite time of at least 0")
     return {"at": time, "do": text, **EVENTS[action]}
@@ -81,7 +80,6 @@ def _limits(found: Row, sites: list[str]) -> Limits:
 
 
 def _network(path: str, found: Row) -> Network:
-    """Build the network of a file."""
     rows, wires = found.get("site"), found.get("link", ())
     if not rows:
         raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")

@@ -36,10 +36,7 @@ def material() -> Iterator[tuple[str, Path]]:
 
 
 def copy(folder: Path) -> dict[str, list[str]]:
-    """Copy the notebooks and their pictures, and leave alone what the user changed.
-
-    Names of the files by what was done: copied, updated, or kept as the user changed them.
-    """
+    """Copy what the user did not change; return the names copied, updated, and kept as they are."""
     if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
     home = Owned(folder, "lab", "choose another folder with --dir").claim()

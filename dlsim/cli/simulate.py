@@ -221,7 +221,6 @@ def _keep(
     home: Owned, args: argparse.Namespace, reading: Reading, tasks: pd.DataFrame,
     schedules: list[Schedule], table: pd.DataFrame,
 ) -> None:  # fmt: skip
-    """Write the summary, the tables, the picture, and what they came from."""
     record = {
         "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
         "cluster": asdict(schedules[0].cluster),

@@ -95,7 +95,6 @@ class Desk:
         self._turns += 1
 
     def _withdrawn(self, decision: Decision) -> Item:
-        """Take the job of a decision out of the queue it waits in."""
         for queue in [self.state.main, *self.state.queues]:
             for place, item in enumerate(queue):
                 if item.job == decision.job:

@@ -169,13 +169,9 @@ class _Devices:
 
 
 def play(
-    given: Given,
-    machine: Machine,
-    policy: Policy,
-    reading: Reading,
-    history: History,
+    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History,
     decide: Decide | None = None,
-) -> Trace:
+) -> Trace:  # fmt: skip
     """Run the event loop: completions, arrivals, then decisions, instant by instant."""
     origin, given = _on_own_clock(given)
     span = float(np.nanmin(given.times))

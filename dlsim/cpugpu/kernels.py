@@ -21,10 +21,7 @@ Floats = NDArray[np.float32]
 
 
 class Problem(NamedTuple):
-    """The input of one run: n elements of the result, two arrays, two numbers.
-
-    The arrays are float32 or uint8, of length 1 where the kernel needs none.
-    """
+    """The input of a run: n elements of the result, two arrays of float32 or uint8, two numbers."""
 
     n: int
     a: NDArray[Any]

@@ -40,11 +40,7 @@ class Slot(NamedTuple):
 
 
 def slots(gpu: str = "auto", cpu: str = "numpy") -> tuple[Slot, ...]:
-    """Return the two devices of this machine, the GPU first.
-
-    The GPU is played by cuda, opencl, threads (all CPU threads in its place), any other back
-    end, or (auto) by the first of these three that can run; the CPU by numpy or numba, say.
-    """
+    """Return the two devices of this machine; auto is the first of cuda, opencl, threads."""
     chosen = {"gpu0": backends.best_gpu() if gpu == "auto" else gpu, "cpu0": cpu}
     return tuple(Slot(name, one, backends.describe(one)) for name, one in chosen.items())
 
@@ -73,8 +69,6 @@ class LiveRun(Measures):
 
 @dataclass
 class _Fate:
-    """What has become of one job so far."""
-
     losses: int = 0
     start: float = math.nan
     end: float = math.nan

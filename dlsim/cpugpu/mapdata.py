@@ -57,7 +57,6 @@ class MapReduce:
     partitions: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse what is not a job."""
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"name must be the name of the job, got {self.name!r}")
         whole("partitions", self.partitions, 1, 10**6)

@@ -36,7 +36,6 @@ class NodeGroup:
     gpus: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse what is not a group of nodes."""
         whole("nodes", self.nodes, 1, 10_000)
         Machine(self.cpus, self.gpus)
 
@@ -84,7 +83,6 @@ class Costs:
     gpu: Gpu = field(default_factory=Gpu)
 
     def __post_init__(self) -> None:
-        """Refuse what is no cost."""
         for one in fields(self):
             if one.name not in ("chunks", "gpu"):
                 cost = number(one.name, getattr(self, one.name), above=one.name == "setup")

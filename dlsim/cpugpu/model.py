@@ -51,7 +51,6 @@ class Machine:
     gpus: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is not a machine."""
         for name in ("cpus", "gpus"):
             count = whole(name, getattr(self, name), 0, MOST_DEVICES)
             object.__setattr__(self, name, count)
@@ -236,7 +235,6 @@ class Policy:
     steal: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no engine can run."""
         if not callable(self.rule):
             option("rule", self.rule, RULES)
         for name, options in (

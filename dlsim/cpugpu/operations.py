@@ -64,7 +64,6 @@ class Gpu:
     pinned: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what is not a GPU."""
         whole("streams", self.streams, 1, MOST_COUNT)
         whole("copy_engines", self.copy_engines, 1, 2)
         for name, options in SWITCHES.items():
@@ -217,7 +216,6 @@ class _Run:
 
 
 def _completions(running: list[tuple[Any, int]], span: Any) -> tuple[Any, list[int]]:
-    """Take all operations that end at the next instant."""
     now, op = heapq.heappop(running)
     done = [op]
     while running and near(running[0][0], now, span):

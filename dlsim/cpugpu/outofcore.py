@@ -42,7 +42,6 @@ class Rates:
     setup: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no time."""
         for field in fields(self):
             rate = number(field.name, getattr(self, field.name))
             object.__setattr__(self, field.name, rate)

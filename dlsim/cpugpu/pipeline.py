@@ -118,8 +118,6 @@ def issue_order(
 ) -> list[Operation]:
     """Return the order in which all copies and kernels are issued.
 
-    Examples
-    --------
     >>> chunks = pd.DataFrame({"h2d": [3, 3], "map": [1, 1], "d2h": [2, 2]})
     >>> issue_order(work_of(chunks, Gpu(streams=2, queues="single")), "breadth")[:3]
     [(0, 'h2d'), (1, 'h2d'), (0, 'map')]

@@ -75,7 +75,6 @@ def declared(item: Item, cls: str) -> float:
 
 
 def _known(item: Item, expect: Expect) -> dict[str, float]:
-    """Return the expected time on every class where one is known, GPUs first."""
     times = {cls: expect(item, cls) for cls in ("gpu", "cpu") if cls in item.declared}
     return {cls: time for cls, time in times.items() if time == time}
 

@@ -192,11 +192,9 @@ class Store:
                 raise
 
     def __enter__(self) -> Self:
-        """Return the store itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self.close()
 
     def close(self) -> None:
@@ -280,7 +278,6 @@ class Store:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Turn SQLite's errors into those of dlsim."""
         try:
             yield
         except sqlite3.OperationalError as error:

@@ -212,12 +212,7 @@ def title(ax: Axes, text: str) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """An interactive picture.
-
-    Calling it shows it: ``explore.timing(nodes=8, reading={"ties": "late"})`` opens with
-    those values in a notebook. The line under the picture is that call for the values
-    it shows.
-    """
+    """An interactive picture; calling it shows it, such as ``explore.timing(nodes=8)``."""
 
     name: str
     title: str
@@ -232,7 +227,6 @@ class Panel:
         return {name: Choice(name, options, name) for name, options in self.switches.items()}
 
     def _need(self, what: str, names: Iterable[str], known: Collection[str]) -> None:
-        """Refuse a name that the panel does not have."""
         for name in names:
             if name not in known:
                 raise InputError(f"{self.name} has no {what} {name!r}; it has {', '.join(known)}")

@@ -12,10 +12,7 @@ from typing import Any
 
 
 def rooms(package: str, names: Sequence[str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a paper, which finds its names in its rooms on first use.
-
-    A worker process that only runs cells then needs no study and no pictures.
-    """
+    """Return the ``__getattr__`` of a paper: its names are found in its rooms on first use."""
 
     def find(name: str) -> Any:
         if name in names:

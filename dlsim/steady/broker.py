@@ -139,7 +139,8 @@ class Broker:
         self._site(site)
         speed = number("speed", speed, above=True)
         self._sites[site] = _Site(speed, speed, speed)
-        self._note("register", site)
+        self._reasons.append("register")
+        self._record_site(site)
 
     def withdraw(self, site: str) -> None:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
@@ -147,7 +148,8 @@ class Broker:
         if not here.declared:
             raise InputError(f"site {site!r} cannot withdraw: it is not registered at {self.now:g}")
         self._sites[site] = _Site()
-        self._note("withdraw", site)
+        self._reasons.append("withdraw")
+        self._record_site(site)
 
     def deliver(self, site: str, speed: float) -> None:
         """Set what a site really delivers; the broker notices by observing it."""
@@ -204,10 +206,6 @@ class Broker:
 
     def _site(self, name: str) -> _Site:
         return self._sites[option("site", name, self._sites)]
-
-    def _note(self, reason: str, site: str) -> None:
-        self._reasons.append(reason)
-        self._record_site(site)
 
     def _record_site(self, name: str) -> None:
         site = self._sites[name]

@@ -20,10 +20,7 @@ SLACK = 1e-9
 
 
 class Rows(NamedTuple):
-    """Constraints of one kind: names, what is used and allowed, whose work each adds up.
-
-    `is_sending` tells what is moved or opened from what is computed.
-    """
+    """Constraints of one kind, with whose work they add up; `is_sending`: moved, not computed."""
 
     name: Callable[[int], str]
     used: Any
@@ -48,7 +45,6 @@ def exact(value: Any) -> Fraction:
 
 
 def _exactly(values: Any) -> Any:
-    """Return numbers as Fractions."""
     flat = [exact(value) for value in np.asarray(values).ravel().tolist()]
     return np.array([*flat, None], dtype=object)[:-1].reshape(np.shape(values))
 

@@ -38,7 +38,6 @@ def network(p: Platform) -> Network:
 
 
 def _unused(net: Network, capacity: Floats, work: Floats, connections: Ints) -> Left:
-    """Return what an allocation leaves of everything."""
     away = np.arange(len(net.route)) != net.origin[:, None]
     sent = work * net.data[:, None] * away
     gateway = net.gateway_first - sent.sum(axis=0)

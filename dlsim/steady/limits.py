@@ -67,7 +67,6 @@ class Share:
     share: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no cap."""
         rule = "a whole number, as it names a cluster"
         if isinstance(self.origins, str) or not isinstance(self.origins, Iterable):
             raise InputError(f"origins of a share cap must be a list, got {self.origins!r}")
@@ -107,7 +106,6 @@ class Limits:
     pairs: int | Mapping[tuple[int, int], int] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no limit; keep the caps as a tuple and whole numbers."""
         shares = self.shares if isinstance(self.shares, Iterable) else [self.shares]
         for cap in (shares := tuple(shares)):
             instance("limits.shares", cap, Share)

@@ -126,7 +126,6 @@ class Platform:
     router: Any = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not a platform."""
         speed = numbers("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {self.speed!r}")

@@ -170,7 +170,6 @@ PADDING = 1e-9
 
 
 def _as_columns(rows: Rows, start: Allocation) -> list[float]:
-    """Return an allocation as a point of the full program."""
     amounts = start.work[rows.app, rows.cluster] / rows.unit
     opened = np.asarray(start.connections, dtype=float)[tuple(rows.platform.tables.pairs.T)]
     return [start.objective / rows.scale, *amounts, *opened]

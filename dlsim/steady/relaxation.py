@@ -91,7 +91,6 @@ def run(solver: Any) -> Any:
 
 @contextmanager
 def _options(solver: Any, options: dict[str, Any]) -> Iterator[None]:
-    """Set a solver's options for a while."""
     for name, value in options.items():
         solver.setOptionValue(name, value)
     try:
@@ -178,7 +177,6 @@ class ReducedProgram:
         return np.union1d(np.flatnonzero(home), order[rank < GAINED])
 
     def _add(self, cells: Ints) -> None:
-        """Make columns of some cells more."""
         some = self._columns(cells).tocsc()[:, 1:]
         most = self._most[cells]
         self._solver.addCols(
@@ -222,7 +220,6 @@ class ReducedProgram:
             self._solver.addRow(-np.inf, value, len(cells), at.astype(np.int32), each)
 
     def _cells(self, r: int) -> Ints:
-        """Return the cells whose data route `r` carries."""
         return self._order[self._at[r] : self._at[r + 1]]
 
     def fix(self, r: int, value: int) -> None:
@@ -265,10 +262,7 @@ class ReducedProgram:
         return self.objective
 
     def _run(self, worth: Floats) -> Floats:
-        """Solve, with more columns as long as one of a cell outside would help.
-
-        `worth` is what the cells count in the objective.
-        """
+        """Solve for what cells are worth, with more columns as long as one outside would help."""
         while True:
             values = np.array(run(self._solver).col_value)
             if len(self.cells) == len(self.rows.app):

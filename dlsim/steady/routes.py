@@ -30,7 +30,6 @@ def listed(name: str, values: Any) -> list[Any]:
 
 
 def _pair(pair: Any) -> Pair:
-    """Return the two clusters of a route as whole numbers."""
     if isinstance(pair, tuple) and len(pair) == 2:
         with suppress(TypeError):
             return int(operator.index(pair[0])), int(operator.index(pair[1]))
@@ -80,7 +79,6 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         )  # fmt: skip
 
     def __getitem__(self, pair: Any) -> tuple[Any, ...]:
-        """Return the labels of the links of one route."""
         with suppress(InputError):
             k, to = _pair(pair)
             if min(k, to) >= 0 and max(k, to) < len(self.number) and self.number[k, to] >= 0:
@@ -89,15 +87,12 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         raise KeyError(pair)
 
     def __iter__(self) -> Iterator[Pair]:
-        """Yield the pairs that have a route, in the order given."""
         return map(tuple, self.pairs[self.order].tolist())
 
     def __len__(self) -> int:
-        """Return the number of routes."""
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        """Return the routes as a dict of theirs would."""
         return repr(dict(self))
 
 

@@ -137,7 +137,6 @@ class Rows:
 
 
 def _scale(p: Platform, alone: Floats) -> float:
-    """Return an upper bound of the objective, from the speeds and from each application."""
     counted = p.counted
     least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
     together = p.speed.sum() / (p.work[counted] @ least[counted])

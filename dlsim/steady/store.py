@@ -84,7 +84,6 @@ def to_document(platform: Platform) -> dict[str, Any]:
 
 
 def _tables(**columns: Any) -> list[dict[str, Any]]:
-    """Return columns of one length as one table per row."""
     lists = {name: list(values) for name, values in columns.items()}
     rows = zip(*lists.values(), strict=True)
     return [dict(zip(lists, map(_plain, row), strict=True)) for row in rows]

@@ -114,12 +114,9 @@ def _words(values: Point) -> list[int]:
 
 
 def cells(
-    grid: Sequence[Point],
-    replicates: int,
-    seed: int,
-    independent: Sequence[str] = (),
+    grid: Sequence[Point], replicates: int, seed: int, independent: Sequence[str] = (),
     key: Sequence[Any] | None = None,
-) -> list[Cell]:
+) -> list[Cell]:  # fmt: skip
     """Return the cells point by point, each with all its replicates.
 
     `key` is what all have in common; without it the cells have no identity. A parameter without a

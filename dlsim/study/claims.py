@@ -153,10 +153,7 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim: a word of `SYMBOLS`, a reason, and what was measured, if anything.
-
-    `weakest` is the point that speaks most against the claim: point, estimate, low, high.
-    """
+    """What became of a claim: a word of `SYMBOLS`, the reason, the point that fits it `weakest`."""
 
     claim: Claim
     word: str
@@ -165,11 +162,9 @@ class Verdict:
     weakest: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a fifth verdict."""
         option("a verdict", self.word, SYMBOLS)
 
     def __str__(self) -> str:
-        """Return the word."""
         return self.word
 
     @property
@@ -310,11 +305,7 @@ def theorem_status(key: str) -> tuple[str, str]:
 
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
-    """Judge any claim: a theorem by its statement, the others by their numbers.
-
-    A theorem whose statement is not held is judged by its numbers, if any; where it is, the
-    numbers only go with it.
-    """
+    """Judge a theorem by its statement where that is held, any other claim by its numbers."""
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":
@@ -365,8 +356,6 @@ def read_scorecard(path: StrPath) -> pd.DataFrame:
 def headline(verdicts: Iterable[object]) -> str:
     """Count verdicts, or their words, in the one line that opens the report.
 
-    Examples
-    --------
     >>> headline(["holds", "holds", "differs"])
     '3 claims: 2 hold, 0 in part, 1 differs, 0 cannot be checked'
     """

@@ -27,7 +27,6 @@ _NAMED = 3
 
 
 def _address(path: str) -> str:
-    """Return the address in the file that a scheduler left."""
     try:
         return str(read_json(path)["address"])
     except (InputError, KeyError, TypeError) as error:
@@ -111,10 +110,7 @@ def _client(place: str) -> Any:
 
 
 def executor() -> tuple[Executor, int] | None:
-    """Return the cluster that the environment names, and how many cells run there at once.
-
-    The connection lives as long as this process; in one that works for another there is none.
-    """
+    """Return the cluster that the environment names, and its threads; None in a worker."""
     place = os.environ.get(VARIABLE)
     if not place or multiprocessing.parent_process() is not None:
         return None

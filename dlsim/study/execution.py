@@ -186,11 +186,7 @@ def run_notebook(
     root: StrPath | None = None, work: StrPath | None = None, cell_limit: float = math.inf,
     tell: Tell = lambda cell, seconds: None, kernel: "Kernel | None" = None,
 ) -> Path:  # fmt: skip
-    """Run one notebook; its result appears whole under its name or not at all.
-
-    The kernel works in the folder of the result; it is `kernel` where one waits already. Running
-    a notebook is running somebody's code with your rights.
-    """
+    """Run a notebook, somebody else's code with your rights: it appears whole or not at all."""
     source, target = Path(path).absolute(), Path(os.path.abspath(out_path))
     values = check_parameters(source, parameters or {})
     home = Owned(target.parent if root is None else root).claim()

@@ -30,9 +30,7 @@ _NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial
 _FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
 
 
-def load_figures(
-    path: StrPath | None = None,
-) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
+def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
     """Read title and source of every paper by key, and the table of all their figures."""
     path = files.shared_file("data/figures.toml") if path is None else path
     found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})

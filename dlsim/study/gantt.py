@@ -98,7 +98,6 @@ def _link_row(ax: Axes, chunks: pd.DataFrame, colors: "pd.Series[Any]") -> None:
 
 
 def _middles(chunks: pd.DataFrame) -> "tuple[list[float], list[float]]":
-    """Return middle and width of every computing bar."""
     start, end = chunks["compute_start"].to_numpy(float), chunks["compute_end"].to_numpy(float)
     return list((start + end) / 2), list(end - start)
 
@@ -111,7 +110,6 @@ def _name_tasks(ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", span: fl
 
 
 def _due(tasks: pd.DataFrame | None) -> dict[Any, float]:
-    """Return the absolute deadline of every task, arrival + deadline."""
     if tasks is None:
         return {}
     need_columns(tasks, ("arrival", "deadline"), "a table of tasks")
@@ -144,24 +142,20 @@ def _deadlines(
             )  # fmt: skip
 
 
-def _label_rows(ax: Axes, names: list[str], right: float) -> None:
+def _label_rows(ax: Axes, names: list[str], right: float, left: float = 0.0) -> None:
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.75)
-    ax.set_xlim(0, right)
+    ax.set_xlim(left, right)
     ax.set_xlabel("time")
     ax.grid(False, axis="y")
     ax.tick_params(axis="y", length=0)
 
 
 def plot_gantt(
-    chunks: pd.DataFrame,
-    nodes: int | Sequence[Any] | None = None,
-    link: bool = True,
-    until: float | None = None,
-    tasks: pd.DataFrame | None = None,
-    colors: Mapping[Any, Any] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    chunks: pd.DataFrame, nodes: int | Sequence[Any] | None = None, link: bool = True,
+    until: float | None = None, tasks: pd.DataFrame | None = None,
+    colors: Mapping[Any, Any] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw a schedule: one row per node, one colour per task, the link on top."""
     frame = _checked(chunks)
     names = _node_rows(frame, nodes)
@@ -200,12 +194,7 @@ def _legend(ax: Axes, deadlines: bool) -> None:
 
 
 def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    r"""Draw the timing diagram of one task: chunk after chunk, all ending together.
-
-    References
-    ----------
-    Paper M (mcdf), Figures 2 and 3.
-    """
+    """Draw the timing diagram of one task, all chunks ending together (paper M, Figures 2, 3)."""
     frame = _checked(chunks).sort_values("send_start", kind="stable").reset_index(drop=True)
     if frame["task"].nunique() > 1:
         ids = list(pd.unique(frame["task"]))
@@ -224,8 +213,8 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
     ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
     names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
-    _label_rows(ax, names, last + 0.03 * (last - float(start.min())))
-    ax.set_xlim(left=float(start.min()))
+    begin = float(start.min())
+    _label_rows(ax, names, last + 0.03 * (last - begin), begin)
     return ax
 
 

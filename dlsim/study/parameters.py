@@ -30,7 +30,6 @@ class Parameter(NamedTuple):
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a JSON or Python literal, or the text itself."""
     for parse in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             return parse(text)

@@ -46,17 +46,9 @@ def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None
 
 
 def policy_lines(
-    frame: pd.DataFrame,
-    x: str,
-    y: str = "estimate",
-    *,
-    low: str = "low",
-    high: str = "high",
-    policy: str = "policy",
-    interval: str = "band",
-    legend: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
+    frame: pd.DataFrame, x: str, y: str = "estimate", *, low: str = "low", high: str = "high",
+    policy: str = "policy", interval: str = "band", legend: bool = True, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw one mean line per policy with its interval, in the fixed order and style."""
     need_columns(frame, (policy, x, y), "a table of policy lines")
     if interval not in ("band", "bar", "none"):
@@ -293,10 +285,7 @@ def name_ends(ax: Axes, table: pd.DataFrame, x: str, names: Mapping[str, str]) -
 
 
 def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | None = None) -> Axes:
-    """Draw a map of differences in numbers; in brackets where the interval contains 0.
-
-    The root of a difference gives its colour, so that small ones show.
-    """
+    """Draw a map of differences, coloured by their root; in brackets if the interval contains 0."""
     grid = {name: table.pivot(index=rows, columns=columns, values=name) for name in ENDS}
     shown = grid["estimate"].rename(index="{:g}".format, columns="{:g}".format)
     unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()

@@ -41,7 +41,6 @@ def _origin(folder: Path, paper: str) -> str:
 
 
 def _scorecard(path: Path) -> pd.DataFrame | None:
-    """Read one scorecard; None where there is none."""
     try:
         return read_scorecard(path) if path.exists() else None
     except InputError as error:
@@ -49,10 +48,7 @@ def _scorecard(path: Path) -> pd.DataFrame | None:
 
 
 def read(out: StrPath = "") -> pd.DataFrame:
-    """Collect the scorecards of all papers, with the origin of each verdict.
-
-    Papers that the folder `out` ("" for results/latest) does not hold come from data/reference.
-    """
+    """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
     folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):

@@ -88,8 +88,6 @@ def _intervals(values: pd.Series, keys: pd.DataFrame, level: float) -> pd.DataFr
 def mean_interval(values: Any, level: float = 0.95) -> Interval:
     """Estimate a mean from independent values.
 
-    Examples
-    --------
     >>> mean_interval([1.0, 2.0, 3.0]).n
     3
     """

@@ -13,14 +13,7 @@ from matplotlib.axes import Axes
 
 from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole
-from dlsim.study.claims import (
-    Claim,
-    Verdict,
-    load_claims,
-    reference_of,
-    scorecard,
-    verdict_of,
-)
+from dlsim.study.claims import Claim, Verdict, load_claims, reference_of, scorecard, verdict_of
 from dlsim.study.measure import judged_by_readings, measured
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -31,8 +24,6 @@ Switches = Mapping[str, Any]
 def name_of(switches: Switches) -> str:
     """Write a reading in one line.
 
-    Examples
-    --------
     >>> name_of({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
     'link=shared, probe=300, work_range=90-1080'
     """
@@ -68,18 +59,6 @@ class Said(str):
         return str(self)
 
 
-def need_common(study: Any) -> None:
-    """Refuse values that no study can run with; whole numbers go in as int."""
-    option("scale", study.scale, study.SCALES)
-    meaning = {"seed": "", "runs": " (0 = what the scale says)", "jobs": " (0 = all cores)"}
-    for name, zero in meaning.items():
-        if hasattr(study, name):
-            rule = f"a whole number of at least 0{zero}"
-            object.__setattr__(study, name, whole(name, getattr(study, name), 0, math.inf, rule))
-    if getattr(study, "reading", None) is not None:
-        mapping("reading", study.reading)
-
-
 def keep(study: Any, name: str, ax: Axes, table: pd.DataFrame | None = None) -> Axes:
     """Write a picture and the numbers behind it under an id of data/figures.toml."""
     if table is not None:
@@ -110,8 +89,13 @@ class Study:
     SWITCHES: ClassVar[Mapping[str, Sequence[Any]]]
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run before anything runs."""
-        need_common(self)
+        option("scale", self.scale, self.SCALES)
+        meaning = {"seed": "", "runs": " (0 = what the scale says)", "jobs": " (0 = all cores)"}
+        for name, zero in meaning.items():
+            rule = f"a whole number of at least 0{zero}"
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0, math.inf, rule))
+        if self.reading is not None:
+            mapping("reading", self.reading)
         self.check()
 
     def check(self) -> None:

@@ -97,8 +97,6 @@ _SPARE_MARKERS = ("P", "X", "*", "h", "p", "<", ">", "d")
 def style_of(policy: str) -> Style:
     """Return the style of a policy: its row, or one derived from its name.
 
-    Examples
-    --------
     >>> style_of("MCDF").color
     '#000000'
     >>> style_of("my own policy") == style_of("my own policy")
@@ -116,8 +114,6 @@ def style_of(policy: str) -> Style:
 def policy_order(names: Iterable[str]) -> list[str]:
     """Sort policy names for a legend: the table's order, then the alphabet.
 
-    Examples
-    --------
     >>> policy_order(["zeta", "EDFAN", "MCDF", "EDFAN"])
     ['MCDF', 'EDFAN', 'zeta']
     """

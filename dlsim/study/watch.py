@@ -52,7 +52,6 @@ class Watch:
         self._thread = threading.Thread(target=self._look_on, daemon=True)
 
     def __enter__(self) -> "Watch":
-        """Begin to look."""
         self._thread.start()
         return self
 

@@ -15,10 +15,7 @@ from dlsim.given import whole
 
 
 def count(jobs: int = 0) -> int:
-    """Return the number of workers meant by `jobs`: 0 for ``$DLSIM_JOBS`` or else all cores.
-
-    It is 1 inside a worker, whose siblings keep the other cores busy.
-    """
+    """Return the number of workers, 0 for ``$DLSIM_JOBS`` or all cores; it is 1 inside a worker."""
     rule = "a whole number, 0 for all cores"
     number = whole("jobs", jobs, 0, rule=rule)
     if not number and (text := os.environ.get("DLSIM_JOBS")):
@@ -38,7 +35,6 @@ class Pool:
     """
 
     def __init__(self, jobs: int) -> None:
-        """Open the pipe; the workers follow."""
         context = multiprocessing.get_context("spawn")
         self.jobs = jobs
         self.reader, self.lifeline = context.Pipe(duplex=False)

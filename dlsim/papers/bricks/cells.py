@@ -240,10 +240,7 @@ def extra(network: str, mechanism: str, *, switches: Mapping[str, Any], **how: A
 
 
 def _spread(values: Any) -> float:
-    """Return how far the coefficients of variation of series lie apart, over their mean.
-
-    Where none varies but for rounding, they do not.
-    """
+    """Return how far coefficients of variation lie apart, over their mean; 0 where none varies."""
     varied = values.std(axis=1) / values.mean(axis=1)
     return float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0
 

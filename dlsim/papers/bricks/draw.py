@@ -96,7 +96,6 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
 
 
 def _domain(ax: Axes, hub: Any, angle: float, speeds: Any, clients: int) -> None:
-    """Draw the nodes of a domain on a fan around its router."""
     count = len(speeds) + clients
     reach = 0.1 * (count - 1)
     turn = angle + np.linspace(-reach, reach, count) if count > 1 else np.array([angle])

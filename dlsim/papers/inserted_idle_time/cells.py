@@ -55,8 +55,6 @@ Row = dict[str, Any]
 def named(order: str, role: str) -> str:
     """Return the legend name of a policy.
 
-    Examples
-    --------
     >>> [named("EDF", role) for role in ("DLT", "II", "AN")]
     ['EDF-DLT', 'EDDO-II', 'EDFAN']
     """

@@ -119,8 +119,6 @@ def window(n: int, ratio: float) -> float:
     \mathcal{E}(n-1) > A + D \ge r_n + \mathcal{E}(n)`; Constraint 1 needs a gap
     :math:`r_n - r_{n-1}` of at least 1 in these units.
 
-    Examples
-    --------
     >>> [max(n for n in range(2, 17) if window(n, 100 / tau) > 1) for tau in (8, 4, 2, 1)]
     [4, 5, 7, 10]
     """

@@ -175,10 +175,7 @@ def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame])
 
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
-    """Count, for both constraints, what became of all tasks in the test of Figure 2.
-
-    With backfilling no constraint is counted: those branches are unknown.
-    """
+    """Count what became of all tasks in the test of Figure 2; <NA> what backfilling leaves out."""
     columns, there = {}, study.figure_3[study.figure_3["load"] == load]
     for role, column in (("I", "opt_iits"), ("II", "opt_iits_ii")):
         rows = there[there["policy"] == named(order, role)]

@@ -32,7 +32,6 @@ def _setups(e: Evidence, column: str = "ratio") -> pd.DataFrame:
 
 
 def _lead(table: pd.DataFrame) -> pd.DataFrame:
-    """What each rival has more than MCDF."""
     return lead(table, "MCDF", RIVALS)
 
 
@@ -135,11 +134,7 @@ def more_stable(e: Evidence) -> pd.DataFrame:
 
 @claim("mcdf-15", needs="orders", readings=False)
 def order_minimises_cost(e: Evidence) -> pd.DataFrame:
-    """Claim 15: how much dearer than the cheapest order MCDF's is, and how often.
-
-    The claim is about every queue: one counterexample refutes it, so the means stand
-    without an interval.
-    """
+    """Claim 15: how much dearer than the cheapest order; one queue refutes it, so no interval."""
     words = {"excess": "mean excess", "beaten": "queues beaten"}
     table = e.orders.groupby("queue")[list(words)].mean().reset_index()
     table = table.melt("queue", var_name="what", value_name="estimate")

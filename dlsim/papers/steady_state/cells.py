@@ -92,10 +92,7 @@ def compare(
     clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_runs: int,
     switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
-    """Compare the heuristics on a platform of either sample (Figure 4).
-
-    LPRR and the exact search run on the first replicates of small platforms.
-    """
+    """Compare the heuristics (Figure 4); LPRR and the exact search on the first small platforms."""
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
     costly = clusters <= costly_to and int(seed.spawn_key[-1]) < costly_runs

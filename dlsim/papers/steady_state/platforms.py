@@ -48,8 +48,6 @@ def printed_table(number: int) -> pd.DataFrame:
 def steps(number: int, parameter: str) -> tuple[float, ...]:
     """Return the values that a table prints as steps.
 
-    Examples
-    --------
     >>> steps(2, "gateway")
     (50.0, 250.0, 450.0, 650.0, 850.0)
     """
