@@ -51,7 +51,8 @@ def _places() -> list[int]:
     if sys.platform != "linux":
         return []
     try:
-        numbers = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:49]
+        with Path("/proc/self/stat").open() as stat:
+            numbers = stat.read().rpartition(")")[2].split()[45:49]
     except OSError:
         return []
     return [int(number) for number in numbers] if "0" not in numbers else []

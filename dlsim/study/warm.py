@@ -145,7 +145,7 @@ def start(
     log: Path, environment: Mapping[str, str], first: Any, out: int = 0
 ) -> "subprocess.Popen[bytes]":
     """Start a process afresh, which serves what it is told first."""
-    with open(log, "w") as stream:
+    with log.open("w") as stream:
         process = subprocess.Popen(
             _COMMAND, stdin=subprocess.PIPE, stderr=stream, bufsize=0, env=environment,
             stdout=out or stream, start_new_session=True,
@@ -184,7 +184,7 @@ def _load(name: str) -> None:
 
 def serve() -> tuple[dict[str, Any], "Kernel | None"]:
     """Return each request in a process forked for it, with a kernel; a single one as it is."""
-    stream = open(0, "rb", buffering=0, closefd=False)
+    stream = os.fdopen(0, "rb", buffering=0, closefd=False)
     first = json.loads(stream.readline() or "[]")
     if isinstance(first, dict):
         return first, None
@@ -239,10 +239,11 @@ def _become(environment: Mapping[str, str], mark: str, title: str) -> None:
 
 def _begin(request: dict[str, Any]) -> tuple[dict[str, Any], "Kernel"]:
     """Become the process of a notebook, and fork its kernel."""
-    log = os.open(f"{request['folder']}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    log = Path(request["folder"], "log")
+    log.touch(0o600)
+    with log.open("ab") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
     _become(request["environment"], request["mark"], f"dlsim notebook {Path(request['path']).stem}")
     return request, Kernel()
 
@@ -262,7 +263,7 @@ class Kernel(Child):
 
     def begin(self, command: list[str], environment: Mapping[str, str], cwd: str) -> None:
         """Let it do what a command would do that starts a kernel."""
-        with open(self.writer, "wb", buffering=0) as stream:
+        with os.fdopen(self.writer, "wb", buffering=0) as stream:
             _write(stream, [command, {**environment, "JPY_PARENT_PID": str(os.getpid())}, cwd])
 
 
@@ -273,7 +274,7 @@ def _kernel(reader: int, mark: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as kernels do, outside a cell
     parent = os.getppid()
     _become(os.environ.copy(), mark, "ipykernel_launcher")
-    with open(reader, "rb") as stream, open(os.devnull) as nothing:
+    with os.fdopen(reader, "rb") as stream, Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
         if not (line := stream.readline()):
             os._exit(0)
