@@ -20,21 +20,23 @@ Floats = NDArray[np.float64]
 WINDOW = 2**24
 
 
+def _drawn(rate: float, begun: float, end: float, stream: Generator) -> tuple[Floats, float]:
+    """Draw arrivals after a sum of unit gaps up to a time, seldom too few at once; and the sum."""
+    parts = [np.empty(0)]
+    while rate > 0 and begun / rate < end:
+        expected = rate * end - begun
+        gaps = stream.standard_exponential(math.ceil(expected + 6 * math.sqrt(expected)) + 8)
+        gaps[0] += begun
+        sums = np.cumsum(gaps)
+        begun = float(sums[-1])
+        parts.append(sums / rate)
+    return np.concatenate(parts), begun
+
+
 def arrivals(rate: float, end: float, stream: Generator) -> Floats:
     """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
-    if rate <= 0 or end <= 0:
-        return np.empty(0)
-    block = _enough(rate * end)
-    times = np.cumsum(stream.standard_exponential(block)) / rate
-    while times[-1] < end:  # seldom
-        more = np.cumsum(stream.standard_exponential(block)) / rate
-        times = np.concatenate([times, times[-1] + more])
+    times, _ = _drawn(rate, 0.0, end, stream)
     return times[: np.searchsorted(times, end)]
-
-
-def _enough(expected: float) -> int:
-    """Return how many arrivals to draw where some are expected, so that they seldom lack."""
-    return math.ceil(expected + 6 * math.sqrt(expected)) + 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +79,10 @@ class Ahead:
 
     def _draw(self, queue: int, until: float) -> Floats:
         """Draw a queue's next arrivals up to a time, and some more."""
-        rate, parts = float(self.source.rates[queue]), [np.empty(0)]
-        while 0 < rate and self.sums[queue] / rate < min(until, self.source.end):
-            expected = rate * min(until, self.source.end) - self.sums[queue]
-            gaps = self.streams[queue].standard_exponential(_enough(expected))
-            gaps[0] += self.sums[queue]
-            sums = np.cumsum(gaps)
-            self.sums[queue] = sums[-1]
-            parts.append(sums / rate)
-        new = np.concatenate(parts)
-        return new[: np.searchsorted(new, self.source.end)]
+        rate, end = float(self.source.rates[queue]), self.source.end
+        begun, stream = float(self.sums[queue]), self.streams[queue]
+        new, self.sums[queue] = _drawn(rate, begun, min(until, end), stream)
+        return new[: np.searchsorted(new, end)]
 
     def move(self, w: World, r: Rules, s: State) -> World:
         """Leave out what nobody looks at any more, and draw what comes after now."""

@@ -11,26 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.background import Ahead
-from dlsim.bricks.core import events
+from dlsim.bricks.core import events, state
 from dlsim.bricks.core.network import Stream
-from dlsim.bricks.core.schedulers import bar, split_moves
-from dlsim.bricks.core.state import (
-    CHOOSE,
-    DONE,
-    FAR,
-    GREEDY,
-    GROW,
-    LAST,
-    MORE,
-    MOST_PROBES,
-    PAUSE,
-    PERFECT,
-    USER,
-    Rules,
-    State,
-    World,
-    fresh_state,
-)
+from dlsim.bricks.core.state import Rules, State, World, fresh_state
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
@@ -73,6 +56,7 @@ def world_of(env: Environment) -> World:
         loads=_fixed(loads),
         rates=_fixed(env.open_rates),
         raw=_fixed(env.rates),
+        every=_fixed(np.arange(len(env.rates)), np.int64),
         data=_fixed_stream(env.since_origin(env.link_background)),
         step=float(env.step),
         packet=float(env.packet),
@@ -90,7 +74,7 @@ def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
     """Return a scheduler and a reading as numbers, the same where no run can differ."""
 
     def code(value: object, options: tuple[object, ...]) -> int:
-        return USER if callable(value) else options.index(value)
+        return state.USER if callable(value) else options.index(value)
 
     most = int(scheduler.max_fallbacks)
     algorithm = code(scheduler.algorithm, ALGORITHMS)
@@ -100,8 +84,8 @@ def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
         algorithm=algorithm,
         load=code(reading.load, SWITCHES["load"]),
         predictor=predictor,
-        in_place=predictor in (LAST, PERFECT),
-        opt=1.0 if algorithm == GREEDY else float(scheduler.opt),
+        in_place=predictor in (state.LAST, state.PERFECT),
+        opt=1.0 if algorithm == state.GREEDY else float(scheduler.opt),
         pload=float(scheduler.pload) if correct or links else 1.0,
         slack=float(scheduler.fallback_slack) if most else 0.0,
         probe=float(reading.probe),
@@ -111,31 +95,22 @@ def rules_of(scheduler: Scheduler, reading: Reading) -> Rules:
         exclude=most > 0 and scheduler.exclude_rejecting,
         at_arrival=most > 0 and reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
-        until_served=(correct or algorithm == USER) and reading.corrected_until == "served",
+        until_served=(correct or algorithm == state.USER) and reading.corrected_until == "served",
     )
 
 
-def _ask(scheduler: Scheduler, w: World, r: Rules, s: State, outlook: View) -> None:
+def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    row, servers = int(s.head[0]["row"]), len(w.performance)
-    if r.exclude:
-        bar(row, r, s)
-    terms = np.empty((2, servers))
-    split_moves(row, terms, w, s)
-    view = view_of(outlook, w, s, terms)
+    servers = len(w.performance)
+    view = view_of(outlook, w, s, s.moving[:, w.server_domain])
+    rule = f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         good = int(choice) == choice and 0 <= choice < servers
     except Exception as error:  # whatever a user's function raises
-        raise InputError(
-            f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}; "
-            f"got {type(error).__name__}: {error}"
-        ) from error
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
     if not good:
-        raise InputError(
-            f"algorithm {scheduler.name} must return the row of a server, one of "
-            f"0..{servers - 1}; got {choice!r}"
-        )
+        raise InputError(f"{rule}; got {choice!r}")
     s.head[0].choice = int(choice)
 
 
@@ -173,24 +148,24 @@ def _run(
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
     outlook = outlook_of(w, r, s)
-    while (why := events.run(w, r, s)) != DONE:
-        if why == GROW:
-            room = np.zeros(2 * int(s.head[0].wanted), s.packets.dtype)
-            room[: len(s.packets)] = s.packets
-            s = s._replace(packets=room.view(np.recarray))
-        elif why == PAUSE:
+    while (why := events.run(w, r, s)) != state.DONE:
+        if why == state.GROW:
+            room = np.zeros(2 * int(s.head[0].wanted), s.heap.dtype)
+            room[: len(s.heap)] = s.heap
+            s = s._replace(heap=room.view(np.recarray))
+        elif why == state.PAUSE:
             tell(int(s.head[0].done))
-        elif why == MORE and ahead:
+        elif why == state.MORE and ahead:
             w = ahead.move(w, r, s)
             tell(int(s.head[0].done))
-        elif why == FAR:
+        elif why == state.FAR:
             raise InputError(
-                f"probe must be at least the time of every event over {MOST_PROBES}, got "
+                f"probe must be at least the time of every event over {state.MOST_PROBES}, got "
                 f"{reading.probe!r} and an event at {w.origin + s.head[0].now:g} s; use a longer "
                 "probe interval, or smaller data and earlier requests"
             )
-        elif why == CHOOSE:
-            _ask(scheduler, w, r, s, outlook)
+        elif why == state.CHOOSE:
+            _ask(scheduler, w, s, outlook)
         else:
             _foretell(reading, w, r, s)
     return s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
@@ -221,7 +196,7 @@ def _run_each(
 
             return _run(env, w, *cases[number], reading, tell)
 
-        users = any(USER in (r.algorithm, r.predictor) for r, _ in cases)
+        users = any(state.USER in (r.algorithm, r.predictor) for r, _ in cases)
         if users or len(cases) == 1 or _threads() == 1:
             return [run(number) for number in range(len(cases))]
         pool = ThreadPoolExecutor(_threads())
@@ -329,7 +304,7 @@ def run_many(
     if reading.network == "packet":
         _check_packets(env)
     rules = [rules_of(scheduler, reading) for scheduler in schedulers]
-    own = [USER in (r.algorithm, r.predictor) for r in rules]
+    own = [state.USER in (r.algorithm, r.predictor) for r in rules]
     first = {r: k for k, r in reversed(list(enumerate(rules)))}
     todo = [k for k, r in enumerate(rules) if own[k] or (r not in known and first[r] == k)]
     found = _run_each(env, [(rules[k], schedulers[k]) for k in todo], reading)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from dlsim.bricks.core import state
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
-from dlsim.bricks.core.network import entry_at, finish_on_link, finish_transfer, least_on_path
+from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import (
     bar,
     bound_moves,
@@ -13,21 +14,6 @@ from dlsim.bricks.core.schedulers import (
     unbar,
 )
 from dlsim.bricks.core.servers import absorb_background, accept, touch
-from dlsim.bricks.core.state import (
-    BLOCK,
-    CHOOSE,
-    DONE,
-    GROW,
-    INPUT,
-    MORE,
-    PACKET,
-    PAUSE,
-    RETURNED,
-    SERVED,
-    STRIDE,
-    SUBMIT,
-    USER,
-)
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
 
 
@@ -42,25 +28,32 @@ def before(a, time, kind, row, packet):
 
 
 @kernel(inline=True)
-def _rise(heap, size, time, kind, row, packet, hop):
-    """Add an event to a heap of some size."""
-    i = size
+def push(time, kind, row, packet, hop, s):
+    """Add an event to the heap."""
+    heap, i = s.heap, s.head[0].size
     while i > 0 and not before(heap[(i - 1) // 2], time, kind, row, packet):
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2
     one = heap[i]
     one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
+    s.head[0].size += 1
 
 
 @kernel(inline=True)
-def _sink(heap, size, time, kind, row, packet, hop):
-    """Put an event in the place of the first one of a heap of some size."""
-    i = 0
+def foresee(time, kind, row, s):
+    """Add an event of a request that holds as long as no train of it is broken up."""
+    push(time, kind, row, 0, s.jobs[row].course, s)
+
+
+@kernel(inline=True)
+def sink(time, kind, row, packet, hop, s):
+    """Put an event in the place of the first one."""
+    heap, size, i = s.heap, s.head[0].size, 0
     while 2 * i + 1 < size:
         k = 2 * i + 1
         if k + 1 < size:
-            right = heap[k + 1]
-            k += before(right, heap[k].time, heap[k].kind, heap[k].row, heap[k].packet)
+            left = heap[k]
+            k += before(heap[k + 1], left.time, left.kind, left.row, left.packet)
         if not before(heap[k], time, kind, row, packet):
             break
         heap[i] = heap[k]
@@ -70,25 +63,11 @@ def _sink(heap, size, time, kind, row, packet, hop):
 
 
 @kernel(inline=True)
-def push(time, kind, row, s):
-    """Add an event that is not a packet's."""
-    _rise(s.heap, s.head[0].size, time, kind, row, 0, s.jobs[row].course)
-    s.head[0].size += 1
-
-
-@kernel(inline=True)
-def pop(heap, size):
-    """Remove the first event from a heap; return its new size."""
-    last = heap[size - 1]
-    _sink(heap, size - 1, last.time, last.kind, last.row, last.packet, last.hop)
-    return size - 1
-
-
-@kernel(inline=True)
-def offer(time, row, packet, hop, s):
-    """Offer a packet to a link at a time."""
-    _rise(s.packets, s.head[0].packets, time, PACKET, row, packet, hop)
-    s.head[0].packets += 1
+def pop(s):
+    """Remove the first event from the heap."""
+    s.head[0].size -= 1
+    last = s.heap[s.head[0].size]
+    sink(last.time, last.kind, last.row, last.packet, last.hop, s)
 
 
 @kernel(inline=True)
@@ -104,10 +83,13 @@ def ends_of(row, w, s):
 @kernel(inline=True)
 def count_links(row, change, w, r, s):
     """Note that a transfer of ours begins or ends on its links."""
-    if r.correct_links:
-        pair, _ = ends_of(row, w, s)
-        for h in range(w.first[pair], w.first[pair + 1]):
-            s.links[w.hops[h]].ours += change
+    pair, _ = ends_of(row, w, s)
+    for h in range(w.first[pair], w.first[pair + 1]):
+        one = s.links[w.hops[h]]
+        one.ours += change
+        if one.alone == row:
+            one.alone = -1
+        if r.correct_links:
             show_link(w.hops[h], w, r, s)
 
 
@@ -121,7 +103,7 @@ def count_jobs(server, change, w, r, s):
 @kernel(inline=True)
 def has_arrived(row, end, s):
     """Say when a transfer ends."""
-    push(end, RETURNED if s.jobs[row].returning else INPUT, row, s)
+    foresee(end, state.RETURNED if s.jobs[row].returning else state.INPUT, row, s)
 
 
 @kernel(inline=True)
@@ -140,7 +122,13 @@ def send_data(row, now, w, r, s):
         end, _ = move_train(row, np.inf, False, w, s)
         has_arrived(row, end, s)
     else:
-        offer(now, row, 0, 0, s)
+        push(now, state.PACKET, row, 0, 0, s)
+
+
+@kernel(inline=True)
+def finish_on_link(link, start, data, w):
+    """Return when data that have one link to themselves have left it."""
+    return finish_transfer(start, data, w.raw, w.origin, w.step, w.every, link, link + 1)
 
 
 @kernel(inline=True)
@@ -153,7 +141,7 @@ def absorb_data(link, time, w, s):
         if w.data.times[one.at] > latest_finish(time, size / held):
             break
         start = max(one.free, w.data.times[one.at])
-        one.free = finish_on_link(start, size, w.raw, w.origin, w.step, link)
+        one.free = finish_on_link(link, start, size, w)
         one.at += 1
 
 
@@ -163,14 +151,10 @@ def enter_links(row, first, last, w, s):
 
     A train that had one of the links to itself is broken up: see `break_up`.
     """
-    idle, head, job = w.data.times.shape[0] == 0, s.head[0], s.jobs[row]
-    job.again = 0
+    idle, head = w.data.times.shape[0] == 0, s.head[0]
     for h in range(first, last):
         one = s.links[w.hops[h]]
-        idle = idle and one.users == 0
-        one.users += 1
-        for before_it in range(first, h):
-            job.again |= w.hops[before_it] == w.hops[h]
+        idle = idle and one.ours == 1
         if one.alone >= 0:
             other = s.jobs[one.alone]
             other.course += 1
@@ -190,18 +174,6 @@ def take_links(row, alone, w, s):
 
 
 @kernel(inline=True)
-def leave_links(row, w, s):
-    """Note that the last packet of a request has arrived."""
-    if s.jobs[row].packets:
-        pair, _ = ends_of(row, w, s)
-        for h in range(w.first[pair], w.first[pair + 1]):
-            one = s.links[w.hops[h]]
-            one.users -= 1
-            if one.alone == row:
-                one.alone = -1
-
-
-@kernel(inline=True)
 def passed(link, start, is_full, left, w, s):
     """Return when a packet that has a link to itself from a time on has left it.
 
@@ -217,7 +189,7 @@ def passed(link, start, is_full, left, w, s):
         one.edge = (k + 1) * w.step - w.origin
     one.sure = one.edge - TOL * (w.step + (w.origin + one.edge) / CLOCK)
     size = w.packet if is_full else left
-    return finish_on_link(start, size, w.raw, w.origin, w.step, link)
+    return finish_on_link(link, start, size, w)
 
 
 @kernel(inline=True)
@@ -239,7 +211,7 @@ def move_over_link(link, offered, begin, count, until, packets, left, w, s):
     return k, offered
 
 
-@kernel(inline=True)
+@kernel
 def move_train(row, until, keep, w, s):
     """Let the packets of a transfer that has its links to itself pass them up to a time.
 
@@ -256,26 +228,23 @@ def move_train(row, until, keep, w, s):
         s.links[w.hops[h]].free, s.links[w.hops[h]].sure = offered, -np.inf
     begin, pending, end = 0, 0, np.nan
     while begin < packets and offered < until:
-        size = min(BLOCK, packets - begin)
-        count, offered = move_over_link(
-            w.hops[first], offered, begin, size, until, packets, left, w, s
-        )
-        moved = count
-        for h in range(first + 1, last):
-            before_it = moved
-            moved, _ = move_over_link(
-                w.hops[h], -np.inf, begin, before_it, until, packets, left, w, s
-            )
-            pending += before_it - moved
-            for k in range(moved, before_it if keep else moved):
-                offer(s.course[k], row, begin + k, h - first, s)
+        count = moved = min(state.BLOCK, packets - begin)
+        for h in range(first, last):
+            came, at = moved, offered if h == first else -np.inf
+            moved, at = move_over_link(w.hops[h], at, begin, came, until, packets, left, w, s)
+            if h == first:
+                count, offered = moved, at
+                continue
+            pending += came - moved
+            for k in range(moved, came if keep else moved):
+                push(s.course[k], state.PACKET, row, begin + k, h - first, s)
         begin += count
         if begin == packets and moved == count:
             end = s.course[count - 1]
     if begin < packets:
         pending += 1
         if keep:
-            offer(offered, row, begin, 0, s)
+            push(offered, state.PACKET, row, begin, 0, s)
     return end, pending
 
 
@@ -286,8 +255,8 @@ def break_up(w, s):
     while head.broken >= 0:
         row = head.broken
         _, pending = move_train(row, head.now, False, w, s)
-        head.wanted = head.packets + pending + 2
-        if head.wanted > s.packets.shape[0]:
+        head.wanted = head.size + pending + state.ROUND + 2
+        if head.wanted > s.heap.shape[0]:
             return False
         end, _ = move_train(row, head.now, True, w, s)
         if not np.isnan(end):
@@ -297,65 +266,51 @@ def break_up(w, s):
 
 
 @kernel(inline=True)
-def pass_links(limit, w, s):
-    """Let the first packet, and its train, pass links as long as nothing else comes before.
-
-    Return when the transfer ends, if its last packet has arrived.
-    """
-    head, one = s.head[0], s.packets[0]
-    now, row, packet, hop, held = one.time, one.row, one.packet, one.hop, np.inf
-    job = s.jobs[row]
+def pass_link(w, s):
+    """Let the packet that comes first pass a link, and offer it to the next; one follows it."""
+    one = s.heap[0]
+    now, row, packet, hop = one.time, one.row, one.packet, one.hop
     pair, data = ends_of(row, w, s)
-    first, hops, last = w.first[pair], w.first[pair + 1] - w.first[pair], job.packets - 1
+    at, last = w.first[pair] + hop, s.jobs[row].packets - 1
+    link = s.links[w.hops[at]]
+    absorb_data(w.hops[at], now, w, s)
     left = max(0.0, data - last * w.packet)
-    head.packets = pop(s.packets, head.packets)
-    while True:
-        link = w.hops[first + hop]
-        absorb_data(link, now, w, s)
-        now = passed(link, max(s.links[link].free, now), packet < last, left, w, s)
-        s.links[link].free = now
-        if hop == 0 and packet < last:
-            held = now
-        hop += 1
-        if hop == hops and packet == last:
-            has_arrived(row, now, s)
-            return now
-        bound = min(limit, s.packets[0].time) if head.packets else limit
-        if hop < hops:
-            if now < bound and (held == np.inf or not job.again):
-                continue
-            offer(now, row, packet, hop, s)
-            bound = min(bound, now)
-        if held == np.inf:
-            return np.inf
-        if not held < bound or head.packets + 3 > s.packets.shape[0]:
-            offer(held, row, packet + 1, 0, s)
-            return np.inf
-        now, packet, hop, held = held, packet + 1, 0, np.inf
+    link.free = passed(w.hops[at], max(link.free, now), packet < last, left, w, s)
+    if at + 1 < w.first[pair + 1]:
+        sink(link.free, state.PACKET, row, packet, hop + 1, s)
+    else:
+        pop(s)
+        if packet == last:
+            has_arrived(row, link.free, s)
+    if hop == 0 and packet < last:
+        push(link.free, state.PACKET, row, packet + 1, 0, s)
+
+
+@kernel(inline=True)
+def choose(row, now, w, r, s):
+    """Pick a server for a request (section 3.1), or leave that to a user's scheduler."""
+    show_all(w, r, s)
+    least, most = bound_moves(row, w, r, s)
+    if r.exclude:
+        bar(row, s)
+    s.head[0].row = row
+    if r.algorithm != state.USER:
+        s.head[0].choice = choose_server(row, now, least, most, w, r, s)
 
 
 @kernel(inline=True)
 def submit(row, now, w, r, s):
-    """Pick a server for a request and send its input there (section 3.1)."""
-    head, job = s.head[0], s.jobs[row]
-    if r.algorithm == USER:
-        server = head.choice
-        head.choice = -1
-    else:
-        show_all(w, r, s)
-        least, most = bound_moves(row, w, s)
-        if r.exclude:
-            bar(row, r, s)
-        server = choose_server(row, now, least, most, w, r, s)
+    """Submit a request to the server that was chosen."""
+    head, job, server = s.head[0], s.jobs[row], s.head[0].choice
+    head.choice = -1
     one = s.attempts[head.attempts]
     one.row, one.server, one.submitted = row, server, now
     one.estimate = estimate(row, server, w, s)
     if r.exclude:
-        unbar(row, r, s)
+        unbar(row, s)
     job.server, job.submitted, job.attempt, job.returning = server, now, head.attempts, 0
     head.attempts += 1
     count_jobs(server, 1, w, r, s)
-    send_data(row, now, w, r, s)
 
 
 @kernel(inline=True)
@@ -363,8 +318,6 @@ def receive(row, now, w, r, s):
     """Take a request whose input has arrived into the queue, or let it fall back."""
     job = s.jobs[row]
     server = job.server
-    count_links(row, -1, w, r, s)
-    leave_links(row, w, s)
     job.arrived = now
     absorb_background(server, now, w, s)
     home = w.client_domain[w.client[row]]
@@ -380,37 +333,36 @@ def receive(row, now, w, r, s):
     if one.accepted:
         accept(server, row, now, w, s)
         touch(server, now, s)
-        push(job.end, SERVED, row, s)
+        foresee(job.end, state.SERVED, row, s)
     else:
         if r.exclude:
             s.refused[row, job.fallbacks] = server
         job.fallbacks += 1
         count_jobs(server, -1, w, r, s)
-        push(now, SUBMIT, row, s)
+        foresee(now, state.SUBMIT, row, s)
 
 
 @kernel(inline=True)
 def carry_out(kind, row, now, w, r, s):
     """Carry out one event."""
     job = s.jobs[row]
-    if kind == SUBMIT:
-        submit(row, now, w, r, s)
-    elif kind == INPUT:
-        receive(row, now, w, r, s)
-    elif kind == SERVED:
-        touch(job.server, now, s)
-        if r.until_served:
-            count_jobs(job.server, -1, w, r, s)
-        job.returning = 1
-        send_data(row, now, w, r, s)
-    else:
+    if kind == state.INPUT or kind == state.RETURNED:
         count_links(row, -1, w, r, s)
-        leave_links(row, w, s)
+    if kind == state.SUBMIT:
+        submit(row, now, w, r, s)
+    elif kind == state.INPUT:
+        receive(row, now, w, r, s)
+    elif kind == state.SERVED:
+        touch(job.server, now, s)
+        job.returning = 1
+    else:
         job.completion = now
         s.returned[s.head[0].done] = row
         s.head[0].done += 1
-        if not r.until_served:
-            count_jobs(job.server, -1, w, r, s)
+    if kind == (state.SERVED if r.until_served else state.RETURNED):
+        count_jobs(job.server, -1, w, r, s)
+    if kind == state.SERVED or kind == state.SUBMIT:
+        send_data(row, now, w, r, s)
 
 
 @kernel
@@ -421,50 +373,43 @@ def run(w, r, s):
     measured), GROW, FAR, MORE or PAUSE.
     """
     head, requests = s.head[0], w.time.shape[0]
-    while head.size > 0 or head.packets > 0 or head.new < requests:
-        if not break_up(w, s):
-            return GROW
+    while head.size > 0 or head.new < requests:
+        head.wanted = head.size + state.ROUND + 2
+        if head.wanted > s.heap.shape[0] or not break_up(w, s):
+            return state.GROW
         head.steps += 1
-        if head.steps % STRIDE == 0:
-            return PAUSE
-        new = head.new < requests
+        if head.steps % state.STRIDE == 0:
+            return state.PAUSE
+        one, new = s.heap[0], head.new < requests
         if new and head.size > 0:
-            new = not before(s.heap[0], w.time[head.new], SUBMIT, head.new, 0)
-        one = s.heap[0]
+            new = not before(one, w.time[head.new], state.SUBMIT, head.new, 0)
         kind, row, now = one.kind, one.row, one.time
         if new:
-            kind, row, now = SUBMIT, head.new, w.time[head.new]
-        elif head.size == 0:
-            now = np.inf
-        if head.packets > 0 and s.packets[0].time < now:
-            while head.packets > 0 and s.packets[0].time < now:
-                head.wanted = head.packets + 2
-                if head.wanted > s.packets.shape[0]:
-                    return GROW
-                head.steps += 1
-                if head.steps % STRIDE == 0:
-                    return PAUSE
-                now = min(now, pass_links(now, w, s))
+            kind, row, now = state.SUBMIT, head.new, w.time[head.new]
+        elif kind == state.PACKET:
+            until = w.time[head.new] if head.new < requests else np.inf
+            for _ in range(state.ROUND):
+                pass_link(w, s)
+                if head.size == 0 or s.heap[0].kind != state.PACKET or s.heap[0].time >= until:
+                    break
             continue
-        if not new and one.hop != s.jobs[row].course:  # the end of a train that was broken up
-            head.size = pop(s.heap, head.size)
+        elif one.hop != s.jobs[row].course:  # the end of a train that was broken up
+            pop(s)
             continue
         head.now = now
         if now >= w.until:
-            return MORE
-        if kind == SUBMIT or kind == INPUT:
-            if head.choice < 0:
-                why = observe(now, row, kind, w, r, s)
-                if why != DONE:
-                    return why
-            if kind == SUBMIT and r.algorithm == USER and head.choice < 0:
-                head.row = row
-                show_all(w, r, s)
-                bound_moves(row, w, s)
-                return CHOOSE
+            return state.MORE
+        if head.choice < 0 and (kind == state.SUBMIT or kind == state.INPUT):
+            why = observe(now, row, kind, w, r, s)
+            if why != state.DONE:
+                return why
+            if kind == state.SUBMIT:
+                choose(row, now, w, r, s)
+                if head.choice < 0:
+                    return state.CHOOSE
         if new:
             head.new += 1
         else:
-            head.size = pop(s.heap, head.size)
+            pop(s)
         carry_out(kind, row, now, w, r, s)
-    return DONE
+    return state.DONE

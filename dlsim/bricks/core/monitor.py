@@ -5,27 +5,9 @@ Source: paper B, section 2 (Figure 1) and section 3.1.
 
 import numpy as np
 
+from dlsim.bricks.core import state
 from dlsim.bricks.core.network import entry_seen
-from dlsim.bricks.core.servers import count_gone, count_seen, external_load, follow
-from dlsim.bricks.core.state import (
-    ADAPTIVE,
-    BEFORE,
-    BUSY,
-    CLIENTS,
-    DONE,
-    EXT,
-    FAR,
-    GONE,
-    INPUT,
-    LAST,
-    MEAN,
-    MOST_PROBES,
-    PERFECT,
-    PREDICT,
-    QUEUE,
-    USER,
-    WINDOW,
-)  # fmt: skip
+from dlsim.bricks.core.servers import count_clients, external_load, follow
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
@@ -40,19 +22,24 @@ def measured_load(server, time, bound, w, r, s):
     for a perfect observer.
     """
     external = external_load(server, time, w)
-    if w.loads.shape[1] == 0 and (r.load == CLIENTS or r.load == EXT):
+    if w.loads.shape[1] == 0 and (r.load == state.CLIENTS or r.load == state.EXT):
         external = w.server_load
-    if r.load == EXT:
+    if r.load == state.EXT:
         return external
-    if r.load == CLIENTS:
-        return count_seen(server, bound, False, w, s) - count_gone(server, bound, s) + external
-    if r.load == QUEUE:
-        seen, gone = count_seen(server, bound, True, w, s), s.cursors[server, GONE]
+    seen, gone = s.cursors[server, state.SEEN], s.cursors[server, state.GONE]
+    if r.load == state.CLIENTS:
+        arrived = count_clients(seen, server, bound, False, s)
+        return arrived - count_clients(gone, server, bound, True, s) + external
+    if r.load == state.QUEUE:
+        count_clients(seen, server, bound, False, s)
+        while seen.at < w.jobs.first[server + 1] and w.jobs.times[seen.at] <= bound:
+            seen.at += 1
+            seen.count += 1
         follow(server, gone, bound, time, w, s)
-        return seen - gone.count + external
-    until = follow(server, s.cursors[server, BUSY], bound, time, w, s)
+        return seen.count - gone.count + external
+    until = follow(server, s.cursors[server, state.BUSY], bound, time, w, s)
     then = max(-w.origin, time - r.probe)
-    since = follow(server, s.cursors[server, BEFORE], bound - r.probe, then, w, s)
+    since = follow(server, s.cursors[server, state.BEFORE], bound - r.probe, then, w, s)
     return (until - since) / r.probe + external
 
 
@@ -60,11 +47,11 @@ def measured_load(server, time, bound, w, r, s):
 def _predict(series, r, s):
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
-    value, count, mean = s.ring[k % WINDOW, series], min(k + 1, WINDOW), 0.0
+    value, count, mean = s.ring[k % state.WINDOW, series], min(k + 1, state.WINDOW), 0.0
     for j in range(count):
-        mean += s.ring[(k - j) % WINDOW, series]
+        mean += s.ring[(k - j) % state.WINDOW, series]
     mean /= count
-    if r.predictor == MEAN:
+    if r.predictor == state.MEAN:
         s.predicted[series] = mean
     else:
         best, least, f = 0, np.inf, s.forecasts
@@ -83,43 +70,34 @@ def _predict(series, r, s):
 
 
 @kernel(inline=True)
-def _measure(clock, time, bound, found, w, r, s):
-    """Measure links and servers; in place, only what can have changed since the last time."""
+def _measure(clock, time, bound, w, r, s):
+    """Measure links and servers and predict; in place, only what can have changed."""
     head, links = s.head[0], w.rates.shape[0]
+    found = s.predicted if r.in_place else s.ring[head.probes % state.WINDOW]
     k = entry_seen(clock, w.step, w.rates.shape[1])
     if k != head.entry or not r.in_place:
         for link in range(links):
             found[link] = w.rates[link, k]
         head.entry = k
         head.stale = 1
-    counted = r.load == CLIENTS or r.load == EXT
-    if r.predictor == LAST and counted and w.loads.shape[1] == 0:
-        count, head.changed = head.changed, 0
-        for i in range(count):
-            server = s.changed[i]
-            found[links + server] = measured_load(server, time, bound, w, r, s)
+    counted = r.load == state.CLIENTS or r.load == state.EXT
+    few = r.predictor == state.LAST and counted and w.loads.shape[1] == 0
+    count = head.changed if few else w.performance.shape[0]
+    if few:
+        head.changed = 0
+    else:
+        head.stale = 1
+    for i in range(count):
+        server = s.changed[i] if few else i
+        found[links + server] = measured_load(server, time, bound, w, r, s)
+        if few:
             show_server(server, w, r, s)
             s.servers[server].listed = s.servers[server].touched > bound
             s.changed[head.changed] = server
             head.changed += s.servers[server].listed
-        return
-    for server in range(w.performance.shape[0]):
-        found[links + server] = measured_load(server, time, bound, w, r, s)
-    head.stale = 1
-
-
-@kernel(inline=True)
-def take_probe(w, r, s):
-    """Measure every link and server at the next probe, and predict."""
-    head = s.head[0]
-    clock, time = head.probes * r.probe, head.probes * r.probe - w.origin
-    bound = time - TOL * (r.probe + abs(time) / CLOCK)
-    found = s.predicted if r.in_place else s.ring[head.probes % WINDOW]
-    _measure(clock, time, bound, found, w, r, s)
-    if r.predictor == MEAN or r.predictor == ADAPTIVE:
+    if r.predictor == state.MEAN or r.predictor == state.ADAPTIVE:
         for series in range(s.ring.shape[1]):
             _predict(series, r, s)
-    head.probes += 1
 
 
 @kernel(inline=True)
@@ -136,30 +114,35 @@ def observe(time, row, kind, w, r, s):
     an input arrives: there only the way back matters.
     """
     head = s.head[0]
-    if r.predictor != PERFECT and w.origin + time > MOST_PROBES * r.probe:
-        return FAR
-    if r.predictor == LAST or r.predictor == MEAN:
-        needed = 1 if r.predictor == LAST else WINDOW
+    if r.predictor != state.PERFECT and w.origin + time > state.MOST_PROBES * r.probe:
+        return state.FAR
+    if r.predictor == state.LAST or r.predictor == state.MEAN:
+        needed = 1 if r.predictor == state.LAST else state.WINDOW
         head.probes = max(head.probes, int((w.origin + time) / r.probe) - needed)
-    while r.predictor == LAST and _is_due(head.probes + 1, time, w, r):
+    while r.predictor == state.LAST and _is_due(head.probes + 1, time, w, r):
         head.probes += 1
-    if kind == INPUT and r.in_place:
+    if kind == state.INPUT and r.in_place:
         clock = (head.probes - 1 + _is_due(head.probes, time, w, r)) * r.probe
-        clock = w.origin + time if r.predictor == PERFECT else clock
+        clock = w.origin + time if r.predictor == state.PERFECT else clock
         k = entry_seen(clock, w.step, w.rates.shape[1])
         there, home = w.server_domain[s.jobs[row].server], w.client_domain[w.client[row]]
         pair = there * w.domains + home
         for h in range(w.first[pair], w.first[pair + 1]):
             s.predicted[w.hops[h]] = w.rates[w.hops[h], k]
-        return DONE
-    if r.predictor == PERFECT:
-        _measure(w.origin + time, time, latest_finish(time, r.probe), s.predicted, w, r, s)
-        return DONE
-    while _is_due(head.probes, time, w, r):
-        take_probe(w, r, s)
-        if r.predictor == USER:
-            return PREDICT
-    return DONE
+        return state.DONE
+    while r.predictor == state.PERFECT or _is_due(head.probes, time, w, r):
+        clock = head.probes * r.probe
+        at = clock - w.origin
+        bound = at - TOL * (r.probe + abs(at) / CLOCK)
+        if r.predictor == state.PERFECT:
+            clock, at, bound = w.origin + time, time, latest_finish(time, r.probe)
+        _measure(clock, at, bound, w, r, s)
+        if r.predictor == state.PERFECT:
+            return state.DONE
+        head.probes += 1
+        if r.predictor == state.USER:
+            return state.PREDICT
+    return state.DONE
 
 
 @kernel(inline=True)

@@ -85,32 +85,16 @@ def finish_transfer(start, data, rates, origin, step, hops, first, last):
     return now + left / bottleneck(k, rates, hops, first, last)
 
 
-@kernel(inline=True)
-def finish_on_link(start, data, rates, origin, step, link):
-    """Return when data that have one link to themselves have left it."""
-    if data <= 0:
-        return start
-    steps, now, left = rates.shape[1], start, data
-    k = entry_at(origin + start, step, steps)
-    while k < steps - 1:
-        rate, until = rates[link, k], (k + 1) * step - origin
-        room = rate * (until - now)
-        if left <= room:
-            return now + left / rate
-        left -= room
-        now, k = until, k + 1
-    return now + left / rates[link, k]
-
-
-@kernel(inline=True)
-def _spread(busy, rates, step, first, times, sizes):
+@kernel
+def _spread(busy, rates, step, every, first, times, sizes):
     """Write the seconds per step in which other users' data occupy each link."""
     steps, unit = busy.shape[1], 1 if sizes.shape[0] > 1 else 0
     for link in range(busy.shape[0]):
         free = 0.0
         for j in range(first[link], first[link + 1]):
             start = max(free, times[j])
-            free = finish_on_link(start, sizes[j * unit], rates, 0.0, step, link)
+            size = sizes[j * unit]
+            free = finish_transfer(start, size, rates, 0.0, step, every, link, link + 1)
             k = entry_at(start, step, steps + 1)
             while k < steps and start < free:
                 until = min(free, (k + 1) * step)
@@ -118,7 +102,7 @@ def _spread(busy, rates, step, first, times, sizes):
                 start, k = until, k + 1
 
 
-@kernel(inline=True)
+@kernel
 def _mark(marks, speed, first, times, size):
     """Write when everything before every job of a round number is done."""
     for queue in range(speed.shape[0]):
@@ -141,6 +125,6 @@ def left_over(rates: Floats, step: float, data: Stream) -> Floats:
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
-    _spread(busy, rates, step, *data)
+    _spread(busy, rates, step, np.arange(len(rates)), *data)
     longer[:, :-1] *= np.maximum(LEAST_LEFT, 1 - busy / step)
     return np.ascontiguousarray(longer)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsim.bricks.core.network import least_on_path
-from dlsim.bricks.core.state import DEADLINE
+from dlsim.bricks.core.state import DEADLINE, USER
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish
 
 
@@ -14,7 +14,7 @@ def seconds(data, throughput):
 
 
 @kernel(inline=True)
-def bar(row, r, s):
+def bar(row, s):
     """Mark the servers that a request fell back from, unless these are all there are."""
     different = 0
     for k in range(s.jobs[row].fallbacks):
@@ -22,11 +22,11 @@ def bar(row, r, s):
         different += not s.barred[server]
         s.barred[server] = True
     if different == s.barred.shape[0]:
-        unbar(row, r, s)
+        unbar(row, s)
 
 
 @kernel(inline=True)
-def unbar(row, r, s):
+def unbar(row, s):
     """Unmark them."""
     for k in range(s.jobs[row].fallbacks):
         s.barred[s.refused[row, k]] = False
@@ -36,7 +36,7 @@ def unbar(row, r, s):
 def moves(row, there, w, s):
     """Return the first two terms of eq. (2) for servers of a domain."""
     if not w.two_level:
-        return s.moving[there]
+        return s.moving[0, there] + s.moving[1, there]
     home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
     if there == home:
         inside = min(s.shown[4 * home], s.shown[4 * home + 1])  # LAN up, LAN down
@@ -46,10 +46,10 @@ def moves(row, there, w, s):
 
 
 @kernel(inline=True)
-def bound_moves(row, w, s):
-    """Return bounds of the first two terms of eq. (2); in a general network, write them."""
+def bound_moves(row, w, r, s):
+    """Return bounds of the first two terms of eq. (2), or write these themselves."""
     home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
-    if w.two_level:
+    if w.two_level and r.algorithm != USER:
         up, down, near = s.edges[0, home], s.edges[1, home], moves(row, home, w, s)
         least = seconds(send, min(up, s.reach[1, 1])) + seconds(recv, min(s.reach[0, 1], down))
         most = seconds(send, min(up, s.reach[1, 0])) + seconds(recv, min(s.reach[0, 0], down))
@@ -57,20 +57,11 @@ def bound_moves(row, w, s):
     least, most = np.inf, 0.0
     for k in range(w.places.shape[0]):
         there = w.places[k]
-        on_way = seconds(send, least_on_path(home, there, s.shown, w))
-        s.moving[there] = on_way + seconds(recv, least_on_path(there, home, s.shown, w))
-        least, most = min(least, s.moving[there]), max(most, s.moving[there])
+        s.moving[0, there] = seconds(send, least_on_path(home, there, s.shown, w))
+        s.moving[1, there] = seconds(recv, least_on_path(there, home, s.shown, w))
+        total = s.moving[0, there] + s.moving[1, there]
+        least, most = min(least, total), max(most, total)
     return least, most
-
-
-@kernel(inline=True)
-def split_moves(row, terms, w, s):
-    """Write, per server, the first two terms of eq. (2), each for itself."""
-    home = w.client_domain[w.client[row]]
-    for k in range(w.server_domain.shape[0]):
-        there = w.server_domain[k]
-        terms[0, k] = seconds(w.send[row], least_on_path(home, there, s.shown, w))
-        terms[1, k] = seconds(w.recv[row], least_on_path(there, home, s.shown, w))
 
 
 @kernel(inline=True)

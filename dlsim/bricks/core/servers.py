@@ -8,7 +8,6 @@ Source: paper B, sections 2.1 and 3.3.
 import numpy as np
 
 from dlsim.bricks.core.network import APART, entry_at, entry_seen
-from dlsim.bricks.core.state import GONE, SEEN
 from dlsim.kernel import kernel, latest_finish
 
 
@@ -126,28 +125,10 @@ def following(server, job, s):
 
 
 @kernel(inline=True)
-def count_seen(server, bound, background, w, s):
-    """Return how many jobs have arrived by an instant."""
-    c = s.cursors[server, SEEN]
+def count_clients(c, server, bound, are_gone, s):
+    """Return how many client jobs have arrived, or ended, by an instant; move their cursor."""
     job = following(server, c.job, s)
-    while job >= 0 and s.jobs[job].arrived <= bound:
-        c.job = job
-        c.count += 1
-        job = s.jobs[job].next
-    if background:
-        last = w.jobs.first[server + 1]
-        while c.at < last and w.jobs.times[c.at] <= bound:
-            c.at += 1
-            c.count += 1
-    return c.count
-
-
-@kernel(inline=True)
-def count_gone(server, bound, s):
-    """Return how many client jobs have ended by an instant."""
-    c = s.cursors[server, GONE]
-    job = following(server, c.job, s)
-    while job >= 0 and s.jobs[job].end <= bound:
+    while job >= 0 and (s.jobs[job].end if are_gone else s.jobs[job].arrived) <= bound:
         c.job = job
         c.count += 1
         job = s.jobs[job].next

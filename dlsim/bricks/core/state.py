@@ -13,7 +13,7 @@ Whole = NDArray[np.int64]
 #: Kinds of events, in the order in which they happen at one instant; packets are the last.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
 #: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
-#: predictor has to predict; the heap of packets is full; the clock is too many probes on;
+#: predictor has to predict; the heap is full; the clock is too many probes on;
 #: background jobs are not known so far; to say how far it is, every `STRIDE` steps.
 DONE, CHOOSE, PREDICT, GROW, FAR, MORE, PAUSE = range(7)
 STRIDE = 2**16
@@ -32,14 +32,16 @@ FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothi
 
 #: Packets that a train moves over one link before it turns to the next.
 BLOCK = 512
+#: Packets that pass a link before the event loop looks for anything else.
+ROUND = 64
 #: An end of a transfer has no packet; its hop is the `course` for which it was foreseen.
 EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
 #: follows it on its server; packets of the transfer under way, how many trains of its have
-#: been broken up, the train that is broken up after it, and whether its path has a link twice.
+#: been broken up, and the train that is broken up after it.
 JOB = np.dtype(
     [(k, "i8") for k in ("server", "fallbacks", "attempt", "next", "returning")]
-    + [(k, "i8") for k in ("packets", "course", "broken", "again")]
+    + [(k, "i8") for k in ("packets", "course", "broken")]
     + [(k, "f8") for k in ("submitted", "arrived", "start", "end", "completion")]
 )
 #: One submission and what came of it.
@@ -60,21 +62,19 @@ SERVER = np.dtype(
     [(k, "f8") for k in ("free", "touched")]
     + [(k, "i8") for k in ("at", "head", "tail", "ours", "listed")]
 )
-#: A link: transfers of ours under way, as Load Correction counts them, and all of them as
-#: packets; the request whose train has it to itself, or -1; the next data of other users;
-#: when it is free; and of the entry of its trace that a packet met last, before `sure` for
-#: certain: its throughput, its end, and the time of a full packet.
+#: A link: transfers of ours under way; the request whose train has it to itself, or -1; the
+#: next data of other users; when it is free; and of the entry of its trace that a packet met
+#: last, before `sure` for certain: its throughput, its end, and the time of a full packet.
 LINK = np.dtype(
-    [(k, "i8") for k in ("ours", "users", "alone", "at")]
+    [(k, "i8") for k in ("ours", "alone", "at")]
     + [(k, "f8") for k in ("free", "rate", "edge", "sure", "span")]
 )
-#: Counters: events in either heap, how many packets there have to have room, the first train
-#: to break up, the next new request, attempts, probes taken, the entry of
-#: the traces in `State.predicted`, servers in `State.changed`, whether what the scheduler is
-#: shown is out of date, what a user's scheduler decides and has decided, requests returned,
-#: steps of the loop, and the clock.
+#: Counters: events in the heap, how many there have to have room, the first train to break up,
+#: the next new request, attempts, probes taken, the entry of the traces in `State.predicted`,
+#: servers in `State.changed`, whether what the scheduler is shown is out of date, what a
+#: user's scheduler decides and has decided, requests returned, steps of the loop, the clock.
 HEAD = np.dtype(
-    [(k, "i8") for k in ("size", "packets", "wanted", "broken", "new", "attempts", "probes")]
+    [(k, "i8") for k in ("size", "wanted", "broken", "new", "attempts", "probes")]
     + [(k, "i8") for k in ("entry", "changed", "stale", "row", "choice", "done", "steps")]
     + [("now", "f8")]
 )
@@ -94,6 +94,7 @@ class World(NamedTuple):
     loads: Floats
     rates: Floats
     raw: Floats
+    every: Whole  # all links, each a path of its own
     data: Stream
     step: float
     packet: float
@@ -135,7 +136,6 @@ class State(NamedTuple):
 
     head: np.recarray  # counters (HEAD)
     heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
-    packets: np.recarray  # the same of packets that are offered to a link
     course: Floats  # when the packets of a train leave a link, `BLOCK` at a time
     jobs: np.recarray  # the requests
     attempts: np.recarray  # their submissions, in order
@@ -153,7 +153,7 @@ class State(NamedTuple):
     slowness: Floats  # 1 / P_serv of every server, after Load Correction
     order: NDArray[np.int32]  # servers by slowness, equal ones by number
     changed: NDArray[np.int32]  # servers whose Load may differ from that of the last probe
-    moving: Floats  # seconds of the transfers of the request at hand, per domain
+    moving: Floats  # seconds of both transfers of the request at hand, per domain
     barred: NDArray[np.bool_]  # servers excluded for the request at hand
     refused: NDArray[np.int32]  # servers that each request fell back from, where that matters
 
@@ -168,8 +168,7 @@ def fresh_state(w: World, r: Rules) -> State:
     series = links + servers
     s = State(
         head=_records(1, HEAD),
-        heap=_records(4 * requests + 64, EVENT),  # more than a request can have, stale ones too
-        packets=_records(64, EVENT),
+        heap=_records(2 * ROUND, EVENT),
         course=np.zeros(BLOCK),
         jobs=_records(requests, JOB),
         attempts=_records(requests * (r.most + 1), ATTEMPT),
@@ -187,7 +186,7 @@ def fresh_state(w: World, r: Rules) -> State:
         slowness=np.zeros(servers),
         order=np.arange(servers, dtype=np.int32),
         changed=np.arange(servers, dtype=np.int32),
-        moving=np.zeros(w.domains),
+        moving=np.zeros((2, w.domains)),
         barred=np.zeros(servers, dtype=bool),
         refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
     )
