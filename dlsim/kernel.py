@@ -126,8 +126,9 @@ def kernel(
 
     Kernels neither allocate nor keep arrays, so numba's reference counting is off: it
     costs several times what a short event loop does itself. With `inline` the compiler copies
-    the body into its callers: worth it where a function has many arguments and is called once
-    per task. Under ``NUMBA_DISABLE_JIT=1`` the function itself is returned.
+    the body into its callers, which are kernels too: worth it where a function has many
+    arguments and is called once per task. Under ``NUMBA_DISABLE_JIT=1`` the function itself is
+    returned.
     """
     if function is None:
         return functools.partial(kernel, inline=inline)
@@ -136,6 +137,7 @@ def kernel(
     options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["nogil"] = True  # other threads run meanwhile
     options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
+    options["no_cpython_wrapper"] = inline  # nor one that others take in from Python
     return _cached(_without_literals(numba.njit(**options)(function)), _kernel_place())
 
 
