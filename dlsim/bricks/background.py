@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.network import Stream, marked
+from dlsim.bricks.core.network import Stream, marked, packed
 from dlsim.bricks.core.servers import absorb_all
 from dlsim.bricks.core.state import BEFORE, BUSY, GONE, QUEUE, SEEN, UTIL, Rules, State, World
 from dlsim.given import Seed, generator
@@ -77,13 +77,6 @@ class Ahead:
         self.streams = [generator(source.seed, source.purpose, k) for k in range(queues)]
         self.sums, self.held = np.zeros(queues), [np.empty(0)] * queues
 
-    def _draw(self, queue: int, until: float) -> Floats:
-        """Draw a queue's next arrivals up to a time, and some more."""
-        rate, end = float(self.source.rates[queue]), self.source.end
-        begun, stream = float(self.sums[queue]), self.streams[queue]
-        new, self.sums[queue] = _drawn(rate, begun, min(until, end), stream)
-        return new[: np.searchsorted(new, end)]
-
     def move(self, w: World, r: Rules, s: State) -> World:
         """Leave out what nobody looks at any more, and draw what comes after now."""
         now, rates = float(s.head[0]["now"]), self.source.rates
@@ -92,12 +85,13 @@ class Ahead:
         low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
         until = now + WINDOW / float(rates.sum())
         for k, gone in enumerate(low - w.jobs.first[:-1]):
-            self.held[k] = np.concatenate([self.held[k][gone:], self._draw(k, until)])
-        first = np.concatenate([[0], np.cumsum([len(one) for one in self.held])])
-        s.servers.at += first[:-1] - low
-        for c in range(s.cursors.shape[1]):
-            s.cursors.at[:, c] += first[:-1] - low
-        jobs = Stream(first.astype(np.int64), np.concatenate(self.held), self.source.sizes)
+            begun, end, stream = float(self.sums[k]), min(until, self.source.end), self.streams[k]
+            more, self.sums[k] = _drawn(float(rates[k]), begun, end, stream)
+            more = more[: np.searchsorted(more, self.source.end)]
+            self.held[k] = np.concatenate([self.held[k][gone:], more])
+        jobs = packed(self.held, self.source.sizes)
+        s.servers.at += jobs.first[:-1] - low
+        s.cursors.at += (jobs.first[:-1] - low)[:, None]
         span = float(jobs.sizes[0] / w.performance.min())
         known: Any = min(until, self.source.end) - 4 * TOL * (until + span + r.probe)
         new = w._replace(jobs=jobs, until=np.inf if until >= self.source.end else float(known))

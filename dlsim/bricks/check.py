@@ -145,14 +145,14 @@ def _transfer_rules(o: Result) -> Iterator[Rule]:
     what = "no faster than its traces"
     if o.reading.network == "fluid":
         what = "as fast as the slowest trace of its path"
-    server, client = env.servers["domain"].to_numpy(), env.clients["domain"].to_numpy()
+    server = env.servers["domain"].to_numpy()
+    client = env.clients["domain"].to_numpy()[given["client"].to_numpy()]
     rows = given.index.get_indexer(pd.Index(tries["request"]))
-    home, there = client[given["client"].to_numpy()[rows]], server[tries["server"]]
-    size = given["send"].to_numpy()[rows]
+    home, there, size = client[rows], server[tries["server"]], given["send"].to_numpy()[rows]
     sent = _transfers(o, tries["submitted"], tries["arrived"], size, home * domains + there)
     yield f"an input is sent {what}", pd.Index(tries["request"]), sent
-    home, there = client[given["client"].to_numpy()], server[done["server"]]
-    back = _transfers(o, done["end"], done["completion"], given["recv"], there * domains + home)
+    pairs = server[done["server"]] * domains + client
+    back = _transfers(o, done["end"], done["completion"], given["recv"], pairs)
     yield f"a result is sent {what}", done.index, back
 
 
@@ -283,10 +283,7 @@ def _inside(
 
 
 def _loads(o: Result) -> tuple[Floats, Floats] | None:
-    """Return the bounds of the Load behind every estimate, with Load Correction (5).
-
-    None for a reading that the tables of an outcome do not tell (util, queue).
-    """
+    """Return bounds of the Load behind every estimate (5); None where no table tells it."""
     env, reading, tries, done = o.environment, o.reading, o.attempts, o.requests
     if reading.load not in ("clients", "ext"):
         return None

@@ -21,9 +21,6 @@ from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.errors import InputError
 from dlsim.progress import shown
 
-#: Columns of the requests that are real numbers.
-MEASURES = ("time", "send", "recv", "work", "deadline")
-
 
 def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
     """Return a view that cannot be written: one type for the compiler, whoever made it."""
@@ -39,7 +36,7 @@ def _fixed_stream(one: Stream) -> Stream:
 def world_of(env: Environment) -> World:
     """Return an environment as arrays, without copying what is large."""
     servers, topology = env.servers, env.topology
-    requests = {k: env.requests[k].to_numpy() for k in MEASURES}
+    requests = {k: env.requests[k].to_numpy() for k in ("time", "send", "recv", "work", "deadline")}
     requests |= {k: requests[k] - env.origin for k in ("time", "deadline")}
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain, is_kept = servers["domain"].to_numpy(), isinstance(env.background, Stream)
@@ -129,15 +126,6 @@ def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
         least, most = values.min(initial=0), values.max(initial=0)
         raise InputError(f"{rule}; got shape {values.shape}, from {least} to {most}")
     s.predicted[:] = values
-
-
-def _check_packets(env: Environment) -> None:
-    data = env.requests[["send", "recv"]].to_numpy().sum()
-    if data / env.packet > MOST_PACKETS:
-        raise InputError(
-            f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
-            f'{env.packet:g}; use larger packets or network="fluid"'
-        )
 
 
 def _run(
@@ -301,8 +289,12 @@ def run_many(
     ):  # fmt: skip
         if not isinstance(value, kind):
             raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
-    if reading.network == "packet":
-        _check_packets(env)
+    data = env.requests[["send", "recv"]].to_numpy().sum()
+    if reading.network == "packet" and data / env.packet > MOST_PACKETS:
+        raise InputError(
+            f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
+            f'{env.packet:g}; use larger packets or network="fluid"'
+        )
     rules = [rules_of(scheduler, reading) for scheduler in schedulers]
     own = [state.USER in (r.algorithm, r.predictor) for r in rules]
     first = {r: k for k, r in reversed(list(enumerate(rules)))}

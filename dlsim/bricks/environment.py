@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.background import Poisson
-from dlsim.bricks.core.network import Stream, left_over, marked
+from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
@@ -79,16 +79,12 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
             raise InputError(f"{name} needs a list of arrival times for queue {k}; got {one!r}")
         if (np.diff(one) < 0).any():
             raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
-    first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    flat = np.concatenate(lists) if lists else np.empty(0)
     if np.isscalar(sizes):
-        return Stream(first, flat, np.array([float(number(f"size of {name}", sizes))]))
+        return packed(lists, np.array([float(number(f"size of {name}", sizes))]))
     own = _lists(name, "sizes", sizes)
-    alike = [one.shape for one in own] == [one.shape for one in lists]
-    packed = np.concatenate(own) if alike and own else np.empty(0)
-    if not alike:
+    if [one.shape for one in own] != [one.shape for one in lists]:
         raise InputError(f"{name} needs one finite size of at least 0 per arrival, in lists alike")
-    return Stream(first, flat, packed)
+    return packed(lists, np.concatenate([np.empty(0), *own]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,6 @@ WORK = {
 SYNTHESISED = ("send", "recv", "deadline")
 
 
-def _draws(seed: Seed, count: int, **ranges: tuple[float, float]) -> dict[str, np.ndarray]:
-    """Draw one value per line of the log and purpose, whatever is skipped."""
-    return {
-        name: low + (high - low) * generator(seed, number).random(count)
-        for number, (name, (low, high)) in enumerate(ranges.items())
-    }
-
-
 def from_swf(
     path: files.StrPath,
     clients: int,
@@ -69,7 +61,10 @@ def from_swf(
     ranges = {name: span(name, limits) for name, limits in ranges.items()}
     option("work", work, WORK)
     jobs, _, notes = read(path, limit)
-    drawn = _draws(seed, len(jobs), **ranges)
+    drawn = {  # one value per line of the log and purpose, whatever is skipped
+        name: low + (high - low) * generator(seed, number).random(len(jobs))
+        for number, (name, (low, high)) in enumerate(ranges.items())
+    }
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     with np.errstate(over="ignore"):
         table = pd.DataFrame({"time": jobs["submit"] * time_scale, "client": jobs["user"]})

@@ -9,7 +9,7 @@ domains, LAN up, WAN up, WAN down, LAN down.
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,15 +68,9 @@ class Topology:
         return pd.DataFrame(columns)
 
 
-def _packed(links: pd.DataFrame, domains: int, paths: Iterable[Sequence[int]]) -> Topology:
-    first: list[int] = [0]
-    hops: list[int] = []
-    for path in paths:
-        hops.extend(path)
-        first.append(len(hops))
-        if len(hops) > MOST_HOPS:
-            raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
-    return Topology(links, domains, np.array(first, np.int64), np.array(hops, np.int64))
+def _check_hops(domains: int, hops: int) -> None:
+    if hops > MOST_HOPS:
+        raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
 
 
 def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
@@ -154,7 +148,12 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
         ],
         columns=["name", "kind", "direction", "vertex"],
     )
-    return _packed(links, len(leaves), (_way(a, b, row) for a in climbs for b in climbs))
+    first, hops = [0], list[int]()
+    for path in (_way(a, b, row) for a in climbs for b in climbs):
+        hops.extend(path)
+        first.append(len(hops))
+        _check_hops(len(leaves), len(hops))
+    return Topology(links, len(leaves), np.array(first, np.int64), np.array(hops, np.int64))
 
 
 def two_level(domains: int) -> Topology:
@@ -172,8 +171,7 @@ def two_level(domains: int) -> Topology:
     (4, 5)
     """
     domains = whole("domains", domains)
-    if 4 * domains**2 > MOST_HOPS:
-        raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
+    _check_hops(domains, 4 * domains**2)
     columns = {
         "name": [f"{d} {name}" for d in range(domains) for name in TWO_LEVEL],
         "kind": ["lan", "lan", "wan", "wan"] * domains,
@@ -285,8 +283,7 @@ def draw_means(
     lan, wan : tuple of float
         Range of the uniform law, Mbit/s (defaults: Table 1).
     """
-    kinds = {"lan": lan, "wan": wan}
-    kinds = {name: span(name, ends, above=True) for name, ends in kinds.items()}
+    kinds = {k: span(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
     low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T

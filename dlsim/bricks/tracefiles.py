@@ -60,30 +60,22 @@ def check_values(values: NDArray[np.float64], step: float) -> None:
         )
 
 
-def _write_npz(path: files.StrPath, traces: Traces) -> None:
-    stream = BytesIO()
-    step, names = np.float64(traces.step), np.array(traces.names)
-    np.savez_compressed(stream, values=traces.values, step=step, names=names)
-    files.write_bytes(path, stream.getvalue())
-
-
-def _write_csv(path: files.StrPath, traces: Traces) -> None:
-    links, steps = traces.values.shape
-    columns = {
-        "link": np.repeat(np.array(traces.names, dtype=object), steps),
-        "time": np.tile(np.arange(steps) * float(traces.step), links),
-        "throughput": traces.values.ravel(),
-    }
-    files.write_csv(path, pd.DataFrame(columns))
-
-
 def write_traces(path: files.StrPath, traces: Traces) -> None:
     """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
-    writers = {".csv": _write_csv, ".npz": _write_npz}
-    suffix = Path(path).suffix.lower()
-    if suffix not in writers:
+    suffix, (links, steps) = Path(path).suffix.lower(), traces.values.shape
+    if suffix == ".csv":
+        columns = {
+            "link": np.repeat(np.array(traces.names, dtype=object), steps),
+            "time": np.tile(np.arange(steps) * float(traces.step), links),
+            "throughput": traces.values.ravel(),
+        }
+        files.write_csv(path, pd.DataFrame(columns))
+    elif suffix == ".npz":
+        stream, step, names = BytesIO(), np.float64(traces.step), np.array(traces.names)
+        np.savez_compressed(stream, values=traces.values, step=step, names=names)
+        files.write_bytes(path, stream.getvalue())
+    else:
         raise InputError(f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}")
-    writers[suffix](path, traces)
 
 
 def _read_npz(path: files.StrPath, limit: int) -> Traces:
@@ -157,17 +149,9 @@ def read_traces(path: files.StrPath, step: float | None = None, limit: int | Non
     NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link, time in
     seconds and throughput; a value holds until the next time stamp of its link, the last one
     for ever. Rows of one link are in the order of time; all links begin at the same time,
-    which becomes 0.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    step : float, optional
-        For a CSV file: average over steps of so many seconds, so that no data volume is
-        lost. By default the stamps must be regular and the same for every link.
-    limit : int, optional
-        Most bytes, after decompression and as floats: 256 MiB by default.
+    which becomes 0. With a `step` a CSV file is averaged over steps of so many seconds, so that
+    no data volume is lost; else its stamps must be regular and the same for every link. `limit`
+    is the most bytes, after decompression and as floats: 256 MiB by default.
     """
     with files.opened(path) as stream:
         packed = stream.read(2) == b"PK"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dlsim.bricks import traces
 from dlsim.bricks.background import Poisson, arrivals
-from dlsim.bricks.core.network import Stream
+from dlsim.bricks.core.network import Stream, packed
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
@@ -56,8 +56,7 @@ def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -
     if float(rates.sum()) * end > MOST_KEPT:
         return Poisson(rates, end, np.array([float(size)]), seed, purpose)
     lists = [arrivals(rate, end, generator(seed, purpose, k)) for k, rate in enumerate(rates)]
-    first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    return Stream(first, np.concatenate([np.empty(0), *lists]), np.array([float(size)]))
+    return packed(lists, np.array([float(size)]))
 
 
 def _request_times(

@@ -5,14 +5,7 @@ import numpy as np
 from dlsim.bricks.core import state
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
-from dlsim.bricks.core.schedulers import (
-    bar,
-    bound_moves,
-    choose_server,
-    estimate,
-    seconds,
-    unbar,
-)
+from dlsim.bricks.core.schedulers import bar, bound_moves, choose_server, estimate, seconds, unbar
 from dlsim.bricks.core.servers import absorb_background, accept, touch
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
 
@@ -147,10 +140,7 @@ def absorb_data(link, time, w, s):
 
 @kernel(inline=True)
 def enter_links(row, first, last, w, s):
-    """Note that packets of a request are on the links of a path; tell whether these are idle.
-
-    A train that had one of the links to itself is broken up: see `break_up`.
-    """
+    """Tell whether a path is idle; a train that had one of its links to itself is broken up."""
     idle, head = w.data.times.shape[0] == 0, s.head[0]
     for h in range(first, last):
         one = s.links[w.hops[h]]
@@ -175,10 +165,7 @@ def take_links(row, alone, w, s):
 
 @kernel(inline=True)
 def passed(link, start, is_full, left, w, s):
-    """Return when a packet that has a link to itself from a time on has left it.
-
-    What a full one takes is known as long as one entry of the trace holds.
-    """
+    """Return when a packet that has a link to itself from a time on has left it."""
     one, steps = s.links[link], w.raw.shape[1]
     if is_full and start < one.sure and w.packet <= one.rate * (one.edge - start):
         return start + one.span
@@ -194,11 +181,9 @@ def passed(link, start, is_full, left, w, s):
 
 @kernel(inline=True)
 def move_over_link(link, offered, begin, count, until, packets, left, w, s):
-    """Let packets of a train pass a link that is its own, if they are offered before a time.
+    """Let packets of a train that are offered before a time pass a link; return how many pass.
 
-    A packet is offered when it has left the link before; where this is the first one, `offered`
-    is when the train is, and then each packet when the one before has left. Return how many
-    pass, and `offered`.
+    To the first link each packet is offered when the one before has left it: see `offered`.
     """
     is_first, k, free = offered > -np.inf, 0, s.links[link].free
     while k < count and (offered if is_first else s.course[k]) < until:
@@ -215,9 +200,8 @@ def move_over_link(link, offered, begin, count, until, packets, left, w, s):
 def move_train(row, until, keep, w, s):
     """Let the packets of a transfer that has its links to itself pass them up to a time.
 
-    These are the packets of `pass_link`, link by link. Return when the transfer ends, NaN if
-    its last packet has not come so far, and how many packets are on their way; `keep` puts
-    them into the heap.
+    Return when the transfer ends (NaN: later), and how many packets are on their way; `keep`
+    puts them into the heap.
     """
     job = s.jobs[row]
     pair, data = ends_of(row, w, s)

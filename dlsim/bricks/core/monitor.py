@@ -16,11 +16,7 @@ _SHARES = (0.1, 0.5)
 
 @kernel(inline=True)
 def measured_load(server, time, bound, w, r, s):
-    """Return what the monitor reports as Load of a server.
-
-    What has happened by `bound` counts: a little before `time` for a probe, `time` itself
-    for a perfect observer.
-    """
+    """Return what the monitor reports as Load of a server; what has happened by `bound` counts."""
     external = external_load(server, time, w)
     if w.loads.shape[1] == 0 and (r.load == state.CLIENTS or r.load == state.EXT):
         external = w.server_load
