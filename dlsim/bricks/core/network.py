@@ -4,7 +4,6 @@ Source: paper B, section 2.1. A trace is a row of `rates` (Mbit/s), one entry pe
 seconds; the last entry is held for ever. A path is ``hops[first:last]``.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ class Stream(NamedTuple):
         return self.sizes[self.first[queue] : self.first[queue + 1]]
 
 
-def packed(lists: Sequence[Floats], sizes: Floats) -> Stream:
+def packed(lists: list[Floats], sizes: Floats) -> Stream:
     """Join arrivals at several queues."""
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), sizes)
