@@ -27,22 +27,13 @@ from dlsim.realtime.core.state import (
     Rules,
     fresh_results,
     fresh_state,
+    records,
 )
+from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
 REQUIRED = ("arrival", "sigma", "deadline")
-
-
-class Given(NamedTuple):
-    """Tasks as they came, which `check` compares a schedule with."""
-
-    arrival: Floats
-    sigma: Floats
-    deadline: Floats
-    key: Floats
-    wanted: NDArray[np.int64]
-    labels: pd.Index
 
 
 class Run(NamedTuple):
@@ -181,7 +172,7 @@ def _run_plain(
     run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
-        np.empty(m + 1, ENTRY).view(np.recarray), order, start, end, nodes, turn,
+        records(m + 1, ENTRY), order, start, end, nodes, turn,
     )  # fmt: skip
     kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
@@ -202,14 +193,14 @@ def run_policy(
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts = span_of(given.sigma, table), np.nan, None
-    admitted, missed = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+    admitted = np.ones(m, dtype=bool)
     if policy.admission and is_plain(rules) and not count:
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
-        q, results = np.empty(m, TASK).view(np.recarray), fresh_results(m)
-        q.arrival, q.sigma, q.due, q.key = arrival, given.sigma, arrival + deadline, given.key
-        q.wanted = given.wanted
+        q, results = records(m, TASK), fresh_results(m)
+        q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
+        q["key"], q["wanted"] = given.key, given.wanted
         if policy.admission:
             state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
             waits = rules.in_line and rules.strict
@@ -217,10 +208,11 @@ def run_policy(
             offer = run(members, probe, deadline, admitted, results, table)
             counts = state.counts[:PLANNED] if waits else None
         else:
-            waiting, drop = np.empty(m, BLOCK).view(np.recarray), reading.late == "drop"
+            waiting, drop = records(m, BLOCK), reading.late == "drop"
             if rules.edf:
-                q.key = _places(arrival + deadline, span)
+                q["key"] = _places(arrival + deadline, span)
             events.run_all_admitted(q, rules, waiting, drop, span, results, table)
         done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
-    events.mark_missed(arrival, deadline, done["end"], admitted, missed)
+    due = arrival + deadline
+    missed = admitted & ~(done["end"] <= latest_finish(due, due - arrival))
     return Run(origin, deadline, admitted, missed, done, offer, counts)

@@ -18,21 +18,15 @@ WINDOW = 1_000_000
 Rule = tuple[str, pd.Index, Any]
 
 
-class Tasks(Protocol):
+class Given(NamedTuple):
     """Tasks as they came: columns, the rank of a static order, nodes asked for, labels."""
 
-    @property
-    def arrival(self) -> NDArray[np.float64]: ...
-    @property
-    def sigma(self) -> NDArray[np.float64]: ...
-    @property
-    def deadline(self) -> NDArray[np.float64]: ...
-    @property
-    def key(self) -> NDArray[np.float64]: ...
-    @property
-    def wanted(self) -> NDArray[np.int64]: ...
-    @property
-    def labels(self) -> pd.Index: ...
+    arrival: Floats
+    sigma: Floats
+    deadline: Floats
+    key: Floats
+    wanted: NDArray[np.int64]
+    labels: pd.Index
 
 
 class Result(Protocol):
@@ -46,7 +40,7 @@ class Result(Protocol):
     @property
     def runs(self) -> pd.DataFrame | None: ...
     @property
-    def given(self) -> Tasks | None: ...
+    def given(self) -> Given | None: ...
     @property
     def parts(self) -> "Result | None": ...
     @property

@@ -16,8 +16,8 @@ from dlsim.kernel import CLOCK, clock_origin
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.layout import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED
-from dlsim.realtime.engine import Given, checked, is_plain, rules_of, run_policy
-from dlsim.realtime.evidence import WINDOW
+from dlsim.realtime.engine import checked, is_plain, rules_of, run_policy
+from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import (
     KINDS,
     Cluster,

@@ -12,7 +12,7 @@ from dlsim.errors import InputError
 from dlsim.given import MOST, column, floats, instance, number, option
 from dlsim.kernel import clock_origin
 from dlsim.realtime.core.demand import divide, fill_releases, lay
-from dlsim.realtime.core.state import TASK, fresh_state
+from dlsim.realtime.core.state import TASK, fresh_state, records
 from dlsim.realtime.engine import rules_of
 from dlsim.realtime.model import (
     KINDS,
@@ -116,7 +116,7 @@ def split_load(
     times = _release_times(release, cluster)
     nodes = "user" if partition == "pieces" else "min"
     rules = rules_of(cluster, Policy("fifo", nodes, partition, rounds), Reading())
-    q, s = np.zeros(1, TASK).view(np.recarray), fresh_state(len(times), rules, 0.0)
+    q, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
     q["sigma"], q["top"] = float(sigma), len(times)
     if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free

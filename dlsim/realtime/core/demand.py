@@ -208,37 +208,42 @@ def ends_together(kind, groups):
 
 
 @kernel(inline=True)
+def vacate(fresh, i, kind, rounds, n, groups, start, end, size, link, q, r, s, c):
+    """Release the nodes of a task on the heap; return its size, the link, and a `fresh` end."""
+    even = ends_together(kind, groups)
+    own = kind == PIECES or (r.finish and not even)
+    if own or (r.shared and not even) or (fresh and kind == ROUNDS_EARLY):
+        completion, sent = ends(i, kind, rounds, n, groups, end, q, r, s, c)
+        if fresh and (kind == ROUNDS_EARLY or (kind == PIECES and r.shared)):
+            end = completion
+    else:
+        sent = sent_by(i, n, start, q, r)
+    if r.shared:
+        link = max(link, sent)
+    if not own:
+        return push(s.heap, size, end, n), link, end
+    for k in range(n - 1, -1, -1):  # mostly ever later: a push costs least
+        size = push(s.heap, size, s.rows[(rounds - 1) * n + k, 3], 1)
+    return size, link, end
+
+
+@kernel(inline=True)
 def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     """Split a task over the pool, write its placement, release its nodes on the heap."""
-    if r.part == BY_OPR:  # not left to `divide`: a call with all that state costs 0.1 us
-        start = s.pool[groups - 1].time
-        kind, rounds, used, filled = OPR, 1, n, groups
+    if r.part == BY_OPR or (groups == 1 and BY_DLT <= r.part < BY_UMR):  # as OPR
+        # not left to `divide`: a call with all that state costs 0.1 us
+        kind = OPR if r.part == BY_OPR else REMODEL if r.part <= BY_II else OPTIMUM
+        start, rounds, used, filled = s.pool[groups - 1].time, 1, n, groups
         end = start + duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
-    elif groups == 1 and BY_DLT <= r.part < BY_UMR:  # released together: as OPR
-        start = s.pool[0].time
-        kind, rounds, used, filled = (REMODEL if r.part <= BY_II else OPTIMUM), 1, n, groups
-        end = start + duration(q[i].sigma, n, c.unit, c.fixed)
     else:
         kind, rounds, start, end, used, filled = divide(i, n, groups, q, r, s, c)
     for g in range(filled, groups):
         size = push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
-    even = ends_together(kind, filled)
-    own = kind == PIECES or (r.finish and not even)
-    if own or kind == ROUNDS_EARLY or (r.shared and not even):
-        completion, sent = ends(i, kind, rounds, used, filled, end, q, r, s, c)
-        if kind == ROUNDS_EARLY or (kind == PIECES and r.shared):
-            end = completion
-    else:
-        sent = sent_by(i, used, start, q, r)
-    if r.shared:
-        link = max(link, sent)
+    size, link, end = vacate(
+        True, i, kind, rounds, used, filled, start, end, size, link, q, r, s, c
+    )  # fmt: skip
     entry = s.plan[1, slot]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, used, start, end, rank
     entry.ready, entry.kind, entry.rounds = s.pool[filled - 1].time, kind, rounds
     entry.marks = marks
-    if own:
-        for k in range(used - 1, -1, -1):  # mostly ever later: a push costs least
-            size = push(s.heap, size, s.rows[(rounds - 1) * used + k, 3], 1)
-    else:
-        size = push(s.heap, size, end, used)
     return size, link

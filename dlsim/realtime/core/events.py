@@ -8,11 +8,11 @@ Source: paper M, section 5, MCDF(); line numbers cite it.
 import numpy as np
 
 from dlsim.kernel import kernel, meets, same_instant
-from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of, runs_on, sent_by
-from dlsim.realtime.core.line import admit_in_line, dispatch_in_line
+from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of
+from dlsim.realtime.core.line import admit_in_line, dispatch
 from dlsim.realtime.core.partition import duration, fastest
 from dlsim.realtime.core.plan import admit, admit_with_backfill
-from dlsim.realtime.core.state import absorb, fill_todo, insert_block, pop, push, record, sort_todo
+from dlsim.realtime.core.state import fill_todo, pop, push, sort_todo
 
 
 @kernel(inline=True)
@@ -22,10 +22,7 @@ def decide(x, now, due, passing, q, r, s, c):
     if passing is None:  # also where x is hopeless: who is before it is planned, and counted
         ok, later = admit_in_line(x, now, q, r, s, c)
     elif r.in_line:
-        if r.strict:
-            ok, later = admit_in_line(x, now, q, r, s, c)
-        else:
-            ok, later = admit_with_backfill(x, now, q, r, s, c)
+        ok, later = admit_with_backfill(x, now, q, r, s, c)
     elif possible:
         ok, later = admit(x, now, q, r, s, c)
     else:
@@ -35,31 +32,6 @@ def decide(x, now, due, passing, q, r, s, c):
     if r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
         later = min(later, now + longest(x, q[x].low - 1, q, r, c))
     return ok, later
-
-
-@kernel(inline=True)
-def dispatch(now, inclusive, passing, d, q, r, s, c):
-    """Start every planned task whose time has come; it cannot be moved any more (l.3-9)."""
-    if passing is None:
-        dispatch_in_line(now, inclusive, d, q, r, s, c)
-        return
-    if r.in_line:
-        dispatch_in_line(now, inclusive, d, q, r, s, c)
-        return
-    while s.head[0].first < s.head[0].last:
-        k = s.head[0].first
-        i, t, n, end = (s.plan[0, k].task, s.plan[0, k].start, s.plan[0, k].nodes, s.plan[0, k].end)
-        tie = same_instant(t, now, s.head[0].span)
-        if not (tie and inclusive) and not (t < now and not tie):
-            break
-        s.head[0].idle, s.head[0].block, _ = absorb(t, s.head[0].idle, s.head[0].block, 0, s)
-        s.head[0].idle -= n
-        insert_block(end, n, s)
-        s.head[0].link = max(s.head[0].link, sent_by(i, n, t, q, r))
-        record(i, runs_on(i, n, q, r), t, end, end, 0, 1, d, s)
-        s.head[0].first += 1
-    if now < np.inf:
-        s.head[0].idle, s.head[0].block, _ = absorb(now, s.head[0].idle, s.head[0].block, 0, s)
 
 
 @kernel(inline=True)
@@ -90,7 +62,7 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
         now, j = q[i].arrival, i + 1
         while j < size and q[j].arrival == now:
             j += 1
-        dispatch(now, not r.test_first, passing, d, q, r, s, c)
+        dispatch(now, not r.test_first, d, q, r, s, c)
         batch_order(i, j, now, members, q, r, s, c)
         for k in range(j - i):
             x = members[k]
@@ -115,9 +87,9 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
                 answer, j = given if admitted[x] else np.nan, size
                 break
             if r.commit:
-                dispatch(now, True, passing, d, q, r, s, c)
+                dispatch(now, True, d, q, r, s, c)
         i = j
-    dispatch(np.inf, True, passing, d, q, r, s, c)
+    dispatch(np.inf, True, d, q, r, s, c)
     return answer
 
 
@@ -153,11 +125,3 @@ def run_all_admitted(q, r, waiting, drop, span, d, c):
         turn += 1
         # by the formula for n > N* the last send may end after the task
         now = max(finish, now + q[x].sigma * r.cms + n * r.st) if r.shared else finish
-
-
-@kernel
-def mark_missed(arrival, deadline, end, admitted, missed):
-    """Mark the admitted tasks that did not finish by their deadline."""
-    for i in range(len(end)):
-        due = arrival[i] + deadline[i]
-        missed[i] = admitted[i] and not meets(end[i], due, due - arrival[i])

@@ -25,6 +25,7 @@ from dlsim.realtime.core.demand import (
     rank_of,
     runs_on,
     sent_by,
+    vacate,
 )
 from dlsim.realtime.core.partition import duration, fewest
 from dlsim.realtime.core.releases import (
@@ -209,7 +210,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
 
 
 @kernel
-def has_later_release(time, idle, block, size, s):
+def has_later_release(time, block, size, s):
     """Tell whether a node that is not taken is released after `time`."""
     if block < s.head[0].stop:
         latest = s.blocks[s.head[0].stop - 1].time
@@ -226,7 +227,7 @@ def marks_of(i, n, groups, block, size, q, r, s):
     """Note what the counters of paper I see in a pool (Table 1)."""
     if n == 1 and not r.single:
         return 0
-    if groups == 1 and not (r.every and has_later_release(s.pool[0].time, 0, block, size, s)):
+    if groups == 1 and not (r.every and has_later_release(s.pool[0].time, block, size, s)):
         return 0
     w = q[i].sigma * (r.cms + r.cps)
     last = s.pool[groups - 1].time
@@ -234,16 +235,10 @@ def marks_of(i, n, groups, block, size, q, r, s):
     positive = end > last and not same_instant(end, last, w / n)
     first = constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
     second = constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
-    marks = IDLE
+    marks = IDLE | SINGLE * (groups == 2 and s.pool[0].nodes == 1)
     if not positive:
-        return marks | (NEGATIVE if first or second else 0) | single_before(groups, s)
-    return marks | FIRST * first | SECOND * second | single_before(groups, s)
-
-
-@kernel
-def single_before(groups, s):
-    """Return SINGLE if exactly one node of the pool is released before the last."""
-    return SINGLE if groups == 2 and s.pool[0].nodes == 1 else 0
+        return marks | NEGATIVE * (first or second)
+    return marks | FIRST * first | SECOND * second
 
 
 @kernel
@@ -327,34 +322,28 @@ def keep_rest(block, size, link, behind, s):
 
 @kernel(inline=True)
 def admit_in_line(x, now, q, r, s, c):
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
-    if comes_last(x, now, q, r, s, c):
-        return admit_behind(x, now, q, r, s, c)
-    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, s, c)
-    if ok:
-        s.rest_head[0].last = -1
-        if s.head[0].last - s.head[0].first >= LONG and not r.last and idle == 0:
-            keep_rest(block, size, link, False, s)
-    return ok, later
+    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
 
-
-@kernel
-def admit_behind(x, now, q, r, s, c):
-    """Test who comes last behind many, from what they leave over.
-
-    That does not change while the first of them waits: the cost does not depend on how many
-    they are.
+    Who comes last behind many is planned from what they leave over. That does not change while
+    the first of them waits: the cost does not depend on how many they are.
     """
-    marks, rest = count_planned(now, q, r, s, c), rest_of(s)
-    ok, later, _, block, size, link = plan_in_line(x, now, q, r, rest, c)
-    if ok:
-        s.head[0].last = rest.head[0].last
-        for k, times in ((s.head[0].first, -1), (s.head[0].last - 1, 1)):
+    head, rest, seen, state = s.head[0], s.rest_head[0], 0, s
+    behind = comes_last(x, now, q, r, s, c)
+    if behind:
+        seen, state = count_planned(now, q, r, s, c), rest_of(s)
+    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, state, c)
+    if not ok:
+        return False, later
+    if behind:
+        head.last = rest.last
+        for k, times in ((head.first, -1), (head.last - 1, 1)):
             tally(PLANNED, s.plan[0, k].marks, times, s)
-        s.plan[0, s.head[0].first].marks = marks
-        tally(PLANNED, marks, 1, s)
-        keep_rest(block, size, link, True, s)
-    return ok, later
+        s.plan[0, head.first].marks = seen
+        tally(PLANNED, seen, 1, s)
+    rest.last = -1
+    if behind or (head.last - head.first >= LONG and not r.last and idle == 0):
+        keep_rest(block, size, link, behind, s)
+    return True, later
 
 
 @kernel(inline=True)
@@ -363,26 +352,19 @@ def plan_in_line(x, now, q, r, s, c):
     pos, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     idle, block, size, slot = s.head[0].idle, s.head[0].block, 0, 0
     base, rank, waits, seen, later = pos, rank_of(x, 0, q, r, c), True, 0, np.inf
+    span = s.head[0].span
     while waits or pos < stop:
-        i, key, known, marks = x, rank, 0, 0
-        if not (
-            waits
-            and (
-                pos == stop
-                or goes_before(rank, x, s.plan[0, pos].rank, s.plan[0, pos].task, s.head[0].span)
-            )
-        ):
-            entry = s.plan[0, pos]
+        i, key, known, marks, entry = x, rank, 0, 0, s.plan[0, pos]
+        if waits and (pos == stop or goes_before(rank, x, entry.rank, entry.task, span)):
+            waits, base = False, s.head[0].first if r.last else pos
+            if pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
+                due = entry.rank
+                later = min(later, due if due > rank else latest_finish(due, span))
+        else:
             i, key = entry.task, entry.rank
             if waits and not r.last:
                 known, marks = entry.nodes, entry.marks
             pos += 1
-        elif pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
-            due = s.plan[0, pos].rank
-            later = min(later, due if due > rank else latest_finish(due, s.head[0].span))
-        if i == x:
-            waits = False
-            base = s.head[0].first if r.last else pos
         floor = max(now, link) if r.shared else now
         n, groups, idle, block, size, beyond = reserve(
             i, known, floor, idle, block, size, r.offers and i == x, q, r, s, c
@@ -392,19 +374,10 @@ def plan_in_line(x, now, q, r, s, c):
         if n == 0:
             return False, later, idle, block, size, link
         if known > 0:  # as planned before: only its nodes and the link are taken
-            even = ends_together(entry.kind, groups)
-            own = entry.kind == PIECES or (r.finish and not even)
-            if own or (r.shared and not even):
-                _, sent = ends(i, entry.kind, entry.rounds, n, groups, entry.end, q, r, s, c)
-            else:
-                sent = sent_by(i, n, entry.start, q, r)
-            if r.shared:
-                link = max(link, sent)
-            if own:
-                for k in range(n - 1, -1, -1):
-                    size = push(s.heap, size, s.rows[(entry.rounds - 1) * n + k, 3], 1)
-            else:
-                size = push(s.heap, size, entry.end, n)
+            size, link, _ = vacate(
+                False, i, entry.kind, entry.rounds, n, groups, entry.start, entry.end, size, link,
+                q, r, s, c,
+            )  # fmt: skip
             if entry.start == entry.ready and (groups > 1 or marks > 0):  # early nodes idled on
                 marks = marks_of(i, n, groups, block, size, q, r, s)
             s.plan[1, slot].marks = marks
@@ -434,52 +407,46 @@ def plan_in_line(x, now, q, r, s, c):
 
 
 @kernel(inline=True)
-def hold(now, d, q, r, s, c):
-    """Start the first task of the plan on the nodes released first; it is fixed now (Fig. 2)."""
-    entry, head = s.plan[0, s.head[0].first], s.head[0]
-    i, n, left, groups = entry.task, entry.nodes, entry.nodes, 0
-    even = ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
-    head.first += 1
-    while left > 0:
-        if head.idle > 0:
-            time, nodes = entry.start, min(left, head.idle)
-            head.idle -= nodes
-        else:
-            one = s.blocks[head.block]
-            time, nodes = max(one.time, entry.start), min(left, one.nodes)
-            one.nodes -= nodes
-            head.block += one.nodes == 0
-        left -= nodes
-        s.pool[groups].time, s.pool[groups].nodes = time, nodes
-        groups += 1
-    if even:
-        completion, sent = entry.end, sent_by(i, n, entry.start, q, r)
-    else:
-        completion, sent = ends(i, entry.kind, entry.rounds, n, groups, entry.end, q, r, s, c)
-    head.link = max(head.link, sent)
-    if entry.kind == PIECES or (r.finish and not even):
-        insert_nodes(n, (entry.rounds - 1) * n, s)
-    else:
-        insert_block(entry.end, n, s)
-    tally(3, entry.marks, 1, s)
-    tally(PLANNED, entry.marks, -1, s)
-    record(
-        i, runs_on(i, n, q, r), entry.start, entry.end, completion, entry.kind, entry.rounds, d, s
-    )
-
-
-@kernel(inline=True)
-def dispatch_in_line(now, inclusive, d, q, r, s, c):
-    """Start every planned task whose time has come: s_1, or r_n under ``commit="last"``.
+def dispatch(now, inclusive, d, q, r, s, c):
+    """Start all whose time has come, s_1 or r_n under ``commit="last"``, for good (l.3-9, Fig. 2).
 
     Nobody is fixed before those ahead of him: his nodes may be theirs, given back.
     """
-    while s.head[0].first < s.head[0].last:
-        entry = s.plan[0, s.head[0].first]
+    head = s.head[0]
+    while head.first < head.last:
+        entry = s.plan[0, head.first]
         t = entry.ready if r.last else entry.start
-        tie = same_instant(t, now, s.head[0].span)
+        tie = same_instant(t, now, head.span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
-        hold(now, d, q, r, s, c)
-    if now < np.inf and not r.last:
-        s.head[0].idle, s.head[0].block, _ = absorb(now, s.head[0].idle, s.head[0].block, 0, s)
+        i, n, left, groups = entry.task, entry.nodes, entry.nodes, 0
+        even = ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
+        head.first += 1
+        while left > 0:
+            if head.idle > 0:
+                time, nodes = entry.start, min(left, head.idle)
+                head.idle -= nodes
+            else:
+                one = s.blocks[head.block]
+                time, nodes = max(one.time, entry.start), min(left, one.nodes)
+                one.nodes -= nodes
+                head.block += one.nodes == 0
+            left -= nodes
+            s.pool[groups].time, s.pool[groups].nodes = time, nodes
+            groups += 1
+        kind, rounds, completion = entry.kind, entry.rounds, entry.end
+        if even:
+            sent = sent_by(i, n, entry.start, q, r)
+        else:
+            completion, sent = ends(i, kind, rounds, n, groups, entry.end, q, r, s, c)
+        head.link = max(head.link, sent)
+        if kind == PIECES or (r.finish and not even):
+            insert_nodes(n, (rounds - 1) * n, s)
+        else:
+            insert_block(entry.end, n, s)
+        tally(3, entry.marks, 1, s)
+        tally(PLANNED, entry.marks, -1, s)
+        n = runs_on(i, n, q, r)
+        record(i, n, entry.start, entry.end, completion, kind, rounds, d, s)
+    if now < np.inf and not (r.last and r.in_line):
+        head.idle, head.block, _ = absorb(now, head.idle, head.block, 0, s)

@@ -140,14 +140,9 @@ def run_opr(
                 )  # fmt: skip
                 if n == 0:
                     break
-            one = plan[p]
-            one.task, one.nodes, one.start, one.end = (
-                y,
-                n,
-                t,
-                t + duration(sigma[y], n, unit, fixed),
-            )
-            f, g = occupy(f, g, n, t, one.end, made, made_nodes)
+            one, until = plan[p], t + duration(sigma[y], n, unit, fixed)
+            one.task, one.nodes, one.start, one.end = y, n, t, until
+            f, g = occupy(f, g, n, t, until, made, made_nodes)
             sent = max(sent, t + sigma[y] * cms)
             p += 1
         if p <= last:

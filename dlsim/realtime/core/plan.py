@@ -17,7 +17,6 @@ import numpy as np
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core.demand import (
     assign,
-    has_fixed_count,
     next_due,
     rank_of,
     sent_by,
@@ -56,6 +55,8 @@ def follow(x, now, q, r, s, c):
     n, time = q[x].low, q[x].length
     if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
         t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    if r.dc and (r.strict or r.once):  # planning again may change the plan in force
+        return True, t, link, idle, block, size, cursor, later
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
         turn, rank, blocked = r.offers or n <= idle, 0.0, False
@@ -151,24 +152,10 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
 @kernel(inline=True)
 def admit(x, now, q, r, s, c):
     """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
-    first, stop = s.head[0].first, s.head[0].last
-    if r.dc and (r.strict or r.once):  # planning again may change the plan in force
-        t, link, idle, block, size, cursor, later = (
-            now,
-            s.head[0].link,
-            s.head[0].idle,
-            s.head[0].block,
-            0,
-            first,
-            np.inf,
-        )
-        if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-            t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
-    else:
-        ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
-        if not ok:
-            return False, later
-    todo = stop - cursor + 1
+    ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
+    if not ok:
+        return False, later
+    todo = s.head[0].last - cursor + 1
     for k in range(todo):
         i = s.plan[0, cursor + k - 1].task if k else x
         fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
@@ -197,11 +184,7 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, c)
         return (n if n > 0 else 0 if t < one.limit and idle < r.nodes else -1), later
-    if has_fixed_count(i, q, r):
-        n = one.low if t + one.length <= one.limit else 0
-        later = np.inf if n > 0 else t + one.length
-    else:
-        n, later = search(i, t, 0, r.nodes, q, r, c)
+    n, later = search(i, t, 0, r.nodes, q, r, c)
     if n == 0:
         return -1, later
     if n > idle:

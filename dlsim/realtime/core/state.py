@@ -6,11 +6,14 @@ follows the number of blocks, not of nodes: one a task, or one a node that ends 
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.kernel import kernel, same_instant
 from dlsim.realtime.core.releases import MOST_ROUNDS
+
+Records = NDArray[np.void]
 
 # Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
@@ -101,22 +104,24 @@ RESULT = np.dtype(
 class State(NamedTuple):
     """What the head node knows: running blocks, the plan in force, room to plan in."""
 
-    head: np.recarray  # counters (HEAD)
-    blocks: np.recarray  # running blocks, sorted by time
-    plan: np.recarray  # row 0 is the plan in force, row 1 the one being made
-    todo: np.recarray  # tasks still to be placed in this test
-    heap: np.recarray  # planned completions, a binary heap
-    pool: np.recarray  # release times of the task being placed,
-    free: np.recarray  # of the nodes idle at an instant,
+    head: Records  # counters (HEAD)
+    blocks: Records  # running blocks, sorted by time
+    plan: Records  # row 0 is the plan in force, row 1 the one being made
+    todo: Records  # tasks still to be placed in this test
+    heap: Records  # planned completions, a binary heap
+    pool: Records  # release times of the task being placed,
+    free: Records  # of the nodes idle at an instant,
     release: NDArray[np.float64]  # and node by node
     rows: NDArray[np.float64]  # its chunks
     counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
-    rest_head: np.recarray  # what the plan leaves over, if its `last` is that of `head`; the link
-    rest: np.recarray  # when nodes are released once all of the plan has run, sorted by time
+    rest_head: Records  # what the plan leaves over, if its `last` is that of `head`; the link
+    rest: Records  # when nodes are released once all of the plan has run, sorted by time
 
 
-def _empty(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
-    return np.empty(shape, dtype).view(np.recarray)
+def records(shape: int | tuple[int, int], dtype: np.dtype) -> Records:
+    """Return fresh records; what is not compiled knows the fields of a slower class only."""
+    fresh = np.zeros(shape, dtype)
+    return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
 
 
 def fresh_state(tasks: int, rules: Rules, span: float) -> State:
@@ -125,29 +130,27 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
     single = rules.finish or rules.part == BY_PIECES  # node by node
     groups = 2 * n + 2 if single else room
     pool = min(n, 4 * groups) + 2
-    head = np.zeros(1, HEAD).view(np.recarray)
-    head["idle"], head["span"] = n, span
-    rest_head = head.copy()
-    rest_head["idle"], rest_head["last"] = 0, -1
+    head, rest_head = records(1, HEAD), records(1, HEAD)
+    head["idle"], head["span"], rest_head["span"], rest_head["last"] = n, span, span, -1
     return State(
         head,
-        _empty(groups, BLOCK),
-        _empty((2, room), ENTRY),
-        _empty(room, PENDING),
-        _empty(pool, BLOCK),
-        _empty(pool, BLOCK),
-        _empty(pool, BLOCK),
+        records(groups, BLOCK),
+        records((2, room), ENTRY),
+        records(room, PENDING),
+        records(pool, BLOCK),
+        records(pool, BLOCK),
+        records(pool, BLOCK),
         np.empty(n if rules.part > BY_OPR else 0),
         np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > BY_OPR else 0, 4)),
         np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64),
-        rest_head.view(np.recarray),
-        _empty(2 * pool, BLOCK),
+        rest_head,
+        records(2 * pool, BLOCK),
     )
 
 
-def fresh_results(tasks: int) -> np.recarray:
+def fresh_results(tasks: int) -> Records:
     """Return the results of tasks none of which has run."""
-    results = np.zeros(tasks, RESULT).view(np.recarray)
+    results = records(tasks, RESULT)
     results["start"] = results["estimate"] = results["end"] = np.nan
     results["turn"] = -1
     results["rounds"] = 1
