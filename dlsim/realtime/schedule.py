@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -235,6 +235,22 @@ class Schedule:
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
 
+class _WhenAsked:
+    """A field that holds a table, or what builds it when it is first asked for."""
+
+    def __get__(self, s: Schedule | None, owner: type) -> Any:
+        known = {"runs": None} if s is None else vars(s)
+        if callable(known["runs"]):
+            known["runs"] = known["runs"]()
+        return known["runs"]
+
+    def __set__(self, s: Schedule, table: Any) -> None:
+        vars(s)["runs"] = table
+
+
+Schedule.runs = _WhenAsked()  # type: ignore[assignment]  # most ask for the tasks alone
+
+
 def _ratio(part: Floats, weight: Floats) -> float:
     return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
 
@@ -405,9 +421,8 @@ def simulate(
         "missed": run.missed,
     }  # fmt: skip
     table = pd.DataFrame(columns, index=tasks.index, copy=False)  # nobody else has these arrays
-    own = {"turn": "turn", "kind": "kind", "rounds": "rounds", "began": "start"}
-    own["until"] = "estimate"
-    columns = {name: done[field] for name, field in own.items()}
-    runs = pd.DataFrame(columns, index=tasks.index, copy=False)
+    columns = {name: done[name] for name in ("turn", "kind", "rounds")}
+    columns |= {"began": done["start"], "until": done["estimate"]}
+    runs: Any = functools.partial(pd.DataFrame, columns, index=tasks.index, copy=False)
     schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
     return Schedule(*schedule, run.counts)
