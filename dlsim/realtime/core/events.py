@@ -16,25 +16,6 @@ from dlsim.realtime.core.state import fill_todo, pop, push, sort_todo
 
 
 @kernel(inline=True)
-def decide(x, now, due, passing, q, r, s, c):
-    """Test newcomer x with a given deadline; put its plan in force, or return `later`."""
-    possible = prepare(x, now, due, q, r, c)
-    if passing is None:  # also where x is hopeless: who is before it is planned, and counted
-        ok, later = admit_in_line(x, now, q, r, s, c)
-    elif r.in_line:
-        ok, later = admit_with_backfill(x, now, q, r, s, c)
-    elif possible:
-        ok, later = admit(x, now, q, r, s, c)
-    else:
-        ok, later = False, np.inf
-    if not possible:
-        return False, min(later, earliest(x, now, q, r, c))
-    if r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
-        later = min(later, now + longest(x, q[x].low - 1, q, r, c))
-    return ok, later
-
-
-@kernel(inline=True)
 def batch_order(i, j, now, members, q, r, s, c):
     """Write the order in which the tasks i..j-1 of one instant are tested."""
     for k in range(i, j):
@@ -58,11 +39,13 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
     test returns the next such deadline; so the first that is admitted is the smallest one.
     """
     size, i, answer = len(q), 0, np.nan
-    while i < size:
-        now, j = q[i].arrival, i + 1
+    while True:
+        now, j = q[i].arrival if i < size else np.inf, i + 1
+        dispatch(now, i == size or not r.test_first, d, q, r, s, c)
+        if i == size:
+            return answer
         while j < size and q[j].arrival == now:
             j += 1
-        dispatch(now, not r.test_first, d, q, r, s, c)
         batch_order(i, j, now, members, q, r, s, c)
         for k in range(j - i):
             x = members[k]
@@ -70,7 +53,18 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
             if bargains:
                 given, ceiling = earliest(x, now, q, r, c) - now, np.inf
             while True:
-                admitted[x], due = decide(x, now, now + given, passing, q, r, s, c)
+                possible, ok, due = prepare(x, now, now + given, q, r, c), False, np.inf
+                if passing is None:  # a hopeless one too: who is before it is planned, and counted
+                    ok, due = admit_in_line(x, now, q, r, s, c)
+                elif r.in_line:
+                    ok, due = admit_with_backfill(x, now, q, r, s, c)
+                elif possible:
+                    ok, due = admit(x, now, q, r, s, c)
+                admitted[x] = ok and possible
+                if not possible:
+                    due = min(due, earliest(x, now, q, r, c))
+                elif r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
+                    due = min(due, now + longest(x, q[x].low - 1, q, r, c))
                 if admitted[x]:
                     deadline[x] = given
                     break
@@ -89,8 +83,6 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
             if r.commit:
                 dispatch(now, True, d, q, r, s, c)
         i = j
-    dispatch(np.inf, True, d, q, r, s, c)
-    return answer
 
 
 @kernel

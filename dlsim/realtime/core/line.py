@@ -322,41 +322,22 @@ def keep_rest(block, size, link, behind, s):
 
 @kernel(inline=True)
 def admit_in_line(x, now, q, r, s, c):
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold.
+    """Test newcomer x at `now`, and plan who comes after it; put it in force if deadlines hold.
 
     Who comes last behind many is planned from what they leave over. That does not change while
     the first of them waits: the cost does not depend on how many they are.
     """
-    head, rest, seen, state = s.head[0], s.rest_head[0], 0, s
-    behind = comes_last(x, now, q, r, s, c)
+    head, rest, behind, shown = s.head[0], s.rest_head[0], comes_last(x, now, q, r, s, c), 0
     if behind:
-        seen, state = count_planned(now, q, r, s, c), rest_of(s)
-    ok, later, idle, block, size, link = plan_in_line(x, now, q, r, state, c)
-    if not ok:
-        return False, later
-    if behind:
-        head.last = rest.last
-        for k, times in ((head.first, -1), (head.last - 1, 1)):
-            tally(PLANNED, s.plan[0, k].marks, times, s)
-        s.plan[0, head.first].marks = seen
-        tally(PLANNED, seen, 1, s)
-    rest.last = -1
-    if behind or (head.last - head.first >= LONG and not r.last and idle == 0):
-        keep_rest(block, size, link, behind, s)
-    return True, later
-
-
-@kernel(inline=True)
-def plan_in_line(x, now, q, r, s, c):
-    """Plan x and who comes after it; return also what is left: idle, block, heap, link."""
-    pos, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
+        shown, s = count_planned(now, q, r, s, c), rest_of(s)
+    first, pos, stop, link = s.head[0].first, s.head[0].first, s.head[0].last, s.head[0].link
     idle, block, size, slot = s.head[0].idle, s.head[0].block, 0, 0
     base, rank, waits, seen, later = pos, rank_of(x, 0, q, r, c), True, 0, np.inf
     span = s.head[0].span
     while waits or pos < stop:
         i, key, known, marks, entry = x, rank, 0, 0, s.plan[0, pos]
         if waits and (pos == stop or goes_before(rank, x, entry.rank, entry.task, span)):
-            waits, base = False, s.head[0].first if r.last else pos
+            waits, base = False, first if r.last else pos
             if pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
                 due = entry.rank
                 later = min(later, due if due > rank else latest_finish(due, span))
@@ -372,7 +353,7 @@ def plan_in_line(x, now, q, r, s, c):
         if i == x:
             later = min(later, beyond)
         if n == 0:
-            return False, later, idle, block, size, link
+            return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
             size, link, _ = vacate(
                 False, i, entry.kind, entry.rounds, n, groups, entry.start, entry.end, size, link,
@@ -392,18 +373,27 @@ def plan_in_line(x, now, q, r, s, c):
             tally(1, marks, 1, s)
         if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
             later = min(later, s.plan[1, slot].end) if i == x else later
-            return False, later, idle, block, size, link
+            return False, later
         slot += 1
         if i == x:
             seen = marks
-    first = s.head[0].first
     for k in range(base - first):
         s.plan[0, first + k].marks = s.plan[1, k].marks
     put_in_force(base - first, slot, base, s)
     s.head[0].last = first + slot
     tally(0, seen, 1, s)
     tally(4, seen, 1, s)
-    return True, later, idle, block, size, link
+    if behind:
+        head.last = rest.last
+        for k, times in ((head.first, -1), (head.last - 1, 1)):
+            tally(PLANNED, s.plan[0, k].marks, times, s)
+        s.plan[0, head.first].marks = shown
+        tally(PLANNED, shown, 1, s)
+    else:
+        rest.last = -1
+    if behind or (head.last - head.first >= LONG and not r.last and idle == 0):
+        keep_rest(block, size, link, behind, s)
+    return True, later
 
 
 @kernel(inline=True)
