@@ -1,6 +1,8 @@
 """The real-time engine: paper M by hand, the exact twin, negotiation, bad input."""
 
+import dataclasses
 import math
+import pickle
 import random
 from fractions import Fraction as Q
 
@@ -323,6 +325,18 @@ def test_the_tables_have_the_documented_columns():
     assert s.miss_ratio == 0
     assert s.is_physical
     assert s.reading == Reading()
+
+
+def test_the_table_of_runs_is_built_once_travels_and_can_be_replaced():
+    s = C3.simulate("MCDF")
+    there = pickle.loads(pickle.dumps(s))
+    assert s.runs is s.runs
+    pd.testing.assert_frame_equal(there.runs, s.runs)
+    other = dataclasses.replace(s, runs=s.runs.assign(rounds=7))
+    assert (other.runs["rounds"] == 7).all()
+    assert dataclasses.replace(s, runs=None).runs is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        s.runs = None
 
 
 def test_only_an_nodes_all_can_be_unphysical():
