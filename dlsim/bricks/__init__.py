@@ -14,18 +14,6 @@ from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, best_server
 
 __all__ = [
-    "DRAWN",
-    "SWITCHES",
-    "Environment",
-    "Outcome",
-    "Reading",
-    "Scheduler",
-    "View",
-    "best_server",
-    "run_many",
-    "simulate",
-    "topology",
-    "traces",
-    "tuning",
-    "workload",
-]
+    "DRAWN", "SWITCHES", "Environment", "Outcome", "Reading", "Scheduler", "View",
+    "best_server", "run_many", "simulate", "topology", "traces", "tuning", "workload",
+]  # fmt: skip

@@ -21,21 +21,12 @@ SYNTHESISED = ("send", "recv", "deadline")
 
 
 def from_swf(
-    path: files.StrPath,
-    clients: int,
-    *,
-    performance: float = 300.0,
-    throughput: float = 75.0,
-    work: str = "run_time",
-    send: tuple[float, float] = (100.0, 5000.0),
-    recv: tuple[float, float] = (100.0, 5000.0),
-    deadline_factor: tuple[float, float] = (1.0, 3.0),
-    time_scale: float = 1.0,
-    max_jobs: int | None = None,
-    seed: Seed = 0,
-    limit: int = files.LOG,
+    path: files.StrPath, clients: int, *, performance: float = 300.0, throughput: float = 75.0,
+    work: str = "run_time", send: tuple[float, float] = (100.0, 5000.0),
+    recv: tuple[float, float] = (100.0, 5000.0), deadline_factor: tuple[float, float] = (1.0, 3.0),
+    time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0, limit: int = files.LOG,
     read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     r"""Make requests of the jobs of a log in the Standard Workload Format.
 
     A log knows neither data sizes nor deadlines; how a job becomes a request is this rule:

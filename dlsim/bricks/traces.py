@@ -180,14 +180,9 @@ def noise(
 
 
 def draw(
-    mean: ArrayLike,
-    steps: int,
-    seed: Seed = 0,
-    *,
-    H: float = 0.8,
-    std: float = 0.1,
+    mean: ArrayLike, steps: int, seed: Seed = 0, *, H: float = 0.8, std: float = 0.1,
     method: str = "davies-harte",
-) -> Drawn:
+) -> Drawn:  # fmt: skip
     """Draw self-similar traces around their means.
 
     Negative values are raised to 0. A last value that was raised becomes the last one

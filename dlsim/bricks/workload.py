@@ -76,33 +76,15 @@ def _request_times(
 
 
 def draw(
-    seed: Seed,
-    interval: float = 60.0,
-    *,
-    domains: int = 10,
-    nodes: tuple[int, int] = (5, 10),
-    horizon: float = 86_400.0,
-    interval_scope: str = "client",
-    performance: Range = (100.0, 500.0),
-    lan: Range = (50.0, 100.0),
-    wan: Range = (500.0, 1000.0),
-    data_range: Range = (100.0, 5000.0),
-    work_range: Range = (1_500.0, 1_080_000.0),
-    deadline_factor: Range = (1.0, 3.0),
-    deadline_communication: bool = True,
-    server_load: float = 0.1,
-    server_background: str = "jobs",
-    background_work: float = 50.0,
-    link_background: str = "trace",
-    link_load: float = 0.1,
-    link_data: float = 10.0,
-    packet: float = 10.0,
-    H: float = 0.8,
-    trace_step: float = 10.0,
-    trace_std: float = 0.1,
-    trace_method: str = "davies-harte",
-    topology: Topology | None = None,
-) -> dict[str, Any]:
+    seed: Seed, interval: float = 60.0, *, domains: int = 10, nodes: tuple[int, int] = (5, 10),
+    horizon: float = 86_400.0, interval_scope: str = "client", performance: Range = (100.0, 500.0),
+    lan: Range = (50.0, 100.0), wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
+    work_range: Range = (1_500.0, 1_080_000.0), deadline_factor: Range = (1.0, 3.0),
+    deadline_communication: bool = True, server_load: float = 0.1, server_background: str = "jobs",
+    background_work: float = 50.0, link_background: str = "trace", link_load: float = 0.1,
+    link_data: float = 10.0, packet: float = 10.0, H: float = 0.8, trace_step: float = 10.0,
+    trace_std: float = 0.1, trace_method: str = "davies-harte", topology: Topology | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Draw the parts of an `Environment`; the defaults are Table 1.
 
     Parameters

@@ -18,22 +18,11 @@ ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "idea
 
 
 def learn(
-    mix: str = "lee",
-    policies: Sequence[str | Policy] = ONLINE,
-    *,
-    batches: int = 8,
-    jobs: int = 24,
-    apps: int = 12,
-    machine: Machine | None = None,
-    reading: Reading | None = None,
-    cv: float = 0.1,
-    outliers: float = 0.02,
-    factor: float = 5.0,
-    error: float = 0.0,
-    table: pd.DataFrame | None = None,
-    history: History | None = None,
-    seed: workload.Seed = 0,
-) -> pd.DataFrame:
+    mix: str = "lee", policies: Sequence[str | Policy] = ONLINE, *, batches: int = 8,
+    jobs: int = 24, apps: int = 12, machine: Machine | None = None, reading: Reading | None = None,
+    cv: float = 0.1, outliers: float = 0.02, factor: float = 5.0, error: float = 0.0,
+    table: pd.DataFrame | None = None, history: History | None = None, seed: workload.Seed = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Run batches one after another, the history of each policy handed on.
 
     Every batch finds the machine idle; every policy meets the same jobs and the same

@@ -185,22 +185,13 @@ class MapReduceRun:
 
 
 def run_mapreduce(
-    job: MapReduce,
-    blocks: Sequence[Any],
-    group: NodeGroup | None = None,
-    policy: str | Policy = "history",
-    *,
-    costs: Costs | None = None,
-    homes: Sequence[Sequence[int]] | None = None,
-    replicas: int = 1,
-    prefer_local: bool = False,
-    lost: Mapping[tuple[str, int], int] | None = None,
-    loss_rate: float = 0.0,
-    dead: Mapping[int, float] | None = None,
-    history: History | None = None,
-    reading: Reading | None = None,
-    seed: int = 0,
-) -> MapReduceRun:
+    job: MapReduce, blocks: Sequence[Any], group: NodeGroup | None = None,
+    policy: str | Policy = "history", *, costs: Costs | None = None,
+    homes: Sequence[Sequence[int]] | None = None, replicas: int = 1, prefer_local: bool = False,
+    lost: Mapping[tuple[str, int], int] | None = None, loss_rate: float = 0.0,
+    dead: Mapping[int, float] | None = None, history: History | None = None,
+    reading: Reading | None = None, seed: int = 0,
+) -> MapReduceRun:  # fmt: skip
     """Run a MapReduce job; its map and reduce tasks enter the main queue of one policy.
 
     All maps arrive at 0, all reduces when every map's output is there.
@@ -308,14 +299,9 @@ def _need_lost(
 
 
 def compare_devices(
-    job: MapReduce,
-    blocks: Sequence[Any],
-    nodes: int = 4,
-    cpus: int = 4,
-    gpus: Sequence[int] = (1, 2, 4, 8),
-    policy: str | Policy = "history",
-    **run: Any,
-) -> pd.DataFrame:
+    job: MapReduce, blocks: Sequence[Any], nodes: int = 4, cpus: int = 4,
+    gpus: Sequence[int] = (1, 2, 4, 8), policy: str | Policy = "history", **run: Any,
+) -> pd.DataFrame:  # fmt: skip
     """Run one job on CPUs only, on GPUs only and on both, for several numbers of GPUs.
 
     Parameters

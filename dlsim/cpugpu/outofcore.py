@@ -57,16 +57,10 @@ class Cut(NamedTuple):
 
 
 def cut_input(
-    size: float,
-    rates: Rates | None = None,
-    *,
-    gpu_memory: float = math.inf,
-    host_memory: float = math.inf,
-    streams: int = 3,
-    gpus: int = 1,
-    output: float = 1.0,
+    size: float, rates: Rates | None = None, *, gpu_memory: float = math.inf,
+    host_memory: float = math.inf, streams: int = 3, gpus: int = 1, output: float = 1.0,
     chunk: float = 0.0,
-) -> Cut:
+) -> Cut:  # fmt: skip
     """Cut an input into equal chunks, one buffer per stream, as large as memory allows.
 
     A chunk of c units takes c (1 + output) units of memory, on the GPU and on the host.

@@ -24,15 +24,9 @@ __all__ = ["Gpu", "equal_chunks", "equal_chunks_time", "run_chunks"]
 
 
 def run_chunks(
-    chunks: pd.DataFrame,
-    gpu: Gpu | None = None,
-    issue: str | Sequence[Operation] = "depth",
-    *,
-    gpus: int = 1,
-    buffers: int = 0,
-    threads: int = 0,
-    seed: int = 0,
-) -> Timeline:
+    chunks: pd.DataFrame, gpu: Gpu | None = None, issue: str | Sequence[Operation] = "depth", *,
+    gpus: int = 1, buffers: int = 0, threads: int = 0, seed: int = 0,
+) -> Timeline:  # fmt: skip
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
 
     How long equal chunks take has a closed form, `equal_chunks_time`.

@@ -100,16 +100,9 @@ def applications(
 
 
 def draw(
-    table: pd.DataFrame,
-    jobs: int = 24,
-    seed: Seed = 0,
-    cv: float = 0.1,
-    outliers: float = 0.02,
-    factor: float = 5.0,
-    error: float = 0.0,
-    batches: int = 1,
-    interval: float = 0.0,
-) -> pd.DataFrame:
+    table: pd.DataFrame, jobs: int = 24, seed: Seed = 0, cv: float = 0.1, outliers: float = 0.02,
+    factor: float = 5.0, error: float = 0.0, batches: int = 1, interval: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
     r"""Draw jobs: applications chosen uniformly, noise on every run, batches that arrive.
 
     A run takes its application's time times a log-normal factor of mean 1 and

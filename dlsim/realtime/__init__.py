@@ -14,20 +14,7 @@ from dlsim.realtime.schedule import Offer, Schedule, simulate
 from dlsim.realtime.splits import Split, split_load
 
 __all__ = [
-    "POLICIES",
-    "SWITCHES",
-    "Cluster",
-    "Offer",
-    "Policy",
-    "Reading",
-    "Schedule",
-    "Split",
-    "execution_time",
-    "fastest_nodes",
-    "fewest_nodes",
-    "shares",
-    "simulate",
-    "split_load",
-    "total_cost",
-    "workload",
-]
+    "POLICIES", "SWITCHES", "Cluster", "Offer", "Policy", "Reading", "Schedule", "Split",
+    "execution_time", "fastest_nodes", "fewest_nodes", "shares", "simulate", "split_load",
+    "total_cost", "workload",
+]  # fmt: skip

@@ -35,16 +35,10 @@ def _job_index(numbers: pd.Series, notes: list[str]) -> pd.Index:
 
 
 def from_swf(
-    path: files.StrPath,
-    cluster: Cluster,
-    *,
-    work_per_unit: float | None = None,
-    dc_ratio: float = 2.0,
-    time_scale: float = 1.0,
-    max_jobs: int | None = None,
-    seed: Seed = 0,
+    path: files.StrPath, cluster: Cluster, *, work_per_unit: float | None = None,
+    dc_ratio: float = 2.0, time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0,
     limit: int = files.LOG,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Make divisible tasks of the jobs of a log in the Standard Workload Format.
 
     A log knows neither data sizes nor deadlines; how a job becomes a task is this rule:

@@ -37,16 +37,9 @@ from dlsim.realtime.partition import Floats, least_times, table_of
 from dlsim.realtime.readers import from_csv, from_swf
 
 __all__ = [
-    "SWITCHES",
-    "dcratio",
-    "from_csv",
-    "from_swf",
-    "mcdf",
-    "mean_least_time",
-    "realised_load",
-    "split_reading",
-    "user_split",
-]
+    "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
+    "split_reading", "user_split",
+]  # fmt: skip
 
 #: The switches of every function that draws, with their options, the default first.
 SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -136,19 +129,11 @@ def _mean_interval(
 
 
 def mcdf(
-    cluster: Cluster,
-    load: float,
-    horizon: float = 1_000_000.0,
-    seed: Seed = 0,
-    *,
-    mean: float = 100.0,
-    batch: str = "literal",
-    interval: str = "exponential",
-    size: str = "resample",
-    base: str = "actual",
-    deadline: str = "minmax",
+    cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
+    mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
+    size: str = "resample", base: str = "actual", deadline: str = "minmax",
     setup: str = "regenerate",
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper M: batches of normal sizes with uniform deadlines.
 
     Arrivals, batch sizes, data sizes and deadlines have random streams of their own, so
@@ -238,16 +223,9 @@ def _redrawn(
 
 
 def dcratio(
-    cluster: Cluster,
-    load: float,
-    horizon: float = 10_000_000.0,
-    seed: Seed = 0,
-    *,
-    mean: float = 200.0,
-    dc_ratio: float = 2.0,
-    size: str = "resample",
-    deadline: str = "clamp",
-) -> pd.DataFrame:
+    cluster: Cluster, load: float, horizon: float = 10_000_000.0, seed: Seed = 0, *,
+    mean: float = 200.0, dc_ratio: float = 2.0, size: str = "resample", deadline: str = "clamp",
+) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper I: single arrivals, deadlines around DCRatio times E.
 
     .. math:: 1/\lambda = \mathcal{E}(Avg\sigma, N) / SystemLoad, \qquad

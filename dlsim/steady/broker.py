@@ -106,14 +106,9 @@ class Broker:
     """
 
     def __init__(
-        self,
-        network: Network,
-        method: str = "G",
-        period: float = 1.0,
-        trust: float = 0.5,
-        seed: Seed = 0,
-        reading: Reading | None = None,
-    ) -> None:
+        self, network: Network, method: str = "G", period: float = 1.0, trust: float = 0.5,
+        seed: Seed = 0, reading: Reading | None = None,
+    ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
         self.reading = Reading() if reading is None else reading
         instance("network", network, Network)
@@ -160,14 +155,9 @@ class Broker:
         self._record_site(site)
 
     def submit(
-        self,
-        name: str,
-        origin: str,
-        load: float,
-        priority: float | Mapping[str, float] = 1.0,
-        work: float = 1.0,
-        data: float = 1.0,
-    ) -> None:
+        self, name: str, origin: str, load: float, priority: float | Mapping[str, float] = 1.0,
+        work: float = 1.0, data: float = 1.0,
+    ) -> None:  # fmt: skip
         r"""Submit an application that `origin` holds, under a name not used before.
 
         Parameters

@@ -56,16 +56,9 @@ def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocatio
 
 
 def solve(
-    platform: Platform,
-    method: str = "LPRG",
-    seed: Seed = 0,
-    reading: Reading | None = None,
-    *,
-    batch: int = 1,
-    runs: int = 1,
-    most_nodes: int = MOST_NODES,
-    most_seconds: float = math.inf,
-) -> Allocation:
+    platform: Platform, method: str = "LPRG", seed: Seed = 0, reading: Reading | None = None, *,
+    batch: int = 1, runs: int = 1, most_nodes: int = MOST_NODES, most_seconds: float = math.inf,
+) -> Allocation:  # fmt: skip
     """Find a steady state by one of the paper's methods.
 
     Parameters

@@ -20,17 +20,9 @@ AWAY = (1.0, 4.0)
 
 
 def day(
-    p: Platform,
-    method: str = "G",
-    seed: Seed = 0,
-    *,
-    hours: float = 24.0,
-    applications: int = 40,
-    load: float = 0.5,
-    period: float = 0.25,
-    trust: float = 0.5,
-    reading: Reading | None = None,
-) -> Broker:
+    p: Platform, method: str = "G", seed: Seed = 0, *, hours: float = 24.0, applications: int = 40,
+    load: float = 0.5, period: float = 0.25, trust: float = 0.5, reading: Reading | None = None,
+) -> Broker:  # fmt: skip
     """Let a broker serve a day of random applications on sites that come, go and slow down.
 
     Applications arrive at uniform instants; each has the origin, work and data of a random

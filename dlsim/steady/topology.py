@@ -59,14 +59,9 @@ def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
 
 
 def tiers_graph(
-    seed: Seed = 0,
-    wan: int = 40,
-    mans: int = 30,
-    man: int = 20,
-    RW: int = 4,
-    RM: int = 3,
+    seed: Seed = 0, wan: int = 40, mans: int = 30, man: int = 20, RW: int = 4, RM: int = 3,
     RMW: int = 2,
-) -> nx.Graph:
+) -> nx.Graph:  # fmt: skip
     """Draw a Tiers-like two-level network, connected; its first nodes are the wide-area network.
 
     Nodes of each network are points of a square; a minimum spanning tree joins them, then
@@ -183,17 +178,10 @@ def tiers(
 
 
 def random(
-    clusters: int = 15,
-    connectivity: float = 0.4,
-    gateway: float = 450.0,
-    bandwidth: float = 50.0,
-    max_connect: float = 15.0,
-    heterogeneity: float = 0.6,
-    speed: float = 100.0,
-    seed: Seed = 0,
-    table2: str = "one",
-    limits: Limits | None = None,
-) -> Platform:
+    clusters: int = 15, connectivity: float = 0.4, gateway: float = 450.0, bandwidth: float = 50.0,
+    max_connect: float = 15.0, heterogeneity: float = 0.6, speed: float = 100.0, seed: Seed = 0,
+    table2: str = "one", limits: Limits | None = None,
+) -> Platform:  # fmt: skip
     """Draw a platform on a random graph (6.1, Table 2); every node is a cluster.
 
     Parameters
