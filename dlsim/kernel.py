@@ -119,6 +119,12 @@ def is_compiled() -> bool:
     return any(Path(*_kernel_place()).rglob("*.nbi"))
 
 
+def records(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
+    """Return fresh records; what is not compiled knows the fields of a slower class only."""
+    fresh = np.zeros(shape, dtype)
+    return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
+
+
 def kernel(
     function: Callable[..., Any] | None = None, *, inline: bool = False
 ) -> Callable[..., Any]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, floats, instance, number, option
-from dlsim.kernel import clock_origin
+from dlsim.kernel import clock_origin, records
 from dlsim.realtime.core.demand import divide, fill_releases, lay
-from dlsim.realtime.core.state import TASK, fresh_state, records
+from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.engine import rules_of
 from dlsim.realtime.model import (
     KINDS,

@@ -145,7 +145,8 @@ class Grid:
 def with_simpy(env, scheduler):
     """Discrete-event simulation with SimPy, until the last result is in."""
     grid = Grid(env, scheduler)
-    grid.world.run(until=grid.done)
+    if grid.left:
+        grid.world.run(until=grid.done)
     return columns(grid.requests)
 
 

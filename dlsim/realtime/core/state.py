@@ -6,11 +6,10 @@ follows the number of blocks, not of nodes: one a task, or one a node that ends 
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import kernel, same_instant
+from dlsim.kernel import kernel, records, same_instant
 from dlsim.realtime.core.releases import MOST_ROUNDS
 
 Records = NDArray[np.void]
@@ -116,12 +115,6 @@ class State(NamedTuple):
     counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
     rest_head: Records  # what the plan leaves over, if its `last` is that of `head`; the link
     rest: Records  # when nodes are released once all of the plan has run, sorted by time
-
-
-def records(shape: int | tuple[int, int], dtype: np.dtype) -> Records:
-    """Return fresh records; what is not compiled knows the fields of a slower class only."""
-    fresh = np.zeros(shape, dtype)
-    return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
 
 
 def fresh_state(tasks: int, rules: Rules, span: float) -> State:
