@@ -134,7 +134,11 @@ def hanging(tmp_path, act, **options):
         kernel = psutil.Process(
             int(next(n for n in os.listdir(pids) if "-" in n).partition("-")[0])
         )
-        act(kernel, kernel.parent())
+        try:
+            act(kernel, kernel.parent())
+        except BaseException:
+            kernel.kill()  # the batch would wait for it
+            raise
 
     thread = threading.Thread(target=beside)
     thread.start()
@@ -160,8 +164,8 @@ def test_a_process_that_is_killed_leaves_no_kernel_not_even_a_stopped_one(tmp_pa
 def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
     def act(kernel, parent):
         alive = tmp_path / "out" / notebooks._WORK / "hangs" / "alive.json"
-        while not alive.read_text().startswith("[4"):
-            time.sleep(0.05)
+        while not (alive.exists() and alive.read_text().startswith("[4")):
+            time.sleep(0.05)  # told by a tick of the watch, after the cell began
         parent.suspend()
         monkeypatch.setattr(notebooks, "SILENT_SECONDS", 2.0)
 
