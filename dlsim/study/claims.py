@@ -11,16 +11,24 @@ below      under the margin                             0
 dramatic   beyond the margin                            10 points
 marginal   nearer to 0 than the margin                  2 points
 close      at most the margin away from 0               5 points
-same       range over the grid at most the margin       2 points
+same       any two points at most the margin apart      2 points
 about      within a fifth of the printed number         0 (widens the region)
 between    from the first to the second printed number  0 (widens the region)
 =========  ===========================================  ======================
 
-Every point of the grid is *beyond* (its 95 % interval lies wholly in the region), *on
-the other side* (wholly outside) or *undecided*. Where the region comes from numbers that
-the paper prints (about, between), an interval that meets it is enough. The verdict is
-*holds* if all points are beyond, *holds in part* if some are and none is on the other
-side, and *differs* otherwise. A theorem takes the status of its statement.
+A point is *for* the claim where its interval lies wholly in the region, *against* it where
+it lies wholly outside, *open* otherwise: a region with two ends asks for a test of
+equivalence. The verdict on a grid, a family of comparisons, is
+
+- *holds* if every point is for it, each by its own 95 % interval (an intersection of tests,
+  which needs no correction);
+
+and else, by intervals that hold all points of the family at once with 95 %,
+
+- *contrary* if a point is against and none for it, *mixed* if there are both,
+- *in part* if a point is for and none against it, *undecided* if there is neither.
+
+A theorem takes the status of its statement.
 """
 
 import importlib
@@ -28,13 +36,15 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from dlsim.errors import InputError
 from dlsim.files import (
@@ -47,22 +57,30 @@ from dlsim.files import (
     shared_folder,
 )
 from dlsim.given import MOST, number, option, table
+from dlsim.study.stats import family, share_bounds
 
 #: Every direction with its default margin.
 MARGINS = {
     "above": 0.0, "below": 0.0, "dramatic": 0.10, "marginal": 0.02,
     "close": 0.05, "same": 0.02, "about": 0.0, "between": 0.0,
 }  # fmt: skip
+#: Probability that an interval holds what it is to hold.
+LEVEL = 0.95
+#: What a point can be to a claim.
+SIDES = ("for", "open", "against")
 #: How many numbers a direction compares with.
 PRINTED = {"about": 1, "between": 2}
 
 WHOSE = ("authors' measurement", "authors' statement", "theorem", "quoted")
 KINDS = ("measured", "theorem")
-#: The four verdicts and their symbols, best first.
-SYMBOLS = {"holds": "✓", "holds in part": "◐", "differs": "✗", "cannot be checked": "–"}
+#: The verdicts and their symbols, best first.
+SYMBOLS = {
+    "holds": "✓", "in part": "◐", "mixed": "◪", "contrary": "✗", "undecided": "?",
+    "cannot be checked": "–",
+}  # fmt: skip
 
 #: The columns of a scorecard.
-COLUMNS = "id paper where whose claim printed measured verdict reason figure".split()
+COLUMNS = "id paper where whose claim printed measured points verdict reason figure".split()
 
 #: Units of shares, which are kept as fractions.
 _HUNDREDTHS = ("%", "points")
@@ -70,9 +88,9 @@ _HUNDREDTHS = ("%", "points")
 #: What the status of a statement of `dlsim.theory` means for a claim.
 STATUS = {
     "proved": "holds",
-    "corrected": "holds in part",
-    "argued": "holds in part",
-    "refuted": "differs",
+    "corrected": "in part",
+    "argued": "in part",
+    "refuted": "contrary",
 }
 
 
@@ -95,6 +113,7 @@ class Claim:
     kind: str = "measured"
     statement: str = ""
     figure: str = ""
+    range: tuple[float, ...] = ()  # the ends of what the statistic can be
 
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""
@@ -105,6 +124,8 @@ class Claim:
         needed = PRINTED.get(self.direction)
         if needed and (len(self.printed) != needed or list(self.printed) != sorted(self.printed)):
             self._refuse(f"'{self.direction}' needs {needed} printed in rising order", self.printed)
+        if self.range and (len(self.range) != 2 or self.range[0] >= self.range[1]):
+            self._refuse("range must be the least and the greatest possible value", self.range)
         if self.kind == "theorem" and not self.statement:
             self._refuse("a theorem needs the key of its statement", self.statement)
         if math.isnan(self.margin):
@@ -132,7 +153,9 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
     return tuple(float(number(name, one, -MOST, rule=rule)) for one in each)
 
 
-_FIELDS = fields_of(Claim, printed=_numbers, margin=partial(number, low=-MOST, rule="a number"))
+_FIELDS = fields_of(
+    Claim, printed=_numbers, range=_numbers, margin=partial(number, low=-MOST, rule="a number")
+)
 
 
 def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
@@ -159,6 +182,7 @@ class Verdict:
     word: str
     reason: str
     statistic: str = ""
+    counts: tuple[int, ...] = ()  # points for, open, against
     weakest: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +195,14 @@ class Verdict:
     def symbol(self) -> str:
         """The verdict as one sign, for where colour is not enough."""
         return SYMBOLS[self.word]
+
+    @property
+    def points(self) -> str:
+        """How many points of the grid are for the claim, open, and against it."""
+        if not self.counts:
+            return ""
+        named = zip(self.counts, SIDES, strict=True)
+        return f"{', '.join(f'{n} {side}' for n, side in named)}, of {sum(self.counts)}"
 
     @property
     def sentence(self) -> str:
@@ -195,36 +227,27 @@ def _span(low: float, high: float, unit: str) -> str:
     return f"{' to '.join(ends)} {unit}".strip()
 
 
-def _range(points: pd.DataFrame) -> "pd.Series[Any]":
-    """Turn one part of a grid into one point, the range of its estimates.
-
-    The range is at least the widest gap between two intervals, 0 if all overlap, and
-    at most the distance from the lowest to the highest end. One point has no range.
-    """
-    low, high = points["low"], points["high"]
-    spread = points["estimate"].max(skipna=False) - points["estimate"].min(skipna=False)
-    gap = max(0.0, low.max(skipna=False) - high.min(skipna=False))
-    row = {"point": points["part"].iloc[0], "estimate": spread, "low": gap}
-    row["high"] = high.max(skipna=False) - low.min(skipna=False)
-    if len(points) < 2:
-        row |= dict.fromkeys(("estimate", "low", "high"), math.nan)
-    return pd.Series(row)
-
-
-def _sides(points: pd.DataFrame, claim: Claim) -> list[str]:
-    """Say where every interval lies: beyond, other side or undecided."""
-    low, high, (least, greatest) = points["low"], points["high"], claim.region
-    if claim.direction == "same":
-        beyond, other = points["estimate"] <= claim.margin, low > claim.margin
-    else:
-        known = low.notna() & high.notna()
-        other = known & ((high < least) | (low > greatest))
-        beyond = (least < low) & (high < greatest)
-        if claim.direction == "close":
-            beyond = (least <= low) & (high <= greatest)
-        elif claim.direction in PRINTED:
-            beyond = known & ~other
-    return np.select([beyond, other], ["beyond", "other side"], "undecided").tolist()
+def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
+    """Turn one part of a grid into the differences of any two of its points."""
+    rows: list[Any] = []
+    for (_, a), (_, b) in combinations(points.iterrows(), 2):
+        row: dict[str, Any] = {"point": f"{b['point']} against {a['point']}"}
+        row["estimate"] = b["estimate"] - a["estimate"]
+        row["n"] = min(a["n"], b["n"])
+        one, other = a["values"], b["values"]
+        if one is not None and other is not None and len(one) == len(other):
+            row["values"] = np.asarray(other) - np.asarray(one)
+        row["low"] = row["estimate"] - math.hypot(
+            b["estimate"] - b["low"], a["high"] - a["estimate"]
+        )
+        row["high"] = row["estimate"] + math.hypot(
+            b["high"] - b["estimate"], a["estimate"] - a["low"]
+        )
+        rows.append(row)
+    if not rows:  # one point has no range
+        nothing = dict.fromkeys(("estimate", "low", "high"), math.nan)
+        rows = [{"point": points["part"].iloc[0], **nothing}]
+    return pd.DataFrame(rows)
 
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
@@ -237,19 +260,84 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
         raise InputError(
             f"claim {claim.id}: low must not exceed high, as at {crossed['point'].iloc[0]}"
         )
-    if "part" not in frame:
-        frame["part"] = "the grid"
-    if claim.direction != "same":
-        return frame
-    return pd.DataFrame([_range(part) for _, part in frame.groupby("part", sort=False)])
+    filled: dict[str, Any] = {"part": "the grid", "n": math.inf, "values": None, "total": math.nan}
+    for name, value in filled.items():
+        if name not in frame:
+            frame[name] = value
+    frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
+    if claim.direction == "same":
+        parts = [_pairs_of(part) for _, part in frame.groupby("part", sort=False)]
+        frame = pd.concat(parts, ignore_index=True)
+        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total"])
+    return frame
 
 
-def _weakest(points: pd.DataFrame, sides: list[str], claim: Claim) -> int:
+def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.DataFrame:
+    """Give every point its own interval, low to high, and one for all at once, least to most.
+
+    Points come with their replicates (``values``, see `stats.family`), as a count of a
+    ``total`` (exact bounds), or with Student's interval of ``n`` replicates as they stand.
+    """
+    frame = _checked(points, claim)
+    mean = frame["estimate"]
+    degrees = (frame["n"].astype(float) - 1).clip(lower=1)
+    tails = [1 - (1 - level) / 2, 1 - (1 - level ** (1 / len(frame))) / 2]
+    usual, alone, at_once = (stdtrit(degrees, tail) for tail in [(1 + LEVEL) / 2, *tails])
+    ends = {"low": ("low", alone), "high": ("high", alone)}
+    ends |= {"least": ("low", at_once), "most": ("high", at_once)}
+    given = {name: mean + (frame[end] - mean) * q / usual for name, (end, q) in ends.items()}
+    frame = frame.assign(se=(frame["high"] - frame["low"]) / (2 * usual), **given)
+    names = ["low", "high", "least", "most"]
+    sampled = frame["values"].notna().to_numpy()
+    if sampled.any():
+        found = family(list(frame.loc[sampled, "values"]), level)
+        frame.loc[sampled, [*names, "se"]] = found[[*names, "se"]].to_numpy()
+    counted = frame["total"].notna().to_numpy()
+    if counted.any():
+        total = frame.loc[counted, "total"].astype(float)
+        count = (mean[counted].abs() * total).round()
+        bounds = [share_bounds(count, total, level, m) for m in (1, len(frame))]
+        frame.loc[counted, names] = np.column_stack([*bounds[0], *bounds[1]])
+    if claim.range:
+        frame[names] = frame[names].clip(*claim.range)
+    return frame
+
+
+def _sides(low: Any, high: Any, claim: Claim) -> Any:
+    """Say of every interval whether it lies in the claim's region, outside, or across its end."""
+    least, greatest = claim.region
+    if claim.direction in ("close", "same", *PRINTED):
+        inside, outside = (least <= low) & (high <= greatest), (high < least) | (low > greatest)
+    else:
+        inside, outside = (least < low) & (high < greatest), (high <= least) | (low >= greatest)
+    return np.select([inside, outside], ["for", "against"], "open")
+
+
+def _merged(sides: Any, groups: "pd.Series[Any]") -> list[str]:
+    """Let the members of a group speak as one: for it if all are, against it if any is."""
+    one = {
+        group: set(some) for group, some in pd.Series(sides).groupby(groups.to_numpy(), sort=False)
+    }
+    return [
+        "against" if "against" in some else "for" if some == {"for"} else "open"
+        for some in one.values()
+    ]
+
+
+def _word(alone: list[str], at_once: list[str]) -> str:
+    if set(alone) == {"for"}:
+        return "holds"
+    if "against" in at_once:
+        return "mixed" if "for" in at_once else "contrary"
+    return "in part" if "for" in at_once else "undecided"
+
+
+def _weakest(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
     """Return the position of the point that speaks most against the claim."""
     least, greatest = claim.region
-    low, high = points["low"].to_numpy(float), points["high"].to_numpy(float)
+    low, high = frame["low"].to_numpy(float), frame["high"].to_numpy(float)
     slack = np.fmin(low - least, greatest - high)
-    rank = np.array([("other side", "undecided", "beyond").index(side) for side in sides])
+    rank = np.array([("against", "open", "for").index(side) for side in sides])
     return int(np.lexsort((slack, rank))[0])
 
 
@@ -264,34 +352,51 @@ def _said(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: obje
     return f"{text}; {runs} runs" if runs is not None else text
 
 
-def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
+def _power(frame: pd.DataFrame, sides: Any, claim: Claim) -> str:
+    """Say which effect these runs would have shown at every open point, four times in five."""
+    some = frame[(np.asarray(sides) == "open") & (frame["se"] > 0)]
+    if some.empty:
+        return ""
+    degrees = (some["n"].astype(float) - 1).clip(lower=1)
+    effect = ((some["most"] - some["least"]) / 2 + stdtrit(degrees, 0.8) * some["se"]).max()
+    if not math.isfinite(effect):
+        return " So few runs could have shown no effect at all."
+    what = f"{_number(effect, claim.unit)} {claim.unit}".strip()
+    return f" These runs would show an effect of {what} at every open point (power 80 %)."
+
+
+def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     """Judge a measured claim by the one rule (see the module).
 
     There is one row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
-    interval; NaN where it is unknown, which leaves the point undecided). Optional are ``part``,
-    which splits the grid of a "same" claim into ranges of their own, and ``n``, the number of
-    replicates.
+    interval; NaN where it is unknown, which leaves the point open). Optional are ``values``,
+    its replicates, or ``total``, of which the estimate is a share, or ``n``, the number of
+    replicates; ``group``, whose points speak as one; ``part``, which splits the grid of a
+    "same" claim; ``steps`` and ``wrong``, neighbours along a trend and how many of them go
+    the other way. With several `looks` the error rate is split over them.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
-    frame = _checked(points, claim)
-    sides = _sides(frame, claim)
+    level = 1 - (1 - LEVEL) / looks
+    frame = intervals(points, claim, level)
+    alone = _sides(frame["low"], frame["high"], claim)
+    at_once = _sides(frame["least"], frame["most"], claim)
+    groups = frame["group"] if "group" in frame else pd.Series(frame.index)
+    word = _word(_merged(alone, groups), _merged(at_once, groups))
+    sides = alone if word == "holds" or len(frame) == 1 else at_once
     weakest: Any = frame.iloc[_weakest(frame, sides, claim)].to_dict()
     if frame[["low", "high"]].isna().any(axis=1).all():
-        what = "No point has an interval: give it two runs or more."
+        what = "No point has an interval: give it two runs or more, that are not all equal."
         return Verdict(claim, "cannot be checked", what, weakest=weakest)
-    count = Counter(sides)
-    if count["beyond"] == len(sides):
-        word = "holds"
-    elif count["beyond"] and not count["other side"]:
-        word = "holds in part"
-    else:
-        word = "differs"
+    count = Counter(_merged(sides, groups))
     runs = int(points["n"].min()) if "n" in points else None
-    names = {"beyond": "as claimed", "undecided": "undecided", "other side": "on the other side"}
-    counts = ", ".join(f"{count[side]} {name}" for side, name in names.items() if count[side])
-    reason = f"Of {len(sides)} point{'s' * (len(sides) > 1)}: {counts}."
-    return Verdict(claim, word, reason, _said(frame, weakest, claim, runs), weakest)
+    counts = tuple(count[side] for side in SIDES)
+    done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
+    reason = f"{done.points}.{_power(frame, sides, claim)}"
+    if "steps" in points:
+        wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
+        reason += f" Of {steps} steps to a neighbour {wrong} go the other way."
+    return replace(done, reason=reason)
 
 
 def theorem_status(key: str) -> tuple[str, str]:
@@ -312,7 +417,7 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
             if points is None:
                 return Verdict(claim, word, reason)
             done = judge(points, claim)
-            return Verdict(claim, word, reason, done.statistic, done.weakest)
+            return replace(done, word=word, reason=reason)
     if points is None:
         return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     return judge(points, claim)
@@ -328,7 +433,7 @@ def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     rows = [
         (
             v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
-            _printed(v.claim), v.statistic, v.word, v.reason, v.claim.figure,
+            _printed(v.claim), v.statistic, v.points, v.word, v.reason, v.claim.figure,
         )
         for v in verdicts
     ]  # fmt: skip
@@ -356,14 +461,11 @@ def read_scorecard(path: StrPath) -> pd.DataFrame:
 def headline(verdicts: Iterable[object]) -> str:
     """Count verdicts, or their words, in the one line that opens the report.
 
-    >>> headline(["holds", "holds", "differs"])
-    '3 claims: 2 hold, 0 in part, 1 differs, 0 cannot be checked'
+    >>> headline(["holds", "holds", "contrary"])
+    '3 claims: 2 hold, 0 in part, 0 mixed, 1 contrary, 0 undecided, 0 cannot be checked'
     """
     words = [str(verdict) for verdict in verdicts]
     count = Counter(words)
-    return (
-        f"{len(words)} claim{'s' * (len(words) != 1)}: "
-        f"{count['holds']} hold{'s' * (count['holds'] == 1)}, {count['holds in part']} in part, "
-        f"{count['differs']} differ{'s' * (count['differs'] == 1)}, "
-        f"{count['cannot be checked']} cannot be checked"
-    )
+    names = {word: word for word in SYMBOLS} | {"holds": "hold" + "s" * (count["holds"] == 1)}
+    counted = ", ".join(f"{count[word]} {name}" for word, name in names.items())
+    return f"{len(words)} claim{'s' * (len(words) != 1)}: {counted}"

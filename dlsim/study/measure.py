@@ -6,14 +6,16 @@ A measure is a function of a paper's evidence, tied to its claims by their ids:
     def best_without_setup(e): ...
 
 It returns one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``,
-``high`` (95 % interval over replicates), ``n``, and the place in the grid. Policies that met
-the same workload are compared by the difference within each replicate.
+``high`` (95 % interval over replicates), ``n``, the ``values`` of the replicates, whose mean
+is the estimate, and the place in the grid. Policies that met the same workload are compared
+by the difference within each replicate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dlsim.study.claims import Claim
@@ -92,7 +94,7 @@ def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFram
 
 def estimates(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     """Estimate one column of a tidy frame at every point of a grid."""
-    return named(summary(frame, list(by), column), by)
+    return named(summary(frame, list(by), column, samples=True), by)
 
 
 def joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -113,12 +115,16 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     columns = [str(name) for name in flat if name not in (*by, "replicate")]
     groups: Any = flat.groupby(list(by), sort=False) if by else [((), flat)]
     parts = [
-        column_means(rows[columns]).assign(what=columns, **dict(zip(by, place, strict=True)))
+        column_means(rows[columns]).assign(
+            values=list(rows[columns].to_numpy(float).T),
+            what=columns,
+            **dict(zip(by, place, strict=True)),
+        )
         for place, rows in groups
         if len(rows) and columns
     ]
     if not parts:
-        return pd.DataFrame(columns=["what", *by, *ENDS, "n", "point"])
+        return pd.DataFrame(columns=["what", *by, *ENDS, "n", "values", "point"])
     order = {name: k for k, name in enumerate(columns)}
     table = pd.concat(parts, ignore_index=True)
     table = table.sort_values("what", key=lambda what: what.map(order), kind="stable")
@@ -127,7 +133,18 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
 def exact(table: pd.DataFrame) -> pd.DataFrame:
     """Give points that are known without error an interval of width 0."""
-    return table.assign(low=table["estimate"], high=table["estimate"])
+    return table.assign(low=table["estimate"], high=table["estimate"], values=None)
+
+
+def counted(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
+    """Give points that are shares of a total of like cases exact bounds where no run varies.
+
+    `total` has the index of the table; where runs do vary, they tell more than the count.
+    """
+    same = table["values"].map(lambda row: row is None or bool(np.ptp(row) == 0))
+    return table.assign(
+        total=total.where(same), values=table["values"].astype(object).where(~same, None)
+    )
 
 
 def differences(table: pd.DataFrame, pairs: Mapping[str, tuple[Any, Any]]) -> pd.DataFrame:
@@ -157,16 +174,41 @@ def steps(
     )
 
 
+def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
+    """Estimate by how much each column rises over a whole axis, a level of the index.
+
+    The statistic is the least-squares slope of a replicate times the length of the axis;
+    ``steps`` counts neighbours along it and ``wrong`` those whose means fall.
+    """
+    levels = np.array(sorted(table.index.unique(over)), dtype=float)
+    apart = levels - levels.mean()
+    weights = pd.Series(apart * np.ptp(levels) / (apart @ apart), index=levels)
+    rest = [str(name) for name in table.index.names if name != over]
+    by = [name for name in rest if name != "replicate"]
+    scale = weights.loc[table.index.get_level_values(over).astype(float)].to_numpy()
+    rise = table.mul(scale, axis=0).groupby(rest, sort=False).sum(skipna=False)
+    means = table.groupby([over, *by]).mean()
+    falls = means.groupby(by).diff() if by else means.diff()
+    names = {what: text.format(what=what, over=over) for what in table}
+    wrong = (falls < 0).groupby(by).sum() if by else (falls < 0).sum().to_frame().T
+    made = points(rise.rename(columns=names), by)
+    flat = wrong.rename(columns=names).reset_index() if by else wrong.rename(columns=names)
+    told = flat.melt(by, var_name="what", value_name="wrong")
+    return made.merge(told, on=["what", *by]).assign(steps=len(levels) - 1)
+
+
 def mirrored(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
     """Turn a saving x into an excess -x, or into the ratio 1 - x."""
     ends = zip(ENDS, ("estimate", "high", "low"), strict=True)
-    return table.assign(**{name: about - table[other] for name, other in ends})
+    other = {"values": [about - row for row in table["values"]]} if "values" in table else {}
+    return table.assign(**{name: about - table[end] for name, end in ends}, **other)
 
 
 def ratio(frame: pd.DataFrame, a: str, b: str, by: Sequence[str]) -> pd.DataFrame:
     """Estimate the mean of one column over the mean of another at every point."""
     flat = frame.melt([*by, "replicate"], [a, b], var_name="what", value_name="value")
-    return mirrored(relative_reduction(flat, "value", "what", a, b, at=list(by)), 1.0)
+    parts = relative_reduction(flat, "value", "what", a, b, at=list(by), samples=True)
+    return mirrored(parts, 1.0)
 
 
 def share(values: "pd.Series[Any]", frame: pd.DataFrame, what: str) -> pd.DataFrame:

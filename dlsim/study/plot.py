@@ -4,7 +4,9 @@ A table of estimates has the columns estimate, low and high (`dlsim.study.stats.
 verb draws on the axes given, or on those of a new figure, and returns them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -16,7 +18,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from dlsim.errors import InputError
-from dlsim.study.claims import SYMBOLS
+from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.stats import summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
 
@@ -326,24 +328,50 @@ def legend_of_all(ax: Axes, **look: Any) -> Axes:
     return ax
 
 
+def judged(
+    family: pd.DataFrame, x: str, by: str = "what", unit: str = "points", edge: float = 0.0,
+    ax: Axes | None = None, **look: Any,
+) -> Axes:  # fmt: skip
+    """Draw the points that a claim is judged by, with the intervals that hold all of them at once.
+
+    The dashed line is where the claim's region ends.
+    """
+    scale = PERCENT if unit in ("points", "%") else 1.0
+    ends = family[["estimate", "least", "most"]].to_numpy(float) * scale
+    table = family.assign(estimate=ends[:, 0], low=ends[:, 1], high=ends[:, 2])
+    ax = bands(table, x, by, look.pop("colors", "viridis"), ax, look.pop("label", "{}"), **look)
+    ax.axhline(edge * scale, color="0.4", lw=1, ls="--", zorder=0)
+    ax.set(xlabel=x, ylabel=unit)
+    return ax
+
+
 def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw which reading supports which claim: colour and symbol in every cell."""
+    """Draw which reading supports which claim: colour, symbol and count in every cell.
+
+    A cell is the word of a verdict, followed where it is known by the number of points for it.
+    """
     words = list(SYMBOLS)
-    unknown = sorted(set(frame.to_numpy().ravel()) - set(words), key=str)
+    parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
+    bare = parts.map(lambda part: part[1] if part else "")
+    unknown = sorted(set(frame.where(~bare.isin(words)).stack()), key=str)
     if frame.empty or unknown:
         found = f"got {unknown[0]!r}" if unknown else "got an empty table"
         raise InputError(f"every cell must be one of {', '.join(words)}; {found}")
+    texts = parts.map(lambda part: f"{SYMBOLS[part[1]]} {part[2] or ''}".strip())
+    claims = {claim.id: f"{claim.id}: {shorten(claim.text, 62, placeholder=' ...')}"
+              for claim in load_claims()}  # fmt: skip
     rows, columns = frame.shape
     label = max(len(str(name)) for name in frame.columns)
-    ax = axes_of(ax, (2.2 + 0.42 * columns, 1.3 + 0.08 * label + 0.3 * rows))
-    codes = frame.map(words.index).to_numpy(dtype=float)
+    ax = axes_of(ax, (5.6 + 0.66 * columns, 1.3 + 0.08 * label + 0.3 * rows))
+    codes = bare.map(words.index).to_numpy(dtype=float)
     sns.heatmap(
         codes, ax=ax, cmap=ListedColormap(list(VERDICT_INK.values())), vmin=0, vmax=len(words) - 1,
-        annot=frame.map(SYMBOLS.__getitem__).to_numpy(), fmt="", cbar=False,
-        linewidths=1.5, linecolor="white", annot_kws={"color": "#222222", "size": 11},
+        annot=texts.to_numpy(), fmt="", cbar=False,
+        linewidths=1.5, linecolor="white", annot_kws={"color": "#222222", "size": 9},
     )  # fmt: skip
     ax.set_xticks(np.arange(columns) + 0.5, list(map(str, frame.columns)), rotation=90)
-    ax.set_yticks(np.arange(rows) + 0.5, list(map(str, frame.index)), rotation=0)
+    names = [claims.get(name, str(name)) for name in frame.index]
+    ax.set_yticks(np.arange(rows) + 0.5, names, rotation=0)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]

@@ -62,7 +62,12 @@ class Results:
 
     def table(self, name: str, frame: pd.DataFrame) -> Path:
         """Write a table as data/<name>.csv and return its path; equal tables give equal bytes."""
-        return self._write("data", name, ".csv", files.csv_text(frame).encode())
+        return self._write(
+            "data",
+            name,
+            ".csv",
+            files.csv_text(frame.drop(columns="values", errors="ignore")).encode(),
+        )
 
     def figure(self, name: str, drawn: "Axes | Figure") -> Path:
         """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""

@@ -13,7 +13,15 @@ from matplotlib.axes import Axes
 
 from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole
-from dlsim.study.claims import Claim, Verdict, load_claims, reference_of, scorecard, verdict_of
+from dlsim.study.claims import (
+    Claim,
+    Verdict,
+    intervals,
+    load_claims,
+    reference_of,
+    scorecard,
+    verdict_of,
+)
 from dlsim.study.measure import judged_by_readings, measured
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
@@ -163,6 +171,12 @@ class Study:
         """Measure and judge one claim."""
         return verdict_of(claim, measured(claim, evidence))
 
+    def family(self, name: str) -> pd.DataFrame:
+        """The points of a claim as they are judged: each by its own interval, and all at once."""
+        one = {claim.id: claim for claim in load_claims(self.KEY)}[name]
+        found = measured(one, self.evidence)
+        return pd.DataFrame() if found is None or found.empty else intervals(found, one)
+
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
         known: dict[str, list[str]] = {}
@@ -249,7 +263,7 @@ class Study:
         return {
             "point": row["point"], "mean": row["estimate"], "low": row["low"],
             "high": row["high"], "runs": runs, "unit": claim.unit, "verdict": verdict.word,
-            "reason": reason,
+            "points": verdict.points, "reason": reason,
         }  # fmt: skip
 
     @functools.cached_property
@@ -259,7 +273,11 @@ class Study:
 
 
 def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
-    wide = table.pivot(index="claim", columns="reading", values="verdict")
+    """Put a claim's words beside each other, each with how many points of how many are for it."""
+    for_it = table["points"].str.extract(r"^(\d+) for.*of (\d+)$")
+    count = (" " + for_it[0] + "/" + for_it[1]).fillna("")
+    table = table.assign(cell=table["verdict"] + count)
+    wide = table.pivot(index="claim", columns="reading", values="cell")
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 

@@ -32,8 +32,10 @@ DASHES: dict[str, Any] = {
 #: Background of a verdict; the symbol and the word say the same without colour.
 VERDICT_INK = {
     "holds": "#BFE3D6",
-    "holds in part": "#F6E7A8",
-    "differs": "#F2B999",
+    "in part": "#E3EFB4",
+    "mixed": "#F6E7A8",
+    "contrary": "#F2B999",
+    "undecided": "#DCE3F2",
     "cannot be checked": "#E4E4E4",
 }
 
