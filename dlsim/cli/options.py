@@ -19,7 +19,7 @@ EPILOG = """examples:
 """
 
 REPRODUCE = """exit codes:
-  0    every notebook ran to its end; a claim that differs is a finding, not a failure
+  0    every notebook ran to its end; a claim found contrary is a finding, not a failure
   1    a notebook failed; the report shows which, and how
   2    something asked for cannot be used; nothing was run
   130  interrupted; the same command goes on where it stopped
@@ -87,6 +87,8 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "root of all randomness (default 0)"),
         ("--runs", 0, "runs per point (default: what the scale says)"),
         _reading("link=shared", "read the papers differently"),
+        ("--decide", int, "where a claim is undecided, go on with up to N times the runs (default "
+         "1; 10 without a number)", "N", {"nargs": "?", "const": 10, "default": 1}),
         ("--force", bool, "run notebooks again even if nothing changed"),
         ("--cell-limit", float, "seconds a cell may run before its notebook is ended (default "
          "1800, at --scale paper 21600; 0: no limit)", "S"),
@@ -102,6 +104,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "claims": ("what the papers claim, what we measured, and the verdict", [
         ("paper", str, "only this paper", None, {"nargs": "?"}),
         ("--results", str, "results of your own instead of ours", "DIR"),
+        ("--json", bool, "print the whole scorecard as JSON"),
     ]),
     "prove": ("prove the papers' formulas and theorems, symbolically", [
         ("keys", str, "keys or their beginnings (default: all)", "KEY", {"nargs": "*"}),

@@ -39,6 +39,8 @@ def main(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    if not 1 <= args.decide <= 10:
+        raise InputError(f"--decide must be from 1 to 10 times the runs, got {args.decide}")
     from dlsim.kernel import need_cache  # these take their time; a refusal should not
     from dlsim.study import clusters
     from dlsim.study.notebooks import run_all
@@ -52,9 +54,10 @@ def main(args: argparse.Namespace) -> int:
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
         readings=readings, force=args.force, dask=dask, cell_limit=args.cell_limit,
-        limit=args.limit,
+        limit=args.limit, extra={"decide": args.decide} if args.decide > 1 else None,
     )  # fmt: skip
-    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
+    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading,
+            "decide": args.decide}  # fmt: skip
     write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
     bad = [result for result in results if result.status != "ok"]
     for result in bad:

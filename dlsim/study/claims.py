@@ -80,7 +80,11 @@ SYMBOLS = {
 }  # fmt: skip
 
 #: The columns of a scorecard.
-COLUMNS = "id paper where whose claim printed measured points verdict reason figure".split()
+COLUMNS = (
+    "id paper where whose claim printed measured points verdict reason figure reference agreement"
+).split()
+#: Runs of every look at a claim that may be looked at again, as multiples of the first.
+LOOKS = (1, 2, 5, 10)
 
 #: Units of shares, which are kept as fractions.
 _HUNDREDTHS = ("%", "points")
@@ -409,18 +413,18 @@ def theorem_status(key: str) -> tuple[str, str]:
     return STATUS[status], f"Statement {key} is {status}{': ' * bool(gap)}{gap}."
 
 
-def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
+def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1) -> Verdict:
     """Judge a theorem by its statement where that is held, any other claim by its numbers."""
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":
             if points is None:
                 return Verdict(claim, word, reason)
-            done = judge(points, claim)
+            done = judge(points, claim, looks)
             return replace(done, word=word, reason=reason)
     if points is None:
         return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
-    return judge(points, claim)
+    return judge(points, claim, looks)
 
 
 def _printed(claim: Claim) -> str:
@@ -428,12 +432,32 @@ def _printed(claim: Claim) -> str:
     return f"{numbers} {claim.unit}".strip() if numbers else ""
 
 
-def scorecard(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Tabulate verdicts, one row per claim; all columns are text."""
+def agreement(word: str, reference: str) -> str:
+    """Compare a verdict with that at the paper's own scale.
+
+    Words contradict each other where one has evidence for a claim and the other only evidence
+    against it, or where one finds every point for it and the other some against it.
+    """
+    open_words = ("undecided", "cannot be checked")
+    if not reference or word == reference:
+        return "agrees" if reference else ""
+    if word in open_words:
+        return f"{word.removeprefix('cannot be ')} at this size".replace("checked", "not checked")
+    if reference in open_words:
+        return "more than at paper scale"
+    two = {word, reference}
+    against = "contrary" in two and two & {"holds", "in part"}
+    return "CONTRADICTS" if against or two == {"holds", "mixed"} else "agrees in part"
+
+
+def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Tabulate verdicts, one row per claim, `beside` another scorecard; all columns are text."""
+    known = {} if beside is None else dict(zip(beside["id"], beside["verdict"], strict=True))
     rows = [
         (
             v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
             _printed(v.claim), v.statistic, v.points, v.word, v.reason, v.claim.figure,
+            known.get(v.claim.id, ""), agreement(v.word, known.get(v.claim.id, "")),
         )
         for v in verdicts
     ]  # fmt: skip

@@ -109,18 +109,22 @@ def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
 
 def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
     """Show the claims of one paper, with further columns after the id, and the reasons."""
-    return _styled(frame, "id", *more, "claim", "printed", "measured", "verdict", "reason")
+    beside = ["reference", "agreement"] if frame["reference"].any() else []
+    columns = ("claim", "printed", "measured", "verdict", *beside, "reason")
+    return _styled(frame, "id", *more, *columns)
 
 
 def table(frame: pd.DataFrame) -> Styler:
     """Show all claims: what is printed, what was measured, the verdict."""
-    return _styled(frame, "paper", "where", "claim", "printed", "measured", "verdict")
+    return _styled(
+        frame, "paper", "where", "claim", "printed", "measured", "verdict", "reference", "agreement"
+    )
 
 
 def findings(frame: pd.DataFrame) -> Styler:
-    """Show the claims that differ, each with the reason."""
-    differ = frame[frame["verdict"] == "differs"]
-    return _styled(differ, "id", "where", "claim", "printed", "measured", "reason")
+    """Show the claims with evidence against them, each with the reason."""
+    against = frame[frame["verdict"].isin(["contrary", "mixed"])]
+    return _styled(against, "id", "where", "claim", "printed", "measured", "verdict", "reason")
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import functools
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +14,12 @@ from matplotlib.axes import Axes
 from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole
 from dlsim.study.claims import (
+    LOOKS,
     Claim,
     Verdict,
     intervals,
     load_claims,
+    read_scorecard,
     reference_of,
     scorecard,
     verdict_of,
@@ -89,6 +91,7 @@ class Study:
     jobs: int = 0  # worker processes; 0 = all cores
     out: str = ""  # "" = results/<paper> under the project, or under the current folder
     reading: Switches | None = None  # switches that differ from the default
+    decide: int = field(default=1, kw_only=True)  # up to so many times the runs, where undecided
 
     #: Key of the paper; its scales, NamedTuples; its switches with their options, the default
     #: first.
@@ -102,6 +105,8 @@ class Study:
         for name, zero in meaning.items():
             rule = f"a whole number of at least 0{zero}"
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, math.inf, rule))
+        rule = "a whole number from 1 to 10, how many times the runs may be needed to decide"
+        object.__setattr__(self, "decide", whole("decide", self.decide, 1, LOOKS[-1], rule))
         if self.reading is not None:
             mapping("reading", self.reading)
         self.check()
@@ -161,15 +166,36 @@ class Study:
         """Everything that the claims are measured on, under the study's own reading."""
         return self.measure()
 
+    def more(self, times: int) -> "Study":
+        """The same study with so many times the runs of everything."""
+        other = replace(self, decide=1)
+        runs = {name: times * n for name, n in self.size._asdict().items() if name.endswith("runs")}
+        vars(other)["size"] = self.size._replace(**runs)
+        return other
+
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
-        """The verdict on every claim under the study's own reading."""
-        return [self.judge(claim, self.evidence) for claim in load_claims(self.KEY)]
+        """The verdict on every claim under the study's own reading.
+
+        With `decide`, an undecided claim is looked at again with more runs; the error rate is
+        split over all looks, so that looking again does not invent findings.
+        """
+        looks = [times for times in LOOKS if times <= self.decide]
+        claims = load_claims(self.KEY)
+        found = {one.id: self.judge(one, self.evidence, len(looks)) for one in claims}
+        for number, times in enumerate(looks[1:], 2):
+            still = [one for one in claims if found[one.id].word == "undecided"]
+            evidence = self.more(times).evidence if still else None
+            for one in still:
+                verdict = self.judge(one, evidence, len(looks))
+                reason = f"{verdict.reason} Look {number} of {len(looks)}."
+                found[one.id] = replace(verdict, reason=reason)
+        return list(found.values())
 
     @staticmethod
-    def judge(claim: Claim, evidence: Any) -> Verdict:
-        """Measure and judge one claim."""
-        return verdict_of(claim, measured(claim, evidence))
+    def judge(claim: Claim, evidence: Any, looks: int = 1) -> Verdict:
+        """Measure and judge one claim, which may be looked at several times."""
+        return verdict_of(claim, measured(claim, evidence), looks)
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
@@ -206,12 +232,12 @@ class Study:
     def judged_readings(self) -> pd.DataFrame:
         """Claims under every reading, in numbers: claim reading point mean low high runs ...
 
-        The study's own reading comes first (from `evidence`), then those one switch away from
-        the default (from `measure`). Each row has the point that speaks most against the
-        claim with its 95 % interval, the verdict and its reason.
+        The study's own reading comes first, then those one switch away from the default, all
+        on the same grid, sample and random numbers (`measure`). Each row has the point that
+        speaks most against the claim with its 95 % interval, the verdict and its reason.
         """
         rows = [
-            self._judged(name, self.evidence if switches is None else self.measure(switches))
+            self._judged(name, self.measure(self.under(switches)))
             for name, switches in self.readings().items()
         ]
         return pd.concat(rows, ignore_index=True)
@@ -284,6 +310,8 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
 
 def verdicts(study: Study) -> pd.DataFrame:
     """Judge every claim of a paper, and keep and return the scorecard."""
-    card = scorecard(study.verdicts)
+    place = reference_of(study.KEY)
+    apart = study.scale == "paper" or study.switches or not place.exists()
+    card = scorecard(study.verdicts, None if apart else read_scorecard(place))
     study.results.verdicts(study.KEY, card)
     return card
