@@ -90,6 +90,13 @@ def _studentized(samples: Any, count: int) -> Any:
     return t * n / (n - 1)
 
 
+def _ends(t: Any, tail: float) -> tuple[Any, Any]:
+    """Return the quantiles of columns that leave this probability below, and above."""
+    k = int(tail * (len(t) - 1))
+    ordered = np.partition(t, (k, len(t) - 1 - k), axis=0)
+    return ordered[k], ordered[-1 - k]
+
+
 def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     r"""Return intervals of the means of a family of samples: each alone, and all at once.
 
@@ -137,10 +144,10 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
             together = np.column_stack([rows[k] for k in np.flatnonzero(some)])
             t[:, some] = _studentized(together, count)
         t = t[:, drawn]
-        low[drawn] = np.minimum(low[drawn], np.quantile(t, tail, axis=0, method="lower"))
-        high[drawn] = np.maximum(high[drawn], np.quantile(t, 1 - tail, axis=0, method="higher"))
-        least[drawn] = np.minimum(low[drawn], np.quantile(t.min(axis=1), tail, method="lower"))
-        most[drawn] = np.maximum(high[drawn], np.quantile(t.max(axis=1), 1 - tail, method="higher"))
+        below, above = _ends(t, tail)
+        low[drawn], high[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
+        below, above = _ends(t.min(axis=1), tail)[0], _ends(t.max(axis=1), tail)[1]
+        least[drawn], most[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
     ends = {"low": high, "high": low, "least": most, "most": least}
     table = {name: np.where(known, mean - q * error, np.nan) for name, q in ends.items()}
     return pd.DataFrame({"estimate": mean, **table, "se": error, "n": n})
