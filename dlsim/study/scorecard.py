@@ -149,7 +149,8 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
         table = pd.read_csv(shared_file("data/reference/suite/suite-calibration.csv"))
     rates = ["contrary", "holds"]
     names = [name for name in calibration.GRID if name != "points"]
-    return (100 * table.set_index([*names, "points"])[rates]).round(1).unstack("points")
+    percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
+    return percent.pivot(index=names, columns="points", values=rates)
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:
