@@ -15,13 +15,7 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core.demand import (
-    assign,
-    next_due,
-    rank_of,
-    sent_by,
-    update_count,
-)
+from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
 from dlsim.realtime.core.line import next_optimum, reach, search
 from dlsim.realtime.core.releases import PIECES
 from dlsim.realtime.core.state import (
@@ -106,16 +100,15 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
         idle, block, size = absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            if unsorted or (r.dc and not r.once):
-                for k in range(todo):
-                    i = s.todo[k].task
-                    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-                    if i == x:
-                        later = min(later, next_due(i, t, n, time, q, r, c))
-                    if n == 0:
-                        return False, later
-                    unsorted = unsorted or n != s.todo[k].nodes
-                    s.todo[k].nodes, s.todo[k].time = n, time
+            for k in range(todo):
+                i, nodes = s.todo[k].task, s.todo[k].nodes
+                n, time = update_count(i, t, nodes, s.todo[k].time, q, r, c)
+                if i == x:
+                    later = min(later, next_due(i, t, n, time, q, r, c))
+                if n == 0:
+                    return False, later
+                unsorted = unsorted or (r.dc and not r.once and n != nodes)
+                s.todo[k].nodes, s.todo[k].time = n, time
             if unsorted:
                 for k in range(todo):
                     s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
@@ -123,12 +116,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                 unsorted = False
             kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
             for k in range(todo):
-                i = s.todo[k].task
-                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-                if i == x:
-                    later = min(later, next_due(i, t, n, time, q, r, c))
-                if n == 0:
-                    return False, later
+                i, n, time = s.todo[k].task, s.todo[k].nodes, s.todo[k].time
                 if n <= idle and not blocked:
                     ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
