@@ -4,6 +4,8 @@ import ast
 import doctest
 import functools
 import graphlib
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -174,6 +176,20 @@ CHECKS = {
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
+
+
+def test_engines_share_the_names_of_their_rooms():
+    """Who followed a task or request in one engine finds the same room in the others."""
+    verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
+    assert set(verbs) == ENGINES
+    for name, verb in verbs.items():
+        engine = importlib.import_module(f"dlsim.{name}")
+        run, room = getattr(engine, verb), f"dlsim.{name}"
+        assert run.__module__ == f"{room}.engine"
+        result = inspect.signature(run, eval_str=True).return_annotation
+        assert result is getattr(engine, result.__name__)
+        assert result.__module__ == f"{room}.outcome"
+        assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 
 def test_a_check_imports_no_engine():

@@ -17,7 +17,7 @@ from dlsim.owned import Owned
 from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.evidence import WINDOW
-from dlsim.realtime.schedule import Schedule
+from dlsim.realtime.outcome import Schedule
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400

@@ -14,9 +14,9 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, child, instance, number, option, sequence
-from dlsim.steady.allocation import Allocation
-from dlsim.steady.methods import solve, split_method
+from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.outcome import Allocation
 from dlsim.steady.rows import most_work
 from dlsim.steady.sites import Network
 

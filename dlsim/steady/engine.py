@@ -8,9 +8,9 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, instance, option, whole
-from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
+from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import bound, relaxed
 
