@@ -7,6 +7,7 @@ then in 1e-300..1e300, so that what engines form of times, data and speeds, such
 sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal number does.
 """
 
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,6 +149,20 @@ def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = ""
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
     rule = rule or f"{article} {kind.__name__}"
     raise InputError(f"{name} must be {rule}, got {value!r}{remedy}")
+
+
+def extra(what: str, name: str, module: str, other: str = "") -> Any:
+    """Return a module that comes with an extra of dlsim, or say how it is installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'{other}"
+        raise InputError(why) from error
+
+
+def usual(name: str, value: Any, kind: type, remedy: str = "") -> Any:
+    """Return a value of a class, the usual one for None."""
+    return kind() if value is None else instance(name, value, kind, remedy)
 
 
 def mapping(name: str, value: Any) -> Any:

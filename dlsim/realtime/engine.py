@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import instance, number
+from dlsim.given import instance, number, usual
 from dlsim.realtime.intake import checked, cut
 from dlsim.realtime.model import Cluster, Policy, Reading, check_partition, policy_named
 from dlsim.realtime.outcome import Schedule
@@ -62,8 +62,7 @@ def simulate(
     20.0
     """
     instance("cluster", cluster, Cluster)
-    reading = Reading() if reading is None else reading
-    instance("reading", reading, Reading, "; see Reading.of(mapping)")
+    reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
     rule = "0 (off) or a factor of at least 1"
     if number("negotiate", negotiate, rule=rule):
         number("negotiate", negotiate, 1, rule=rule)

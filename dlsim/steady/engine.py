@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, option, whole
+from dlsim.given import Seed, instance, option, usual, whole
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.outcome import Allocation, least_connections, trim
@@ -107,9 +107,8 @@ def solve(
     [6.0, 4.0, 5.0, 6.0]
     """
     name, suffixes = split_method(method)
-    reading = Reading() if reading is None else reading
+    reading = usual("reading", reading, Reading)
     instance("platform", platform, Platform)
-    instance("reading", reading, Reading)
     if not isinstance(seed, np.random.SeedSequence):
         seed = whole("seed", seed, 0, np.inf)
     batch, runs = whole("batch", batch), whole("runs", runs)

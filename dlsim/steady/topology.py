@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, number, option, streams, whole
+from dlsim.given import Seed, extra, number, option, streams, whole
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
@@ -271,12 +271,7 @@ def hub(
     InputError
         For an unknown network, too many clusters, or where topohub is not installed.
     """
-    try:
-        import topohub
-    except ImportError:
-        raise InputError(
-            f"{name!r} comes from topohub; run pip install 'dlsim[topologies]'"
-        ) from None
+    topohub = extra(f"network {name!r}", "topologies", "topohub")
     try:
         with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
             warnings.simplefilter("ignore", ResourceWarning)
