@@ -15,21 +15,10 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core import state
 from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
 from dlsim.realtime.core.line import next_optimum, reach, search
 from dlsim.realtime.core.releases import PIECES
-from dlsim.realtime.core.state import (
-    CAPACITY,
-    FRAGMENT,
-    absorb,
-    fill_todo,
-    goes_before,
-    next_instant,
-    pop,
-    push,
-    put_in_force,
-    sort_todo,
-)
 
 
 @kernel
@@ -48,11 +37,11 @@ def follow(x, now, q, r, s, c):
     link, size, t, later = s.head[0].link, 0, now, np.inf
     n, time = q[x].low, q[x].length
     if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
     if r.dc and (r.strict or r.once):  # planning again may change the plan in force
         return True, t, link, idle, block, size, cursor, later
     while True:
-        idle, block, size = absorb(t, idle, block, size, s)
+        idle, block, size = state.absorb(t, idle, block, size, s)
         turn, rank, blocked = r.offers or n <= idle, 0.0, False
         if turn:  # at fewer idle nodes x stays out, and its count never falls
             n, time = update_count(x, t, n, time, q, r, c)
@@ -68,7 +57,7 @@ def follow(x, now, q, r, s, c):
             ahead = (
                 turn
                 and cursor < stop
-                and goes_before(
+                and state.goes_before(
                     rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
                 )
             )
@@ -83,13 +72,13 @@ def follow(x, now, q, r, s, c):
                 break
             nodes = s.plan[0, cursor].nodes
             idle -= nodes
-            size = push(s.heap, size, s.plan[0, cursor].end, nodes)
+            size = state.push(s.heap, size, s.plan[0, cursor].end, nodes)
             if r.shared:
                 entry = s.plan[0, cursor]
                 link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
                 blocked = link > t and not same_instant(link, t, s.head[0].span)
             cursor += 1
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
@@ -97,7 +86,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
     waiting, unsorted, smallest, calm = r.offers, True, 0, -np.inf
     while True:
-        idle, block, size = absorb(t, idle, block, size, s)
+        idle, block, size = state.absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
             for k in range(todo):
@@ -112,7 +101,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
             if unsorted:
                 for k in range(todo):
                     s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
-                sort_todo(todo, s)
+                state.sort_todo(todo, s)
                 unsorted = False
             kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
             for k in range(todo):
@@ -120,7 +109,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                 if n <= idle and not blocked:
                     ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
-                    size = push(s.heap, size, t + time, n)
+                    size = state.push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
                     if r.shared:
                         link = max(link, ends)
@@ -128,13 +117,13 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                fill_todo(kept, i, n, time, s.todo[k].rank, s)
+                state.fill_todo(kept, i, n, time, s.todo[k].rank, s)
                 kept += 1
             todo = kept
             if todo == 0:
                 s.head[0].last = slot
                 return True, later
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
@@ -146,11 +135,11 @@ def admit(x, now, q, r, s, c):
     todo = s.head[0].last - cursor + 1
     for k in range(todo):
         i = s.plan[0, cursor + k - 1].task if k else x
-        fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
+        state.fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
     ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
     if not ok:
         return False, later
-    put_in_force(cursor, s.head[0].last, cursor, s)
+    state.put_in_force(cursor, s.head[0].last, cursor, s)
     return True, later
 
 
@@ -158,7 +147,7 @@ def admit(x, now, q, r, s, c):
 def backfill_count(i, t, idle, groups, asked, q, r, s, c):
     """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
     one, later = q[i], np.inf
-    if r.method == CAPACITY and not r.frozen:
+    if r.method == state.CAPACITY and not r.frozen:
         head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
         part = r.cms / (r.cms + r.cps)
         while n == 0 and g < groups:
@@ -177,7 +166,7 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):
         return -1, later
     if n > idle:
         return 0, later
-    return (max(n, min(idle, one.top)) if r.method == FRAGMENT else n), later
+    return (max(n, min(idle, one.top)) if r.method == state.FRAGMENT else n), later
 
 
 @kernel
@@ -203,7 +192,7 @@ def absorb_groups(t, floor, groups, idle, block, size, s):
             return groups, idle, block, size
         if planned < running:
             nodes = s.heap[0].nodes
-            size = pop(s.heap, size)
+            size = state.pop(s.heap, size)
         else:
             nodes = s.blocks[block].nodes
             block += 1
@@ -241,8 +230,8 @@ def admit_with_backfill(x, now, q, r, s, c):
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
-        fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
-    sort_todo(todo, s)
+        state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
+    state.sort_todo(todo, s)
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:
@@ -250,7 +239,7 @@ def admit_with_backfill(x, now, q, r, s, c):
         groups = 1
     t = now
     if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         kept, blocked = 0, False
@@ -279,7 +268,7 @@ def admit_with_backfill(x, now, q, r, s, c):
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
-            put_in_force(0, slot, first, s)
+            state.put_in_force(0, slot, first, s)
             s.head[0].last = first + slot
             return True, later
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)
