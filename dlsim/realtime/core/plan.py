@@ -87,9 +87,9 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     waiting, unsorted, smallest, calm = r.offers, True, 0, -np.inf
     while True:
         idle, block, size = state.absorb(t, idle, block, size, s)
-        # where nothing fits and no count changes: on to the next instant
+        # no count changes before `calm`; where nothing fits either: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            for k in range(todo):
+            for k in range(todo if t >= calm else 0):
                 i, nodes = s.todo[k].task, s.todo[k].nodes
                 n, time = update_count(i, t, nodes, s.todo[k].time, q, r, c)
                 if i == x:
