@@ -9,6 +9,7 @@ from dlsim.bricks.model import MOST_PACKETS, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.run import rules_of, run_each
 from dlsim.errors import InputError
+from dlsim.given import instance, usual
 
 
 def simulate(
@@ -97,14 +98,11 @@ def run_many(
     InputError
         As `simulate`.
     """
-    reading = Reading() if reading is None else reading
+    instance("env", env, Environment)
+    reading = usual("reading", reading, Reading)
     known, schedulers = {} if known is None else known, list(schedulers)
-    for name, value, kind in (
-        ("env", env, Environment), ("reading", reading, Reading),
-        *(("scheduler", one, Scheduler) for one in schedulers),
-    ):  # fmt: skip
-        if not isinstance(value, kind):
-            raise InputError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    for scheduler in schedulers:
+        instance("scheduler", scheduler, Scheduler)
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
         raise InputError(
