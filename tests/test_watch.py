@@ -9,14 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
 import psutil
 import pytest
+from jupyter_core.utils import ensure_event_loop
 
 from dlsim import processes
-from dlsim.errors import InputError
-from dlsim.study import notebooks
+from dlsim.errors import InputError, StudyError
+from dlsim.study import execution, notebooks
 from dlsim.study.notebooks import run_all
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
@@ -43,16 +45,14 @@ FATES = {
 }
 SAYS = {
     "stopped": r"code cell 4, after \d+ s: no heartbeat of the kernel for 3 s",
-    "endless": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
-    "waiting": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
+    "endless": r"code cell 4 ran \d+ s, longer than its limit of 4 s \(--cell-limit\)",
+    "waiting": r"code cell 4 ran \d+ s, longer than its limit of 4 s \(--cell-limit\)",
     "asking": r"code cell 4: StdinNotImplementedError",
     "unanswered": r"code cell 4, after \d+ s: the kernel is idle, and never told the cell's end",
     "unheard": r"code cell 5, after \d+ s: the kernel is idle, and never told the cell's begin",
 }
-RUN = """import sys
-from dlsim.study import execution, watch
-watch.HEART_SECONDS, watch.REPLY_SECONDS = 3.0, 6.0  # one to two, as they are
-execution.run_notebook(*sys.argv[1:3], {"pids": sys.argv[3]}, cell_limit=8)"""
+#: The limit of a cell, in seconds: only where it is what ends the cell.
+LIMITS = dict.fromkeys(FATES, 600.0) | {"endless": 4.0, "waiting": 4.0}
 
 
 def write(path, *cells):
@@ -75,25 +75,33 @@ def all_gone(names, seconds=10):
 
 @pytest.fixture(scope="module")
 def fates(tmp_path_factory):
-    """Every fate at once, each in a process of its own."""
-    folder, running = tmp_path_factory.mktemp("fates"), {}
-    for name, cell in FATES.items():
+    """Every fate at once, each in a thread of its own."""
+    from dlsim.study import watch  # not at the top: it needs papermill
+
+    folder = tmp_path_factory.mktemp("fates")
+
+    def meet(name):
         pids = folder / f"{name}-pids"
         pids.mkdir()
-        deaf = [f"LOSE_ALL = True\n{DEAF}"] if name == "unheard" else []
-        if deaf:  # the cell that makes it so is answered itself
-            deaf = [deaf[0].replace('kind == "execute_reply" or ', "")]
-        source = write(folder / f"{name}.ipynb", *([cell] if not deaf else [*deaf, cell]))
-        words = [sys.executable, "-c", RUN, str(source), str(folder / name / "x.ipynb"), str(pids)]
-        running[name] = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    said = {name: one.communicate(timeout=180)[1] for name, one in running.items()}
-    return folder, said
+        cells = [FATES[name]]
+        if name == "unheard":  # the cell that makes it so is answered itself
+            deaf = f"LOSE_ALL = True\n{DEAF}"
+            cells.insert(0, deaf.replace('kind == "execute_reply" or ', ""))
+        source, target = write(folder / f"{name}.ipynb", *cells), folder / name / "x.ipynb"
+        with contextlib.closing(ensure_event_loop()), pytest.raises(StudyError) as caught:
+            execution.run_notebook(source, target, {"pids": str(pids)}, cell_limit=LIMITS[name])
+        return str(caught.value)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(FATES)) as threads:
+        patch.setattr(watch, "HEART_SECONDS", 3.0)  # one to two, as they are
+        patch.setattr(watch, "REPLY_SECONDS", 6.0)
+        return folder, dict(zip(FATES, threads.map(meet, FATES), strict=True))
 
 
 @pytest.mark.parametrize("name", FATES)
 def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
     folder, said = fates
-    assert re.search(rf"StudyError: {name}\.ipynb failed: {SAYS[name]}", said[name]), said[name]
+    assert re.match(rf"{name}\.ipynb failed: {SAYS[name]}", said[name]), said[name]
     names = os.listdir(folder / f"{name}-pids")
     assert len(names) == 1  # not tried again: its cells may have done anything
     assert all_gone(names)
@@ -102,8 +110,6 @@ def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
 
 
 def test_a_notebook_of_the_suites_own_is_tried_once_more(tmp_path, monkeypatch, capfd):
-    from dlsim.study import execution
-
     monkeypatch.setattr(execution.files, "shared_folder", lambda name: tmp_path)
     (tmp_path / "pids").mkdir()
     dies = "import glob\nif len(os.listdir(pids)) == 1: os._exit(1)"
@@ -177,16 +183,14 @@ def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_notebook_has_a_limit_too(tmp_path, monkeypatch):
-    def act(kernel, parent):
-        time.sleep(1)  # so that the sign of the cell is read
-        monkeypatch.setattr(notebooks._Job, "look", limited)
-
     def limited(job):
-        job.limits = (600, 0.5)
         look(job)
+        if job.sign[0].startswith(b"[4"):  # told by a tick of the watch, after the cell began
+            job.limits = (600, 0.5)
 
     look = notebooks._Job.look
-    result = hanging(tmp_path, act, limit=0)
+    monkeypatch.setattr(notebooks._Job, "look", limited)
+    result = hanging(tmp_path, lambda kernel, parent: None, limit=0)
     assert re.fullmatch(
         r"hangs\.ipynb failed: ran \d+ s, longer than its limit of 0.5 s \(--limit\), "
         r"in code cell 4 for \d+ s", result.error
