@@ -168,8 +168,8 @@ NPZ = {
     "a bomb of values": lambda: member(
         "values", header((2, 2**26)), bytes(2**30), kind=zipfile.ZIP_DEFLATED
     ),
-    "bytes that become floats": arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
-    "a million names": arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
+    "bytes that become floats": lambda: arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
+    "a million names": lambda: arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
     "empty names": member("names", header((10**18,), "<U0")),
     "objects": arrays(**GOOD | {"values": np.array([{}, []], dtype=object)}),
     "a header of brackets": member("values", header("(" * 9000)),
@@ -177,7 +177,7 @@ NPZ = {
     "a wrong way to pack": lambda: member(
         "values", header((2, 2**21)), bytes(2**25), kind=zipfile.ZIP_LZMA
     ),
-    "a directory of a million": directory(10**6),
+    "a directory of a million": lambda: directory(10**6),
     "a long comment": directory(0)[:-2] + b"\xff\xff" + b"PK\5\6" * 16383,
 }
 
