@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
@@ -20,6 +19,7 @@ from dlsim import processes
 from dlsim.errors import InputError, StudyError
 from dlsim.study import execution, notebooks
 from dlsim.study.notebooks import run_all
+from tests.children import until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
 
@@ -134,9 +134,7 @@ def hanging(tmp_path, act, **options):
     pids.mkdir()
 
     def beside():
-        deadline = time.monotonic() + 120
-        while not (pids / "ready").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until((pids / "ready").exists, within=120)
         kernel = psutil.Process(
             int(next(n for n in os.listdir(pids) if "-" in n).partition("-")[0])
         )
@@ -170,8 +168,8 @@ def test_a_process_that_is_killed_leaves_no_kernel_not_even_a_stopped_one(tmp_pa
 def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
     def act(kernel, parent):
         alive = tmp_path / "out" / notebooks._WORK / "hangs" / "alive.json"
-        while not (alive.exists() and alive.read_text().startswith("[4")):
-            time.sleep(0.05)  # told by a tick of the watch, after the cell began
+        # told by a tick of the watch, after the cell began
+        until(lambda: alive.exists() and alive.read_text().startswith("[4"))
         parent.suspend()
         monkeypatch.setattr(notebooks, "SILENT_SECONDS", 2.0)
 
@@ -204,38 +202,46 @@ def test_limits_are_seconds(tmp_path, limits):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_everything_with_a_stopped_kernel_too(tmp_path, kind):
-    pids, out = tmp_path / "pids", tmp_path / "out"
-    pids.mkdir()
-    source = write(tmp_path / "hangs.ipynb", HANG)
-    code = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from dlsim import cli\nfrom dlsim.cli import reproduce\n"
-        "reproduce._notebooks = lambda names: names\n"
-        "from dlsim.study import notebooks\n"
-        "run_all = notebooks.run_all\n"
-        "notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)\n"
-        "sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"
-    )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(source), str(out), str(pids)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (pids / "ready").exists():
-        assert time.monotonic() < deadline
-        assert parent.poll() is None, parent.communicate()
-        time.sleep(0.05)
-    names = [name for name in os.listdir(pids) if "-" in name]
-    os.kill(int(names[0].partition("-")[0]), signal.SIGSTOP)
-    parent.send_signal(kind)
-    _, errors = parent.communicate(timeout=60)
-    assert parent.returncode == 130, errors
-    assert "interrupted; the same command resumes" in errors
-    assert "Traceback" not in errors
-    assert all_gone(names)
+KINDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+REPRODUCE = """import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dlsim import cli
+from dlsim.cli import reproduce
+reproduce._notebooks = lambda names: names
+from dlsim.study import notebooks
+run_all = notebooks.run_all
+notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)
+sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"""
+
+
+@pytest.fixture(scope="module")
+def signalled(tmp_path_factory):
+    """Commands whose kernel is stopped, all at once, each ended by a signal of its own."""
+    folders, parents = {kind: tmp_path_factory.mktemp(kind.name) for kind in KINDS}, {}
+    for kind, folder in folders.items():
+        (folder / "pids").mkdir()
+        words = [write(folder / "hangs.ipynb", HANG), folder / "out", folder / "pids"]
+        with open(folder / "said", "w") as said:
+            parents[kind] = subprocess.Popen(
+                [sys.executable, "-c", REPRODUCE, *map(str, words)], stdout=said, stderr=said
+            )
+    for kind, folder in folders.items():
+        until((folder / "pids" / "ready").exists, parents[kind], within=120)
+        assert parents[kind].poll() is None, (folder / "said").read_text()
+        (name,) = (name for name in os.listdir(folder / "pids") if "-" in name)
+        os.kill(int(name.partition("-")[0]), signal.SIGSTOP)
+        parents[kind].send_signal(kind)
+    return {kind: (folders[kind], parents[kind].wait(60)) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_end_everything_with_a_stopped_kernel_too(signalled, kind):
+    folder, code = signalled[kind]
+    out, said = folder / "out", (folder / "said").read_text()
+    assert code == 130, said
+    assert "interrupted; the same command resumes" in said
+    assert "Traceback" not in said
+    assert all_gone([name for name in os.listdir(folder / "pids") if "-" in name])
     assert sorted(p.name for p in out.iterdir()) == [
         ".dlsim-record.jsonl", "notebooks", "report.html", "run.json"
     ]  # fmt: skip
