@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, label, table
+from dlsim.given import column, label, need_memory, table
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.realtime.core import events
 from dlsim.realtime.core.opr import run_opr
@@ -34,6 +34,8 @@ from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
 REQUIRED = ("arrival", "sigma", "deadline")
+#: Bytes that a run takes per task and per node, at least.
+TASK_BYTES, NODE_BYTES = 130, 60
 
 
 class Run(NamedTuple):
@@ -188,6 +190,8 @@ def run_policy(
     Under plain rules nothing is counted unless asked for: the loop that counts is slower.
     """
     m, deadline = len(given.arrival), given.deadline.copy()
+    what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
+    need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition)
     rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
     origin = clock_origin(given.arrival)
