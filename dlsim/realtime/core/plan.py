@@ -106,7 +106,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
         idle, block, size = absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            if unsorted or (r.dc and not r.once):
+            if r.offers or (r.dc and (unsorted or not r.once)):
                 for k in range(first, todo):
                     i = s.todo[k].task
                     n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
