@@ -11,8 +11,10 @@ import importlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,9 @@ Floats = NDArray[np.float64]
 LEAST, MOST = 1e-100, 1e100
 #: Most of a count without a limit of its own: floats know every whole number up to here.
 MOST_WHOLE = 2**53
+
+#: Bytes that are never too many.
+SMALL = 2**28
 
 _PLAIN = (float, int, Fraction)
 
@@ -278,6 +283,31 @@ def span(name: str, value: Any, low: float = 0, *, above: bool = False) -> tuple
         raise InputError(f"{name} must be {rule}, got {value!r}")
     first, last = column(name, ends, low, above=above).tolist()
     return first, last
+
+
+def memory() -> float:
+    """Return the most bytes that machine, container and shell let a process have."""
+    import psutil  # not at the top: few ask
+
+    found = [float(psutil.virtual_memory().total + psutil.swap_memory().total)]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # no container, or one with "max"
+            found.append(float(Path("/sys/fs/cgroup", name).read_text("ascii")))
+    with suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [float(limit)] * (limit != resource.RLIM_INFINITY)
+    return min(found)
+
+
+def need_memory(what: str, size: float, remedy: str) -> None:
+    """Refuse, before it begins, what takes at least `size` bytes where memory is smaller."""
+    if size > SMALL and size > (most := memory()):
+        raise InputError(
+            f"{what} cannot fit in memory: at least {size / 2**30:.3g} GiB are needed, of "
+            f"{most / 2**30:.3g} GiB in all; {remedy}"
+        )
 
 
 def sequence(seed: Any) -> SeedSequence:

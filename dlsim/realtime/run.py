@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlsim.given import need_memory
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.realtime.core import events
 from dlsim.realtime.core.opr import run_opr
@@ -29,6 +30,9 @@ from dlsim.realtime.core.state import (
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
+
+#: Bytes that a run takes per task and per node, at least.
+TASK_BYTES, NODE_BYTES = 130, 60
 
 
 class Run(NamedTuple):
@@ -128,6 +132,8 @@ def run_policy(
     Under plain rules nothing is counted unless asked for: the loop that counts is slower.
     """
     m, deadline = len(given.arrival), given.deadline.copy()
+    what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
+    need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition)
     rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
     origin = clock_origin(given.arrival)

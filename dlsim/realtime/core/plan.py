@@ -15,10 +15,27 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core import state
-from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
+from dlsim.realtime.core.demand import (
+    assign,
+    next_due,
+    rank_of,
+    sent_by,
+    update_count,
+)
 from dlsim.realtime.core.line import next_optimum, reach, search
 from dlsim.realtime.core.releases import PIECES
+from dlsim.realtime.core.state import (
+    CAPACITY,
+    FRAGMENT,
+    absorb,
+    fill_todo,
+    goes_before,
+    next_instant,
+    pop,
+    push,
+    put_in_force,
+    sort_todo,
+)
 
 
 @kernel
@@ -37,11 +54,11 @@ def follow(x, now, q, r, s, c):
     link, size, t, later = s.head[0].link, 0, now, np.inf
     n, time = q[x].low, q[x].length
     if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
+        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     if r.dc and (r.strict or r.once):  # planning again may change the plan in force
         return True, t, link, idle, block, size, cursor, later
     while True:
-        idle, block, size = state.absorb(t, idle, block, size, s)
+        idle, block, size = absorb(t, idle, block, size, s)
         turn, rank, blocked = r.offers or n <= idle, 0.0, False
         if turn:  # at fewer idle nodes x stays out, and its count never falls
             n, time = update_count(x, t, n, time, q, r, c)
@@ -57,7 +74,7 @@ def follow(x, now, q, r, s, c):
             ahead = (
                 turn
                 and cursor < stop
-                and state.goes_before(
+                and goes_before(
                     rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
                 )
             )
@@ -72,44 +89,56 @@ def follow(x, now, q, r, s, c):
                 break
             nodes = s.plan[0, cursor].nodes
             idle -= nodes
-            size = state.push(s.heap, size, s.plan[0, cursor].end, nodes)
+            size = push(s.heap, size, s.plan[0, cursor].end, nodes)
             if r.shared:
                 entry = s.plan[0, cursor]
                 link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
                 blocked = link > t and not same_instant(link, t, s.head[0].span)
             cursor += 1
-        t = state.next_instant(t, idle, link, block, size, r.shared, s)
+        t = next_instant(t, idle, link, block, size, r.shared, s)
+
+
+@kernel(inline=True)
+def recount(k, x, t, later, q, r, s, c):
+    """Return a waiting task's count and duration at t, and when the newcomer's would change."""
+    i = s.todo[k].task
+    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+    return n, time, min(later, next_due(i, t, n, time, q, r, c)) if i == x else later
 
 
 @kernel(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
-    waiting, unsorted, smallest, calm = r.offers, True, 0, -np.inf
+    waiting, unsorted, smallest, calm, first = r.offers, True, 0, -np.inf, 0
     while True:
-        idle, block, size = state.absorb(t, idle, block, size, s)
-        # no count changes before `calm`; where nothing fits either: on to the next instant
+        idle, block, size = absorb(t, idle, block, size, s)
+        # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            for k in range(todo if t >= calm else 0):
-                i, nodes = s.todo[k].task, s.todo[k].nodes
-                n, time = update_count(i, t, nodes, s.todo[k].time, q, r, c)
-                if i == x:
-                    later = min(later, next_due(i, t, n, time, q, r, c))
+            if r.offers or (r.dc and (unsorted or not r.once)):
+                for k in range(first, todo):
+                    i = s.todo[k].task
+                    n, time, later = recount(k, x, t, later, q, r, s, c)
+                    if n == 0:
+                        return False, later
+                    unsorted = unsorted or n != s.todo[k].nodes
+                    s.todo[k].nodes, s.todo[k].time = n, time
+            if unsorted:
+                for k in range(first, todo):
+                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
+                sort_todo(first, todo, s)
+                unsorted = False
+            kept, blocked, smallest, calm, k = first, False, r.nodes + 1, np.inf, first
+            # who fails now fails later too: nobody is looked at once nothing is left
+            while k < todo and (r.offers or (idle > 0 and not blocked)):
+                i = s.todo[k].task
+                n, time, later = recount(k, x, t, later, q, r, s, c)
                 if n == 0:
                     return False, later
-                unsorted = unsorted or (r.dc and not r.once and n != nodes)
-                s.todo[k].nodes, s.todo[k].time = n, time
-            if unsorted:
-                for k in range(todo):
-                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
-                state.sort_todo(todo, s)
-                unsorted = False
-            kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
-            for k in range(todo):
-                i, n, time = s.todo[k].task, s.todo[k].nodes, s.todo[k].time
+                k += 1
                 if n <= idle and not blocked:
-                    ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
+                    ends = place(i, n, t, time, s.todo[k - 1].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
-                    size = state.push(s.heap, size, t + time, n)
+                    size = push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
                     if r.shared:
                         link = max(link, ends)
@@ -117,13 +146,20 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                state.fill_todo(kept, i, n, time, s.todo[k].rank, s)
+                fill_todo(kept, i, n, time, s.todo[k - 1].rank, s)
                 kept += 1
-            todo = kept
-            if todo == 0:
+            if k < todo:
+                smallest = 0
+            placed = k - kept
+            while placed > 0 and kept > first:  # who stays moves up to those not looked at
+                kept -= 1
+                one = s.todo[kept]
+                fill_todo(kept + placed, one.task, one.nodes, one.time, one.rank, s)
+            first += placed
+            if first == todo:
                 s.head[0].last = slot
                 return True, later
-        t = state.next_instant(t, idle, link, block, size, r.shared, s)
+        t = next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
@@ -135,11 +171,11 @@ def admit(x, now, q, r, s, c):
     todo = s.head[0].last - cursor + 1
     for k in range(todo):
         i = s.plan[0, cursor + k - 1].task if k else x
-        state.fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
+        fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
     ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
     if not ok:
         return False, later
-    state.put_in_force(cursor, s.head[0].last, cursor, s)
+    put_in_force(cursor, s.head[0].last, cursor, s)
     return True, later
 
 
@@ -147,7 +183,7 @@ def admit(x, now, q, r, s, c):
 def backfill_count(i, t, idle, groups, asked, q, r, s, c):
     """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
     one, later = q[i], np.inf
-    if r.method == state.CAPACITY and not r.frozen:
+    if r.method == CAPACITY and not r.frozen:
         head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
         part = r.cms / (r.cms + r.cps)
         while n == 0 and g < groups:
@@ -166,7 +202,7 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):
         return -1, later
     if n > idle:
         return 0, later
-    return (max(n, min(idle, one.top)) if r.method == state.FRAGMENT else n), later
+    return (max(n, min(idle, one.top)) if r.method == FRAGMENT else n), later
 
 
 @kernel
@@ -192,7 +228,7 @@ def absorb_groups(t, floor, groups, idle, block, size, s):
             return groups, idle, block, size
         if planned < running:
             nodes = s.heap[0].nodes
-            size = state.pop(s.heap, size)
+            size = pop(s.heap, size)
         else:
             nodes = s.blocks[block].nodes
             block += 1
@@ -230,8 +266,8 @@ def admit_with_backfill(x, now, q, r, s, c):
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
-        state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
-    state.sort_todo(todo, s)
+        fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
+    sort_todo(0, todo, s)
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:
@@ -239,7 +275,7 @@ def admit_with_backfill(x, now, q, r, s, c):
         groups = 1
     t = now
     if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
+        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         kept, blocked = 0, False
@@ -268,7 +304,7 @@ def admit_with_backfill(x, now, q, r, s, c):
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
-            state.put_in_force(0, slot, first, s)
+            put_in_force(0, slot, first, s)
             s.head[0].last = first + slot
             return True, later
-        t = state.next_instant(t, idle, link, block, size, r.shared, s)
+        t = next_instant(t, idle, link, block, size, r.shared, s)
