@@ -24,7 +24,7 @@ import zipfile
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import partial
 from io import BufferedReader, BytesIO
@@ -102,21 +102,30 @@ def unwritable(path: StrPath, error: Exception) -> DlsimError:
     return InputError(f"{what}; choose a folder that you may write to")
 
 
-def write_bytes(path: StrPath, data: bytes, sync: bool = True) -> None:
-    """Write a file whole or not at all; missing folders are made, a symbolic link is followed."""
+def write_bytes(
+    path: StrPath, data: bytes | Iterable[bytes], sync: bool = True,
+    ready: Callable[[], object] = bool,
+) -> None:  # fmt: skip
+    """Write a file whole or not at all; missing folders are made, a symbolic link is followed.
+
+    Data may come in parts; `ready` is called when all are written, before the file appears.
+    """
     try:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".dlsim-{secrets.token_hex(8)}.part")
         try:
             with open(temporary, "xb") as stream:
-                stream.write(data)
+                stream.writelines([data] if isinstance(data, bytes) else data)
                 stream.flush()
                 if sync:
                     os.fsync(stream.fileno())
+            ready()
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+    except DlsimError:  # of who makes the data
+        raise
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
 
@@ -131,10 +140,10 @@ def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
     write_text(path, csv_text(frame))
 
 
-def csv_text(frame: pd.DataFrame) -> str:
+def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
     """Return a table as `write_csv` writes it."""
     named = any(name is not None for name in frame.index.names)
-    return frame.to_csv(index=named, lineterminator="\n")
+    return frame.to_csv(index=named, header=header, lineterminator="\n")
 
 
 def refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:

@@ -7,11 +7,14 @@ then in 1e-300..1e300, so that what engines form of times, data and speeds, such
 sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal number does.
 """
 
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,9 @@ Floats = NDArray[np.float64]
 LEAST, MOST = 1e-100, 1e100
 #: Most of a count without a limit of its own: floats know every whole number up to here.
 MOST_WHOLE = 2**53
+
+#: Bytes that are never too many.
+SMALL = 2**28
 
 _PLAIN = (float, int, Fraction)
 
@@ -150,6 +156,20 @@ def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = ""
     raise InputError(f"{name} must be {rule}, got {value!r}{remedy}")
 
 
+def extra(what: str, name: str, module: str, other: str = "") -> Any:
+    """Return a module that comes with an extra of dlsim, or say how it is installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'{other}"
+        raise InputError(why) from error
+
+
+def usual(name: str, value: Any, kind: type, remedy: str = "") -> Any:
+    """Return a value of a class, the usual one for None."""
+    return kind() if value is None else instance(name, value, kind, remedy)
+
+
 def mapping(name: str, value: Any) -> Any:
     """Return a mapping, such as the switches of a reading."""
     return instance(name, value, Mapping, rule="a mapping such as a dict")
@@ -263,6 +283,31 @@ def span(name: str, value: Any, low: float = 0, *, above: bool = False) -> tuple
         raise InputError(f"{name} must be {rule}, got {value!r}")
     first, last = column(name, ends, low, above=above).tolist()
     return first, last
+
+
+def memory() -> float:
+    """Return the most bytes that machine, container and shell let a process have."""
+    import psutil  # not at the top: few ask
+
+    found = [float(psutil.virtual_memory().total + psutil.swap_memory().total)]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # no container, or one with "max"
+            found.append(float(Path("/sys/fs/cgroup", name).read_text("ascii")))
+    with suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [float(limit)] * (limit != resource.RLIM_INFINITY)
+    return min(found)
+
+
+def need_memory(what: str, size: float, remedy: str) -> None:
+    """Refuse, before it begins, what takes at least `size` bytes where memory is smaller."""
+    if size > SMALL and size > (most := memory()):
+        raise InputError(
+            f"{what} cannot fit in memory: at least {size / 2**30:.3g} GiB are needed, of "
+            f"{most / 2**30:.3g} GiB in all; {remedy}"
+        )
 
 
 def sequence(seed: Any) -> SeedSequence:

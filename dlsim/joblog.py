@@ -8,7 +8,7 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,19 +44,17 @@ def _swf_comment(header: dict[str, str], text: bytes) -> bool:
     return clean
 
 
-def _swf_job(path: StrPath, number: int, text: bytes) -> list[float]:
-    fields = text.split()
-    if len(fields) != len(SWF_FIELDS):
-        raise refusal(path, number, f"{len(fields)} fields instead of {len(SWF_FIELDS)}")
+def finite(path: StrPath, number: int, names: Sequence[str], fields: list[bytes]) -> list[float]:
+    """Return the fields of a line as finite numbers; the first that is none is named."""
     try:
         row = [float(field) for field in fields]
-        if math.isfinite(sum(row)) and b"_" not in text:
+        if math.isfinite(sum(row)) and b"_" not in b"".join(fields):
             return row
     except ValueError:
         pass
     return [
         field_value(path, number, name, field.decode("ascii", "backslashreplace"), "number")
-        for name, field in zip(SWF_FIELDS, fields, strict=True)
+        for name, field in zip(names, fields, strict=True)
     ]
 
 
@@ -86,7 +84,11 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
             if not values and not _swf_comment(header, text) and not notes:
                 notes.append(f"line {number}: a comment is not UTF-8, read as Latin-1")
         elif text:
-            values.extend(_swf_job(path, number, text))
+            fields = text.split()
+            if len(fields) != len(SWF_FIELDS):
+                what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}"
+                raise refusal(path, number, what)
+            values.extend(finite(path, number, SWF_FIELDS, fields))
     if not values:
         raise refusal(path, max(1, number), "the file ends without a single job line")
     rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))

@@ -15,7 +15,9 @@ import os
 import stat
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ TOL = 1e-12
 CLOCK = 1024
 #: Numba has one setting for the folder of every function.
 _CACHING = threading.Lock()
+#: Most seconds that a process waits for another one that compiles the same.
+PATIENCE = 120.0
 
 
 @functools.cache
@@ -147,9 +151,44 @@ def kernel(
     return _cached(_without_literals(numba.njit(**options)(function)), _kernel_place())
 
 
+@functools.cache
+def _lock_file(folder: Path) -> int:
+    """Open the file of locks for good: closing it would end those of others in this process."""
+    return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+
+@contextlib.contextmanager
+def _in_turn(folder: Path, what: str) -> Iterator[None]:
+    """Let one process compile a kernel, and who wants it meanwhile find it in the cache then.
+
+    Each kernel is a byte of one file. The system ends a lock with its process; who has waited
+    long compiles too.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: each compiles for itself
+        yield
+        return
+    handle, byte = _lock_file(folder), zlib.crc32(what.encode())
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            break
+        except (BlockingIOError, PermissionError):
+            time.sleep(0.02)
+        except OSError:  # a file system without locks
+            break
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            fcntl.lockf(handle, fcntl.LOCK_UN, 1, byte)
+
+
 def _cached(compiled: Any, place: tuple[Path, str]) -> Any:
     """Give a kernel its cache where it is first used: who only reads claims needs no folder."""
-    compile_it = compiled.compile
+    compile_it, name = compiled.compile, f"{compiled.__module__}.{compiled.__qualname__}"
 
     def compile_or_load(signature: Any) -> Any:
         with _CACHING:
@@ -159,7 +198,8 @@ def _cached(compiled: Any, place: tuple[Path, str]) -> Any:
                     compiled.enable_caching()
                 finally:
                     numba.config.CACHE_DIR = before
-        return compile_it(signature)
+        with _in_turn(Path(*place), f"{name}{signature}"):
+            return compile_it(signature)
 
     compiled.compile = compile_or_load
     return compiled

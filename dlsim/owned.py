@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -163,17 +163,27 @@ class Owned:
         elif there is not None:
             self._aside(name)
 
-    def write(self, name: str, data: bytes) -> Path:
-        """Write a file whole or not at all, over nothing but what dlsim wrote."""
-        path, sha256 = self.claim().folder / name, digest(data)
-        try:
-            there = self.content(name)
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> Path:
+        """Write a file whole or not at all, over nothing but what dlsim wrote.
+
+        Data may come in parts, which are not kept in memory.
+        """
+        path, summed = self.claim().folder / name, hashlib.sha256()
+
+        def parts() -> Iterator[bytes]:
+            for part in [data] if isinstance(data, bytes) else data:
+                summed.update(part)
+                yield part
+
+        def take_the_name() -> None:
+            there, sha256 = self.content(name), summed.hexdigest()
             if there is not None and there != sha256 and (name, there) not in self.known():
                 self._aside(name)
             self.note(name, sha256)
-        except OSError as error:
-            raise unwritable(path, error) from error
-        write_bytes(path, data)
+
+        if path.is_symlink():  # would be followed
+            self._aside(name)
+        write_bytes(path, parts(), ready=take_the_name)
         self.written.append(name)
         return path
 

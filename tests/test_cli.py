@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 
@@ -326,14 +327,49 @@ def test_an_interrupt_ends_quickly_and_leaves_no_process(tmp_path):
     assert not (tmp_path / "r" / "notebooks" / "20-mcdf.ipynb").exists()
 
 
-def test_more_chunks_than_memory_holds_are_refused_before_they_are_laid_out(monkeypatch, capsys):
+def test_long_tables_of_chunks_are_checked_and_written_in_parts(tmp_path, monkeypatch, capsys):
     from dlsim.cli import simulate as command
 
-    words = ["simulate", "--paper", "mcdf", "--nodes", "16", "--policy", "FIFO-DLT"]
+    words = ["simulate", "--paper", "mcdf", "--nodes", "16", "--policy", "FIFO-DLT", "--chunks"]
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    assert "checking" not in capsys.readouterr().err
     monkeypatch.setattr(command, "WINDOW", 10)
-    assert main(words) == 0
+    assert main([*words, "--out", str(tmp_path / "parts")]) == 0
     told = capsys.readouterr().err
     assert re.search(r"FIFO-DLT: checking [\d,]+ chunks, some at a time", told)
-    monkeypatch.setattr(command, "MOST_CHUNKS", 10)
+    one, other = (tmp_path / name / "FIFO-DLT-chunks.csv" for name in ("whole", "parts"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_chunks_that_the_disk_has_no_room_for_are_refused(tmp_path, monkeypatch, capsys):
+    from dlsim.cli import simulate as command
+
+    run, done, free = command.simulate, [], []
+    monkeypatch.setattr(command, "simulate", lambda *given: done.append(given) or run(*given))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free.pop(0)))
+    words = ["simulate", "--paper", "inserted-idle-time", "--policy", "FIFO-DLT", "--load", "0.2"]
+    words += ["--horizon", "100000", "--out", str(tmp_path / "r" / "s")]
+    free.append(0)
     assert main([*words, "--chunks"]) == 2
-    assert re.search(r"--chunks would write [\d,]+ rows for FIFO-DLT", capsys.readouterr().err)
+    assert re.search(r"write [\d,]+ rows at least if all tasks", capsys.readouterr().err)
+    assert len(done) == 1  # what compiles: the tasks were not simulated
+    free.extend([2**60, 0])
+    assert main([*words, "--chunks"]) == 2
+    assert re.search(r"write [\d,]+ rows for FIFO-DLT", capsys.readouterr().err)
+    assert not (tmp_path / "r").exists()
+    assert main(words) == 0  # without the chunks nothing is asked of the disk
+
+
+@pytest.mark.parametrize("policy", ["MCDF", "FIFO-DLT", "EDF-US", "FIFOANNA", "EDF-UMR-IIT"])
+def test_no_schedule_has_fewer_chunks_than_foretold(policy):
+    from dlsim.cli.simulate import _least_chunks
+
+    cluster = Cluster(16, 1.0, 100.0)
+    tasks = workload.user_split(workload.dcratio(cluster, 0.5, 200_000.0, 1), cluster, 1)
+    for negotiate in (0.0, 1.5):
+        s = simulate(tasks, cluster, policy, negotiate=negotiate)
+        ran = s.tasks["start"].notna()
+        assert ran.sum() > 5
+        chunks = (s.tasks["nodes"] * s.runs["rounds"])[ran].sum()
+        assert 0 < _least_chunks(tasks[ran], cluster, policy, negotiate) <= chunks

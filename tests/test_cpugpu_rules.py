@@ -8,7 +8,7 @@ import pytest
 
 from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
 from dlsim.cpugpu.model import Running
-from dlsim.cpugpu.rules import learned, ready, rule_1, rule_2, rule_3, rule_4, rule_5
+from dlsim.cpugpu.rules import five, learned, ready, rule_1, rule_2, rule_3, rule_4, rule_5
 
 
 def table(*rows):
@@ -224,6 +224,19 @@ def test_stealing_takes_the_last_of_a_sub_queue_at_the_end():
     assert placed(r)[2] == ("cpu0", 100, 135)
     assert r.jobs.loc[2, ["rule", "decided", "predicted"]].tolist() == ["steal", 100, 135]
     r.check()
+
+
+def test_stealing_gives_a_tie_to_the_first_device():
+    # gpu0 and cpu1 are busy until 10, and what waits there would end at 17. A, behind gpu0, saves
+    # 10 on gpu1 and 12 on cpu0; B, behind cpu1, saves 12 on gpu1 and 10 on cpu0.
+    history = warm(table(("W", 10.0, 10.0), ("A", 5.0, 7.0), ("B", 7.0, 5.0)))
+    state = state_of(cpus=2, gpus=2, history=history)
+    for job, (device, app) in enumerate([(0, "A"), (3, "B")]):
+        state.running[device] = Running(item(job + 2, "W"), 0.0)
+        state.queues[device].append(item(job, app))
+    found = five(state, Policy(steal=True), Reading())
+    assert found[:3] == (1, 1, "steal")
+    assert found.finishes[1] == 5
 
 
 # --- rivals ---------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import nbformat
 import pytest
@@ -15,6 +14,7 @@ from dlsim.kernel import source_digest
 from dlsim.study import clusters, sweep
 from dlsim.study.notebooks import run_all
 from tests import sweep_functions as functions
+from tests.children import until
 
 distributed = pytest.importorskip("distributed")
 # what Dask itself warns of is not ours to mend
@@ -169,9 +169,7 @@ def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, 
     finally:
         worker.kill()
         worker.wait()
-        deadline = time.monotonic() + 30
-        while empty.scheduler.workers and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: not empty.scheduler.workers, within=30)
 
 
 def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, monkeypatch):
@@ -182,9 +180,8 @@ def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, mo
     )  # fmt: skip
     worker = None
     try:
-        deadline = time.monotonic() + 60
-        while not note.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        # Dask writes it in place: there before it is whole
+        until(lambda: note.exists() and note.read_text().rstrip().endswith("}"), scheduler, 60)
         words = ["-m", "distributed.cli.dask_worker", "--scheduler-file", str(note)]
         worker = subprocess.Popen(
             [sys.executable, *words, "--nthreads", "1", "--no-nanny", "--no-dashboard"],

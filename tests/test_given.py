@@ -397,3 +397,41 @@ def test_numbers_go_out_as_they_are():
     assert math.isnan(missing[1])
     values = np.array([1.0, 2.0])
     assert not np.shares_memory(given.column("x", values), values)
+
+
+WIDE = {
+    "network": lambda: topology.tiers_graph(0, wan=10),
+    "random": lambda: topology.random(10),
+    "file": lambda: steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM),
+    "method": lambda: steady.solve(GIVEN_PLATFORM, "MILP"),
+    "study": lambda: StudyS(side_clusters=(100,)),
+    "tasks": lambda: realtime.simulate(TASKS, CLUSTER, "MCDF"),
+    "nodes": lambda: realtime.simulate(TASKS[:1], realtime.Cluster(nodes=10), "EDF-DLT"),
+    "traces": lambda: traces.noise(200, 0.8),
+    "background": lambda: bricks.Environment.random(0, link_background="data"),
+}
+GIVEN_PLATFORM = steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_cannot_fit_in_memory_is_refused_before_it_begins(name, monkeypatch):
+    WIDE[name]()
+    monkeypatch.setattr(given, "memory", lambda: 100.0)
+    WIDE[name]()
+    monkeypatch.setattr(given, "SMALL", 0)
+    with pytest.raises(InputError, match=r" cannot fit in memory: at least .* GiB .* in all; \w"):
+        WIDE[name]()
+
+
+def test_memory_is_what_machine_container_and_shell_leave(monkeypatch):
+    import resource
+
+    whole = given.memory()
+    assert 2**28 < whole < 2**60
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (12345, resource.RLIM_INFINITY))
+    assert given.memory() == 12345
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    monkeypatch.setattr(given.Path, "read_text", lambda path, _: "2345\n")
+    assert given.memory() == 2345
+    monkeypatch.setattr(given.Path, "read_text", lambda path, _: "max\n")
+    assert given.memory() >= whole

@@ -2,8 +2,8 @@
 
 One child process imports the readers and forks for every format, and again after a case that
 ended the fork or left it larger. With every case its data segment may grow by `MEMORY` at most
-(RLIMIT_DATA), its peak resident memory (VmHWM) is measured anew, and an alarm ends it after
-`SECONDS`. The readers themselves catch no MemoryError.
+(RLIMIT_DATA), its peak resident memory (VmHWM) is measured anew, and alarms end it after
+`SECONDS` of work or `HUNG` of waiting. The readers themselves catch no MemoryError.
 """
 
 import gc
@@ -35,8 +35,9 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.study.notebooks import first_problem, parameters_of
 from tests.test_files import SCALE
 
-#: What reading one file may take beyond what the process has, and how long (under load).
-MEMORY, SECONDS = 2**30, 60
+#: What reading one file may take beyond what the process has, in bytes and in seconds of a
+#: processor, and how long it may wait for one, or for a pipe.
+MEMORY, SECONDS, HUNG = 2**30, 60, 300
 #: Where Linux takes a "5" to let the peak begin again at what is held now, and how many MiB more
 #: than its first ones a fork may hold before another takes over.
 PEAK, HELD = Path("/proc/self/clear_refs"), 16
@@ -168,8 +169,8 @@ NPZ = {
     "a bomb of values": lambda: member(
         "values", header((2, 2**26)), bytes(2**30), kind=zipfile.ZIP_DEFLATED
     ),
-    "bytes that become floats": arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
-    "a million names": arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
+    "bytes that become floats": lambda: arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
+    "a million names": lambda: arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
     "empty names": member("names", header((10**18,), "<U0")),
     "objects": arrays(**GOOD | {"values": np.array([{}, []], dtype=object)}),
     "a header of brackets": member("values", header("(" * 9000)),
@@ -177,7 +178,7 @@ NPZ = {
     "a wrong way to pack": lambda: member(
         "values", header((2, 2**21)), bytes(2**25), kind=zipfile.ZIP_LZMA
     ),
-    "a directory of a million": directory(10**6),
+    "a directory of a million": lambda: directory(10**6),
     "a long comment": directory(0)[:-2] + b"\xff\xff" + b"PK\5\6" * 16383,
 }
 
@@ -231,7 +232,8 @@ def attempt(read, path):
     before, start = memory("VmHWM"), time.process_time()
     most, usual = int(memory("VmData") * 2**20) + MEMORY, resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most, usual[1]))
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(HUNG)
     try:
         read(path)
         ended, said = "read", ""
@@ -240,6 +242,7 @@ def attempt(read, path):
     except BaseException:
         ended, said = "crashed", traceback.format_exc(-3)
     signal.alarm(0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     resource.setrlimit(resource.RLIMIT_DATA, usual)  # the next file may be made at any size
     return ended, said[-2000:], memory("VmHWM") - before, time.process_time() - start
 

@@ -215,7 +215,7 @@ def served(words, folder, environment):
         )  # fmt: skip
 
     def get(path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token=t", timeout=5) as got:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token=t", timeout=60) as got:
             return json.loads(got.read())
 
     try:

@@ -4,6 +4,8 @@ import ast
 import doctest
 import functools
 import graphlib
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -176,6 +178,20 @@ CHECKS = {
 }
 
 
+def test_engines_share_the_names_of_their_rooms():
+    """Who followed a task or request in one engine finds the same room in the others."""
+    verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
+    assert set(verbs) == ENGINES
+    for name, verb in verbs.items():
+        engine = importlib.import_module(f"dlsim.{name}")
+        run, room = getattr(engine, verb), f"dlsim.{name}"
+        assert run.__module__ == f"{room}.engine"
+        result = inspect.signature(run, eval_str=True).return_annotation
+        assert result is getattr(engine, result.__name__)
+        assert result.__module__ == f"{room}.outcome"
+        assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
+
+
 def test_a_check_imports_no_engine():
     checks = {module for module in MODULES if module.split(".")[-1].startswith("check")}
     assert checks <= {*CHECKS, "dlsim.cli.check"}
@@ -206,7 +222,7 @@ def test_imports_are_light():
     drawing = {"matplotlib", "seaborn", "sympy", "nbformat", "papermill"}
     assert not brought_in("import dlsim") & (drawing | {"numba", "pandas"})
     assert not brought_in("import dlsim.cli.reproduce, dlsim.study.report") & drawing
-    code = "from dlsim.study import execution\nwith execution._without_grammars(): import papermill"
+    code = "from dlsim.study import warm\nwith warm.without_grammars(): import papermill"
     found = brought_in(code)
     assert "papermill" in found
     assert not {"lark", "rfc3987_syntax"} & found

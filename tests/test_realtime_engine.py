@@ -17,11 +17,11 @@ from dlsim.realtime import (
     Cluster,
     Policy,
     Reading,
-    engine,
     execution_time,
     simulate,
     workload,
 )
+from dlsim.realtime import run as room
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.strategies import (
@@ -260,10 +260,10 @@ def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
             tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
         tasks["arrival"] = at + draw.choice([0, 1e9])
         reading = Reading(link=str(draw.choice(SWITCHES["link"])))
-        assert engine.is_plain(engine.rules_of(cluster, policy, reading))
+        assert room.is_plain(room.rules_of(cluster, policy, reading))
         short = simulate(tasks, cluster, policy, reading)
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "is_plain", lambda _: False)
+            patch.setattr(room, "is_plain", lambda _: False)
             counts = simulate(tasks, cluster, policy, reading)
         pd.testing.assert_frame_equal(short.tasks, counts.tasks, check_exact=True)
         pd.testing.assert_frame_equal(short.runs, counts.runs, check_exact=True)

@@ -25,10 +25,10 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
-from dlsim.steady.allocation import trim
 from dlsim.steady.check import broken
 from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import to_graph
+from dlsim.steady.outcome import trim
 from dlsim.steady.store import from_document, read_platform, to_document, write_platform
 from tests.steady_platforms import draw_platform, mutated, pair, platforms
 from tests.strategies import SCALE

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import platformdirs
@@ -299,3 +300,32 @@ def test_the_readme_says_what_is_trusted():
     section = text.partition("\n## ")[0]
     for word in ("DLSIM_CACHE", "NUMBA_CACHE_DIR", "--dask", "NOTEBOOK.ipynb", "`live`", "SQLite"):
         assert word in section, word
+
+
+HOLDER = """import sys, time
+from pathlib import Path
+from dlsim import kernel
+with kernel._in_turn(Path(sys.argv[1]), sys.argv[2]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="each compiles for itself")
+def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, monkeypatch):
+    words = [sys.executable, "-c", HOLDER, str(tmp_path), "a kernel"]
+    monkeypatch.setattr(kernel, "PATIENCE", 0.5)
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout.readline() == b"held\n"
+            begin = time.monotonic()
+            with kernel._in_turn(tmp_path, "another"), kernel._in_turn(tmp_path, "another"):
+                assert time.monotonic() - begin < 0.5
+            with kernel._in_turn(tmp_path, "a kernel"):
+                assert time.monotonic() - begin >= 0.5
+        finally:
+            holder.kill()
+            holder.wait()
+    monkeypatch.setattr(kernel, "PATIENCE", 600.0)
+    with kernel._in_turn(tmp_path, "a kernel"):
+        pass

@@ -21,7 +21,7 @@ TELL = """import json, numpy, psutil, random, threading, zmq
 me = psutil.Process()
 told = {"argv": sys.argv[1:2], "cwd": os.getcwd(), "marks": me.environ()["DLSIM_RUN"].split(":"),
         "own": os.environ["DLSIM_RUN"].split(":"), "title": me.cmdline()[0],
-        "parent": " ".join(me.parent().cmdline()), "loaded": "seaborn" in sys.modules,
+        "parent": " ".join(me.parent().cmdline()), "loaded": "papermill" in sys.modules,
         "leader": os.getpgid(0) == os.getsid(0) == os.getpid(), "path": sys.path[0],
         "drawn": [numpy.random.random(), random.random()], "temporary": os.environ["TMPDIR"],
         "backend": __import__("matplotlib").get_backend(), "input": sys.__stdin__.read()}
@@ -79,13 +79,13 @@ def test_the_warm_process_has_no_thread_and_no_socket_of_its_own():
         "import sys, threading, zmq\n"
         "from dlsim.files import suite_notebooks\n"
         "from dlsim.study import warm\n"
-        "for name in warm.modules(suite_notebooks().values()): warm._load(name)\n"
-        "print(threading.active_count(), zmq.Context._instance,\n"
-        "      'matplotlib_inline.backend_inline' in sys.modules, 'dlsim.papers.mcdf.study' in"
-        " sys.modules)"
+        "warm._load(warm.modules(suite_notebooks().values()))\n"
+        "names = ['matplotlib_inline.backend_inline', 'lark', 'dlsim.papers.mcdf.study',\n"
+        "         'dlsim.study.pictures', 'dlsim.study.report', 'seaborn', 'nbformat']\n"
+        "print(threading.active_count(), zmq.Context._instance, *(n in sys.modules for n in names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "None", "False", "True"]
+    assert done.stdout.split() == ["1", "None", "False", "False", *["True"] * 5]
 
 
 @forks
@@ -119,5 +119,5 @@ def test_only_modules_of_dlsim_are_imported_for_a_notebook(tmp_path):
     text = "import antigravity\nfrom dlsim.papers import mcdf, bricks\nfrom secret import thing"
     book.cells = [nbformat.v4.new_code_cell(text)]
     nbformat.write(book, tmp_path / "one.ipynb")
-    names = warm.modules([tmp_path / "one.ipynb"])[len(warm._STACK) :]
+    names = warm.modules([tmp_path / "one.ipynb"])[len(warm._STACK + warm._DRAWING) :]
     assert names == ["dlsim.papers", "dlsim.papers.mcdf", "dlsim.papers.bricks"]

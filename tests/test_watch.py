@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
 import psutil
 import pytest
+from jupyter_core.utils import ensure_event_loop
 
 from dlsim import processes
-from dlsim.errors import InputError
-from dlsim.study import notebooks
+from dlsim.errors import InputError, StudyError
+from dlsim.study import execution, notebooks
 from dlsim.study.notebooks import run_all
+from tests.children import until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
 
@@ -43,16 +45,14 @@ FATES = {
 }
 SAYS = {
     "stopped": r"code cell 4, after \d+ s: no heartbeat of the kernel for 3 s",
-    "endless": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
-    "waiting": r"code cell 4 ran \d+ s, longer than its limit of 8 s \(--cell-limit\)",
+    "endless": r"code cell 4 ran \d+ s, longer than its limit of 4 s \(--cell-limit\)",
+    "waiting": r"code cell 4 ran \d+ s, longer than its limit of 4 s \(--cell-limit\)",
     "asking": r"code cell 4: StdinNotImplementedError",
     "unanswered": r"code cell 4, after \d+ s: the kernel is idle, and never told the cell's end",
     "unheard": r"code cell 5, after \d+ s: the kernel is idle, and never told the cell's begin",
 }
-RUN = """import sys
-from dlsim.study import execution, watch
-watch.HEART_SECONDS, watch.REPLY_SECONDS = 3.0, 6.0  # one to two, as they are
-execution.run_notebook(*sys.argv[1:3], {"pids": sys.argv[3]}, cell_limit=8)"""
+#: The limit of a cell, in seconds: only where it is what ends the cell.
+LIMITS = dict.fromkeys(FATES, 600.0) | {"endless": 4.0, "waiting": 4.0}
 
 
 def write(path, *cells):
@@ -75,25 +75,33 @@ def all_gone(names, seconds=10):
 
 @pytest.fixture(scope="module")
 def fates(tmp_path_factory):
-    """Every fate at once, each in a process of its own."""
-    folder, running = tmp_path_factory.mktemp("fates"), {}
-    for name, cell in FATES.items():
+    """Every fate at once, each in a thread of its own."""
+    from dlsim.study import watch  # not at the top: it needs papermill
+
+    folder = tmp_path_factory.mktemp("fates")
+
+    def meet(name):
         pids = folder / f"{name}-pids"
         pids.mkdir()
-        deaf = [f"LOSE_ALL = True\n{DEAF}"] if name == "unheard" else []
-        if deaf:  # the cell that makes it so is answered itself
-            deaf = [deaf[0].replace('kind == "execute_reply" or ', "")]
-        source = write(folder / f"{name}.ipynb", *([cell] if not deaf else [*deaf, cell]))
-        words = [sys.executable, "-c", RUN, str(source), str(folder / name / "x.ipynb"), str(pids)]
-        running[name] = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    said = {name: one.communicate(timeout=180)[1] for name, one in running.items()}
-    return folder, said
+        cells = [FATES[name]]
+        if name == "unheard":  # the cell that makes it so is answered itself
+            deaf = f"LOSE_ALL = True\n{DEAF}"
+            cells.insert(0, deaf.replace('kind == "execute_reply" or ', ""))
+        source, target = write(folder / f"{name}.ipynb", *cells), folder / name / "x.ipynb"
+        with contextlib.closing(ensure_event_loop()), pytest.raises(StudyError) as caught:
+            execution.run_notebook(source, target, {"pids": str(pids)}, cell_limit=LIMITS[name])
+        return str(caught.value)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(FATES)) as threads:
+        patch.setattr(watch, "HEART_SECONDS", 3.0)  # one to two, as they are
+        patch.setattr(watch, "REPLY_SECONDS", 6.0)
+        return folder, dict(zip(FATES, threads.map(meet, FATES), strict=True))
 
 
 @pytest.mark.parametrize("name", FATES)
 def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
     folder, said = fates
-    assert re.search(rf"StudyError: {name}\.ipynb failed: {SAYS[name]}", said[name]), said[name]
+    assert re.match(rf"{name}\.ipynb failed: {SAYS[name]}", said[name]), said[name]
     names = os.listdir(folder / f"{name}-pids")
     assert len(names) == 1  # not tried again: its cells may have done anything
     assert all_gone(names)
@@ -102,8 +110,6 @@ def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
 
 
 def test_a_notebook_of_the_suites_own_is_tried_once_more(tmp_path, monkeypatch, capfd):
-    from dlsim.study import execution
-
     monkeypatch.setattr(execution.files, "shared_folder", lambda name: tmp_path)
     (tmp_path / "pids").mkdir()
     dies = "import glob\nif len(os.listdir(pids)) == 1: os._exit(1)"
@@ -128,9 +134,7 @@ def hanging(tmp_path, act, **options):
     pids.mkdir()
 
     def beside():
-        deadline = time.monotonic() + 120
-        while not (pids / "ready").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until((pids / "ready").exists, within=120)
         kernel = psutil.Process(
             int(next(n for n in os.listdir(pids) if "-" in n).partition("-")[0])
         )
@@ -164,8 +168,8 @@ def test_a_process_that_is_killed_leaves_no_kernel_not_even_a_stopped_one(tmp_pa
 def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
     def act(kernel, parent):
         alive = tmp_path / "out" / notebooks._WORK / "hangs" / "alive.json"
-        while not (alive.exists() and alive.read_text().startswith("[4")):
-            time.sleep(0.05)  # told by a tick of the watch, after the cell began
+        # told by a tick of the watch, after the cell began
+        until(lambda: alive.exists() and alive.read_text().startswith("[4"))
         parent.suspend()
         monkeypatch.setattr(notebooks, "SILENT_SECONDS", 2.0)
 
@@ -177,16 +181,14 @@ def test_a_process_that_shows_no_sign_of_life_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_notebook_has_a_limit_too(tmp_path, monkeypatch):
-    def act(kernel, parent):
-        time.sleep(1)  # so that the sign of the cell is read
-        monkeypatch.setattr(notebooks._Job, "look", limited)
-
     def limited(job):
-        job.limits = (600, 0.5)
         look(job)
+        if job.sign[0].startswith(b"[4"):  # told by a tick of the watch, after the cell began
+            job.limits = (600, 0.5)
 
     look = notebooks._Job.look
-    result = hanging(tmp_path, act, limit=0)
+    monkeypatch.setattr(notebooks._Job, "look", limited)
+    result = hanging(tmp_path, lambda kernel, parent: None, limit=0)
     assert re.fullmatch(
         r"hangs\.ipynb failed: ran \d+ s, longer than its limit of 0.5 s \(--limit\), "
         r"in code cell 4 for \d+ s", result.error
@@ -200,38 +202,46 @@ def test_limits_are_seconds(tmp_path, limits):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_everything_with_a_stopped_kernel_too(tmp_path, kind):
-    pids, out = tmp_path / "pids", tmp_path / "out"
-    pids.mkdir()
-    source = write(tmp_path / "hangs.ipynb", HANG)
-    code = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from dlsim import cli\nfrom dlsim.cli import reproduce\n"
-        "reproduce._notebooks = lambda names: names\n"
-        "from dlsim.study import notebooks\n"
-        "run_all = notebooks.run_all\n"
-        "notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)\n"
-        "sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"
-    )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(source), str(out), str(pids)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (pids / "ready").exists():
-        assert time.monotonic() < deadline
-        assert parent.poll() is None, parent.communicate()
-        time.sleep(0.05)
-    names = [name for name in os.listdir(pids) if "-" in name]
-    os.kill(int(names[0].partition("-")[0]), signal.SIGSTOP)
-    parent.send_signal(kind)
-    _, errors = parent.communicate(timeout=60)
-    assert parent.returncode == 130, errors
-    assert "interrupted; the same command resumes" in errors
-    assert "Traceback" not in errors
-    assert all_gone(names)
+KINDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+REPRODUCE = """import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dlsim import cli
+from dlsim.cli import reproduce
+reproduce._notebooks = lambda names: names
+from dlsim.study import notebooks
+run_all = notebooks.run_all
+notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)
+sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"""
+
+
+@pytest.fixture(scope="module")
+def signalled(tmp_path_factory):
+    """Commands whose kernel is stopped, all at once, each ended by a signal of its own."""
+    folders, parents = {kind: tmp_path_factory.mktemp(kind.name) for kind in KINDS}, {}
+    for kind, folder in folders.items():
+        (folder / "pids").mkdir()
+        words = [write(folder / "hangs.ipynb", HANG), folder / "out", folder / "pids"]
+        with open(folder / "said", "w") as said:
+            parents[kind] = subprocess.Popen(
+                [sys.executable, "-c", REPRODUCE, *map(str, words)], stdout=said, stderr=said
+            )
+    for kind, folder in folders.items():
+        until((folder / "pids" / "ready").exists, parents[kind], within=120)
+        assert parents[kind].poll() is None, (folder / "said").read_text()
+        (name,) = (name for name in os.listdir(folder / "pids") if "-" in name)
+        os.kill(int(name.partition("-")[0]), signal.SIGSTOP)
+        parents[kind].send_signal(kind)
+    return {kind: (folders[kind], parents[kind].wait(60)) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_end_everything_with_a_stopped_kernel_too(signalled, kind):
+    folder, code = signalled[kind]
+    out, said = folder / "out", (folder / "said").read_text()
+    assert code == 130, said
+    assert "interrupted; the same command resumes" in said
+    assert "Traceback" not in said
+    assert all_gone([name for name in os.listdir(folder / "pids") if "-" in name])
     assert sorted(p.name for p in out.iterdir()) == [
         ".dlsim-record.jsonl", "notebooks", "report.html", "run.json"
     ]  # fmt: skip

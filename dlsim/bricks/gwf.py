@@ -1,6 +1,5 @@
 """Job logs in the Grid Workload Format of the Grid Workloads Archive."""
 
-import math
 from array import array
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim import files
+from dlsim.joblog import finite
 
 #: Fields of a line, in order. Some archives' names differ; their order does not.
 GWF_FIELDS = tuple(
@@ -19,17 +19,6 @@ GWF_FIELDS = tuple(
 #: Those that are numbers and are read; ``user`` is read as a name; the others are not.
 GWF_NUMBERS = ("submit", "run_time", "processors", "processors_requested", "status")
 _AT = {name: GWF_FIELDS.index(name) for name in (*GWF_NUMBERS, "user")}
-
-
-def _number(path: files.StrPath, line: int, name: str, field: bytes) -> float:
-    try:
-        value = float(field)
-        if math.isfinite(value) and b"_" not in field:
-            return value
-    except ValueError:
-        pass
-    text = field[:40].decode("ascii", "backslashreplace")
-    raise files.refusal(path, line, f"must be a finite number, got {text!r}", name)
 
 
 def read_gwf(
@@ -50,7 +39,8 @@ def read_gwf(
         if len(fields) != len(GWF_FIELDS):
             what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
             raise files.refusal(path, number, what)
-        values.extend(_number(path, number, name, fields[_AT[name]]) for name in GWF_NUMBERS)
+        some = [fields[_AT[name]] for name in GWF_NUMBERS]
+        values.extend(finite(path, number, GWF_NUMBERS, some))
         values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
     if not values:
         raise files.refusal(path, max(1, number), "the file ends without a single job line")

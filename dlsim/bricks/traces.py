@@ -31,7 +31,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, column, generator, number, option, whole
+from dlsim.given import Seed, column, generator, need_memory, number, option, whole
 
 Floats = NDArray[np.float64]
 
@@ -146,11 +146,10 @@ def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[F
     n = whole("steps", n, 1, MOST_VALUES)
     H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
     option("method", method, METHODS)
+    what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
     if not n * count <= MOST_VALUES:
-        raise InputError(
-            f"{count} traces of {n} steps are more than {MOST_VALUES} values; "
-            "choose a longer trace step or a shorter run"
-        )
+        raise InputError(f"{what} are more than {MOST_VALUES} values; {remedy}")
+    need_memory(what, 8 * n * count, remedy)
     make = METHODS[method](n, H)
     return (make(generator(seed, number)) for number in range(count))
 

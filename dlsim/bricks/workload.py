@@ -19,7 +19,18 @@ from dlsim.bricks.model import DRAWN
 from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, generator, instance, number, option, positive, span, whole
+from dlsim.given import (
+    Seed,
+    child,
+    generator,
+    instance,
+    need_memory,
+    number,
+    option,
+    positive,
+    span,
+    whole,
+)
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -48,12 +59,14 @@ def _between(limits: Range, unit: Floats) -> Floats:
 def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream | Poisson:
     """Draw Poisson arrivals at several queues, or promise them where they are too many."""
     most = MOST_ARRIVALS if purpose == JOBS else MOST_KEPT
-    if float(rates.sum()) * end > most:
-        raise InputError(
-            f"{float(rates.sum()) * end:.3g} background arrivals are more than {most}; "
-            "use larger background jobs, a shorter horizon or the trace model"
-        )
-    if float(rates.sum()) * end > MOST_KEPT:
+    count = float(rates.sum()) * end
+    what = f"{count:.3g} background arrivals"
+    remedy = "use larger background jobs, a shorter horizon or the trace model"
+    if count > most:
+        raise InputError(f"{what} are more than {most}; {remedy}")
+    if count <= MOST_KEPT:
+        need_memory(what, 8 * count, remedy)
+    else:
         return Poisson(rates, end, np.array([float(size)]), seed, purpose)
     lists = [arrivals(rate, end, generator(seed, purpose, k)) for k, rate in enumerate(rates)]
     return packed(lists, np.array([float(size)]))

@@ -1,6 +1,7 @@
 """What ``dlsim simulate`` does: tasks from anywhere, policies side by side."""
 
 import argparse
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
@@ -17,12 +19,13 @@ from dlsim.owned import Owned
 from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.evidence import WINDOW
-from dlsim.realtime.schedule import Schedule
+from dlsim.realtime.model import policy_named
+from dlsim.realtime.outcome import Schedule
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400
-#: Rows of a table of chunks that is written.
-MOST_CHUNKS = 10_000_000
+#: Bytes of a row of a table of chunks, at least.
+ROW = 20
 #: Rows of the picture that are labelled and get their full height.
 MOST_ROWS = 40
 
@@ -121,14 +124,35 @@ def _node_time(s: Schedule) -> float:
     return total
 
 
-def _tell_or_refuse(s: Schedule, kept: bool) -> None:
-    """Say that a long schedule takes its time; refuse to write more chunks than memory holds."""
-    chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
-    if kept and chunks > MOST_CHUNKS:
+def _least_chunks(tasks: pd.DataFrame, cluster: Cluster, name: str, negotiate: float) -> float:
+    """Return the fewest chunks of all tasks: on so few nodes each computes in all its time."""
+    nodes = policy_named(name)[1].nodes
+    if nodes == "all" and cluster.st == 0:
+        return len(tasks) * cluster.nodes
+    if nodes == "user" and "user_nodes" in tasks:
+        return float(tasks["user_nodes"].sum())
+    work, given = (tasks[name].to_numpy(dtype=float) for name in ("sigma", "deadline"))
+    least = np.maximum(np.ceil(work * cluster.cps / (given * max(1.0, negotiate))), 1)
+    return float(least[least <= cluster.nodes].sum())
+
+
+def _need_disk(home: Owned | None, rows: float, whose: str) -> None:
+    """Refuse to write more chunks than the disk has room for."""
+    if home is None:
+        return
+    place = next(p for p in (home.folder, *home.folder.parents) if p.exists())
+    if rows * ROW > (free := shutil.disk_usage(place).free):
         raise InputError(
-            f"--chunks would write {chunks:,} rows for {s.name}, and at most {MOST_CHUNKS:,} are"
-            " written; leave it out, take fewer tasks, or read Schedule.windows from Python"
+            f"--chunks would write {rows:,.0f} rows {whose}, {rows * ROW / 2**30:.3g} GiB or more,"
+            f" and {place} has room for {free / 2**30:.3g} GiB; leave it out, take fewer tasks, or"
+            " read Schedule.windows from Python"
         )
+
+
+def _tell_or_refuse(s: Schedule, home: Owned | None) -> None:
+    """Say that a long schedule takes its time; refuse more chunks than the disk has room for."""
+    chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
+    _need_disk(home, chunks, f"for {s.name}")
     if chunks > WINDOW:
         print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
 
@@ -191,12 +215,15 @@ def main(args: argparse.Namespace) -> int:
     step("reading or drawing the tasks")
     tasks = tasks_of(args, cluster, laws)
     print(describe(tasks, cluster))
+    chunks_home = home if args.chunks else None
+    least = sum(_least_chunks(tasks, cluster, name, args.negotiate) for name in names)
+    _need_disk(chunks_home, least, "at least if all tasks are admitted")
     schedules, rows = [], []
     for name in names:
         step(f"{len(tasks):,} tasks under {name}")
         begun = time.perf_counter()
         s = simulate(tasks, cluster, name, reading, args.negotiate)
-        _tell_or_refuse(s, args.chunks)
+        _tell_or_refuse(s, chunks_home)
         rows.append(row_of(s, time.perf_counter() - begun))
         step(f"checking {s.name}")
         s.check()
@@ -228,10 +255,10 @@ def _keep(
         "negotiate": args.negotiate,
         "seed": args.seed,
     }
-    tables = {"summary": table.drop(columns="seconds")}
+    tables: dict[str, Any] = {"summary": table.drop(columns="seconds")}
     for s in schedules:
         tables[f"{s.name}-tasks"] = s.tasks
         if args.chunks:
-            tables[f"{s.name}-chunks"] = s.chunks
+            tables[f"{s.name}-chunks"] = s.windows(WINDOW)
     draw(schedules, home)
     write_tables(home, record, tables)

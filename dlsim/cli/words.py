@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -25,12 +25,19 @@ def names_of(several: str | None, one: str | None, default: str) -> list[str]:
     return [one, *names] if several and one and one not in names else names
 
 
-def write_tables(home: Owned, facts: Mapping[str, Any], tables: dict[str, pd.DataFrame]) -> None:
-    """Write what a command ran with as run.json, and its tables by name; say where."""
+def write_tables(
+    home: Owned, facts: Mapping[str, Any],
+    tables: Mapping[str, pd.DataFrame | Iterator[pd.DataFrame]],
+) -> None:  # fmt: skip
+    """Write what a command ran with as run.json, and its tables by name; say where.
+
+    A table that may be long comes in parts, each made when it is written.
+    """
     record = {"software": {"name": "dlsim", "version": __version__}, **facts}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     for name, table in tables.items():
-        home.write(f"{name}.csv", csv_text(table).encode())
+        parts = enumerate([table] if isinstance(table, pd.DataFrame) else table)
+        home.write(f"{name}.csv", (csv_text(part, header=k == 0).encode() for k, part in parts))
     print(f"in {home.folder}: {', '.join(sorted(home.written))}")
     older = {name for name, _ in home.known() if home.content(name)} - set(home.written)
     if older:

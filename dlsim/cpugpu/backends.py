@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dlsim.cpugpu.kernels import Kernel, Problem, signature
 from dlsim.errors import InputError
+from dlsim.given import extra
 
 
 class Run(NamedTuple):
@@ -105,12 +106,7 @@ def opencl_source(kernel: Kernel, p: Problem) -> str:
 
 def _opencl_devices() -> list[Any]:
     """Return the OpenCL devices of every platform, GPUs first."""
-    try:
-        import pyopencl as cl
-    except ImportError as error:
-        raise InputError(
-            f"OpenCL needs the extra opencl ({error}): pip install 'dlsim[opencl]'"
-        ) from error
+    cl = extra("OpenCL", "opencl", "pyopencl")
     try:
         found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
-from dlsim.errors import InputError
+from dlsim.given import extra
 
 
 class LostWorkerError(RuntimeError):
@@ -55,16 +55,11 @@ class Dask(Crew):
     """One single-threaded Dask process per device, started anew if it dies (extra cluster)."""
 
     def __init__(self, devices: Sequence[str]) -> None:
-        try:
-            import dask
-            import distributed
-        except ImportError as error:
-            raise InputError(
-                f"this crew needs the extra cluster ({error}): pip install 'dlsim[cluster]', or "
-                "use --crew threads"
-            ) from error
+        self._dask, self._distributed = (
+            extra("this crew", "cluster", name, ", or use --crew threads")
+            for name in ("dask", "distributed")
+        )
         super().__init__(devices)
-        self._dask, self._distributed = dask, distributed
         self._cluster: Any = None
         self._client: Any = None
 

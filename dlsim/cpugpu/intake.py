@@ -10,7 +10,7 @@ from dlsim.cpugpu.given import estimates_of, time_column
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading, class_of
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, table
+from dlsim.given import Floats, column, instance, table, usual
 
 REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
 
@@ -77,8 +77,5 @@ def check_targets(given: Given, policy: Policy, name: str) -> None:
 
 def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
     """Return a reading, and a copy of what is known at the start."""
-    reading = Reading() if reading is None else reading
-    instance("reading", reading, Reading, "; see Reading.of(mapping)")
-    if history is not None:
-        instance("history", history, History, "; see Store.history()")
-    return reading, History() if history is None else history.copy()
+    reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
+    return reading, usual("history", history, History, "; see Store.history()").copy()

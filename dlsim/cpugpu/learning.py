@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.engine import lower_bound, plan_for, play
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.run import lower_bound, plan_for, play
 from dlsim.given import child, whole
 
 #: Every policy that a queue of any length can have.

@@ -28,7 +28,7 @@ from dlsim.cpugpu.mapnodes import Costs, NodeGroup, need_dead, need_homes, place
 from dlsim.cpugpu.maptasks import Faults, Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
-from dlsim.given import flag, instance, number, option, whole
+from dlsim.given import flag, instance, number, option, usual, whole
 from dlsim.rounding import not_after
 
 __all__ = [
@@ -248,9 +248,7 @@ def run_mapreduce(
     4
     """
     instance("job", job, MapReduce, "; see word_count()")
-    group, costs = NodeGroup() if group is None else group, Costs() if costs is None else costs
-    for what, value, kind in (("group", group, NodeGroup), ("costs", costs, Costs)):
-        instance(what, value, kind)
+    group, costs = usual("group", group, NodeGroup), usual("costs", costs, Costs)
     reading, known = need_known(reading, history)
     blocks = _need_blocks(blocks)
     if homes is None:

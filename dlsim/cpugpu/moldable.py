@@ -15,7 +15,7 @@ from dlsim.cpugpu.booking import Plan, run_booked, run_line, search_best
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
-from dlsim.given import instance, named
+from dlsim.given import named, usual
 from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after
 
@@ -54,8 +54,7 @@ def run_moldable(
     >>> run_moldable(jobs, NodePool(1), "mct").jobs["type"].tolist()
     ['gpu', 'gpu']
     """
-    pool = NodePool() if pool is None else pool
-    instance("pool", pool, NodePool)
+    pool = usual("pool", pool, NodePool)
     name, row = named("scheduler", scheduler, SCHEDULERS, lambda row: "own")
     given = jobs_of(jobs, pool)
     origin = clock_origin(np.sort([job.arrival for job in given]))

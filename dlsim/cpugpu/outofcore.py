@@ -15,7 +15,7 @@ import pandas as pd
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.pipeline import equal_chunks
 from dlsim.errors import InputError
-from dlsim.given import instance, number, whole
+from dlsim.given import number, usual, whole
 
 MODES = ("in-core", "out-of-core", "disk")
 
@@ -95,8 +95,7 @@ def cut_input(
     >>> cut_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
     'out-of-core'
     """
-    rates = Rates() if rates is None else rates
-    instance("rates", rates, Rates)
+    rates = usual("rates", rates, Rates)
     number("size", size, above=True)
     number("output", output)
     number("chunk", chunk)

@@ -27,7 +27,7 @@ from dlsim.files import StrPath
 from dlsim.given import option, plain
 
 if TYPE_CHECKING:
-    from dlsim.cpugpu.engine import Schedule
+    from dlsim.cpugpu.outcome import Schedule
 
 #: Marks an SQLite file as a history of dlsim, and the version of its table.
 APPLICATION, VERSION = 0x646C7369, 2

@@ -8,9 +8,10 @@
 """
 
 from dlsim.realtime import workload
+from dlsim.realtime.engine import simulate
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading
+from dlsim.realtime.outcome import Offer, Schedule
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, shares, total_cost
-from dlsim.realtime.schedule import Offer, Schedule, simulate
 from dlsim.realtime.splits import Split, split_load
 
 __all__ = [

@@ -1,218 +1,78 @@
-"""From a table of tasks to what became of them: intake, rules, kernel (papers M and I)."""
+"""Simulate real-time divisible loads on one cluster: intake, run, outcome (papers M and I)."""
 
-import functools
-from typing import Any, NamedTuple
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, label, table
-from dlsim.kernel import clock_origin, latest_finish
-from dlsim.realtime.core import events
-from dlsim.realtime.core.opr import run_opr
-from dlsim.realtime.core.releases import OPR
-from dlsim.realtime.core.state import (
-    BLOCK,
-    BY_OPR,
-    CAPACITY,
-    ENTRY,
-    FEWEST,
-    FRAGMENT,
-    PLANNED,
-    RESULT,
-    SCAN,
-    TASK,
-    Rules,
-    fresh_results,
-    fresh_state,
-    records,
-)
-from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
-from dlsim.realtime.partition import Floats, Table, span_of, table_for
-
-REQUIRED = ("arrival", "sigma", "deadline")
+from dlsim.given import instance, number, usual
+from dlsim.realtime.intake import checked, cut
+from dlsim.realtime.model import Cluster, Policy, Reading, check_partition, policy_named
+from dlsim.realtime.outcome import Schedule
+from dlsim.realtime.run import run_policy
 
 
-class Run(NamedTuple):
-    """What the kernel leaves of a run."""
+def simulate(
+    tasks: pd.DataFrame,
+    cluster: Cluster,
+    policy: str | Policy,
+    reading: Reading | None = None,
+    negotiate: float = 0.0,
+) -> Schedule:
+    """Schedule divisible tasks as they arrive, under one policy and one reading.
 
-    origin: float  # the times of `done` are counted from here
-    deadline: Floats
-    admitted: NDArray[np.bool_]
-    missed: NDArray[np.bool_]
-    done: dict[str, NDArray[Any]]  # by the names of RESULT
-    offer: float
-    counts: NDArray[np.int64] | None
+    Parameters
+    ----------
+    tasks : DataFrame
+        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
+        = task id. Sorted by arrival; tasks with one arrival time are one batch.
+    cluster : Cluster
+        Nodes and costs.
+    policy : str or Policy
+        A name of `POLICIES` or a row of one's own.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+    negotiate : float
+        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
+        deadline if it is at most x times its own.
 
+    Returns
+    -------
+    Schedule
+        Tables of what was decided; `Schedule.check` verifies them.
 
-def _wanted(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> NDArray[np.int64]:
-    """Return the nodes that users ask for, 0 under policies that do not let them."""
-    if policy.nodes != "user":
-        return np.zeros(len(tasks), dtype=np.int64)
-    if "user_nodes" not in tasks.columns:
-        raise InputError(
-            "nodes='user' (User Split) needs a column user_nodes; "
-            "workload.user_split(tasks, cluster) draws one"
-        )
-    wanted = tasks["user_nodes"]
-    return column(
-        "user_nodes", wanted, 1, cluster.nodes, is_whole=True, row="task", labels=tasks.index
-    )
+    Raises
+    ------
+    InputError
+        For tasks, a policy, a reading or a factor that cannot be used.
 
+    References
+    ----------
+    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
+    paper I, section 4 (Figure 2), and its references [5], [6], [9].
 
-def checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
-    """Return the columns that are simulated, or refuse the table."""
-    labels = table("tasks", tasks, REQUIRED).index
-    arrival = column(
-        "arrival", tasks["arrival"], rule="finite and at least 0", row="task", labels=labels
-    )
-    sigma, deadline = (
-        column(name, tasks[name], above=True, rule="finite and above 0", row="task", labels=labels)
-        for name in REQUIRED[1:]
-    )
-    back = arrival[1:] < arrival[:-1]
-    if back.any():
-        task = label(tasks.index[int(np.argmax(back)) + 1])
-        raise InputError(
-            f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
-            "use tasks.sort_values('arrival', kind='stable')"
-        )
-    wanted = _wanted(tasks, policy, cluster)
-    return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
-
-
-def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
-    if not callable(policy.order):
-        return np.arange(len(tasks), dtype=np.float64)
-    rule = (
-        f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
-        f"per task, shape ({len(tasks)},) without NaN"
-    )
-    try:
-        keys = np.array(policy.order(tasks))
-        keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
-    except Exception as error:  # whatever a user's function raises
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
-    if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
-        raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
-    # compared exactly: two infinite keys are a tie
-    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
-
-
-def _places(due: Floats, span: float) -> Floats:
-    """Number deadlines from the smallest up; those that are one instant share a number."""
-    order = np.argsort(due, kind="stable")
-    inner = due[order]
-    apart = inner[1:] > latest_finish(inner[:-1], span)
-    places = np.empty(len(due))
-    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
-    return places
-
-
-def rules_of(
-    cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
-) -> Rules:
-    """Return a policy under a reading as the planner's switches."""
-    backfill = reading.backfill == "on" and policy.nodes != "all"
-    strict = not (policy.overtake or backfill) or reading.mn_order == "strict"
-    static = policy.order != "dc"
-    method = {"umr": SCAN, "umr-iit": SCAN, "exact-n": CAPACITY}.get(policy.partition, FEWEST)
-    return Rules(
-        nodes=int(cluster.nodes),
-        cms=float(cluster.cms),
-        cps=float(cluster.cps),
-        st=float(cluster.st),
-        sc=float(cluster.sc),
-        edf=policy.order == "edf",
-        dc=policy.order == "dc",
-        strict=strict or policy.nodes == "all",
-        once=reading.order_when == "once",
-        infinite_top=reading.dc_at_N == "inf",
-        all_nodes=policy.nodes == "all",
-        best=reading.an_nodes == "best",
-        frozen=reading.mn_count == "frozen" and policy.nodes != "all",
-        shared=reading.link == "shared",
-        by_policy=reading.batch_order == "policy",
-        commit=reading.batch_commit == "commit",
-        test_first=reading.same_time == "test",
-        negotiate=float(negotiate),
-        in_line=policy.nodes in ("all", "fragment")
-        or (static and (strict or policy.partition != "opr")),
-        part=PARTITIONS.index(policy.partition),
-        method=FRAGMENT if policy.nodes == "fragment" else method,
-        rounds=0 if policy.rounds == "best" else int(policy.rounds),
-        last=reading.commit == "last",
-        finish=reading.release == "finish",
-        offers=offers,
-        every=reading.scope == "all",
-        skip_ties=reading.ties == "skip",
-        single=reading.count_single == "yes",
-    )
-
-
-def is_plain(rules: Rules) -> bool:
-    """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
-    in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
-    other = rules.part != BY_OPR or rules.method != FEWEST or rules.last or rules.offers
-    batches = rules.by_policy or rules.commit or rules.test_first
-    return in_line and not (other or batches or rules.st > 0 or rules.cps == 0)
-
-
-def _run_plain(
-    given: Given, arrival: Floats, rules: Rules, span: float, table: Table
-) -> dict[str, NDArray[Any]]:
-    """Return what became of tasks under plain rules, by the names of RESULT."""
-    m = len(arrival)
-    rooms = 3, 2 * min(m, rules.nodes) + 2
-    start, end = np.empty(m), np.empty(m)
-    nodes, turn, order = (np.empty(m, dtype=np.int64) for _ in range(3))
-    run_opr(
-        arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
-        table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
-        records(m + 1, ENTRY), order, start, end, nodes, turn,
-    )  # fmt: skip
-    kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
-    return done | {"kind": kind, "rounds": rounds, "turn": turn}
-
-
-def run_policy(
-    given: Given, cluster: Cluster, policy: Policy, reading: Reading,
-    negotiate: float, probe: int = -1, count: bool = False,
-) -> Run:  # fmt: skip
-    """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
-
-    Under plain rules nothing is counted unless asked for: the loop that counts is slower.
+    Examples
+    --------
+    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
+    ...                       "deadline": [10, 64, 16]})
+    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
+    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
+    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
+    >>> s.offer(2).deadline
+    20.0
     """
-    m, deadline = len(given.arrival), given.deadline.copy()
-    table = table_for(cluster, policy.partition)
-    rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
-    origin = clock_origin(given.arrival)
-    arrival = given.arrival - origin if origin > 0 else given.arrival
-    span, offer, counts = span_of(given.sigma, table), np.nan, None
-    admitted = np.ones(m, dtype=bool)
-    if policy.admission and is_plain(rules) and not count:
-        done = _run_plain(given, arrival, rules, span, table)
-        admitted = done["nodes"] > 0
-    else:
-        q, results = records(m, TASK), fresh_results(m)
-        q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
-        q["key"], q["wanted"] = given.key, given.wanted
-        if policy.admission:
-            state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
-            waits = rules.in_line and rules.strict
-            run = functools.partial(events.run, None if waits else True, q, rules, state)
-            offer = run(members, probe, deadline, admitted, results, table)
-            counts = state.counts[:PLANNED] if waits else None
-        else:
-            waiting, drop = records(m, BLOCK), reading.late == "drop"
-            if rules.edf:
-                q["key"] = _places(arrival + deadline, span)
-            events.run_all_admitted(q, rules, waiting, drop, span, results, table)
-        done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
-    due = arrival + deadline
-    missed = admitted & ~(done["end"] <= latest_finish(due, due - arrival))
-    return Run(origin, deadline, admitted, missed, done, offer, counts)
+    instance("cluster", cluster, Cluster)
+    reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
+    rule = "0 (off) or a factor of at least 1"
+    if number("negotiate", negotiate, rule=rule):
+        number("negotiate", negotiate, 1, rule=rule)
+    name, policy = policy_named(policy)
+    check_partition(policy.partition, policy.rounds, cluster)
+    given = checked(tasks, policy, cluster)
+    if policy.partition == "pieces" and reading.split == "piece":
+        if negotiate > 0:
+            raise InputError("negotiate needs whole tasks; use the reading split='all'")
+        inner = simulate(cut(tasks, given), cluster, policy, replace(reading, split="all"))
+        return Schedule.of_pieces(inner, given, cluster, policy, name, reading, 0.0)
+    run = run_policy(given, cluster, policy, reading, negotiate)
+    return Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))

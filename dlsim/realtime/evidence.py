@@ -28,6 +28,11 @@ class Given(NamedTuple):
     wanted: NDArray[np.int64]
     labels: pd.Index
 
+    @property
+    def owners(self) -> Rows:
+        """The row of the task that each of its pieces belongs to (``split="piece"``)."""
+        return np.repeat(np.arange(len(self.wanted)), self.wanted)
+
 
 class Result(Protocol):
     """What a check may read of a schedule; the meanings stand in `dlsim.realtime.Schedule`."""

@@ -167,24 +167,12 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     .. math:: \alpha_1 = \mathcal{B}(n), \qquad \alpha_{j+1} = \beta \alpha_j - \phi,
               \qquad \phi = \frac{ST}{\sigma (C_{ms} + C_{ps})}
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    n : int
-        Number of nodes, 1..N.
-    cluster : Cluster
-        Nodes and costs.
+    Parameters and refusals are those of `execution_time`.
 
     Returns
     -------
     ndarray of float, shape (n,)
         Shares that sum to 1; some are negative where n > N* (no schedule).
-
-    Raises
-    ------
-    InputError
-        For a size that is not positive or an n outside 1..N.
 
     References
     ----------

@@ -13,7 +13,6 @@ from dlsim.given import MOST, column, floats, instance, number, option
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime.core.demand import divide, fill_releases, lay
 from dlsim.realtime.core.state import TASK, fresh_state
-from dlsim.realtime.engine import rules_of
 from dlsim.realtime.model import (
     KINDS,
     MOST_ROUNDS,
@@ -25,6 +24,7 @@ from dlsim.realtime.model import (
     check_rounds,
 )
 from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.run import rules_of
 
 
 class Split(NamedTuple):

@@ -9,15 +9,15 @@ True
 """
 
 from dlsim.steady import topology
-from dlsim.steady.allocation import Allocation
 from dlsim.steady.broker import Broker
 from dlsim.steady.check import exact, verify
+from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import from_graph, to_graph
 from dlsim.steady.limits import Limits, Share
-from dlsim.steady.methods import METHODS, solve
 from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.organisation import day
+from dlsim.steady.outcome import Allocation
 from dlsim.steady.period import Period
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, instance, number, option, sequence
-from dlsim.steady.allocation import Allocation
-from dlsim.steady.methods import solve, split_method
+from dlsim.given import Seed, child, instance, number, option, sequence, usual
+from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.outcome import Allocation
 from dlsim.steady.rows import most_work
 from dlsim.steady.sites import Network
 
@@ -110,9 +110,8 @@ class Broker:
         seed: Seed = 0, reading: Reading | None = None,
     ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
-        self.reading = Reading() if reading is None else reading
+        self.reading = usual("reading", reading, Reading)
         instance("network", network, Network)
-        instance("reading", self.reading, Reading)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
         split_method(method)

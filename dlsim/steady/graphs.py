@@ -11,12 +11,13 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
 from dlsim.steady.model import Platform
-from dlsim.steady.routes import Routes
+from dlsim.steady.routes import Routes, need_pairs
 
 
 def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
+    need_pairs(len(routers), len(graph))
     unknown = [router for router in routers if router not in graph]
     if unknown:
         raise InputError(f"router {unknown[0]!r} is no node of {graph}")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlsim.given import Seed, generator
-from dlsim.steady.allocation import trim
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
+from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import relaxed, unfixed
 
 Found = tuple[Floats, Ints]

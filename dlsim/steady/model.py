@@ -21,7 +21,7 @@ from dlsim.errors import InputError
 from dlsim.given import column, instance, table
 from dlsim.reading import BaseReading
 from dlsim.steady.limits import Limits, floored
-from dlsim.steady.routes import Floats, Ints, Routes, Tables, listed
+from dlsim.steady.routes import Floats, Ints, Routes, Tables, listed, need_pairs
 
 Flags = NDArray[np.bool_]
 
@@ -145,6 +145,7 @@ class Platform:
         for name, value in sized.items():
             object.__setattr__(self, name, value)
         self._check_applications()
+        need_pairs(clusters)
         routes = Routes.of(self.routes, self.links.index, clusters)
         object.__setattr__(self, "routes", routes)
         self._check_limits()

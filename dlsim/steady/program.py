@@ -9,8 +9,8 @@ from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
 from dlsim.given import instance, number, whole
-from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.model import Floats, Platform
+from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.given import need_memory
 from dlsim.steady.limits import Limits
 
 Floats = NDArray[np.float64]
@@ -20,6 +21,17 @@ Pair = tuple[int, int]
 
 #: Routes that are looked at together where all are: memory stays small.
 CHUNK = 2**14
+
+
+#: Bytes that a platform takes at least: per pair of clusters, per cluster and router.
+PAIR, TREE = 36, 26
+
+
+def need_pairs(clusters: int, routers: int = 0) -> None:
+    """Refuse a platform that is too wide for memory."""
+    what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
+    size = clusters * max(PAIR * clusters, TREE * routers)
+    need_memory(what, size, "take fewer clusters")
 
 
 def listed(name: str, values: Any) -> list[Any]:

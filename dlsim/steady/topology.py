@@ -17,13 +17,17 @@ import numpy as np
 from numpy.random import Generator
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, number, option, streams, whole
+from dlsim.given import Seed, extra, need_memory, number, option, streams, whole
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
+from dlsim.steady.routes import need_pairs
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
+
+#: Bytes that drawing a network takes at least: per pair of nodes of one part, per node.
+SQUARE, NODE = 40, 200
 
 _PURPOSES = ("graph", "clusters", "links", "sites", "applications")
 
@@ -81,6 +85,8 @@ def tiers_graph(
     """
     wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
     RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
+    what, remedy = f"a network of {wan:,} and {mans:,} times {man:,} nodes", "draw a smaller one"
+    need_memory(what, SQUARE * max(wan, man) ** 2 + NODE * (wan + mans * man), remedy)
     rng = streams(seed, _PURPOSES)["graph"]
     core = rng.random((wan, 2))
     graph = nx.Graph()
@@ -224,11 +230,12 @@ def random(
     def spread(purpose: str, mean: float, size: int) -> Floats:
         return mean * (1 + heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
 
-    pairs = [(u, v) for u in range(clusters) for v in range(u + 1, clusters)]
-    joined = draws["graph"].random(len(pairs)) < connectivity
+    need_pairs(clusters, clusters)
+    u, v = np.triu_indices(clusters, 1)
+    joined = draws["graph"].random(len(u)) < connectivity
     graph = nx.Graph()
     graph.add_nodes_from(range(clusters))
-    graph.add_edges_from(pair for pair, is_edge in zip(pairs, joined, strict=True) if is_edge)
+    graph.add_edges_from(zip(u[joined].tolist(), v[joined].tolist(), strict=True))
     edges = graph.number_of_edges()
     wide, most = spread("links", bandwidth, edges), spread("links", max_connect, edges)
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
@@ -271,12 +278,7 @@ def hub(
     InputError
         For an unknown network, too many clusters, or where topohub is not installed.
     """
-    try:
-        import topohub
-    except ImportError:
-        raise InputError(
-            f"{name!r} comes from topohub; run pip install 'dlsim[topologies]'"
-        ) from None
+    topohub = extra(f"network {name!r}", "topologies", "topohub")
     try:
         with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
             warnings.simplefilter("ignore", ResourceWarning)

@@ -16,6 +16,7 @@ from typing import Any
 import dlsim
 from dlsim.errors import InputError
 from dlsim.files import read_json
+from dlsim.given import extra
 from dlsim.kernel import source_digest
 
 #: Environment variable that names the scheduler.
@@ -36,12 +37,7 @@ def _address(path: str) -> str:
 
 def connect(place: str) -> Any:
     """Connect to a scheduler, by its address or by the file FILE.json that it left."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise InputError(
-            f"a Dask cluster needs the extra cluster ({error}): pip install 'dlsim[cluster]'"
-        ) from error
+    distributed = extra("a Dask cluster", "cluster", "distributed")
     is_file = place.endswith(".json")
     if is_file and not Path(place).is_file():
         raise InputError(f"{place}: no such scheduler file; has the scheduler started?")

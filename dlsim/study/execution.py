@@ -16,18 +16,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dlsim import files
 from dlsim.errors import InputError, StudyError
 from dlsim.files import FULL, LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.owned import Owned
 from dlsim.study.parameters import check_parameters, plain_path
-
-if TYPE_CHECKING:
-    from dlsim.study.warm import Kernel
+from dlsim.study.warm import Kernel, without_grammars
 
 #: Is told the number of the code cell that runs and its seconds.
 Tell = Callable[[int, float], object]
@@ -110,26 +108,12 @@ def _is_ours(path: Path) -> bool:
     return False
 
 
-@contextmanager
-def _without_grammars() -> Iterator[None]:
-    """Keep what nbformat imports from building grammars of IRIs, most of a second a process."""
-    name = "rfc3987_syntax"  # jsonschema does without it where it is not installed
-    hide = name not in sys.modules
-    if hide:
-        sys.modules[name] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        if hide:
-            del sys.modules[name]
-
-
 def _execute(
     path: Path, partial: Path, folder: Path, values: dict[str, Any], limit: float, tell: Tell,
-    kernel: "Kernel | None",
+    kernel: Kernel | None,
 ) -> str | None:  # fmt: skip
     """Run all cells; return what broke outside the cells, if anything did."""
-    with _without_grammars():
+    with without_grammars():
         import papermill
     from traitlets.config import Config
 
@@ -184,7 +168,7 @@ def _bring_pictures(path: Path, place: PurePosixPath, home: Owned) -> None:
 def run_notebook(
     path: StrPath, out_path: StrPath, parameters: Mapping[str, Any] | None = None, *,
     root: StrPath | None = None, work: StrPath | None = None, cell_limit: float = math.inf,
-    tell: Tell = lambda cell, seconds: None, kernel: "Kernel | None" = None,
+    tell: Tell = lambda cell, seconds: None, kernel: Kernel | None = None,
 ) -> Path:  # fmt: skip
     """Run a notebook, somebody else's code with your rights: it appears whole or not at all."""
     source, target = Path(path).absolute(), Path(os.path.abspath(out_path))

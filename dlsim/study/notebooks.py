@@ -468,7 +468,9 @@ def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) 
         except KeyboardInterrupt:  # those that never began follow from the plan
             pass
         finally:
-            display.close()
-            if forks:
-                forks.close()
-            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                display.close()
+                if forks:
+                    forks.close()
+            finally:  # an interrupt may come while they are closed
+                shutil.rmtree(folder, ignore_errors=True)

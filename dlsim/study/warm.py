@@ -18,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ from dlsim import processes
 
 #: How long the warm process may take to import and to fork, and how often it looks for ends.
 START_SECONDS, LOOK_SECONDS = 120.0, 0.1
-#: What a notebook's process and its kernel need, whatever the notebook is.
+#: What a notebook's process and its kernel need, whatever the notebook is; and one that draws.
 _STACK = ("papermill", "ipykernel.kernelapp", "ipykernel.ipkernel", "dlsim.study.notebooks",
-          "dlsim.study.watch", "dlsim.study.plot", "dlsim.study.report",
-          "dlsim.study.pictures")  # fmt: skip
+          "dlsim.study.watch")  # fmt: skip
+_DRAWING = ("dlsim.study.plot", "dlsim.study.report", "dlsim.study.pictures")
 _INLINE = "module://matplotlib_inline.backend_inline"
 _COMMAND = [sys.executable, "-c", "from dlsim.study.warm import serve; found = serve()\n"
             "from dlsim.study.notebooks import run; run(*found)"]  # fmt: skip
@@ -166,17 +166,34 @@ def modules(notebooks: Iterable[Path]) -> list[str]:
     found = dict.fromkeys(_STACK)
     for path in notebooks:
         for module, names in re.findall(r"from (dlsim[.\w]*) import ([\w, ]+)", read_text(path)):
+            if module.startswith(("dlsim.papers", "dlsim.explore")):
+                found |= dict.fromkeys(_DRAWING)
             found |= dict.fromkeys([module, *(f"{module}.{n.strip()}" for n in names.split(","))])
     return list(found)
 
 
-def _load(name: str) -> None:
-    """Import a module, and the ones in it where it is a package with papers' or engines' rooms."""
-    with suppress(Exception):  # whoever needs it is told why
-        module = importlib.import_module(name)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            if name.count(".") == 2:
-                importlib.import_module(f"{name}.{found.name}")
+@contextmanager
+def without_grammars() -> Iterator[None]:
+    """Keep what nbformat imports from building grammars of IRIs, a second and more a process."""
+    name = "rfc3987_syntax"  # jsonschema does without it where it is not installed
+    hide = name not in sys.modules
+    if hide:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hide:
+            del sys.modules[name]
+
+
+def _load(names: Iterable[str]) -> None:
+    """Import modules, and the ones in them where they are packages with rooms of their own."""
+    for name in names:
+        with suppress(Exception), without_grammars():  # whoever needs it is told why
+            module = importlib.import_module(name)
+            for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+                if name.count(".") == 2:
+                    importlib.import_module(f"{name}.{found.name}")
 
 
 # ------------------------------------------------------------------ in the warm process
@@ -197,8 +214,7 @@ def serve() -> tuple[dict[str, Any], "Kernel | None"]:
         os._exit(0)
     told, there = os.fdopen(os.dup(1), "wb", buffering=0), set[int]()
     os.dup2(2, 1)  # whatever an import prints
-    for name in first:
-        _load(name)
+    _load(first)
     while True:
         if select.select([0], [], [], LOOK_SECONDS)[0]:
             if not (line := stream.readline()):

@@ -9,8 +9,8 @@ import pandas as pd
 
 from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
+from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.partition import least_times, table_of
-from dlsim.realtime.schedule import Schedule
 
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}

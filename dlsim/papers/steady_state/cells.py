@@ -14,10 +14,10 @@ from dlsim.errors import StudyError
 from dlsim.papers.steady_state.platforms import crossed, features, of_kind, rounding
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
-from dlsim.steady.allocation import trim
 from dlsim.steady.heuristics import SNAP, randomised_rounding
 from dlsim.steady.model import Floats
 from dlsim.steady.organisation import day
+from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
 
 #: Switches of the engine, then of the platforms, with their options, the default first.

@@ -13,6 +13,7 @@ from dlsim.errors import InputError
 from dlsim.given import number, option
 from dlsim.papers.steady_state import cells, claims
 from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES
+from dlsim.steady.routes import need_pairs
 from dlsim.study import study
 from dlsim.study.study import Switches, labelled
 from dlsim.study.sweeps import sweep
@@ -66,6 +67,7 @@ class Study(study.Study):
             if len(set(sizes)) < least or min(sizes) < 2:
                 rule = f"{name} must be at least {least} different numbers above 1"
                 raise InputError(f"{rule}; got {list(sizes)}")
+            need_pairs(max(sizes))
         if not all(0 < c <= 1 for c in self.size.connectivities):
             raise InputError(f"connectivities must be above 0 and at most 1: {self.connectivities}")
 

@@ -6,38 +6,8 @@ Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core import releases, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
-from dlsim.realtime.core.releases import (
-    EQUAL,
-    EVEN,
-    OPR,
-    OPTIMUM,
-    PIECES,
-    REMODEL,
-    ROUNDS,
-    ROUNDS_EARLY,
-    constraint_one,
-    constraint_two,
-    ends_in_groups,
-    fewest_in_rounds,
-    idle_sum,
-    optimum,
-    remodelled_time,
-    rounds_time,
-    spread,
-)
-from dlsim.realtime.core.state import (
-    BY_DLT,
-    BY_EQUAL,
-    BY_I,
-    BY_II,
-    BY_OPR,
-    BY_PIECES,
-    BY_UMR,
-    BY_UMR_IIT,
-    SCAN,
-    push,
-)
 
 #: On fewer nodes a task is laid out node by node.
 MANY = 64
@@ -95,8 +65,8 @@ def has_fixed_count(i, q, r):
 @kernel
 def longest(i, n, q, r, c):
     """Return how long a task occupies n nodes that start together."""
-    if r.method == SCAN:
-        return rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
+    if r.method == state.SCAN:
+        return releases.rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
 
 
@@ -110,8 +80,8 @@ def prepare(x, now, due, q, r, c):
         one.low = r.nodes if r.all_nodes else one.wanted
         one.length = longest(x, one.low, q, r, c)
         return now + one.length <= one.limit
-    if r.method == SCAN:
-        one.low, _ = fewest_in_rounds(
+    if r.method == state.SCAN:
+        one.low, _ = releases.fewest_in_rounds(
             now, one.limit, one.sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
         )
     else:
@@ -123,8 +93,8 @@ def prepare(x, now, due, q, r, c):
 @kernel
 def earliest(x, now, q, r, c):
     """Return the smallest absolute deadline that a task could meet if started at once."""
-    if r.method == SCAN:
-        _, least = fewest_in_rounds(
+    if r.method == state.SCAN:
+        _, least = releases.fewest_in_rounds(
             now, -np.inf, q[x].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
         )
         return now + least
@@ -150,41 +120,41 @@ def fill_releases(groups, s):
 def divide(i, n, groups, q, r, s, c):
     """Choose how a task is split over the nodes of the pool, and until when it lasts."""
     sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
-    if r.part == BY_OPR:
-        return OPR, 1, last, last + longest(i, n, q, r, c), n, groups
-    if r.part == BY_EQUAL:
-        return EQUAL, 1, last, last + longest(i, n, q, r, c), n, groups
-    if r.part == BY_PIECES:
-        return PIECES, 1, first, last + longest(i, n, q, r, c), n, groups
-    if r.part == BY_UMR or r.part == BY_UMR_IIT:
-        time, rounds = rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
-        kind = ROUNDS if r.part == BY_UMR else ROUNDS_EARLY
-        return kind, rounds, (last if r.part == BY_UMR else first), last + time, n, groups
+    if r.part == state.BY_OPR:
+        return releases.OPR, 1, last, last + longest(i, n, q, r, c), n, groups
+    if r.part == state.BY_EQUAL:
+        return releases.EQUAL, 1, last, last + longest(i, n, q, r, c), n, groups
+    if r.part == state.BY_PIECES:
+        return releases.PIECES, 1, first, last + longest(i, n, q, r, c), n, groups
+    if r.part == state.BY_UMR or r.part == state.BY_UMR_IIT:
+        time, rounds = releases.rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
+        kind = releases.ROUNDS if r.part == state.BY_UMR else releases.ROUNDS_EARLY
+        return kind, rounds, (last if r.part == state.BY_UMR else first), last + time, n, groups
     part = r.cms / (r.cms + r.cps)
-    if r.part != BY_DLT and r.part != BY_I and r.part != BY_II:
-        end, n, groups = optimum(s.pool, groups, sigma, part, c.unit)
-        return OPTIMUM, 1, first, end, n, groups
+    if r.part != state.BY_DLT and r.part != state.BY_I and r.part != state.BY_II:
+        end, n, groups = releases.optimum(s.pool, groups, sigma, part, c.unit)
+        return releases.OPTIMUM, 1, first, end, n, groups
     time = duration(sigma, n, c.unit, c.fixed)
-    if groups > 1 and r.part != BY_DLT:
+    if groups > 1 and r.part != state.BY_DLT:
         each = sigma * (r.cms + r.cps) / n
-        end = last + (sigma * (r.cms + r.cps) - idle_sum(s.pool, groups)) / n
+        end = last + (sigma * (r.cms + r.cps) - releases.idle_sum(s.pool, groups)) / n
         if end > last and not same_instant(end, last, each):
-            if r.part == BY_I:
-                holds = constraint_one(s.pool, groups, sigma * r.cms, False)
+            if r.part == state.BY_I:
+                holds = releases.constraint_one(s.pool, groups, sigma * r.cms, False)
             else:
-                holds = constraint_two(s.pool, groups, end, part, False)
+                holds = releases.constraint_two(s.pool, groups, end, part, False)
             if holds:
-                return EVEN, 1, first, end, n, groups
+                return releases.EVEN, 1, first, end, n, groups
     if groups > 1:
-        time = min(time, remodelled_time(s.pool, groups, sigma, r.cms, r.cps, time))
-    return REMODEL, 1, first, last + time, n, groups
+        time = min(time, releases.remodelled_time(s.pool, groups, sigma, r.cms, r.cps, time))
+    return releases.REMODEL, 1, first, last + time, n, groups
 
 
 @kernel
 def lay(i, kind, rounds, n, end, q, r, s, c):
     """Lay a task out on the nodes of `State.release` into `State.rows`."""
     costs = (r.cms, r.cps, r.st, r.sc)
-    return spread(
+    return releases.spread(
         kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
     )
 
@@ -195,8 +165,10 @@ def ends(i, kind, rounds, n, groups, end, q, r, s, c):
 
     Node by node, for `State.rows`, where each is released for itself or they are few.
     """
-    if n > MANY and not r.finish and (kind == REMODEL or kind == OPTIMUM):
-        return ends_in_groups(kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit)
+    if n > MANY and not r.finish and (kind == releases.REMODEL or kind == releases.OPTIMUM):
+        return releases.ends_in_groups(
+            kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit
+        )
     fill_releases(groups, s)
     return lay(i, kind, rounds, n, end, q, r, s, c)
 
@@ -204,41 +176,42 @@ def ends(i, kind, rounds, n, groups, end, q, r, s, c):
 @kernel
 def ends_together(kind, groups):
     """Tell whether a task is laid out as by the optimal partitioning rule."""
-    return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
+    return kind == releases.OPR or (groups == 1 and releases.REMODEL <= kind <= releases.OPTIMUM)
 
 
 @kernel(inline=True)
 def vacate(fresh, i, kind, rounds, n, groups, start, end, size, link, q, r, s, c):
     """Release the nodes of a task on the heap; return its size, the link, and a `fresh` end."""
     even = ends_together(kind, groups)
-    own = kind == PIECES or (r.finish and not even)
-    if own or (r.shared and not even) or (fresh and kind == ROUNDS_EARLY):
+    own = kind == releases.PIECES or (r.finish and not even)
+    if own or (r.shared and not even) or (fresh and kind == releases.ROUNDS_EARLY):
         completion, sent = ends(i, kind, rounds, n, groups, end, q, r, s, c)
-        if fresh and (kind == ROUNDS_EARLY or (kind == PIECES and r.shared)):
+        if fresh and (kind == releases.ROUNDS_EARLY or (kind == releases.PIECES and r.shared)):
             end = completion
     else:
         sent = sent_by(i, n, start, q, r)
     if r.shared:
         link = max(link, sent)
     if not own:
-        return push(s.heap, size, end, n), link, end
+        return state.push(s.heap, size, end, n), link, end
     for k in range(n - 1, -1, -1):  # mostly ever later: a push costs least
-        size = push(s.heap, size, s.rows[(rounds - 1) * n + k, 3], 1)
+        size = state.push(s.heap, size, s.rows[(rounds - 1) * n + k, 3], 1)
     return size, link, end
 
 
 @kernel(inline=True)
 def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     """Split a task over the pool, write its placement, release its nodes on the heap."""
-    if r.part == BY_OPR or (groups == 1 and BY_DLT <= r.part < BY_UMR):  # as OPR
+    if r.part == state.BY_OPR or (groups == 1 and state.BY_DLT <= r.part < state.BY_UMR):  # as OPR
         # not left to `divide`: a call with all that state costs 0.1 us
-        kind = OPR if r.part == BY_OPR else REMODEL if r.part <= BY_II else OPTIMUM
+        kind = releases.REMODEL if r.part <= state.BY_II else releases.OPTIMUM
+        kind = releases.OPR if r.part == state.BY_OPR else kind
         start, rounds, used, filled = s.pool[groups - 1].time, 1, n, groups
         end = start + duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
     else:
         kind, rounds, start, end, used, filled = divide(i, n, groups, q, r, s, c)
     for g in range(filled, groups):
-        size = push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
+        size = state.push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
     size, link, end = vacate(
         True, i, kind, rounds, used, filled, start, end, size, link, q, r, s, c
     )  # fmt: skip

@@ -25,7 +25,7 @@ def batch_order(i, j, now, members, q, r, s, c):
             rank = np.inf if r.dc and not feasible else rank_of(k, q[k].low, q, r, c)
             s.todo[k - i].rank = rank
     if r.by_policy:
-        sort_todo(j - i, s)
+        sort_todo(0, j - i, s)
     for k in range(j - i):
         members[k] = s.todo[k].task
 

@@ -17,6 +17,7 @@ has it: the fewest n with r_n + E(n) <= A + D.
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core import releases, state
 from dlsim.realtime.core.demand import (
     assign,
     ends,
@@ -28,37 +29,6 @@ from dlsim.realtime.core.demand import (
     vacate,
 )
 from dlsim.realtime.core.partition import duration, fewest
-from dlsim.realtime.core.releases import (
-    PIECES,
-    constraint_one,
-    constraint_two,
-    fewest_in_rounds,
-    idle_sum,
-    optimum,
-    reach_of,
-)
-from dlsim.realtime.core.state import (
-    CAPACITY,
-    COUNTED,
-    FIRST,
-    FRAGMENT,
-    IDLE,
-    NEGATIVE,
-    PLANNED,
-    SCAN,
-    SECOND,
-    SINGLE,
-    State,
-    absorb,
-    goes_before,
-    insert_block,
-    insert_nodes,
-    move_block,
-    pop,
-    push,
-    put_in_force,
-    record,
-)
 
 #: Behind fewer tasks a newcomer is planned by planning them again.
 LONG = 8
@@ -72,7 +42,7 @@ def next_release(floor, idle, block, size, s):
     running = s.blocks[block].time if block < s.head[0].stop else np.inf
     if size > 0 and s.heap[0].time < running:
         time, nodes = s.heap[0].time, s.heap[0].nodes
-        return max(time, floor), nodes, 0, block, pop(s.heap, size)
+        return max(time, floor), nodes, 0, block, state.pop(s.heap, size)
     if running == np.inf:
         return np.inf, 0, 0, block, size
     return max(running, floor), s.blocks[block].nodes, 0, block + 1, size
@@ -88,8 +58,8 @@ def search(i, time, before, total, q, r, c):
             return 0, time + one.length
         return n, later
     low, high = max(before + 1, one.low), total
-    if r.method == SCAN:
-        n, least = fewest_in_rounds(
+    if r.method == state.SCAN:
+        n, least = releases.fewest_in_rounds(
             time, one.limit, one.sigma, before + 1, high, r.rounds, r.cms, r.cps, r.st, r.sc
         )
         return n, time + least
@@ -113,7 +83,7 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
     the data of the runs before it; the group releases the nodes before+1..total at `time`.
     Return the fewest nodes that carry sigma, 0 if none of these, and the three with the group.
     """
-    if run > 0 and time > head + (limit - head) * reach_of(run, part, unit):
+    if run > 0 and time > head + (limit - head) * releases.reach_of(run, part, unit):
         closed = closed + (limit - head) / unit[run]
         run = 0
     if run == 0:
@@ -140,7 +110,7 @@ def next_optimum(pool, groups, total, n, i, q, r, c):
     if n > 0:
         pool[groups - 1].nodes = last - (total - n) - 1
     filled = groups - 1 if pool[groups - 1].nodes == 0 else groups
-    end, _, _ = optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
+    end, _, _ = releases.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
     pool[groups - 1].nodes = last
     return end
 
@@ -165,7 +135,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
         before, total = total, total + nodes
         if known > 0:
             found = total >= known
-        elif r.method == CAPACITY and not r.frozen:
+        elif r.method == state.CAPACITY and not r.frozen:
             if time < one.limit:
                 n, head, run, closed = reach(
                     one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
@@ -177,16 +147,17 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             n, beyond = search(i, time, before, total, q, r, c)
             later, found = min(later, beyond), n > 0
             fixed = has_fixed_count(i, q, r)
-            if not found and (total >= one.low if fixed else r.method != SCAN and total >= one.top):
+            scan = r.method == state.SCAN
+            if not found and (total >= one.low if fixed else not scan and total >= one.top):
                 break
-            if not found and not asked and not fixed and r.method != SCAN:
+            if not found and not asked and not fixed and not scan:
                 if time + duration(one.sigma, one.top, c.unit, c.fixed) > one.limit:
                     break
     if not found:
-        if asked and r.method == CAPACITY and not r.frozen:
+        if asked and r.method == state.CAPACITY and not r.frozen:
             later = next_optimum(s.pool, groups, total, 0, i, q, r, c)
         return 0, groups, idle, block, size, later
-    if r.method == FRAGMENT and known == 0:
+    if r.method == state.FRAGMENT and known == 0:
         time = s.pool[groups - 1].time
         while True:
             another, nodes, idle, block, size = next_release(floor, idle, block, size, s)
@@ -195,16 +166,16 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
                 total, whole = total + nodes, False
                 continue
             if nodes > 0:
-                size = push(s.heap, size, another, nodes)
+                size = state.push(s.heap, size, another, nodes)
             break
         n = max(n, min(total, one.top))
-    if asked and r.method == CAPACITY and not r.frozen:
+    if asked and r.method == state.CAPACITY and not r.frozen:
         later = next_optimum(s.pool, groups, total, n, i, q, r, c)
     if total > n:
         if groups == 1 and whole:
             idle = total - n
         else:
-            size = push(s.heap, size, s.pool[groups - 1].time, total - n)
+            size = state.push(s.heap, size, s.pool[groups - 1].time, total - n)
         s.pool[groups - 1].nodes -= total - n
     return n, groups, idle, block, size, later
 
@@ -231,14 +202,14 @@ def marks_of(i, n, groups, block, size, q, r, s):
         return 0
     w = q[i].sigma * (r.cms + r.cps)
     last = s.pool[groups - 1].time
-    end = last + (w - idle_sum(s.pool, groups)) / n
+    end = last + (w - releases.idle_sum(s.pool, groups)) / n
     positive = end > last and not same_instant(end, last, w / n)
-    first = constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
-    second = constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
-    marks = IDLE | SINGLE * (groups == 2 and s.pool[0].nodes == 1)
+    first = releases.constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
+    second = releases.constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
+    marks = state.IDLE | state.SINGLE * (groups == 2 and s.pool[0].nodes == 1)
     if not positive:
-        return marks | NEGATIVE * (first or second)
-    return marks | FIRST * first | SECOND * second
+        return marks | state.NEGATIVE * (first or second)
+    return marks | state.FIRST * first | state.SECOND * second
 
 
 @kernel
@@ -246,9 +217,9 @@ def tally(rule, marks, times, s):
     """Count what was marked, by one counting rule (a row of `COUNT_RULES`)."""
     if marks > 0:
         s.counts[rule, 0] += times
-        s.counts[rule, 1] += times * ((marks & (SINGLE if rule == 4 else FIRST)) > 0)
-        s.counts[rule, 2] += times * ((marks & SECOND) > 0)
-        s.counts[rule, 3] += times * ((marks & NEGATIVE) > 0)
+        s.counts[rule, 1] += times * ((marks & (state.SINGLE if rule == 4 else state.FIRST)) > 0)
+        s.counts[rule, 2] += times * ((marks & state.SECOND) > 0)
+        s.counts[rule, 3] += times * ((marks & state.NEGATIVE) > 0)
 
 
 @kernel(inline=True)
@@ -258,7 +229,7 @@ def comes_last(x, now, q, r, s, c):
     if rest.last != head.last or head.first == head.last:
         return False
     last = s.plan[0, head.last - 1]
-    if goes_before(rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
+    if state.goes_before(rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
         return False
     if rest.block == rest.stop:
         return True
@@ -281,10 +252,10 @@ def count_planned(now, q, r, s, c):
             entry.task, entry.nodes, floor, head.idle, head.block, 0, False, q, r, s, c
         )
         if groups > 1 or marks > 0:
-            size = push(s.heap, size, entry.end, n)
+            size = state.push(s.heap, size, entry.end, n)
             marks = marks_of(entry.task, n, groups, block, size, q, r, s)
-    for k in range(len(COUNTED)):
-        s.counts[2, k] += s.counts[PLANNED, k]
+    for k in range(len(state.COUNTED)):
+        s.counts[2, k] += s.counts[state.PLANNED, k]
     tally(2, entry.marks, -1, s)
     tally(2, marks, 1, s)
     return marks
@@ -293,7 +264,7 @@ def count_planned(now, q, r, s, c):
 @kernel
 def rest_of(s):
     """Return the state in which all of the plan in force has run."""
-    return State(
+    return state.State(
         s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.release, s.rows, s.counts,
         s.rest_head, s.rest,
     )  # fmt: skip
@@ -308,15 +279,15 @@ def keep_rest(block, size, link, behind, s):
     else:
         rest.block, rest.stop = 0, head.stop - block
         for j in range(rest.stop):
-            move_block(j, s.blocks[block + j], s.rest)
-        for k in range(len(COUNTED)):
-            s.counts[PLANNED, k] = 0
+            state.move_block(j, s.blocks[block + j], s.rest)
+        for k in range(len(state.COUNTED)):
+            s.counts[state.PLANNED, k] = 0
         for k in range(head.first, head.last):
-            tally(PLANNED, s.plan[0, k].marks, 1, s)
+            tally(state.PLANNED, s.plan[0, k].marks, 1, s)
     while size > 0:
         time, nodes = s.heap[0].time, s.heap[0].nodes
-        size = pop(s.heap, size)
-        insert_block(time, nodes, rest_of(s))
+        size = state.pop(s.heap, size)
+        state.insert_block(time, nodes, rest_of(s))
     rest.first, rest.last, rest.link = head.last, head.last, link
 
 
@@ -336,7 +307,7 @@ def admit_in_line(x, now, q, r, s, c):
     span = s.head[0].span
     while waits or pos < stop:
         i, key, known, marks, entry = x, rank, 0, 0, s.plan[0, pos]
-        if waits and (pos == stop or goes_before(rank, x, entry.rank, entry.task, span)):
+        if waits and (pos == stop or state.goes_before(rank, x, entry.rank, entry.task, span)):
             waits, base = False, first if r.last else pos
             if pos < stop and r.edf:  # a tie that x wins by its index ends beyond the tolerance
                 due = entry.rank
@@ -371,24 +342,24 @@ def admit_in_line(x, now, q, r, s, c):
         tally(2, marks, 1, s)
         if i == x:
             tally(1, marks, 1, s)
-        if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
-            later = min(later, s.plan[1, slot].end) if i == x else later
-            return False, later
+        end = s.plan[1, slot].end
+        if s.plan[1, slot].kind == releases.PIECES and r.shared and end > q[i].limit:
+            return False, min(later, end) if i == x else later
         slot += 1
         if i == x:
             seen = marks
     for k in range(base - first):
         s.plan[0, first + k].marks = s.plan[1, k].marks
-    put_in_force(base - first, slot, base, s)
+    state.put_in_force(base - first, slot, base, s)
     s.head[0].last = first + slot
     tally(0, seen, 1, s)
     tally(4, seen, 1, s)
     if behind:
         head.last = rest.last
         for k, times in ((head.first, -1), (head.last - 1, 1)):
-            tally(PLANNED, s.plan[0, k].marks, times, s)
+            tally(state.PLANNED, s.plan[0, k].marks, times, s)
         s.plan[0, head.first].marks = shown
-        tally(PLANNED, shown, 1, s)
+        tally(state.PLANNED, shown, 1, s)
     else:
         rest.last = -1
     if behind or (head.last - head.first >= LONG and not r.last and idle == 0):
@@ -430,13 +401,13 @@ def dispatch(now, inclusive, d, q, r, s, c):
         else:
             completion, sent = ends(i, kind, rounds, n, groups, entry.end, q, r, s, c)
         head.link = max(head.link, sent)
-        if kind == PIECES or (r.finish and not even):
-            insert_nodes(n, (rounds - 1) * n, s)
+        if kind == releases.PIECES or (r.finish and not even):
+            state.insert_nodes(n, (rounds - 1) * n, s)
         else:
-            insert_block(entry.end, n, s)
+            state.insert_block(entry.end, n, s)
         tally(3, entry.marks, 1, s)
-        tally(PLANNED, entry.marks, -1, s)
+        tally(state.PLANNED, entry.marks, -1, s)
         n = runs_on(i, n, q, r)
-        record(i, n, entry.start, entry.end, completion, kind, rounds, d, s)
+        state.record(i, n, entry.start, entry.end, completion, kind, rounds, d, s)
     if now < np.inf and not (r.last and r.in_line):
-        head.idle, head.block, _ = absorb(now, head.idle, head.block, 0, s)
+        head.idle, head.block, _ = state.absorb(now, head.idle, head.block, 0, s)

@@ -99,38 +99,44 @@ def follow(x, now, q, r, s, c):
 
 
 @kernel(inline=True)
+def recount(k, x, t, later, q, r, s, c):
+    """Return a waiting task's count and duration at t, and when the newcomer's would change."""
+    i = s.todo[k].task
+    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+    return n, time, min(later, next_due(i, t, n, time, q, r, c)) if i == x else later
+
+
+@kernel(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
-    waiting, unsorted, smallest, calm = r.offers, True, 0, -np.inf
+    waiting, unsorted, smallest, calm, first = r.offers, True, 0, -np.inf, 0
     while True:
         idle, block, size = absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
-            if unsorted or (r.dc and not r.once):
-                for k in range(todo):
+            if r.offers or (r.dc and (unsorted or not r.once)):
+                for k in range(first, todo):
                     i = s.todo[k].task
-                    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-                    if i == x:
-                        later = min(later, next_due(i, t, n, time, q, r, c))
+                    n, time, later = recount(k, x, t, later, q, r, s, c)
                     if n == 0:
                         return False, later
                     unsorted = unsorted or n != s.todo[k].nodes
                     s.todo[k].nodes, s.todo[k].time = n, time
             if unsorted:
-                for k in range(todo):
+                for k in range(first, todo):
                     s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
-                sort_todo(todo, s)
+                sort_todo(first, todo, s)
                 unsorted = False
-            kept, blocked, smallest, calm = 0, False, r.nodes + 1, np.inf
-            for k in range(todo):
+            kept, blocked, smallest, calm, k = first, False, r.nodes + 1, np.inf, first
+            # who fails now fails later too: nobody is looked at once nothing is left
+            while k < todo and (r.offers or (idle > 0 and not blocked)):
                 i = s.todo[k].task
-                n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-                if i == x:
-                    later = min(later, next_due(i, t, n, time, q, r, c))
+                n, time, later = recount(k, x, t, later, q, r, s, c)
                 if n == 0:
                     return False, later
+                k += 1
                 if n <= idle and not blocked:
-                    ends = place(i, n, t, time, s.todo[k].rank, slot, q, r, s)
+                    ends = place(i, n, t, time, s.todo[k - 1].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
                     size = push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
@@ -140,10 +146,17 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                fill_todo(kept, i, n, time, s.todo[k].rank, s)
+                fill_todo(kept, i, n, time, s.todo[k - 1].rank, s)
                 kept += 1
-            todo = kept
-            if todo == 0:
+            if k < todo:
+                smallest = 0
+            placed = k - kept
+            while placed > 0 and kept > first:  # who stays moves up to those not looked at
+                kept -= 1
+                one = s.todo[kept]
+                fill_todo(kept + placed, one.task, one.nodes, one.time, one.rank, s)
+            first += placed
+            if first == todo:
                 s.head[0].last = slot
                 return True, later
         t = next_instant(t, idle, link, block, size, r.shared, s)
@@ -254,7 +267,7 @@ def admit_with_backfill(x, now, q, r, s, c):
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
         fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
-    sort_todo(todo, s)
+    sort_todo(0, todo, s)
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:

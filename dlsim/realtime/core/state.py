@@ -245,15 +245,15 @@ def goes_before(rank, i, other, j, span):
 
 
 @kernel
-def sort_todo(size, s):
-    """Order the tasks still to be placed by rank, ties by table order (l.12)."""
+def sort_todo(first, stop, s):
+    """Order some tasks still to be placed by rank, ties by table order (l.12)."""
     span = s.head[0].span
     for gap in _GAPS:
-        for i in range(gap, size):
+        for i in range(first + gap, stop):
             one = s.todo[i]
             task, nodes, time, rank = one.task, one.nodes, one.time, one.rank
             j = i
-            while j >= gap:
+            while j >= first + gap:
                 other = s.todo[j - gap]
                 if not goes_before(rank, task, other.rank, other.task, span):
                     break

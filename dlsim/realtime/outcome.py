@@ -1,33 +1,25 @@
-"""Simulate real-time divisible loads on one cluster: what is left is a `Schedule`."""
+"""What a run leaves: what became of every task and chunk, with the figures' measures."""
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import instance, label, number
-from dlsim.kernel import CLOCK, clock_origin
+from dlsim.given import label
+from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.layout import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED
-from dlsim.realtime.engine import checked, is_plain, rules_of, run_policy
 from dlsim.realtime.evidence import WINDOW, Given
-from dlsim.realtime.model import (
-    KINDS,
-    Cluster,
-    Policy,
-    Reading,
-    check_partition,
-    policy_named,
-    under,
-)
+from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
+from dlsim.realtime.run import Run, is_plain, rules_of, run_policy
 
 
 class Offer(NamedTuple):
@@ -95,6 +87,41 @@ class Schedule:
     runs: pd.DataFrame | None = field(default=None, repr=False)
     counted: NDArray[np.int64] | None = field(default=None, repr=False)
     parts: "Schedule | None" = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, run: Run, given: Given, *about: Any) -> Self:
+        """Make the tables of a run; a task misses its deadline where it ends after it."""
+        done, start = run.done, run.origin + run.done["start"]
+        arrival = given.arrival - run.origin
+        due = arrival + run.deadline
+        columns = {
+            "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
+            "admitted": run.admitted, "start": start, "nodes": done["nodes"],
+            "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
+            "missed": run.admitted & ~(done["end"] <= latest_finish(due, due - arrival)),
+        }  # fmt: skip
+        # not copied: nobody else has these arrays
+        table = functools.partial(pd.DataFrame, index=given.labels, copy=False)
+        more = {name: done[name] for name in ("turn", "kind", "rounds")}
+        more |= {"began": done["start"], "until": done["estimate"]}
+        runs: Any = functools.partial(table, more)
+        fields = (table(columns), *about, given, runs, run.counts)
+        return cls(*fields)
+
+    @classmethod
+    def of_pieces(cls, parts: Self, given: Given, *about: Any) -> Self:
+        """Gather the schedule of the tasks' pieces, each a task of its own, by task."""
+        by = parts.tasks.groupby(given.owners)
+        nodes = by["nodes"].sum().to_numpy()
+        columns = {
+            "arrival": given.arrival, "sigma": given.sigma, "deadline": given.deadline,
+            "admitted": nodes > 0, "start": by["start"].min().to_numpy(), "nodes": nodes,
+            "estimate": by["estimate"].max().to_numpy(),
+            "completion": by["completion"].max().to_numpy(),
+            "missed": by["missed"].any().to_numpy(),
+        }  # fmt: skip
+        fields = (pd.DataFrame(columns, index=given.labels), *about, given, None, None, parts)
+        return cls(*fields)
 
     @functools.cached_property
     def chunks(self) -> pd.DataFrame:
@@ -302,127 +329,12 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         yield chunks
 
 
-# User Split with ``split="piece"``: every task is cut beforehand into ``user_nodes`` equal
-# pieces, each a task of its own on one node, with the arrival and the deadline of the whole.
-
-
-def _owners(given: Given) -> NDArray[np.int64]:
-    """Return the row of the task that each piece belongs to."""
-    return np.repeat(np.arange(len(given.wanted)), given.wanted)
-
-
-def _cut(tasks: pd.DataFrame, given: Given) -> pd.DataFrame:
-    """Cut tasks into their pieces, counted from 0."""
-    rows = tasks.iloc[_owners(given)].reset_index(drop=True)
-    return rows.assign(sigma=rows["sigma"] / rows["user_nodes"], user_nodes=1)
-
-
-def _join(inner: Schedule, given: Given) -> pd.DataFrame:
-    """Gather the schedule of the pieces by task."""
-    by = inner.tasks.groupby(_owners(given))
-    nodes = by["nodes"].sum().to_numpy()
-    return pd.DataFrame(
-        {
-            "arrival": given.arrival,
-            "sigma": given.sigma,
-            "deadline": given.deadline,
-            "admitted": nodes > 0,
-            "start": by["start"].min().to_numpy(),
-            "nodes": nodes,
-            "estimate": by["estimate"].max().to_numpy(),
-            "completion": by["completion"].max().to_numpy(),
-            "missed": by["missed"].any().to_numpy(),
-        },
-        index=given.labels,
-    )
-
-
 def _chunks_of_pieces(s: Schedule) -> pd.DataFrame:
     """Return the chunks of the pieces under the names of their tasks."""
     assert s.parts is not None
     assert s.given is not None
     chunks = s.parts.chunks.copy()
-    rows = _owners(s.given)[chunks["task"].to_numpy()]
+    rows = s.given.owners[chunks["task"].to_numpy()]
     chunks["alpha"] /= s.given.wanted[rows]
     chunks["task"] = s.given.labels.to_numpy()[rows]
     return chunks
-
-
-def simulate(
-    tasks: pd.DataFrame,
-    cluster: Cluster,
-    policy: str | Policy,
-    reading: Reading | None = None,
-    negotiate: float = 0.0,
-) -> Schedule:
-    """Schedule divisible tasks as they arrive, under one policy and one reading.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
-        = task id. Sorted by arrival; tasks with one arrival time are one batch.
-    cluster : Cluster
-        Nodes and costs.
-    policy : str or Policy
-        A name of `POLICIES` or a row of one's own.
-    reading : Reading, optional
-        How ambiguous sentences are understood; default `Reading()`.
-    negotiate : float
-        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
-        deadline if it is at most x times its own.
-
-    Returns
-    -------
-    Schedule
-        Tables of what was decided; `Schedule.check` verifies them.
-
-    Raises
-    ------
-    InputError
-        For tasks, a policy, a reading or a factor that cannot be used.
-
-    References
-    ----------
-    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
-    paper I, section 4 (Figure 2), and its references [5], [6], [9].
-
-    Examples
-    --------
-    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
-    ...                       "deadline": [10, 64, 16]})
-    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
-    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
-    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
-    >>> s.offer(2).deadline
-    20.0
-    """
-    instance("cluster", cluster, Cluster)
-    reading = Reading() if reading is None else reading
-    instance("reading", reading, Reading, "; see Reading.of(mapping)")
-    rule = "0 (off) or a factor of at least 1"
-    if number("negotiate", negotiate, rule=rule):
-        number("negotiate", negotiate, 1, rule=rule)
-    name, policy = policy_named(policy)
-    check_partition(policy.partition, policy.rounds, cluster)
-    given = checked(tasks, policy, cluster)
-    if policy.partition == "pieces" and reading.split == "piece":
-        if negotiate > 0:
-            raise InputError("negotiate needs whole tasks; use the reading split='all'")
-        inner = simulate(_cut(tasks, given), cluster, policy, replace(reading, split="all"))
-        table = _join(inner, given)
-        return Schedule(table, cluster, policy, name, reading, 0.0, given, parts=inner)
-    run = run_policy(given, cluster, policy, reading, negotiate)
-    done, start = run.done, run.origin + run.done["start"]
-    columns = {
-        "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
-        "admitted": run.admitted, "start": start, "nodes": done["nodes"],
-        "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
-        "missed": run.missed,
-    }  # fmt: skip
-    table = pd.DataFrame(columns, index=tasks.index, copy=False)  # nobody else has these arrays
-    columns = {name: done[name] for name in ("turn", "kind", "rounds")}
-    columns |= {"began": done["start"], "until": done["estimate"]}
-    runs: Any = functools.partial(pd.DataFrame, columns, index=tasks.index, copy=False)
-    schedule = (table, cluster, policy, name, reading, float(negotiate), given, runs)
-    return Schedule(*schedule, run.counts)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, option, whole
-from dlsim.steady.allocation import Allocation, least_connections, trim
+from dlsim.given import Seed, instance, need_memory, option, usual, whole
 from dlsim.steady.heuristics import HEURISTICS
 from dlsim.steady.model import Platform, Reading
+from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import bound, relaxed
 
@@ -22,6 +22,8 @@ SUFFIXES: dict[str, str] = {
     "polish": "keep the whole connections and solve for the best work",
     "fair": "as polish, then raise the others above the least, one level after another",
 }
+#: Bytes that a method takes at least per application and cluster.
+CELL, MIXED_CELL = 150, 500
 #: The suffixes that a method does not take.
 _WITHOUT = {"LP": {"polish"}, "MILP": {"least"}, "G": {"least"}}
 
@@ -107,13 +109,16 @@ def solve(
     [6.0, 4.0, 5.0, 6.0]
     """
     name, suffixes = split_method(method)
-    reading = Reading() if reading is None else reading
+    reading = usual("reading", reading, Reading)
     instance("platform", platform, Platform)
-    instance("reading", reading, Reading)
     if not isinstance(seed, np.random.SeedSequence):
         seed = whole("seed", seed, 0, np.inf)
     batch, runs = whole("batch", batch), whole("runs", runs)
     most_nodes, most_seconds = whole("most_nodes", most_nodes, 0), seconds(most_seconds)
+    apps, clusters = platform.applications, platform.clusters
+    size = (MIXED_CELL if name == "MILP" else CELL) * apps * clusters
+    what = f"{name} for {apps:,} applications on {clusters:,} clusters"
+    need_memory(what, size, "solve a smaller platform")
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     if name == "LP":

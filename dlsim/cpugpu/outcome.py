@@ -1,0 +1,122 @@
+"""What a run leaves: what became of every job, with the figures' measures (paper C)."""
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from dlsim.cpugpu.check import check_schedule
+from dlsim.cpugpu.fairness import Fairness, judged, local_bounds
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.intake import Given
+from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
+from dlsim.cpugpu.run import Trace, lower_bound, on_own_clock, play
+from dlsim.given import option
+
+
+@dataclass(frozen=True)
+class Schedule(Measures):
+    """What a policy did with every job; plain tables.
+
+    Attributes
+    ----------
+    jobs : DataFrame
+        Columns app, arrival, decided (when it left the main queue), turn (the how manieth
+        decision), device, start, end, rule, predicted (finish there, NaN where nothing
+        was predicted); index as the jobs'.
+    machine, policy, name, reading, given
+        What it was made with and of.
+    history : History
+        What is known afterwards; the history that was given stays as it was.
+    predictions : DataFrame
+        Predicted finish of each job on every device when it was decided.
+    """
+
+    jobs: pd.DataFrame
+    machine: Machine
+    policy: Policy
+    name: str
+    reading: Reading
+    history: History
+    given: Given = field(repr=False)
+    predictions: pd.DataFrame = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, trace: Trace, given: Given, machine: Machine, policy: Policy, name: str,
+        reading: Reading, history: History,
+    ) -> Self:  # fmt: skip
+        """Make the tables of a run."""
+        moves = [trace.moves[j] for j in range(len(given.items))]
+        blank = (math.nan,) * len(machine.devices)
+        finishes = trace.origin + np.array([move.decision.finishes or blank for move in moves])
+        columns = {
+            "app": [item.app for item in given.items],
+            "arrival": given.arrival,
+            "decided": [trace.origin + move.when for move in moves],
+            "turn": [move.turn for move in moves],
+            "device": [machine.devices[d] for d in trace.device],
+            "start": trace.origin + np.array(trace.start),
+            "end": trace.origin + np.array(trace.end),
+            "rule": [move.decision.rule for move in moves],
+            "predicted": finishes[np.arange(len(moves)), trace.device],
+        }
+        jobs = pd.DataFrame(columns, index=given.labels)
+        predictions = pd.DataFrame(finishes, index=given.labels, columns=list(machine.devices))
+        return cls(jobs, machine, policy, name, reading, history, given, predictions)
+
+    @property
+    def mean_wait(self) -> float:
+        """Mean time from arrival to start."""
+        return float((self.jobs["start"] - self.jobs["arrival"]).mean())
+
+    @property
+    def mean_completion(self) -> float:
+        """Mean time from arrival to end."""
+        return float((self.jobs["end"] - self.jobs["arrival"]).mean())
+
+    @property
+    def utilisation(self) -> pd.Series:
+        """Part of the makespan that each device was busy."""
+        busy = (self.jobs["end"] - self.jobs["start"]).groupby(self.jobs["device"]).sum()
+        return busy.reindex(list(self.machine.devices), fill_value=0.0) / self.makespan
+
+    @property
+    def explored(self) -> pd.Series:
+        """Which jobs were placed to fill the history (rule 2)."""
+        return self.jobs["rule"].isin(("R2", "R2*"))
+
+    @functools.cached_property
+    def bound(self) -> float:
+        """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
+        given = on_own_clock(self.given)[1]
+        return lower_bound(given, self.machine) - float(given.arrival[0])
+
+    @property
+    def run_times(self) -> pd.Series:
+        """Realised time of each run, without the rounding of end - start."""
+        if self.reading.gpu_cpu_share:
+            return self.jobs["end"] - self.jobs["start"]
+        places = [self.machine.devices.index(device) for device in self.jobs["device"]]
+        times = self.given.times[np.arange(len(places)), places]
+        return pd.Series(times, index=self.jobs.index)
+
+    def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
+        """Say which jobs ended later than on their preferred device (section 5).
+
+        `reading` "local" compares with the end behind the work that was assigned there when the
+        job was decided (F1), "global" with its end in the schedule in which every job goes to its
+        preferred device (F2). A prediction with a relative error from `significant` on is wrong.
+        """
+        option("reading", reading, ("local", "global"))
+        if reading == "local":
+            return judged(self, local_bounds(self), significant)
+        fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
+        return judged(self, fifo.origin + np.array(fifo.end), significant)
+
+    def check(self) -> None:
+        """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""
+        check_schedule(self)

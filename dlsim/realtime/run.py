@@ -1,0 +1,162 @@
+"""One run: a policy under a reading as the kernel's rules, and the loop that decides."""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.given import need_memory
+from dlsim.kernel import clock_origin, latest_finish
+from dlsim.realtime.core import events
+from dlsim.realtime.core.opr import run_opr
+from dlsim.realtime.core.releases import OPR
+from dlsim.realtime.core.state import (
+    BLOCK,
+    BY_OPR,
+    CAPACITY,
+    ENTRY,
+    FEWEST,
+    FRAGMENT,
+    PLANNED,
+    RESULT,
+    SCAN,
+    TASK,
+    Rules,
+    fresh_results,
+    fresh_state,
+    records,
+)
+from dlsim.realtime.evidence import Given
+from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
+from dlsim.realtime.partition import Floats, Table, span_of, table_for
+
+#: Bytes that a run takes per task and per node, at least.
+TASK_BYTES, NODE_BYTES = 130, 60
+
+
+class Run(NamedTuple):
+    """What the kernel leaves of a run."""
+
+    origin: float  # the times of `done` are counted from here
+    deadline: Floats
+    admitted: NDArray[np.bool_]
+    done: dict[str, NDArray[Any]]  # by the names of RESULT
+    offer: float
+    counts: NDArray[np.int64] | None
+
+
+def _places(due: Floats, span: float) -> Floats:
+    """Number deadlines from the smallest up; those that are one instant share a number."""
+    order = np.argsort(due, kind="stable")
+    inner = due[order]
+    apart = inner[1:] > latest_finish(inner[:-1], span)
+    places = np.empty(len(due))
+    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
+    return places
+
+
+def rules_of(
+    cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
+) -> Rules:
+    """Return a policy under a reading as the planner's switches."""
+    backfill = reading.backfill == "on" and policy.nodes != "all"
+    strict = not (policy.overtake or backfill) or reading.mn_order == "strict"
+    static = policy.order != "dc"
+    method = {"umr": SCAN, "umr-iit": SCAN, "exact-n": CAPACITY}.get(policy.partition, FEWEST)
+    return Rules(
+        nodes=int(cluster.nodes),
+        cms=float(cluster.cms),
+        cps=float(cluster.cps),
+        st=float(cluster.st),
+        sc=float(cluster.sc),
+        edf=policy.order == "edf",
+        dc=policy.order == "dc",
+        strict=strict or policy.nodes == "all",
+        once=reading.order_when == "once",
+        infinite_top=reading.dc_at_N == "inf",
+        all_nodes=policy.nodes == "all",
+        best=reading.an_nodes == "best",
+        frozen=reading.mn_count == "frozen" and policy.nodes != "all",
+        shared=reading.link == "shared",
+        by_policy=reading.batch_order == "policy",
+        commit=reading.batch_commit == "commit",
+        test_first=reading.same_time == "test",
+        negotiate=float(negotiate),
+        in_line=policy.nodes in ("all", "fragment")
+        or (static and (strict or policy.partition != "opr")),
+        part=PARTITIONS.index(policy.partition),
+        method=FRAGMENT if policy.nodes == "fragment" else method,
+        rounds=0 if policy.rounds == "best" else int(policy.rounds),
+        last=reading.commit == "last",
+        finish=reading.release == "finish",
+        offers=offers,
+        every=reading.scope == "all",
+        skip_ties=reading.ties == "skip",
+        single=reading.count_single == "yes",
+    )
+
+
+def is_plain(rules: Rules) -> bool:
+    """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
+    in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
+    other = rules.part != BY_OPR or rules.method != FEWEST or rules.last or rules.offers
+    batches = rules.by_policy or rules.commit or rules.test_first
+    return in_line and not (other or batches or rules.st > 0 or rules.cps == 0)
+
+
+def _run_plain(
+    given: Given, arrival: Floats, rules: Rules, span: float, table: Table
+) -> dict[str, NDArray[Any]]:
+    """Return what became of tasks under plain rules, by the names of RESULT."""
+    m = len(arrival)
+    rooms = 3, 2 * min(m, rules.nodes) + 2
+    start, end = np.empty(m), np.empty(m)
+    nodes, turn, order = (np.empty(m, dtype=np.int64) for _ in range(3))
+    run_opr(
+        arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
+        table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
+        records(m + 1, ENTRY), order, start, end, nodes, turn,
+    )  # fmt: skip
+    kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
+    return done | {"kind": kind, "rounds": rounds, "turn": turn}
+
+
+def run_policy(
+    given: Given, cluster: Cluster, policy: Policy, reading: Reading,
+    negotiate: float, probe: int = -1, count: bool = False,
+) -> Run:  # fmt: skip
+    """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
+
+    Under plain rules nothing is counted unless asked for: the loop that counts is slower.
+    """
+    m, deadline = len(given.arrival), given.deadline.copy()
+    what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
+    need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
+    table = table_for(cluster, policy.partition)
+    rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
+    origin = clock_origin(given.arrival)
+    arrival = given.arrival - origin if origin > 0 else given.arrival
+    span, offer, counts = span_of(given.sigma, table), np.nan, None
+    admitted = np.ones(m, dtype=bool)
+    if policy.admission and is_plain(rules) and not count:
+        done = _run_plain(given, arrival, rules, span, table)
+        admitted = done["nodes"] > 0
+    else:
+        q, results = records(m, TASK), fresh_results(m)
+        q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
+        q["key"], q["wanted"] = given.key, given.wanted
+        if policy.admission:
+            state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
+            waits = rules.in_line and rules.strict
+            run = functools.partial(events.run, None if waits else True, q, rules, state)
+            offer = run(members, probe, deadline, admitted, results, table)
+            counts = state.counts[:PLANNED] if waits else None
+        else:
+            waiting, drop = records(m, BLOCK), reading.late == "drop"
+            if rules.edf:
+                q["key"] = _places(arrival + deadline, span)
+            events.run_all_admitted(q, rules, waiting, drop, span, results, table)
+        done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
+    return Run(origin, deadline, admitted, done, offer, counts)
