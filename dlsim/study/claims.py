@@ -301,6 +301,8 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
         total = frame.loc[counted, "total"].astype(float)
         count = (mean[counted].abs() * total).round()
         bounds = [share_bounds(count, total, level, m) for m in (1, len(frame))]
+        if claim.range and claim.range[0] < 0:  # none at all bounds a net share on both sides
+            bounds = [(np.where(count > 0, low, -high), high) for low, high in bounds]
         frame.loc[counted, names] = np.column_stack([*bounds[0], *bounds[1]])
     if claim.range:
         frame[names] = frame[names].clip(*claim.range)
@@ -397,6 +399,10 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     counts = tuple(count[side] for side in SIDES)
     done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
     reason = f"{done.points}.{_power(frame, sides, claim)}"
+    none = frame["total"].notna() & (frame["estimate"] == 0)
+    if none.any():
+        most = f"{frame.loc[none, 'total'].max():,.0f}"
+        reason += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
     if "steps" in points:
         wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
         reason += f" Of {steps} steps to a neighbour {wrong} go the other way."
