@@ -179,7 +179,7 @@ def compare(
             s.check()
         row, admitted = _row(s, tasks, counting, use), s.tasks["admitted"]
         decided[name] = admitted
-        remodel = decided.get(named(s.policy.order.upper(), "DLT"))
+        remodel = decided.get(named("FIFO" if name.startswith("FI") else "EDF", "DLT"))
         other = math.nan if remodel is None else float((admitted != remodel).sum())
         rows.append(row | {"discordant": other})
     return rows

@@ -53,8 +53,8 @@ def _decided(
 
 
 def _among(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
-    """Bound what is 0 in every run by the cases that differ: a column per curve, a row per load."""
-    places = pd.MultiIndex.from_arrays([table["load"], table["what"]])
+    """Bound what is 0 in every run by the cases that differ: a column per curve, a row per place."""
+    places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
     total, other = (
         pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
         for counts in (cases, apart)
@@ -63,11 +63,12 @@ def _among(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.
 
 
 def less(
-    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], column: str = "ratio"
-) -> pd.DataFrame:
-    """Subtract policies at every load; 0 in all runs, by tasks decided differently."""
-    table = points(differences(wide(frame, ["load"], column), pairs), ["load"])
-    return _among(table, *_decided(frame, pairs, ["load"])) if column == "ratio" else table
+    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], column: str = "ratio",
+    by: Sequence[str] = ("load",),
+) -> pd.DataFrame:  # fmt: skip
+    """Subtract policies; what is 0 in all runs is bounded by the tasks decided differently."""
+    table = points(differences(wide(frame, by, column), pairs), by)
+    return _among(table, *_decided(frame, pairs, by)) if column == "ratio" else table
 
 
 def minus(
@@ -164,10 +165,10 @@ def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
     return pd.concat(parts, ignore_index=True)
 
 
-def family(e: Evidence, *pairs: tuple[str, str], orders: Sequence[str] = ORDERS) -> pd.DataFrame:
-    """Give other pairs of roles the intervals by which claim 3 is judged."""
+def family(points: pd.DataFrame) -> pd.DataFrame:
+    """Give other differences of reject ratios the intervals by which claim 3 is judged."""
     [like] = [one for one in load_claims() if one.id == "inserted-idle-time-3"]
-    return intervals(minus(e, *pairs, orders=orders), like)
+    return intervals(points, like)
 
 
 def discordant(frame: pd.DataFrame) -> pd.DataFrame:

@@ -278,7 +278,7 @@ def fit(study: Study) -> pd.DataFrame:
     longer = PAPER_TIME / (study.size.horizon * study.size.runs)
     rows = {}
     for (rule, reading), part in study.counted.groupby(["rule", "reading"], sort=False):
-        part, row = part.set_index("load"), {}
+        part, row = part.set_index("load"), dict[str, Any]()
         for name, share in _SHARES.items():
             if part[share].notna().all():
                 percent, cases = 100 * part[share], part["s_iits"] / part["s_iits"].sum()
