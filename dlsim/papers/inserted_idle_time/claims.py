@@ -53,7 +53,7 @@ def _decided(
 
 
 def _among(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
-    """Bound what is 0 in every run by the cases that differ: a column per curve, a row per place."""
+    """Bound what is 0 in every run by the cases that differ, a row per place and a column each."""
     places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
     total, other = (
         pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
