@@ -106,7 +106,6 @@ _MEASURES: dict[str, Any] = {
     "4": lambda e: minus(e, *LADDER, orders=["EDF"]),
     "7a": lambda e: minus(e, ("OPR-MN", "DLT")),
     "7b": lambda e: minus(e, ("OPR-MN", "DLT")),
-    "10a": lambda e: minus(e, ("II", "DLT"), column="use"),
     "10b": lambda e: minus(e, ("DLT", "II")),
     "11": lambda e: minus(e, ("AN", "OPR-MN")),
     "12": lambda e: minus(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN")),
@@ -115,6 +114,18 @@ _MEASURES: dict[str, Any] = {
 }
 tie("inserted-idle-time", _MEASURES)
 claim("inserted-idle-time-8", readings=False)(partial(held, column="opt_iits_ii", other="opt_iits"))
+
+
+@claim("inserted-idle-time-10a")
+def idle_time_used(e: Evidence) -> pd.DataFrame:
+    """Claim 10a: used share under II minus that under DLT; if equal, by cases split otherwise."""
+    table = minus(e, ("II", "DLT"), column="use")
+    if "s_iits" not in e.main:
+        return table
+    names = {policy(o, "II"): f"{policy(o, 'II')} - {policy(o, 'DLT')}" for o in ORDERS}
+    rows = e.main[e.main["policy"].isin(list(names))].assign(what=e.main["policy"].map(names))
+    sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()
+    return _among(table, sums["s_iits"], sums["opt_iits_ii"])
 
 
 def _cheaper(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
