@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
@@ -72,7 +73,7 @@ def test_two_printed_percentages_do_not_follow_from_their_counts():
 def test_table_1_marks_them(study):
     table = iit.table1(study)
     assert table["printed", "%"].str.contains("≠").tolist() == [False] * 7 + [True, True, False]
-    assert table.shape == (10, 5 + 4 * 3 + 2)
+    assert table.shape == (10, 5 + 4 * 4 + 3 + 3)
     rows = pd.read_csv(study.results.folder / "data" / f"{KEY}-table1.csv", keep_default_na=False)
     assert set(rows["rule"]) == set(cells.RULES)
     assert set(rows["reading"]) == {"", *COUNT_READINGS}
@@ -82,8 +83,29 @@ def test_counts_are_those_of_the_engine(study):
     table = study.counted.set_index(["reading", "rule", "load"])
     each = [direct(study, 1.0, k, "FIFO-DLT").counts for k in range(3)]
     for rule in cells.RULES:
-        want = np.mean([counts.loc[rule, "s_iits"] for counts in each])
-        assert table.loc[("", rule, 1.0), "s_iits"] == pytest.approx(want)
+        row = table.loc["", rule, 1.0]
+        assert row["s_iits"] == sum(counts.loc[rule, "s_iits"] for counts in each)
+        assert row["share"] == sum(counts.loc[rule, "opt_iits"] for counts in each) / row["s_iits"]
+        assert row["share_low"] <= row["share"] <= row["share_high"]
+
+
+def test_few_cases_are_not_blown_up(study):
+    """What so few runs saw is said as it was seen, with its exact bounds in the paper's time."""
+    row = iit.table1(study).loc[1.0, "admitted"]
+    seen = study.counted.set_index(["reading", "rule", "load"]).loc[("", "admitted", 1.0), "s_iits"]
+    assert row["seen"] == f"{seen:.0f}"
+    longer = 1e8 / (3 * study.size.horizon)
+    ends = [chi2.ppf(q, 2 * (seen + more)) / 2 for q, more in ((0.025, 0), (0.975, 1))]
+    assert row["in 10⁸"] == "{:.0f} to {:.0f}".format(*(longer * end for end in ends))
+
+
+def test_the_nearest_reading_of_table_1_comes_first(study):
+    table = iit.fit(study)
+    assert table["% apart"].is_monotonic_increasing
+    rows = study.counted.query("rule == 'rtgrid' and reading == ''").set_index("load")
+    shares, printed = rows["share"], printed_table().set_index("load")["share"]
+    far = np.average((100 * (shares - printed[list(LOADS)])) ** 2, weights=rows["s_iits"]) ** 0.5
+    assert table.loc[("rtgrid", "own"), "% apart"] == pytest.approx(far, abs=0.005)
 
 
 # ----------------------------------------------------------------------- Constraint 1
@@ -201,7 +223,7 @@ def test_steps_are_means_of_paired_differences(study):
     assert len(table) == 2 * len(LOADS)
 
 
-def test_gain_grows_from_one_cost_of_sending_to_the_next(study):
+def test_the_gain_rises_over_the_whole_axis(study):
     table = claims.gain_grows(study.evidence).set_index("point")
     gain = {
         tau: np.mean(
@@ -241,6 +263,27 @@ def test_paired_and_unpaired_errors():
     assert row["unpaired_error"] == pytest.approx(np.sqrt(0.02 / 3))
 
 
+def test_tasks_decided_differently_are_counted_one_by_one(study):
+    table = claims.discordant(study.evidence.main)
+    for order in ("FIFO", "EDF"):
+        decided = {
+            role: [
+                direct(study, load, k, cells.named(order, role)).tasks["admitted"]
+                for load in LOADS
+                for k in range(3)
+            ]
+            for role in ("DLT", "EXACT-N", "AN", "OPR-FRAG")
+        }
+        for role, runs in decided.items():
+            pairs = zip(runs, decided["DLT"], strict=True)
+            apart = sum((one != other).sum() for one, other in pairs)
+            assert table.loc[cells.named(order, role), "discordant"] == apart
+        # without set-up costs all idle nodes are all nodes: claims 13a and 13b
+        for one, other in zip(decided["AN"], decided["OPR-FRAG"], strict=True):
+            assert one.equals(other)
+    assert table.loc["FIFO-EXACT-N", "discordant"] > 0
+
+
 def test_every_task_takes_one_branch_of_the_flow(study):
     table = draw.flow(study, 1.0)
     for role in ("I", "II"):
@@ -273,13 +316,14 @@ def test_pools_keep_the_order_that_is_proved(study):
 
 def test_every_claim_has_a_measure_and_a_verdict(study):
     listed = load_claims(KEY)
-    assert all(claim.id in MEASURES or claim.statement for claim in listed)
+    assert all(claim.id in MEASURES or claim.statement or claim.reason for claim in listed)
     words = {verdict.claim.id.removeprefix(f"{KEY}-"): verdict for verdict in study.verdicts}
     assert len({name.rstrip("abc") for name in words}) == 15
     # theorems take the status of their statements: erratum 13 corrects Theorem 3
-    assert [words[key].word for key in ("9a", "9b", "9c")] == ["holds", "holds", "holds in part"]
-    assert words["8"].word == "holds in part"
-    assert all(verdict.word != "cannot be checked" for verdict in words.values())
+    assert [words[key].word for key in ("9a", "9b", "9c")] == ["holds", "holds", "in part"]
+    assert words["8"].word == "in part"
+    unknown = {name for name, verdict in words.items() if verdict.word == "cannot be checked"}
+    assert unknown == {"13a", "13b"}
 
 
 def test_other_readings_are_one_switch_each():
@@ -316,8 +360,8 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     table = study.by_reading
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table.columns[0] == "default"
-    assert table["default"].to_dict() == {key: own[key] for key in table.index}
-    assert table.shape == (16, len(alternatives))
+    assert set(table.index) <= set(own)
+    assert table.shape == (15, len(alternatives))
     counted = [f"{KEY}-{number}" for number in (1, 2, 6, 15)]
     assert (table.loc[counted, "backfill=on"] == "cannot be checked").all()
 
@@ -327,7 +371,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     for jobs, place in ((1, "one"), (2, "two")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DLSIM_CACHE", str(tmp_path / place))
-            frames.append(iit.Study(runs=2, **{**SMALL, "jobs": jobs}).figure_3.to_csv())
+            frames.append(iit.Study(runs=2, **{**SMALL, "jobs": jobs}).main(["FIDO-II"]).to_csv())
     assert frames[0] == frames[1]
 
 

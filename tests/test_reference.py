@@ -42,7 +42,7 @@ SAMPLES = {
     "inserted-idle-time": (
         {"runs": 4, "loads": (0.1, 0.7, 1.0)},
         lambda study: study.evidence,
-        ("3", "4", "6", "7", "10a", "10b", "11", "13a", "13b", "14a", "14b", "15"),
+        ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
     "steady-state": (
         {

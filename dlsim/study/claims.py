@@ -264,7 +264,9 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
         raise InputError(
             f"claim {claim.id}: low must not exceed high, as at {crossed['point'].iloc[0]}"
         )
-    filled: dict[str, Any] = {"part": "the grid", "n": math.inf, "values": None, "total": math.nan}
+    filled: dict[str, Any] = {
+        "part": "the grid", "n": math.inf, "values": None, "total": math.nan, "discordant": 0,
+    }  # fmt: skip
     for name, value in filled.items():
         if name not in frame:
             frame[name] = value
@@ -272,7 +274,7 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     if claim.direction == "same":
         parts = [_pairs_of(part) for _, part in frame.groupby("part", sort=False)]
         frame = pd.concat(parts, ignore_index=True)
-        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total"])
+        frame = frame.reindex(columns=["point", *numbers, "n", "values", "total", "discordant"])
     return frame
 
 
@@ -280,7 +282,8 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
     """Give every point its own interval, low to high, and one for all at once, least to most.
 
     Points come with their replicates (``values``, see `stats.family`), as a count of a
-    ``total`` (exact bounds), or with Student's interval of ``n`` replicates as they stand.
+    ``total`` (exact bounds), or with Student's interval of ``n`` replicates as they stand. A
+    count of a quantity whose range goes below 0 is a net one: ``discordant`` cases differ.
     """
     frame = _checked(points, claim)
     mean = frame["estimate"]
@@ -300,7 +303,11 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
     if counted.any():
         total = frame.loc[counted, "total"].astype(float)
         count = (mean[counted].abs() * total).round()
+        net = bool(claim.range) and claim.range[0] < 0
+        count = frame.loc[counted, "discordant"] if net else count
         bounds = [share_bounds(count, total, level, m) for m in (1, len(frame))]
+        if net:  # no further from 0 than if all cases that differ did so the same way
+            bounds = [(-high, high) for _, high in bounds]
         frame.loc[counted, names] = np.column_stack([*bounds[0], *bounds[1]])
     if claim.range:
         frame[names] = frame[names].clip(*claim.range)
@@ -397,6 +404,10 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     counts = tuple(count[side] for side in SIDES)
     done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
     reason = f"{done.points}.{_power(frame, sides, claim)}"
+    none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
+    if none.any():
+        most = f"{frame.loc[none, 'total'].max():,.0f}"
+        reason += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
     if "steps" in points:
         wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
         reason += f" Of {steps} steps to a neighbour {wrong} go the other way."

@@ -139,9 +139,10 @@ def exact(table: pd.DataFrame) -> pd.DataFrame:
 def counted(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
     """Give points that are shares of a total of like cases exact bounds where no run varies.
 
-    `total` has the index of the table; where runs do vary, they tell more than the count.
+    `total` has the index of the table, NaN where there is none; where runs do vary, they tell
+    more than the count.
     """
-    same = table["values"].map(lambda row: row is None or bool(np.ptp(row) == 0))
+    same = table["values"].map(lambda row: row is None or bool(np.ptp(row) == 0)) & total.notna()
     return table.assign(
         total=total.where(same), values=table["values"].astype(object).where(~same, None)
     )

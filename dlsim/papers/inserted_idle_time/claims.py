@@ -9,21 +9,66 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.inserted_idle_time.cells import named as policy
-from dlsim.study.measure import claim, differences, named, points, ratio, steps, tidy, tie, wide
-from dlsim.study.stats import summary
+from dlsim.study.claims import intervals, load_claims
+from dlsim.study.measure import (
+    claim,
+    counted,
+    differences,
+    named,
+    points,
+    ratio,
+    tidy,
+    tie,
+    trend,
+    wide,
+)
+from dlsim.study.stats import share_bounds, summary
 
 ORDERS = ("FIFO", "EDF")
 #: Policies that the claims compare; the others go beyond the paper.
-ROLES = ("DLT", "I", "II", "OPR-MN", "OPR-FRAG", "EQ-MN", "US", "AN", "UMR-IIT")
+ROLES = ("DLT", "I", "II", "OPR-MN", "EQ-MN", "US", "AN", "UMR-IIT")
 #: Those of them whose use of idle time is compared.
 USE = ("DLT", "II", "UMR-IIT")
 #: The constraints by the column that counts them.
 CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
-_LADDER = (("DLT", "I"), ("I", "II"))
+#: The two steps of Figure 3.
+LADDER = (("DLT", "I"), ("I", "II"))
 
 
 #: The sweeps that claims are measured on.
 Evidence = namedtuple("Evidence", "main taus")
+
+
+def _decided(
+    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Count the tasks of all runs, and at most how many two policies decided differently.
+
+    Two policies differ on no more tasks than both together differ on from DLT.
+    """
+    sums = frame.groupby([*by, "policy"])[["tasks", "discordant"]].sum(min_count=1)
+    tasks, other = sums["tasks"].unstack(), sums["discordant"].unstack()
+    apart = pd.DataFrame({name: other[a] + other[b] for name, (a, b) in pairs.items()})
+    return pd.DataFrame({name: tasks[a] for name, (a, _) in pairs.items()}), apart
+
+
+def _among(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
+    """Bound what is 0 in every run by the cases that differ, a row per place and a column each."""
+    places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
+    total, other = (
+        pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
+        for counts in (cases, apart)
+    )
+    return counted(table, total.where(other.notna())).assign(discordant=other.fillna(0))
+
+
+def less(
+    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], column: str = "ratio",
+    by: Sequence[str] = ("load",),
+) -> pd.DataFrame:  # fmt: skip
+    """Subtract policies; what is 0 in all runs is bounded by the tasks decided differently."""
+    table = points(differences(wide(frame, by, column), pairs), by)
+    return _among(table, *_decided(frame, pairs, by)) if column == "ratio" else table
 
 
 def minus(
@@ -31,8 +76,7 @@ def minus(
 ) -> pd.DataFrame:
     """Compare roles at every load and in every order: the first minus the second."""
     names = [(policy(order, a), policy(order, b)) for order in orders for a, b in pairs]
-    named_pairs = {f"{a} - {b}": (a, b) for a, b in names}
-    return points(differences(wide(e.main, ["load"], column), named_pairs), ["load"])
+    return less(e.main, {f"{a} - {b}": (a, b) for a, b in names}, column)
 
 
 def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
@@ -42,29 +86,29 @@ def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
 
 
 def held(e: Evidence, column: str, other: str = "") -> pd.DataFrame | None:
-    """Estimate the share of plannings with idle time that a constraint allows, less the other."""
+    """Count the share of plannings with idle time that a constraint allows, less the other."""
     rows = _counted(e.main, "FIFO-DLT")
     if rows is None:
         return None
     rows = rows.assign(held=rows[column] - (rows[other] if other else 0))
     if rows["held"].isna().any():
         return None
-    return named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
+    cases = rows.groupby("load", sort=False)["s_iits"].sum()
+    table = named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
+    return table.assign(total=table["load"].map(cases).replace(0, np.nan), values=None)
 
 
 #: Claims that two lines measure: the number in the claim's id, the measure.
 _MEASURES: dict[str, Any] = {
     "1": lambda e: held(e, "opt_iits"),
     "2": lambda e: held(e, "opt_iits_ii"),
-    "3": lambda e: minus(e, *_LADDER, orders=["FIFO"]),
-    "4": lambda e: minus(e, *_LADDER, orders=["EDF"]),
-    "7": lambda e: minus(e, ("OPR-MN", "DLT")),
-    "10a": lambda e: minus(e, ("II", "DLT"), column="use"),
+    "3": lambda e: minus(e, *LADDER, orders=["FIFO"]),
+    "4": lambda e: minus(e, *LADDER, orders=["EDF"]),
+    "7a": lambda e: minus(e, ("OPR-MN", "DLT")),
+    "7b": lambda e: minus(e, ("OPR-MN", "DLT")),
     "10b": lambda e: minus(e, ("DLT", "II")),
     "11": lambda e: minus(e, ("AN", "OPR-MN")),
     "12": lambda e: minus(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN")),
-    "13a": lambda e: minus(e, ("OPR-MN", "OPR-FRAG")),
-    "13b": lambda e: minus(e, ("OPR-FRAG", "DLT")),
     "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
     "14b": lambda e: minus(e, ("II", "UMR-IIT")),
 }
@@ -72,26 +116,50 @@ tie("inserted-idle-time", _MEASURES)
 claim("inserted-idle-time-8", readings=False)(partial(held, column="opt_iits_ii", other="opt_iits"))
 
 
-def _cheaper(table: pd.DataFrame) -> pd.DataFrame:
-    """Subtract, from every cost of sending to the next smaller one; columns name both."""
-    return points(steps(table, "tau", "{what}, tau {a:g} to {b:g}", falling=True), ["load"])
+@claim("inserted-idle-time-10a")
+def idle_time_used(e: Evidence) -> pd.DataFrame:
+    """Claim 10a: used share under II minus that under DLT; if equal, by cases split otherwise."""
+    table = minus(e, ("II", "DLT"), column="use")
+    if "s_iits" not in e.main:
+        return table
+    names = {policy(o, "II"): f"{policy(o, 'II')} - {policy(o, 'DLT')}" for o in ORDERS}
+    rows = e.main[e.main["policy"].isin(list(names))].assign(what=e.main["policy"].map(names))
+    sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()
+    return _among(table, sums["s_iits"], sums["opt_iits_ii"])
+
+
+def _cheaper(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> pd.DataFrame:
+    """Estimate the rise while sending becomes cheaper, over the axis of Figure 4, by octaves.
+
+    It is no further from 0 than all cases that differ, among the fewest at any cost of sending.
+    """
+    taus = sorted(table.index.unique("tau"))
+    text = f"{{what}}, tau {taus[-1]:g} to {taus[0]:g}"
+    rise = trend(table.rename(index=lambda tau: -np.log2(tau), level="tau"), "tau", text)
+    counts = cases.groupby("load").min(), apart.groupby("load").sum(min_count=len(taus))
+    return _among(
+        rise, *(one.rename(columns=lambda what: text.format(what=what)) for one in counts)
+    )
 
 
 @claim("inserted-idle-time-5")
 def gain_grows(e: Evidence) -> pd.DataFrame:
-    """Claim 5: gain of EDDO-II over EDF-DLT at one cost of sending minus at the next larger."""
-    table = wide(e.taus, ["load", "tau"])
-    return _cheaper(differences(table, {"gain": ("EDF-DLT", "EDDO-II")}))
+    """Claim 5: rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
+    pair, by = {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"]
+    return _cheaper(differences(wide(e.taus, by), pair), *_decided(e.taus, pair, by))
 
 
 @claim("inserted-idle-time-6")
 def constraints_loosen(e: Evidence) -> pd.DataFrame | None:
-    """Claim 6: how often a constraint holds, at one cost of sending minus at the larger."""
+    """Claim 6: rise of the share of cases in which a constraint holds, likewise."""
     rows = _counted(e.taus, "EDF-DLT")
     if rows is None:
         return None
     rows = rows.set_index(["load", "tau", "replicate"])
-    return _cheaper(pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()}))
+    shares = pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()})
+    sums = rows[["s_iits", *CONSTRAINTS.values()]].groupby(["load", "tau"]).sum(min_count=1)
+    cases = pd.DataFrame({c: sums["s_iits"] for c in CONSTRAINTS})
+    return _cheaper(shares, cases, pd.DataFrame({c: sums[k] for c, k in CONSTRAINTS.items()}))
 
 
 @claim("inserted-idle-time-15")
@@ -104,9 +172,21 @@ def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
             return None
         rare = e.main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
         if rare.any():
-            pair = {constraint: ("FIFO-DLT", policy("FIFO", role))}
-            parts.append(points(differences(wide(e.main[rare], ["load"]), pair), ["load"]))
+            parts.append(less(e.main[rare], {constraint: ("FIFO-DLT", policy("FIFO", role))}))
     return pd.concat(parts, ignore_index=True)
+
+
+def family(points: pd.DataFrame) -> pd.DataFrame:
+    """Give other differences of reject ratios the intervals by which claim 3 is judged."""
+    [like] = [one for one in load_claims() if one.id == "inserted-idle-time-3"]
+    return intervals(points, like)
+
+
+def discordant(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count per policy the tasks that it decides otherwise than DLT, with exact bounds."""
+    table = frame.groupby("policy", sort=False)[["tasks", "discordant"]].sum()
+    low, high = share_bounds(table["discordant"], table["tasks"])
+    return table.assign(share=table["discordant"] / table["tasks"], low=low, high=high)
 
 
 def window(n: int, ratio: float) -> float:

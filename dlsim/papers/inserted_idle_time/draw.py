@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from scipy.special import gammaincinv
 
 from dlsim.files import read_toml, shared_file
 from dlsim.papers.inserted_idle_time import cells
@@ -176,7 +178,7 @@ def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame])
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:
     """Count what became of all tasks in the test of Figure 2; <NA> what backfilling leaves out."""
-    columns, there = {}, study.figure_3[study.figure_3["load"] == load]
+    columns, there = {}, study.evidence.main.query("load == @load")
     for role, column in (("I", "opt_iits"), ("II", "opt_iits_ii")):
         rows = there[there["policy"] == named(order, role)]
         counted = ["tasks", "admitted", "s_iits", column]
@@ -221,10 +223,17 @@ def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
 
 #: Ten runs of 10,000,000 time units: what Table 1 seems to be summed over.
 PAPER_TIME = 1e8
+#: What lies nearest to the printed shares: a rule and a reading.
+NEAREST = ("rtgrid", "release=finish")
+_SHARES = {"%": "share", "% II": "share_ii"}
 
 
 def table1(study: Study) -> pd.DataFrame:
-    """Table 1: printed counts, the percentages that follow from them, and measured ones."""
+    """Table 1: printed counts, the percentages that follow from them, and measured ones.
+
+    Measured are the cases seen in all runs, the exact bounds of what they are in the time of
+    the paper's runs, and shares with exact bounds.
+    """
     printed, measured = printed_table(), study.counted
     beside = printed.add_prefix("printed_").rename(columns={"printed_load": "load"})
     study.table("table1", measured.merge(beside, on="load", how="left"))
@@ -233,18 +242,51 @@ def table1(study: Study) -> pd.DataFrame:
     said: dict[tuple[str, str], Any] = {
         ("printed", name): printed[column].map("{:.0f}".format) for name, column in counts.items()
     }
-    for name, end in _SHARES.items():
+    for name, end in zip(_SHARES, ("", "_ii"), strict=True):
         each = zip(*(printed[c + end] for c in ("percent", "follows", "share")), strict=True)
         said["printed", name] = [f"{p:.0f}" + f" (≠ {100 * x:.1f})" * (not ok) for p, ok, x in each]
-    own = measured[measured["reading"] == ""].set_index("load")
-    for rule in RULES:
-        rows = own[own["rule"] == rule].reindex(printed.index)
-        whole = rows["s_iits"] * (PAPER_TIME / study.size.horizon)
-        said[rule, "S-IITs"] = whole.map("{:.0f}".format)
-        for name, end in _SHARES.items():
-            if (rule, end) != ("rtgrid", "_ii"):  # it has one count only
-                said[rule, name] = (100 * rows[f"share{end}"]).map("{:.1f}".format)
+    longer = PAPER_TIME / (study.size.horizon * study.size.runs)
+    for rule, reading in [(rule, "") for rule in RULES] + [NEAREST]:
+        what = ", ".join(filter(None, (rule, reading)))
+        rows = measured.query("rule == @rule and reading == @reading").set_index("load")
+        rows = rows.reindex(printed.index)
+        said[what, "seen"] = rows["s_iits"].map("{:.0f}".format)
+        ends = (longer * gammaincinv(rows["s_iits"] + more, q) for more, q in _POISSON)
+        said[what, "in 10⁸"] = _texts("{:.0f} to {:.0f}", *ends)
+        for name, share in _SHARES.items():
+            if (rule, share) != ("rtgrid", "share_ii"):  # it has one count only
+                parts = (100 * rows[f"{share}{end}"] for end in ("", "_low", "_high"))
+                said[what, name] = _texts("{:.1f} [{:.1f}, {:.1f}]", *parts)
     return pd.DataFrame(said, index=printed.index)
 
 
-_SHARES = {"%": "", "% II": "_ii"}
+#: Added to a count, and the quantile, of the lower and the upper exact bound of its mean.
+_POISSON = ((0, 0.025), (1, 0.975))
+
+
+def _texts(form: str, *columns: Any) -> list[str]:
+    return [form.format(*row) for row in zip(*columns, strict=True)]
+
+
+def fit(study: Study) -> pd.DataFrame:
+    """Compare every rule and reading of Table 1 with what is printed, the nearest shares first.
+
+    The extent of the shares, their distance in points from those of the printed counts (root
+    of the mean square over cases), and of measured over printed cases in equal time.
+    """
+    printed = printed_table().set_index("load")
+    longer = PAPER_TIME / (study.size.horizon * study.size.runs)
+    rows = {}
+    for (rule, reading), part in study.counted.groupby(["rule", "reading"], sort=False):
+        part, row = part.set_index("load"), dict[str, Any]()
+        for name, share in _SHARES.items():
+            if part[share].notna().all():
+                percent, cases = 100 * part[share], part["s_iits"] / part["s_iits"].sum()
+                row[name] = f"{percent.min():.1f} to {percent.max():.1f}"
+                far = np.sqrt((cases * (percent - 100 * printed[share]) ** 2).sum())
+                row[f"{name} apart"] = round(float(far), 2)
+        times = longer * part["s_iits"] / printed["s_iits"]
+        row["S-IITs over printed"] = f"{times.min():.2f} to {times.max():.2f}"
+        rows[rule, reading or "own"] = row
+    table = pd.DataFrame(rows).T.fillna("").rename_axis(["rule", "reading"])
+    return table.sort_values("% apart")

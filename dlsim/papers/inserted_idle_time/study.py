@@ -15,6 +15,7 @@ from dlsim.papers.inserted_idle_time import cells, claims
 from dlsim.papers.inserted_idle_time.cells import GENERATORS, RULES, Setting, both
 from dlsim.realtime import Cluster, workload
 from dlsim.study import study
+from dlsim.study.stats import share_bounds
 from dlsim.study.study import Switches, labelled
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
@@ -128,32 +129,31 @@ class Study(study.Study):
             setting=self.setting(), switches=switches, check_at=check_at,
         )  # fmt: skip
 
-    @functools.cached_property
-    def figure_3(self) -> pd.DataFrame:
-        """The six policies of Figure 3 at every load."""
-        return self.main(both(("DLT", "I", "II")))
-
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; at fewer loads under another reading."""
         loads = () if switches is None else self.size.reading_loads
         policies, use = (claims.ROLES, claims.USE) if loads else (cells.ROLES, cells.USED)
         last = loads[-1:] or TAU_LOADS
-        taus = self.main(("EDF-DLT", "EDDO-II"), (), switches, last, self.taus)
+        beyond = () if loads else ("EDF-EXACT", "EDF-EXACT-N")
+        taus = self.main(("EDF-DLT", "EDDO-II", *beyond), (), switches, last, self.taus)
         main = self.main(both(policies), both(use), switches, loads)
         return claims.Evidence(main.assign(use=main["used"] / main["idle"]), taus)
 
     @functools.cached_property
     def counted(self) -> pd.DataFrame:
-        """How often the constraints hold, by every counting rule and reading (Table 1)."""
+        """Cases of all runs and shares with exact bounds, by rule and reading (Table 1)."""
         own = {k: v for k, v in self.switches.items() if k not in ("counting", "backfill")}
         frame = self.sweep(
             cells.count, {"load": tuple(self.loads), "reading": ("", *COUNT_READINGS)}, "Table 1",
             tau=self.cms, setting=self.setting(), switches=own,
         )  # fmt: skip
         groups = frame.groupby(["reading", "rule", "load"], sort=False)
-        table = groups[list(cells.COUNTS)].mean().reset_index()
-        shares = {"share": "opt_iits", "share_ii": "opt_iits_ii"}
-        return table.assign(**{name: table[c] / table["s_iits"] for name, c in shares.items()})
+        table = groups[list(cells.COUNTS)].sum(min_count=1).reset_index()
+        for share, column in {"share": "opt_iits", "share_ii": "opt_iits_ii"}.items():
+            table[share] = table[column] / table["s_iits"]
+            low, high = share_bounds(table[column], table["s_iits"])
+            table[f"{share}_low"], table[f"{share}_high"] = low, high
+        return table
 
     @functools.cached_property
     def pools(self) -> pd.DataFrame:

@@ -1,0 +1,76 @@
+"""Every measured claim of paper I can hold and can be contrary: evidence made up by hand."""
+
+import pandas as pd
+
+from dlsim.papers.inserted_idle_time import cells, claims
+from tests.made_up import assert_each_way
+
+KEY = "inserted-idle-time"
+TAUS = (8.0, 4.0, 2.0, 1.0)
+#: Ten runs of 10,000 tasks, of which 1,000 have idle time.
+RUNS, TASKS, CASES = 10, 10_000, 1_000
+
+
+def row(place, policy, ratio, held, **more):
+    """One run of one policy; whatever differs from 0 or from CASES varies from run to run."""
+    k = place["replicate"] - (RUNS - 1) / 2
+    one, two = ((share + 0.001 * k) * CASES for share in held)
+    return {
+        **place, "policy": policy, "ratio": 0.4 + ratio * (1 + 0.01 * k), "tasks": TASKS,
+        "discordant": round(TASKS * abs(ratio)), "s_iits": CASES, "opt_iits": one,
+        "opt_iits_ii": two, **{name: 0.5 + x * (1 + 0.01 * k) for name, x in more.items()},
+    }  # fmt: skip
+
+
+def made(refused=(), use=(), held=(0.14, 0.17), gain=(0, 0, 0, 0), rise=0.0):
+    """What roles refuse and use more than DLT, how often constraints hold; Figure 4 by tau."""
+    refused, use = dict(refused), dict(use)
+    places = [{"replicate": k, "load": load} for k in range(RUNS) for load in (0.6, 1.0)]
+    main = [
+        row(place, cells.named(order, role), refused.get(role, 0), held, use=use.get(role, 0))
+        for place in places
+        for order in claims.ORDERS
+        for role in claims.ROLES
+    ]
+    taus = [
+        row({**place, "tau": tau}, policy, -less * (policy == "EDDO-II"), [0.5 + rise * at] * 2)
+        for place in places
+        for at, (tau, less) in enumerate(zip(TAUS, gain, strict=True))
+        for policy in ("EDF-DLT", "EDDO-II")
+    ]
+    return claims.Evidence(pd.DataFrame(main), pd.DataFrame(taus))
+
+
+def test_every_claim_can_hold_and_can_be_contrary():
+    alike, ladder = made(), made({"I": -0.02, "II": -0.05})
+    better, worse = ({name: x for name in ("AN", "EQ-MN", "US")} for x in (0.05, -0.05))
+    makers = {
+        "1": (alike, made(held=(0.01, 0.17))),
+        "2": (alike, made(held=(0.14, 0.02))),
+        "3": (ladder, alike),
+        "4": (ladder, alike),
+        "5": (made(gain=(0, 0.01, 0.02, 0.03)), alike),
+        "6": (made(rise=0.1), made(rise=-0.1)),
+        "7a": (made({"OPR-MN": 0.01}), made({"OPR-MN": -0.01})),
+        "7b": (made({"OPR-MN": 0.05}), made({"OPR-MN": 0.01})),
+        "10a": (made(use={"II": 0.1}), made(held=(0, 0.005))),
+        "10b": (ladder, alike),
+        "11": (made(better), made(worse)),
+        "12": (made(better), made(worse)),
+        "14a": (made(use={"UMR-IIT": 0.1}), made(use={"UMR-IIT": -0.1})),
+        "14b": (made({"UMR-IIT": -0.01}), made({"UMR-IIT": 0.01})),
+        "15": (alike, ladder),
+    }
+    assert_each_way(KEY, makers)
+
+
+def test_tasks_decided_differently_bound_a_difference_of_none():
+    # by hand: 1 - 0.025^(1/100,000) = 3.69e-5 of none; 7.22 of 2 (chi-squared tables) = 7.22e-5
+    evidence = made()
+    table = claims.family(claims.minus(evidence, ("DLT", "II")))
+    assert table["estimate"].eq(0).all()
+    assert [*(table["high"].round(7)), *(-table["low"].round(7))] == [3.69e-5] * 8
+    one = evidence.main["policy"].eq("FIDO-II") & evidence.main["replicate"].eq(3)
+    main = evidence.main.assign(discordant=evidence.main["discordant"].where(~one, 2))
+    table = claims.family(claims.minus(evidence._replace(main=main), ("DLT", "II")))
+    assert table["high"].round(7).tolist() == [7.22e-5] * 2 + [3.69e-5] * 2
