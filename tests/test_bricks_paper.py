@@ -40,7 +40,7 @@ SOME_READINGS = (
 
 
 #: Claims of every kind of region.
-REGIONS = ("bricks-1a", "bricks-2a", "bricks-2b", "bricks-8", "bricks-11")
+REGIONS = ("bricks-1a", "bricks-2a", "bricks-2b", "bricks-8b", "bricks-11")
 
 
 def shorten(patch):
@@ -138,7 +138,7 @@ def synthetic(failure):
     """Evidence made up by hand: two environments, one Int, from failures by (policy, c, n)."""
     rows = [
         {"interval": 60.0, "replicate": k, "policy": p, "corrected": c, "fallbacks": n,
-         "failure": rate + shift, "cost": 100.0 * (1 + n)}
+         "failure": rate + shift, "cost": 100.0 * (1 + n), "requests": 100}
         for (p, c, n), rate in failure.items()
         for k, shift in enumerate((-0.01, 0.01))
     ]  # fmt: skip
@@ -159,11 +159,14 @@ def test_measures_of_a_hand_case():
     assert got("1a", "Greedy x/x - x/F, interval 60") == pytest.approx(0.2)
     assert got("1b", "D-0.5, interval 60") == pytest.approx(0.5)
     assert got("2a", "D-0.9 x/F - L/F, interval 60") == pytest.approx(0.05)
-    assert got("3", "D-0.9 x/x, interval 60") == pytest.approx(0.1)
-    assert got("6a", "D-0.5 L/x, interval 60") == pytest.approx(0.2)
-    assert got("7a", "Greedy, interval 60") == pytest.approx(0.15)
+    assert got("1b", "Greedy, corrected, interval 60") == pytest.approx(0.2 / 0.35)
+    assert got("3", "x/x over opt, interval 60") == pytest.approx(0.1)
+    assert got("5", "x/x over opt, interval 60") == 0
+    assert got("6a", "D-0.5 L/x, interval 60") == pytest.approx(0.4 - 0.15)  # Greedy x/x
+    assert got("6b", "D-0.5 x/F, interval 60") == -1
+    assert got("7a", "Greedy, interval 60") == pytest.approx(0.875)
     assert got("7b", "Greedy, interval 60") == pytest.approx(0.75)
-    assert got("8", "Greedy, interval 60") == pytest.approx(3.0)
+    assert got("8a", "Greedy, interval 60") == pytest.approx(3.0)
     assert got("9", "failure, 3 fallbacks, interval 60") == pytest.approx(0.1 / 8)
 
 
@@ -186,6 +189,12 @@ def test_background_models_are_counted():
     assert jobs["servers"] == pytest.approx(0.6 * 3600, rel=0.25)
     assert jobs["links"] > 20 * trace["links"]
     assert jobs["spread"] > 1 > trace["spread"]
+
+
+def test_extraneous_users_are_timed_against_traces():
+    rows = cells.timed("links", switches={}, seed=np.random.SeedSequence(3))
+    seconds = {row["model"]: row["seconds"] for row in rows}
+    assert seconds["extraneous"] > seconds["trace"] > 0
 
 
 def test_background_models_without_load_and_noise_are_counted():
@@ -311,32 +320,36 @@ def test_other_readings_are_one_switch_each():
 def test_the_heat_map_begins_with_the_scorecard(study):
     table = study.by_reading
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
-    assert table["default"].to_dict() == {key: own[key] for key in table.index}
+    words = table["default"].str.removesuffix(" ").str.replace(r" \d+/\d+$", "", regex=True)
+    assert words.to_dict() == {key: own[key] for key in table.index}
     assert table.columns.tolist() == ["default", *map(name_of, SOME_READINGS)]
-    assert table.index.tolist() == [claim.id for claim in load_claims(KEY)]
+    # CPU times are the machine's
+    assert table.index.tolist() == [c.id for c in load_claims(KEY) if c.id != f"{KEY}-12a"]
 
 
 def test_every_verdict_under_a_reading_stands_beside_its_interval(study):
     table = study.judged_readings.set_index(["reading", "claim"])
-    deep = ["default", "load=util", "network=packet"]
-    missing = table[table["verdict"] == "cannot be checked"]
-    assert table.loc[[(name, f"{KEY}-10") for name in deep], "runs"].tolist() == [3, 3, 2]
-    assert (table.loc[[(name, f"{KEY}-11") for name in deep], "low"].notna()).all()
-    asked = {(name, f"{KEY}-{k}") for name in table.index.unique("reading") for k in (10, 11)}
-    assert {key for key in asked if key[0] not in deep} <= set(missing.index)
-    assert (missing["reason"] != "").all()
     measured = table[table["runs"] > 0]
     assert not (measured["low"] > measured["mean"]).any()
-    for verdict in study.verdicts:
-        row = table.loc[("default", verdict.claim.id)]
-        assert (row["verdict"], row["reason"]) == (verdict.word, verdict.reason)
-        if "weakest at" in verdict.statistic:
-            assert f"weakest at {row['point']}: " in verdict.statistic
-    shown = bricks.table_readings(study)
-    own, *shipped = shown.columns[1:]
-    assert own == "this run: default"
-    assert set(deep) < set(shipped)
-    assert shown.set_index("claim").loc[f"{KEY}-12b", own].startswith("✓")
+    own = {verdict.claim.id: verdict for verdict in study.verdicts}
+    for name in table.loc["default"].index:
+        row = table.loc[("default", name)]
+        assert (row["verdict"], row["reason"]) == (own[name].word, own[name].reason)
+        if "weakest at" in own[name].statistic:
+            assert f"weakest at {row['point']}: " in own[name].statistic
+    first, *others = bricks.table_readings(study).columns[1:]
+    assert first == "this run: default"
+    assert {"default", "load=util", "network=packet"} < set(others)
+
+
+def test_all_readings_have_the_grid_and_the_environments_of_the_first(study):
+    keys = ["policy", "corrected", "fallbacks", "replicate", "requests"]
+    own, other = study.evidence, study.measure({"load": "util"})
+    for name, place in (("main", "interval"), ("causes", "condition"), ("sizes", "value")):
+        one, two = (getattr(e, name)[[place, *keys]] for e in (own, other))
+        pd.testing.assert_frame_equal(one, two)
+    assert study.measure({}) == own
+    assert other.seconds is None
 
 
 def test_other_causes_and_sizes_are_those_of_direct_runs(study):
@@ -351,7 +364,7 @@ def test_other_causes_and_sizes_are_those_of_direct_runs(study):
         rates.append([simulate(env, s, Reading(load="util")).failure_rate for s in both])
     want = np.mean([a - b for a, b in rates])
     assert table.loc["Greedy x/x - L/x, nodes 75", "estimate"] == pytest.approx(want, abs=1e-12)
-    assert e.causes["condition"].unique().tolist() == ["as it is", "none of the three"]
+    assert e.causes["condition"].unique().tolist() == list(cells.CONDITIONS)
 
 
 @given(
@@ -362,7 +375,7 @@ def test_other_causes_and_sizes_are_those_of_direct_runs(study):
     st.sampled_from([claim for claim in load_claims(KEY) if claim.id in REGIONS]),
 )  # fmt: skip
 def test_the_weakest_point_decides(found, claim):
-    """All holds exactly if it does, and it is on the other side if any point is."""
+    """All holds exactly if it does."""
     middle, half = np.array(found).T / 50
     table = pd.DataFrame(
         {"point": range(len(found)), "estimate": middle, "low": middle - half,
@@ -371,8 +384,6 @@ def test_the_weakest_point_decides(found, claim):
     verdict = judge(table, claim)
     alone = judge(table[table["point"] == verdict.weakest["point"]], claim)
     assert (verdict.word == "holds") == (alone.word == "holds")
-    if any(judge(table.iloc[[k]], claim).reason.endswith("other side.") for k in table.index):
-        assert alone.reason.endswith("other side.")
 
 
 def test_costs_are_weighted_by_work_too(study):
@@ -466,7 +477,7 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
         "background readings mechanisms"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    others = ("table1", "tuning", "claims", "readings-intervals")
+    others = ("table1", "tuning", "claims", "readings-intervals", "seconds")
     assert tables == pictures | {f"{KEY}-{name}" for name in others}
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
     assert shown_beside_the_shipped(out, KEY, "load=util")

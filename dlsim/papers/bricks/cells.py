@@ -6,14 +6,26 @@ section 6 names better ones as future work), and a job log replayed.
 
 import hashlib
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, tuning, workload
+from dlsim.bricks import (
+    DRAWN,
+    Environment,
+    Outcome,
+    Reading,
+    Scheduler,
+    run_many,
+    simulate,
+    tuning,
+    workload,
+)
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
 from dlsim.bricks.view import View, best_server
 from dlsim.errors import InputError
@@ -52,6 +64,12 @@ EXTRAS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Seconds of the environments in which background models are compared (claim 12).
 BACKGROUND_SECONDS = 7200.0
+#: The extraneous model of either resource, and the seconds of environments that are timed: many
+#: where little is to be told, few where much is to be computed.
+EXTRANEOUS = {
+    "servers": ("server_background", "jobs", 86_400.0),
+    "links": ("link_background", "data", BACKGROUND_SECONDS),
+}
 
 
 class Kind(NamedTuple):
@@ -269,6 +287,26 @@ def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
         "links": links / len(env.rates) / hours,
         "spread": _spread(link_rates(env)),
     }
+
+
+def timed(resource: str, *, switches: Mapping[str, Any], seed: Any) -> list[Row]:
+    """Time a run with other users' load by either model of section 2.1 on one resource.
+
+    The other resource has traces; what the models draw is drawn before.
+    """
+    name, model, horizon = EXTRANEOUS[resource]
+    rows = []
+    for background in ("trace", model):
+        models = {"server_background": "trace", "link_background": "trace", name: background}
+        env = Environment.random(seed, horizon=horizon, **{**switches, **models})
+        seconds = []
+        for _ in range(3):  # in the first, things are loaded or compiled once
+            fresh, begun = replace(env), time.process_time()
+            simulate(fresh, Scheduler())
+            seconds.append(time.process_time() - begun)
+        kind = "extraneous" if background == model else "trace"
+        rows.append({"model": kind, "seconds": min(seconds)})
+    return rows
 
 
 def waiting(o: Outcome) -> Floats:

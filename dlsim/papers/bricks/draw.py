@@ -10,10 +10,9 @@ from dlsim.bricks import Environment, Outcome, simulate
 from dlsim.files import read_toml, shared_file
 from dlsim.papers.bricks import cells
 from dlsim.papers.bricks.cells import Kind
-from dlsim.papers.bricks.study import DEEP, Study, printed_table
+from dlsim.papers.bricks.study import Study, printed_table
 from dlsim.study.claims import SYMBOLS
 from dlsim.study.plot import PERCENT, axes_of
-from dlsim.study.study import name_of
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
@@ -151,18 +150,17 @@ def _spans(low: Any, high: Any) -> list[str]:
 def table_readings(study: Study) -> pd.DataFrame:
     """Tabulate every claim's numbers under the readings of Load and in the packet network."""
     table = study.shown_readings
-    deep = [name_of(switches) or "default" for switches in DEEP]
-    kept = list(dict.fromkeys([table["reading"].iloc[0], *deep]))
+    loads = [f"load={load}" for load in cells.SWITCHES["load"][1:]]
+    kept = list(dict.fromkeys([table["reading"].iloc[0], "default", *loads, "network=packet"]))
     table = table[table["reading"].isin(kept)]
     share = np.where(table["unit"].isin(["points", "%"]), PERCENT, 1.0)
     ends = [(table[name] * share).map("{:.3g}".format) for name in ("mean", "low", "high")]
-    cells = [
-        f"{SYMBOLS[word]} {e} [{a}, {b}] {unit}" if point else SYMBOLS[word]
-        for word, point, unit, e, a, b in zip(
-            table["verdict"], table["point"], table["unit"], *ends, strict=True
-        )
+    columns = (table[name] for name in ("verdict", "points", "point", "unit"))
+    texts = [
+        f"{SYMBOLS[word]} {word}" + f": {count}; {e} [{a}, {b}] {unit}" * bool(point)
+        for word, count, point, unit, e, a, b in zip(*columns, *ends, strict=True)
     ]
-    wide = table.assign(cell=cells).pivot(index="claim", columns="reading", values="cell")
+    wide = table.assign(cell=texts).pivot(index="claim", columns="reading", values="cell")
     order = list(dict.fromkeys(table["claim"]))
     found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
     return found.rename_axis(columns=None).reset_index()

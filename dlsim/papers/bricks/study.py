@@ -1,7 +1,7 @@
 """All experiments on paper B at one scale: each is run once, when first asked for."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,17 @@ from dlsim.files import read_csv, shared_file
 from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
 from dlsim.study import study
-from dlsim.study.study import Switches, name_of
+from dlsim.study.study import Switches, labelled
+from dlsim.study.sweeps import sweep
 
 HOUR = 3600.0
 INTERVALS = (60.0, 90.0, 120.0)
 OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
 NODES = tuple(cells.SIZES)
-#: Readings under which claims 10 and 11 are judged too: what Load is, and the network that
-#: the paper has.
-DEEP: tuple[dict[str, Any], ...] = (
-    {}, {"load": "util"}, {"load": "queue"}, {"load": "ext"}, {"network": "packet"},
-)  # fmt: skip
 #: Switches that the two background models of claim 12 depend on.
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
+#: Fewest runs that are timed: if all of six agree, most runs do (95 %).
+TIMED = 6
 SCALES = study.scales("bricks")
 
 
@@ -88,8 +86,7 @@ class Study(study.Study):
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
         other = self.runs or size.other_runs
-        packets = min(size.packet_runs, other)
-        return size._replace(runs=self.runs or size.runs, other_runs=other, packet_runs=packets)
+        return size._replace(runs=self.runs or size.runs, other_runs=other)
 
     @property
     def policies(self) -> list[str]:
@@ -99,7 +96,8 @@ class Study(study.Study):
     @property
     def few(self) -> list[str]:
         """Greedy, and the smallest, middle and largest Opt."""
-        return ["Greedy", *claims.ends(self.policies[1:])]
+        rising = self.policies[1:]
+        return list(dict.fromkeys(["Greedy", rising[0], rising[len(rising) // 2], rising[-1]]))
 
     @property
     def middle(self) -> str:
@@ -137,49 +135,60 @@ class Study(study.Study):
             how["interval"] = float(self.intervals[0])
         return self.sweep(function, grid, label, count, **how | fixed)
 
-    def _hours(self, network: Any) -> float:
-        """Hours of the environments of other readings in a network."""
-        return self.size.packet_hours if network == "packet" else self.size.other_hours
-
-    @functools.cached_property
-    def main(self) -> pd.DataFrame:
-        """Figures 3 to 6: every scheduler, version and number of fallbacks at every Int."""
+    def main_at(self, switches: Switches, intervals: Sequence[float] = ()) -> pd.DataFrame:
+        """Run every scheduler, version and number of fallbacks at every Int, or at some."""
         return self.run(
-            cells.compare, {"interval": tuple(self.intervals)}, "Figures 3 to 6", self.size.hours,
-            schedulers=self.versions(self.policies, self.fallbacks),
+            cells.compare, {"interval": tuple(intervals or self.intervals)},
+            labelled("Figures 3 to 6", switches), self.size.hours,
+            schedulers=self.versions(self.policies, self.fallbacks), switches=dict(switches),
         )  # fmt: skip
 
-    def at_reading(self, switches: Mapping[str, Any]) -> pd.DataFrame:
-        """Run the schedulers that the claims need under another reading."""
-        return self.run(
-            cells.compare, {"interval": self.size.reading_intervals},
-            f"reading {name_of(switches) or 'default'}", self._hours(switches.get("network")),
-            self.size.other_runs, schedulers=self.versions(self.few, (self.most,)),
-            switches=dict(switches),
-        )  # fmt: skip
-
-    @functools.cached_property
-    def causes(self) -> pd.DataFrame:
-        """Load Correction without what section 4.2 blames: condition replicate policy ..."""
+    def causes_at(self, switches: Switches) -> pd.DataFrame:
+        """Take away what section 4.2 blames for the small gain of Load Correction."""
         grid, schedulers = {"condition": list(cells.CONDITIONS)}, self.versions(self.few)
-        return self.run(cells.under, grid, "causes", schedulers=schedulers)
+        label = labelled("causes", switches)
+        return self.run(cells.under, grid, label, schedulers=schedulers, switches=dict(switches))
 
-    @functools.cached_property
-    def sizes(self) -> pd.DataFrame:
-        """The same over the number of nodes: parameter value replicate policy ..."""
-        grid, schedulers = _of_nodes(self.nodes), self.versions(self.few)
-        return self.run(cells.vary, grid, "nodes", schedulers=schedulers)
+    def sizes_at(self, switches: Switches) -> pd.DataFrame:
+        """Run the same over the number of nodes."""
+        grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
+        schedulers, label = self.versions(self.few), labelled("nodes", switches)
+        return self.run(cells.vary, grid, label, schedulers=schedulers, switches=dict(switches))
 
-    def background_at(self, switches: Mapping[str, Any]) -> pd.DataFrame:
+    def background_at(self, switches: Switches) -> pd.DataFrame:
         """Draw both models of other users' load."""
         own = {k: v for k, v in switches.items() if k in OF_BACKGROUND}
         count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
         return self.sweep(cells.background, grid, "background", count, switches=own)
 
     @functools.cached_property
+    def main(self) -> pd.DataFrame:
+        """Figures 3 to 6: interval replicate policy corrected fallbacks failure cost ..."""
+        return self.main_at(self.switches)
+
+    @functools.cached_property
+    def causes(self) -> pd.DataFrame:
+        """Load Correction without what section 4.2 blames: condition replicate policy ..."""
+        return self.causes_at(self.switches)
+
+    @functools.cached_property
+    def sizes(self) -> pd.DataFrame:
+        """The same over the number of nodes: parameter value replicate policy ..."""
+        return self.sizes_at(self.switches)
+
+    @functools.cached_property
     def background(self) -> pd.DataFrame:
         """Both models of other users' load under the study's own reading."""
         return self.background_at(self.switches)
+
+    @functools.cached_property
+    def seconds(self) -> pd.DataFrame:
+        """CPU time of runs with either model: resource replicate model seconds."""
+        own = {k: v for k, v in self.switches.items() if k in OF_BACKGROUND}
+        count, grid = max(TIMED, self.size.other_runs), {"resource": list(cells.EXTRANEOUS)}
+        return sweep(
+            cells.timed, grid, count, self.seed, jobs=1, fixed={"switches": own}, label="CPU time"
+        )
 
     @functools.cached_property
     def extras(self) -> pd.DataFrame:
@@ -189,39 +198,17 @@ class Study(study.Study):
         parts = [
             self.run(
                 cells.extra, {"network": [network], "mechanism": names},
-                f"further mechanisms, {network}", self._hours(network), self.size.other_runs,
-                schedulers=schedulers,
+                f"further mechanisms, {network}", schedulers=schedulers,
             )
             for network, names in (("fluid", list(cells.EXTRAS)), ("packet", ["as it is", "links"]))
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True)
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
-        """Run what the claims are measured on; less of it under another reading."""
-        if switches is None:
-            return claims.Evidence(self.main, self.causes, self.sizes, self.background)
-        main, background = self.at_reading(switches), self.background_at(switches)
-        if dict(switches) not in DEEP:
-            return claims.Evidence(main, background=background)
-        size, interval = self.size, self.size.reading_intervals[0]
-        count = size.packet_runs if "network" in switches else size.other_runs
-        known = main.query("interval == @interval and replicate < @count and fallbacks <= 1")
-        known = known.drop(columns="interval")
-        plain, usual = next(iter(cells.CONDITIONS)), (self.domains, (5, 10))
-        others = [name for name in size.reading_causes if name != plain]
-        nodes = [n for n in size.reading_nodes if cells.SIZES[n] != usual]
-        run = functools.partial(
-            self.run, label=f"claims 10 and 11, {name_of(switches) or 'default'}",
-            hours=self._hours(switches.get("network")), count=count, interval=interval,
-            schedulers=self.versions(self.few), switches=dict(switches),
-        )  # fmt: skip
-        causes: Any = [known.assign(condition=plain), run(cells.under, {"condition": others})]
-        sizes: Any = [known.assign(value=float(n)) for n in size.reading_nodes if n not in nodes]
-        if nodes:
-            sizes.append(run(cells.vary, _of_nodes(nodes)))
-        causes, sizes = (pd.concat(parts, ignore_index=True) for parts in (causes, sizes))
-        return claims.Evidence(main, causes, sizes, background)
-
-
-def _of_nodes(nodes: Sequence[int]) -> list[dict[str, Any]]:
-    return [{"parameter": "nodes", "value": float(n)} for n in nodes]
+        """Run what the claims are measured on, under another reading on the same grids."""
+        if switches is None or dict(switches) == self.switches:
+            return claims.Evidence(
+                self.main, self.causes, self.sizes, self.background, self.seconds
+            )
+        runs = (self.main_at, self.causes_at, self.sizes_at, self.background_at)
+        return claims.Evidence(*(run(switches) for run in runs))
