@@ -279,7 +279,7 @@ def mould(
     seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Schedule moldable jobs on several nodes by every scheduler (problem 2)."""
-    jobs = moldable_jobs(mix, error, Setting(*setting), seed)
+    jobs = moldable_jobs(mix, error, nodes, Setting(*setting), seed)
     pool = NodePool(nodes, exponent=exponent, both=both)
     rows = []
     for name in MOULDERS:
@@ -291,11 +291,11 @@ def mould(
     return rows
 
 
-def moldable_jobs(mix: str, error: float, setting: Setting, seed: Any) -> pd.DataFrame:
-    """Draw one batch of jobs that ask for 1, 2 or 4 nodes."""
+def moldable_jobs(mix: str, error: float, nodes: int, setting: Setting, seed: Any) -> pd.DataFrame:
+    """Draw one batch of jobs that ask for 1, 2 or 4 nodes, as far as there are."""
     table = setting.applications(mix, seed)
     jobs = workload.draw(table, setting.jobs, seed, error=error, **setting.noise)
-    return jobs.assign(nodes=_source(seed, 98).choice(ASKED, len(jobs)))
+    return jobs.assign(nodes=_source(seed, 98).choice([n for n in ASKED if n <= nodes], len(jobs)))
 
 
 def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:
