@@ -150,7 +150,7 @@ def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
 
 def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
     """F1: one queue under several policies, each bar with its rule, sub-queues below."""
-    table = workload.applications(study.mixes[0], 5, study.seed)
+    table = study.setting._replace(apps=5).applications(study.mixes[0], study.seed)
     jobs = workload.draw(table, 12, study.seed, study.cv, 0.0)
     down = (len(policies) + 1) // 2
     grid = np.array(panels(
