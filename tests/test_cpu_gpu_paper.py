@@ -440,8 +440,8 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
     done = run_notebook(source, tmp_path / "done" / "50.ipynb", {**given, "out": str(out)})
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = (
-        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning mapreduce "
-        "memory moulding nodes optimiser overlap poison readings savings slots tradeoff"
+        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "
+        "mapreduce memory moulding nodes optimiser overlap poison readings savings slots tradeoff"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
