@@ -131,6 +131,14 @@ def test_exact_history_without_noise_is_fair_in_the_first_sense():
     assert s.fairness("local").is_fair
 
 
+def test_the_base_is_the_class_whose_times_the_mixes_draw():
+    tables = [workload.applications("wide", 200, 1, base=base) for base in ("cpu", "gpu")]
+    for base, table in zip(("cpu", "gpu"), tables, strict=True):
+        assert table[f"{base}_time"].between(*workload.BASE).all()
+    gains = [(table["cpu_time"] / table["gpu_time"]).tolist() for table in tables]
+    assert gains[0] == pytest.approx(gains[1])
+
+
 def test_right_first_samples_do_no_harm():
     given = {"setting": SETTING, "switches": {}, "seed": key()}
     rows = cells.poison("lee", 1.0, poisoned="all", **given)
