@@ -60,7 +60,7 @@ SAMPLES = {
     "cpu-gpu": (
         {"runs": 8},
         lambda study: study.measure(),
-        ("1", "2a", "2b", "3", "5", "6", "7", "14a", "18"),
+        ("1a", "2a", "2b", "3", "6a", "6b", "7a", "14a", "18a"),
     ),
 }  # fmt: skip
 

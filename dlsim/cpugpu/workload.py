@@ -21,8 +21,8 @@ from dlsim.given import MOST as MOST_NUMBER
 from dlsim.given import Floats, Seed, number, option, streams, whole
 from dlsim.given import table as need_table
 
-#: CPU time of an application without noise, seconds: log-uniform between these.
-BASE = (2.0, 60.0)
+#: Time of an application without noise on the base class, seconds: log-uniform between these.
+BASE, BASES = (2.0, 60.0), ("cpu", "gpu")
 #: Purposes of random numbers; each has a stream of its own.
 PURPOSES = ("applications", "single", "choice", "noise", "outliers", "declared", "arrivals")
 #: Most applications and most jobs of one draw.
@@ -60,21 +60,22 @@ MIXES: dict[str, Callable[[Generator, int], Floats]] = {
 
 
 def applications(
-    mix: str = "lee", count: int = 12, seed: Seed = 0, single: float = 0.0
+    mix: str = "lee", count: int = 12, seed: Seed = 0, single: float = 0.0, base: str = "cpu"
 ) -> pd.DataFrame:
     """Draw applications of a named mix: run time on either class, without noise.
 
     Parameters
     ----------
     mix : str
-        A name of `MIXES`: the law of CPU time over GPU time. CPU times are log-uniform
-        over `BASE`.
+        A name of `MIXES`: the law of CPU time over GPU time.
     count : int
         How many applications.
     seed : int or SeedSequence
         Root of the random numbers.
     single : float
         Part of the applications that lose one of their two versions, drawn at random.
+    base : {"cpu", "gpu"}
+        Whose times are log-uniform over `BASE`; those of the other class follow.
 
     Returns
     -------
@@ -87,11 +88,13 @@ def applications(
         For an unknown mix or a number out of range.
     """
     option("mix", mix, MIXES)
+    option("base", base, BASES)
     count = whole("count", count, 1, MOST)
     number("single", single, high=1.0)
     draws = streams(seed, PURPOSES)
-    cpu = _log_uniform(draws["applications"], *BASE, count)
-    gpu = cpu / MIXES[mix](draws["applications"], count)
+    time = _log_uniform(draws["applications"], *BASE, count)
+    gain = MIXES[mix](draws["applications"], count)
+    cpu, gpu = (time, time / gain) if base == "cpu" else (time * gain, time)
     chance, side = draws["single"].random((2, count))
     cpu = np.where((chance < single) & (side < 0.5), np.nan, cpu)
     gpu = np.where((chance < single) & (side >= 0.5), np.nan, gpu)

@@ -13,10 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu import POLICIES, History, Machine, Reading, Schedule, simulate, workload
+from dlsim.cpugpu import POLICIES, SWITCHES, History, Machine, Reading, Schedule, simulate, workload
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, title
-from dlsim.papers.cpu_gpu.cells import SWITCHES
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.style import INK
 

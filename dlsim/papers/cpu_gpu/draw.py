@@ -150,7 +150,7 @@ def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
 
 def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
     """F1: one queue under several policies, each bar with its rule, sub-queues below."""
-    table = workload.applications(study.mixes[0], 5, study.seed)
+    table = study.setting._replace(apps=5).applications(study.mixes[0], study.seed)
     jobs = workload.draw(table, 12, study.seed, study.cv, 0.0)
     down = (len(policies) + 1) // 2
     grid = np.array(panels(
@@ -181,7 +181,10 @@ def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
 def fig_nodes(study: Study) -> Axes:
     """F11: one batch of moldable jobs on nodes with a CPU and a GPU each."""
     setting, seed = study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
-    jobs, pool = moldable_jobs(study.mixes[0], 0.0, setting, seed), NodePool(study.nodes)
+    jobs, pool = (
+        moldable_jobs(study.mixes[0], 0.0, study.nodes, setting, seed),
+        NodePool(study.nodes),
+    )
     axs = panels(None, 2, (11, 5.4), rows=2, sharex=True)
     runs = {name: run_moldable(jobs, pool, name) for name in MOULDED}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(list(jobs.index))

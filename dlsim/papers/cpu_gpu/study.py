@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.cpugpu import SWITCHES, Machine, Reading, workload
+from dlsim.cpugpu import Machine, Reading, workload
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.moldable import NodePool
 from dlsim.errors import InputError
 from dlsim.files import read_text
 from dlsim.given import option, whole
 from dlsim.papers.cpu_gpu import cells, claims
-from dlsim.papers.cpu_gpu.cells import ONLINE, VARIANTS, Setting
+from dlsim.papers.cpu_gpu.cells import OF_ENGINE, ONLINE, SWITCHES, VARIANTS, Setting
 from dlsim.study import study
 from dlsim.study.study import Switches
 
@@ -67,7 +67,10 @@ class Study(study.Study):
 
     def check(self) -> None:
         """Refuse unknown switches, mixes and machines, and workloads that cannot be drawn."""
-        Reading.of(self.switches)
+        for name, value in self.switches.items():
+            if option("reading switch", name, SWITCHES) not in OF_ENGINE:
+                option(name, value, SWITCHES[name])
+        Reading.of(self.how()["switches"])
         if not self.mixes:
             raise InputError("mixes must be one mix or more, got none")
         for mix in self.mixes:
@@ -82,53 +85,69 @@ class Study(study.Study):
         table = workload.applications(self.mixes[0], 1)
         workload.draw(table, 1, 0, self.cv, self.outliers, self.factor)
 
-    @functools.cached_property
-    def size(self) -> Any:
-        """The scale with a positive number of runs put in."""
-        size = SCALES[self.scale]
-        runs = self.runs or size.runs
-        return size._replace(runs=runs, reading_runs=min(runs, size.reading_runs))
+    def how(
+        self, switches: Switches | None = None, *knows: str, engine: bool = True
+    ) -> dict[str, Any]:
+        """Return what a cell is given under a reading: setting, the engine's switches, and more.
+
+        `knows` names the other switches that the cell takes.
+        """
+        given = {**{name: options[0] for name, options in SWITCHES.items()}, "nodes": self.nodes}
+        own = {name: v for name, v in self.under(switches).items() if name in OF_ENGINE}
+        given |= self.under(switches)
+        noise = (self.cv, self.outliers, self.factor, given["base"])
+        return {
+            "setting": Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise),
+            **({"switches": own} if engine else {}),
+            **{name: given[name] for name in knows},
+        }
 
     @property
     def setting(self) -> Setting:
         """What all workloads have in common."""
-        noise = (self.cv, self.outliers, self.factor)
-        return Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
+        setting: Setting = self.how()["setting"]
+        return setting
 
     def run(
-        self, function: Any, label: str, switches: Switches | None = None, mixes: Any = (),
-        fixed: Any = (), **axes: Any,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Sweep over mixes and further axes; fewer mixes and runs under another reading."""
-        size, own = self.size, switches is None
-        grid = {"mix": tuple(mixes or self.mixes[: None if own else size.reading_mixes]), **axes}
-        how = {"setting": self.setting, "switches": self.switches if own else switches}
-        count = 0 if own else size.reading_runs
-        return self.sweep(function, grid, label, count, **how | dict(fixed))
+        self, function: Any, label: str, how: Any = None, mixes: Any = (), **axes: Any
+    ) -> pd.DataFrame:
+        """Sweep over mixes and further axes."""
+        grid = {"mix": tuple(mixes or self.mixes), **axes}
+        return self.sweep(function, grid, label, **(how or self.how()))
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
-        """Run what the engine's readings decide."""
-        own, run = switches is None, functools.partial(self.run, switches=switches)
-        policies = (*ONLINE, *VARIANTS) if own else claims.JUDGED
+        """Run what the readings decide; what a reading does not concern is the study's own."""
+        own = switches is None
+
+        def ran(
+            field: str, function: Any, *knows: str, engine: bool = True, fixed: Any = (),
+            **axes: Any,
+        ) -> pd.DataFrame:  # fmt: skip
+            how = self.how(switches, *knows, engine=engine)
+            if own or how != self.how(None, *knows, engine=engine):
+                return self.run(function, field, how | dict(fixed), **axes)
+            kept: pd.DataFrame = getattr(self.evidence, field)
+            return kept
+
+        policies = {"policies": (*ONLINE, *VARIANTS) if own else claims.JUDGED}
+        errors = (0.0, ERROR) if own else (0.0,)
+        shape = ("nodes", "exponent", "both")
         return claims.Evidence(
-            run(cells.compare, "batches", error=(0.0,), fixed={"policies": policies}),
-            run(cells.explore, "explorations"),
-            run(cells.fairness, "fairness", cv=(self.cv,)).assign(own=self.cv),
-            run(cells.poison, "wrong samples", wrong=WRONG if own else (1.0, 100.0)),
+            ran("main", cells.compare, fixed=policies, error=(0.0,)),
+            ran("fair", cells.fairness, "significant", cv=(self.cv,)),
+            ran("outlying", cells.outlying),
+            ran("poisoned", cells.poison, "poisoned", wrong=WRONG),
+            ran("moulded", cells.mould, *shape, engine=False, error=errors),
         )
 
     @functools.cached_property
     def evidence(self) -> claims.Evidence:
         """Everything that the claims are measured on, under the study's own reading."""
-        policies = {"policies": ("rsc", "asjf", "mct")}
+        declared = self.how() | {"policies": ("rsc", "asjf", "mct")}
         return self.measure()._replace(
-            wrong=self.run(cells.compare, "batches", error=(ERROR,), fixed=policies),
+            wrong=self.run(cells.compare, "wrong times", declared, error=(ERROR,)),
             ideal=self.ideal,
             threads=self.run(cells.thread, "CPU threads", share=SHARES),
-            moulded=self.sweep(
-                cells.mould, {"mix": tuple(self.mixes), "error": (0.0, ERROR)}, "problem 2",
-                nodes=self.nodes, setting=self.setting,
-            ),
             pipelines=self.sweep(
                 cells.pipeline, {"profile": tuple(cells.PROFILES)}, "pipelines", chunks=24,
                 cv=self.cv,
@@ -138,16 +157,15 @@ class Study(study.Study):
                 cells.adapt, {"case": tuple(cells.CASES)}, "optimiser", devices=4, rounds=12
             ),
             words=self.words,
-            memory=cells.memory(),
         )  # fmt: skip
 
     @functools.cached_property
     def ideal(self) -> pd.DataFrame | None:
         """Short queues against the exhaustive schedule; None where CPUs slow down."""
-        if Reading.of(self.switches).gpu_cpu_share:
+        how = self.how() | {"jobs": SHORT, "policies": cells.WITH_IDEAL}
+        if Reading.of(how["switches"]).gpu_cpu_share:
             return None
-        fixed = {"jobs": SHORT, "policies": cells.WITH_IDEAL}
-        return self.run(cells.ideal, "exhaustive", fixed=fixed)
+        return self.run(cells.ideal, "exhaustive", how)
 
     @functools.cached_property
     def issued(self) -> pd.DataFrame:

@@ -1,0 +1,152 @@
+"""Every measured claim of paper C on evidence for it, and on evidence against it."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from dlsim.papers.cpu_gpu.claims import EXISTING, OURS, Evidence
+from tests.made_up import assert_each_way
+
+MIXES, RIVALS = ("a", "b"), ("mct", "gpu-only", "cpu-only", "preferred", "round-robin")
+
+
+def made(level, noise=0.01, column="makespan", **axes):
+    """Eight replicates of a number at every point of a grid, give or take a per cent."""
+    names = [*axes, "replicate"]
+    rows = pd.DataFrame(product(*axes.values(), range(8)), columns=names)
+    factor = 1 + noise * np.random.default_rng(rows.shape).standard_normal(len(rows))
+    return rows.assign(**{column: [level(row) for row in rows.itertuples()] * factor})
+
+
+def evidence(**frames):
+    return Evidence(**{**dict.fromkeys(Evidence._fields), **frames})
+
+
+def queued(level, **columns):
+    """Batches of every policy, mean wait and mean completion as given."""
+    frame = made(level, policy=(*OURS, *RIVALS), mix=MIXES, batch=range(4))
+    policy = frame["policy"]
+    more = {name: policy.map(of).fillna(1.0) for name, of in columns.items()}
+    return evidence(main=frame.assign(**{k: v * frame["makespan"] for k, v in more.items()}))
+
+
+def ours_take(part):
+    return queued(lambda row: part if row.policy in OURS else 1.0)
+
+
+def learns(way):
+    return queued(lambda row: 2 - way * 0.2 * row.batch if row.policy == "history" else 1.0)
+
+
+def trades(way):
+    """RSC waits longer than ASJF, whose batches and jobs take longer; or the other way round."""
+    much, wait = 2.0**way, {"rsc": 2.0**way, "asjf": 2.0**-way}
+    return queued(
+        lambda row: much if row.policy == "asjf" else 1.0, mean_wait=wait, mean_completion={}
+    )
+
+
+def unfair(share):
+    fair = {"fair": ("local", "global"), "above": (0.0,), "mix": MIXES}
+    return evidence(fair=made(lambda row: share, column="unexcused", **fair).assign(jobs=96))
+
+
+def far_from_ideal(excess):
+    frame = made(lambda row: excess, policy=OURS, mix=MIXES)
+    return evidence(ideal=frame.assign(completion=frame["makespan"]))
+
+
+def outlying(excess):
+    frame = made(lambda row: excess, column="excess", mix=MIXES, batch=(1, 2))
+    wrong = made(
+        lambda row: 1 + excess * (row.wrong > 1), 0.001, mix=MIXES, wrong=(1.0, 5.0), batch=(0, 1)
+    )
+    return evidence(outlying=frame, poisoned=wrong)
+
+
+def moulded(gain):
+    every = (*EXISTING, "flexible", "area")
+    return evidence(
+        moulded=made(
+            lambda row: 1 if row.scheduler in EXISTING else 1 / (1 + gain),
+            mix=MIXES, error=(0.0,), scheduler=every,
+        )
+    )  # fmt: skip
+
+
+def misled(excess):
+    def level(row):
+        return 1 + excess * row.error
+
+    declared = {"policy": ("rsc", "asjf"), "mix": MIXES, "batch": (0,)}
+    two = {"scheduler": ("flexible", "area"), "mix": MIXES, "error": (0.0, 1.0)}
+    wrong = made(level, error=(1.0,), **declared)
+    return evidence(main=made(lambda row: 1, **declared), wrong=wrong, moulded=made(level, **two))
+
+
+def piped(gain):
+    axes = {"profile": ("a", "b"), "engines": (1, 2), "streams": (1, 3)}
+    frame = made(lambda row: 1 if row.streams == 3 else 1 + gain, **axes)
+    return evidence(pipelines=frame.assign(use=0.3 / frame["makespan"]))
+
+
+def issued(steady, other):
+    axes = {"queues": ("single",), "engines": (1, 2), "number": range(5)}
+    calm = made(lambda row: 1.1, 0.01, "slowdown", order=(steady,), **axes)
+    wild = made(lambda row: 1.5, 0.2, "slowdown", order=(other,), **axes)
+    return evidence(issued=pd.concat([calm, wild], ignore_index=True))
+
+
+def adapted(level):
+    return evidence(adapted=made(level, column="excess", case=("x", "y"), round=range(4)))
+
+
+def shared(excess):
+    level = {0.0: 1.0, 0.1: 1 + excess}
+    return evidence(threads=made(lambda row: level[row.share], 0.001, mix=MIXES, share=(0.0, 0.1)))
+
+
+def counts(power):
+    """GPUs that take (or give) so much, and streams that do."""
+    axes = {"devices": ("cpu", "gpu", "both"), "gpus": (1, 2, 4), "streams": (1, 3)}
+    rest = {"cpu": 0, "gpu": 1, "both": 1}
+    level = {1: 1.0, 3: 2.0**-power}
+    frame = made(
+        lambda row: (2.0 * row.gpus) ** (-power * rest[row.devices]) * level[row.streams], **axes
+    )
+    return evidence(words=frame)
+
+
+def test_every_claim_can_hold_and_can_be_contrary():
+    late = unfair(0.001), unfair(0.3)
+    assert_each_way(
+        "cpu-gpu",
+        {
+            "1a": (learns(1), learns(-1)),
+            "1b": (learns(1), learns(-1)),
+            "2a": (ours_take(0.61), ours_take(0.9)),
+            "2b": (ours_take(0.71), ours_take(0.9)),
+            "3": (ours_take(0.5), ours_take(2.0)),
+            "4": (far_from_ideal(0.01), far_from_ideal(0.5)),
+            "6a": late,
+            "6b": late,
+            "7a": (outlying(0.01), outlying(0.5)),
+            "7b": (outlying(0.01), outlying(0.5)),
+            "8a": (moulded(0.42), moulded(0.1)),
+            "8b": (moulded(0.42), moulded(0.1)),
+            "9": (misled(0.01), misled(0.3)),
+            "10a": (piped(1.5), piped(-0.5)),
+            "10b": (piped(1.5), piped(0.0)),
+            "11": (issued("scheduled", "threads"), issued("threads", "scheduled")),
+            "12a": (adapted(lambda row: 1 / (1 + row.round)), adapted(lambda row: 1 + row.round)),
+            "12b": (adapted(lambda row: 0.01), adapted(lambda row: 0.5)),
+            "13": (shared(0.001), shared(0.2)),
+            "14a": (ours_take(0.5), ours_take(1.0)),
+            "14b": (counts(1), counts(-1)),
+            "15a": (counts(1), counts(-1)),
+            "15b": (counts(1), counts(-1)),
+            "18a": (trades(1), trades(-1)),
+            "18b": (trades(1), trades(-1)),
+        },
+    )
