@@ -124,6 +124,24 @@ class Study(study.Study):
         )  # fmt: skip
         return one, other
 
+    def vertices(self, switches: Switches | None = None) -> pd.DataFrame:
+        """Round random optimal vertices on the first platforms of some strata of both samples."""
+        s, links = self.size, self.size.connectivities
+        sizes, runs = [k for k in s.random_clusters if k <= s.vertex_to], s.vertex_runs
+        links = sorted({links[0], links[len(links) // 2], links[-1]})
+        if switches is not None:
+            sizes, links, runs = s.reading_clusters, [0.4], s.reading_runs
+        grid = [
+            {"kind": kind, "clusters": k, "connectivity": c}
+            for kind in KINDS
+            for k in sizes
+            for c in (links if kind == "random" else [0.0])
+        ]
+        return self.sweep(
+            cells.at_vertices, grid, labelled("vertices", switches), runs,
+            switches=self.under(switches), count=s.vertices,
+        )  # fmt: skip
+
     def spread(self, switches: Switches | None = None) -> pd.DataFrame:
         """Run G and LPRG at every heterogeneity on otherwise equal platforms."""
         grid = {
@@ -139,6 +157,7 @@ class Study(study.Study):
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; on few platforms under another reading."""
         e, s = claims.Evidence(*self.samples(switches), self.spread(switches)), self.size
+        e = e._replace(vertices=self.vertices(switches))
         if switches is not None:
             return e
         crossed = {"structure": STRUCTURES, "numbers": NUMBERS, "clusters": s.side_clusters}
@@ -153,8 +172,3 @@ class Study(study.Study):
                 counts=COUNTS, method=METHOD,
             ),
         )  # fmt: skip
-
-    def readings(self) -> dict[str, Switches | None]:
-        """Name the readings of the heat map: the study's own on few platforms, too."""
-        own, *others = super().readings().items()
-        return {own[0]: None, f"{own[0]}, fewer platforms": self.switches, **dict(others)}
