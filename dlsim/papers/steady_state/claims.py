@@ -42,8 +42,9 @@ SIGNIFICANT = 0.1
 
 #: The sweeps that claims are measured on; None where one was not run.
 Evidence = namedtuple(
-    "Evidence", "tiers random spread crossed timing ends vertices", defaults=[None] * 5
-)
+    "Evidence", "tiers random spread crossed timing ends vertices",
+    defaults=[None, None, None, None, None],
+)  # fmt: skip
 Frames = Mapping[str, pd.DataFrame]
 
 
@@ -109,17 +110,18 @@ def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
 
     there = frame[frame[b] > 0].reset_index(drop=True)
     ratio = there[a] / there[b]
-    same = [there[name] for name in ("replicate", "connectivity") if "connectivity" in there]
-    means = ratio.groupby(same).mean() if same else ratio
-    row = {"point": f"{a}/{b}", "estimate": means.mean(), "n": len(means)}
+    means = ratio
+    if "connectivity" in there:
+        means = ratio.groupby([there["replicate"], there["connectivity"]]).mean()
+    row: dict[str, Any] = {"point": f"{a}/{b}", "estimate": means.mean(), "n": len(means)}
     low, high = math.nan, math.nan
     if means.nunique() > 1:
         low, high = bootstrap((means,), np.mean, rng=0).confidence_interval
-        most = ratio.idxmax()
+        most = int(ratio.argmax())
+        at, rest = there.iloc[most], ratio.drop(most)
         row["beside"] = (
-            f"median {ratio.median():.4g}, largest {ratio[most]:.4g} at K "
-            f"{there['clusters'][most]}, replicate {there['replicate'][most]}, "
-            f"mean without it {ratio.drop(most).mean():.4g}"
+            f"median {ratio.median():.4g}, largest {ratio.max():.4g} at K {at['clusters']:.0f}, "
+            f"replicate {at['replicate']:.0f}, mean without it {rest.mean():.4g}"
         )
     return pd.DataFrame([{**row, "low": low, "high": high}])
 
@@ -132,11 +134,9 @@ def greedy_above(e: Evidence) -> pd.DataFrame:
     return named(mirrored(table), [], "G over LPRG")
 
 
-def leads(e: Evidence, sizes: str = "clusters > 0", a: str = "LPRG", b: str = "G") -> pd.DataFrame:
-    """Ratio of one method minus that of another on random platforms of some sizes."""
-    table = by_size(e.random, RIVALS).assign(smallest=lambda t: t["clusters"].min())
-    some = table.query(sizes)
-    return some[["clusters", "replicate"]].assign(**{f"{a} - {b}": some[a] - some[b]})
+def leads(frame: pd.DataFrame, a: str = "LPRG", b: str = "G") -> pd.DataFrame:
+    """Ratio of one method minus that of another on the same platforms, at every K."""
+    return by_size(frame, {f"{a} - {b}": frame[a] - frame[b]})
 
 
 def _falls(table: pd.DataFrame) -> pd.DataFrame:
@@ -240,9 +240,12 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     ),
     # random platforms: the mean of LPRG over G, then who leads at which size
     "4a": lambda e: mean_ratio(e.random, "LPRG", "G"),
-    "4b": lambda e: points(leads(e, "clusters == smallest", "G", "LPRG"), ["clusters"]),
-    "4c": lambda e: points(leads(e, "clusters > @CROSSING"), ["clusters"]),
-    "4d": lambda e: trend(leads(e).set_index(["clusters", "replicate"]), "clusters"),
+    "4b": lambda e: points(
+        leads(e.random[e.random["clusters"] == e.random["clusters"].min()], "G", "LPRG"),
+        ["clusters"],
+    ),
+    "4c": lambda e: points(leads(e.random[e.random["clusters"] > CROSSING]), ["clusters"]),
+    "4d": lambda e: trend(leads(e.random).set_index(["clusters", "replicate"]), "clusters"),
     # LPRR: its mean lead and its wins minus its losses; what it lacks to the bound on Tiers
     # platforms; how often it reaches it on random ones; the programs that it solves
     "6a": lambda e: _lprr_leads(e, lambda lead: lead),
