@@ -592,8 +592,8 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, monkeypatch):
     pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
     tables = {path.stem.removeprefix(f"{KEY}-") for path in (out / "data").glob("*.csv")}
     names = (
-        "fig1 fig2 fig3 fig4a fig4b fig5 table1 table2 adaptation churn flows gap limits polish "
-        "quantiles readings spread startup structure wan"
+        "fig1 fig2 fig3 fig4a fig4b fig5 table1 table2 adaptation churn flows gap leads limits "
+        "polish quantiles readings spread startup structure vertices wan"
     )
     assert pictures == set(names.split())
     more = {"claims", "duels", "outlier", "sample", "regression", "readings-intervals"}

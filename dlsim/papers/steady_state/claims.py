@@ -60,7 +60,7 @@ def by_class(frame: pd.DataFrame, columns: Sequence[str] | Mapping[str, Any]) ->
     """Average platforms of neighbouring sizes within each replicate."""
     table = by_size(frame, columns)
     parts = [k for k in np.array_split(sorted(table["clusters"].unique()), CLASSES) if len(k)]
-    names = {size: f"{k[0]} to {k[-1]}" for k in parts for size in k}
+    names = {size: " to ".join(map(str, dict.fromkeys((k[0], k[-1])))) for k in parts for size in k}
     keys = [table["clusters"].map(names), "replicate"]
     return table.groupby(keys, sort=False)[list(columns)].mean().reset_index()
 
@@ -267,11 +267,11 @@ _AT_VERTICES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     # what LPR lacks to the worse of G and LPRG; where it gives an application nothing
     "1a": lambda e: _each(
         _vertices(e),
-        lambda f: by_size(f, {"min(G, LPRG) - LPR": f[list(RIVALS)].min(axis=1) - f["LPR"]}),
+        lambda f: by_class(f, {"min(G, LPRG) - LPR": f[list(RIVALS)].min(axis=1) - f["LPR"]}),
     ),
     "1b": lambda e: _shares(_vertices(e), "LPR = 0", lambda f: f["LPR"] <= TIE),
-    # what LPR does not open, at every K and in how many cases it is much
-    "9a": lambda e: _each(_vertices(e), lambda frame: by_size(frame, ["lost"])),
+    # what LPR does not open, on average and in how many cases it is much
+    "9a": lambda e: _each(_vertices(e), lambda frame: by_class(frame, ["lost"])),
     "9b": lambda e: _shares(
         {kind: frame.dropna(subset=["lost"]) for kind, frame in _vertices(e).items()},
         f"more than {SIGNIFICANT:.0%}",

@@ -78,6 +78,8 @@ class Study(study.Study):
             for name in ("tiers_clusters", "random_clusters", "connectivities", "side_clusters")
             if len(getattr(self, name))
         }
+        if "random_clusters" in given:
+            given["vertex_clusters"] = given["random_clusters"]
         if "side_clusters" in given:
             others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
@@ -127,7 +129,7 @@ class Study(study.Study):
     def vertices(self, switches: Switches | None = None) -> pd.DataFrame:
         """Round random optimal vertices on the first platforms of some strata of both samples."""
         s, links = self.size, self.size.connectivities
-        sizes, runs = [k for k in s.random_clusters if k <= s.vertex_to], s.vertex_runs
+        sizes, runs = s.vertex_clusters, s.vertex_runs
         links = sorted({links[0], links[len(links) // 2], links[-1]})
         if switches is not None:
             sizes, links, runs = s.reading_clusters, [0.4], s.reading_runs
