@@ -219,7 +219,7 @@ def test_vertices_are_those_of_the_reading():
 
 def test_programs_are_those_of_the_paper():
     """One, and one after every route that LPRR fixes; K squared only if all are used."""
-    given = {"kind": "Tiers", "switches": {}, "seed": seed_of(1), "costly_runs": 2}
+    given = {"kind": "Tiers", "switches": {}, "seed": seed_of(1), "costly_every": 1}
     row = cells.compare(8, costly_to=8, **given)
     p = platforms.on_tiers(8, seed_of(1))
     done = randomised_rounding(p, generator(platforms.rounding(seed_of(1)), 0))
@@ -228,6 +228,15 @@ def test_programs_are_those_of_the_paper():
     larger = cells.compare(8, costly_to=7, **given)  # no LPRR, but the exact search
     assert np.isnan(larger["LPRR"])
     assert larger["MILP"] == row["MILP"]
+
+
+def test_connectivities_take_turns_at_what_is_costly():
+    given = {"kind": "random", "switches": {}, "costly_to": 5, "costly_every": 4}
+    run = [
+        [c for c in range(1, 9) if cells.compare(5, c / 10, seed=seed_of(r), **given)["LPRR"] >= 0]
+        for r in range(4)
+    ]
+    assert run == [[4, 8], [3, 7], [2, 6], [1, 5]]
 
 
 def test_an_optimum_is_found_from_any_start():
@@ -536,7 +545,7 @@ def test_every_switch_changes_some_result(switches):
                 0.4,
                 kind="random",
                 costly_to=0,
-                costly_runs=0,
+                costly_every=10**6,
                 switches=reading,
                 seed=seed_of(replicate),
             )

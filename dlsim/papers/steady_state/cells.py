@@ -87,17 +87,17 @@ def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
 
 
 def compare(
-    clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_runs: int,
+    clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_every: int,
     switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
     """Compare the heuristics (Figure 4).
 
-    On the first platforms of a stratum also the exact search and, up to a size, LPRR: with
-    the programs that it solves in the paper, one after every route that it fixes.
+    On every n-th platform, each connectivity in its turn, also the exact search and, up
+    to a size, LPRR: with the programs it solves in the paper, one after every route it fixes.
     """
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
-    costly = int(seed.spawn_key[-1]) < costly_runs
+    costly = (int(seed.spawn_key[-1]) + round(10 * connectivity)) % costly_every == 0
     top, found = bound(p), {name: solve(p, name, reading=reading) for name in CHEAP}
     row: Row = dict.fromkeys((*HEURISTICS, "MILP", "programs"), np.nan)
     if costly and clusters <= costly_to:

@@ -116,13 +116,14 @@ class Study(study.Study):
             else (s.reading_clusters, s.reading_clusters, (0.4,), (s.reading_runs,) * 2)
         )
         grids: Any = {"clusters": tiers}, {"clusters": random, "connectivity": links}
-        more = {"costly_to": s.costly_to, "costly_runs": s.costly_runs}
+        every = (s.tiers_every, s.random_every) if switches is None else (1, 1)
         one, other = (
             self.sweep(
                 cells.compare, grid, labelled(f"Figure 4({part})", switches), count,
-                switches=self.under(switches), kind=kind, **more,
+                switches=self.under(switches), kind=kind, costly_to=s.costly_to,
+                costly_every=some,
             )
-            for kind, part, grid, count in zip(KINDS, "ab", grids, runs, strict=True)
+            for kind, part, grid, count, some in zip(KINDS, "ab", grids, runs, every, strict=True)
         )  # fmt: skip
         return one, other
 
@@ -130,7 +131,7 @@ class Study(study.Study):
         """Round random optimal vertices on the first platforms of some strata of both samples."""
         s, links = self.size, self.size.connectivities
         sizes, runs = s.vertex_clusters, s.vertex_runs
-        links = sorted({links[0], links[len(links) // 2], links[-1]})
+        links = sorted({links[0], links[-1]})
         if switches is not None:
             sizes, links, runs = s.reading_clusters, [0.4], s.reading_runs
         grid = [
