@@ -14,7 +14,7 @@ from dlsim.given import Seed, generator
 from dlsim.steady.greedy import run_greedy
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.outcome import trim
-from dlsim.steady.relaxation import relaxed, unfixed
+from dlsim.steady.relaxation import ReducedProgram, relaxed, unfixed
 
 Found = tuple[Floats, Ints]
 
@@ -132,23 +132,31 @@ def _is_least(reading: Reading) -> bool:
     return reading.vertex == "least_connections"
 
 
-def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Allocate step by step (G, section 5.1)."""
-    served = run_greedy(p, reading)
-    return trim(p, served.work, served.connections), served.connections
+def served(p: Platform, reading: Reading, start: Found | None = None) -> Found:
+    """Allocate step by step, from nothing or from an allocation."""
+    done = run_greedy(p, reading, start)
+    return trim(p, done.work, done.connections), done.connections
 
 
-def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Round the relaxed program down (LPR, section 5.2.1)."""
-    program = relaxed(p, _is_least(reading))
+def rounded(p: Platform, program: ReducedProgram) -> Found:
+    """Round the optimum that a program is at down."""
     work, connections = round_off(p, program.work, program.usage)
     return trim(p, work, connections), connections
 
 
+def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
+    """Allocate step by step (G, section 5.1)."""
+    return served(p, reading)
+
+
+def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
+    """Round the relaxed program down (LPR, section 5.2.1)."""
+    return rounded(p, relaxed(p, _is_least(reading)))
+
+
 def reclaim(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
     """Round down, then allocate what is left step by step (LPRG, section 5.2.2)."""
-    served = run_greedy(p, reading, round_down(p, seed, reading))
-    return trim(p, served.work, served.connections), served.connections
+    return served(p, reading, round_down(p, seed, reading))
 
 
 def round_randomly(

@@ -251,15 +251,29 @@ class ReducedProgram:
         values = self._run(np.zeros(len(self.rows.app)))
         self.objective = float(max(values[0], 0.0) * self.rows.scale)
         if least_connections:
-            values = self._second_stage(values)
-        amounts = values[1:]
+            least = -self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
+            values = self._second_stage(values, least)
+        self._take(values[1:])
+        return self.objective
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Go on to the optimum of the last `solve` that is best for a random objective.
+
+        What each cell's work is then worth, as a part of the most it could be, is normal.
+        """
+        worth = rng.standard_normal(len(self._amounts))
+        here = np.append(self.objective / self.rows.scale, self._amounts[self.cells])
+        with _options(self._solver, {"simplex_strategy": 4}):  # the last optimum stays feasible
+            values = self._second_stage(here, worth)
+        self._take(values[1:])
+
+    def _take(self, amounts: Floats) -> None:
         self._amounts = np.zeros(len(self.rows.app))
         self._amounts[self.cells[: len(amounts)]] = np.where(amounts > DUST, amounts, 0.0)
         routed = self.rows.route >= 0
         filled = (self._amounts * self.rows.per_unit)[routed]
         usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
         self.usage = usage.astype(float)
-        return self.objective
 
     def _run(self, worth: Floats) -> Floats:
         """Solve for what cells are worth, with more columns as long as one outside would help."""
@@ -286,20 +300,20 @@ class ReducedProgram:
             chosen[order[rank < GAINED]] = True
         return chosen
 
-    def _second_stage(self, first: Floats) -> Floats:
+    def _second_stage(self, first: Floats, worth: Floats) -> Floats:
+        """Return the best optimum for what cells are worth, or the first where none is found."""
         solver, best = self._solver, float(first[0])
-        free = -self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
-        self._count(0.0, free)
+        self._count(0.0, worth)
         try:
             # rounding may leave nothing at the optimum itself
             for least in (best, best * (1 - FEASIBLE)):
                 solver.changeColBounds(0, least, np.inf)
                 with suppress(StudyError):
-                    return self._run(free)
+                    return self._run(worth)
             return first
         finally:
             solver.changeColBounds(0, 0.0, np.inf)
-            self._count(1.0, np.zeros(len(free)))
+            self._count(1.0, np.zeros(len(worth)))
 
     def _count(self, first: float, worth: Floats) -> None:
         """Say what x_0 and the cells count in the objective."""

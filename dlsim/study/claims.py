@@ -360,7 +360,8 @@ def _said(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: obje
     if len(points) > 1:
         span = _span(points["estimate"].min(), points["estimate"].max(), unit)
         text = f"{span}; weakest at {row['point']}: {text}"
-    return f"{text}; {runs} runs" if runs is not None else text
+    text = f"{text}; {runs} runs" if runs is not None else text
+    return f"{text}; {row['beside']}" if row.get("beside") else text
 
 
 def _power(frame: pd.DataFrame, sides: Any, claim: Claim) -> str:
@@ -383,8 +384,9 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     interval; NaN where it is unknown, which leaves the point open). Optional are ``values``,
     its replicates, or ``total``, of which the estimate is a share, or ``n``, the number of
     replicates; ``group``, whose points speak as one; ``part``, which splits the grid of a
-    "same" claim; ``steps`` and ``wrong``, neighbours along a trend and how many of them go
-    the other way. With several `looks` the error rate is split over them.
+    "same" claim; ``beside``, what is told beside the numbers; ``steps`` and ``wrong``,
+    neighbours along a trend and how many of them go the other way. With several `looks` the
+    error rate is split over them.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from dlsim.errors import StudyError
+from dlsim.given import generator
 from dlsim.papers.steady_state.platforms import crossed, features, of_kind, rounding
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
-from dlsim.steady.heuristics import SNAP, randomised_rounding
+from dlsim.steady.heuristics import SNAP, randomised_rounding, rounded, served
 from dlsim.steady.model import Floats
 from dlsim.steady.organisation import day
 from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
+from dlsim.steady.relaxation import unfixed
 
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
@@ -64,18 +66,14 @@ def optimum(p: Platform, found: Sequence[Allocation]) -> Allocation:
     return solve_program(p, start=polish(p, best.connections), most_nodes=MOST_NODES)
 
 
-def network_use(p: Platform, relaxed: Allocation, rounded: Allocation) -> Row:
-    """Measure what rounding down does to the connections (claims 9 and 10)."""
-    t = p.tables
-    routed, hops = tuple(t.pairs.T), np.diff(t.start)
-    usage, kept = relaxed.connections[routed], rounded.connections[routed]
-    used = usage > SNAP
-    capacity = float(t.capacity[np.isfinite(t.capacity)].sum())
+def network_use(p: Platform, usage: Floats, rounded: Allocation) -> Row:
+    """Measure what rounding down does to relaxed connections (claims 9 and 10)."""
+    hops = np.diff(p.tables.start)
+    kept, used = rounded.connections[tuple(p.tables.pairs.T)], usage > SNAP
     filled, opened = float((usage * hops).sum()), float((kept * hops).sum())
     return {
         "lost": 1 - opened / filled if filled > SNAP else np.nan,
         "below": float((usage[used] < 1 - SNAP).mean()) if used.any() else np.nan,
-        "idle": 1 - opened / capacity if capacity else np.nan,
     }
 
 
@@ -89,24 +87,52 @@ def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
 
 
 def compare(
-    clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_runs: int,
+    clusters: int, connectivity: float = 0.4, *, kind: str, costly_to: int, costly_every: int,
     switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
-    """Compare the heuristics (Figure 4); LPRR and the exact search on the first small platforms."""
+    """Compare the heuristics (Figure 4).
+
+    On every n-th platform, each connectivity in its turn, also the exact search and, up
+    to a size, LPRR: with the programs it solves in the paper, one after every route it fixes.
+    """
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
-    costly = clusters <= costly_to and int(seed.spawn_key[-1]) < costly_runs
-    top, draws = bound(p), rounding(seed)
-    relaxed = solve(p, "LP", reading=reading)
-    methods = HEURISTICS if costly else CHEAP
-    found = {name: solve(p, name, draws, reading) for name in methods}
-    row: Row = dict.fromkeys((*HEURISTICS, "MILP"), np.nan)
+    costly = (int(seed.spawn_key[-1]) + round(10 * connectivity)) % costly_every == 0
+    top, found = bound(p), {name: solve(p, name, reading=reading) for name in CHEAP}
+    row: Row = dict.fromkeys((*HEURISTICS, "MILP", "programs"), np.nan)
+    if costly and clusters <= costly_to:
+        rng, least = generator(rounding(seed), 0), reading.vertex == "least_connections"
+        done = randomised_rounding(p, rng, least=least)
+        found["LPRR"] = Allocation(p, trim(p, done.work, done.connections), done.connections)
+        found["LPRR"].check()
+        row["programs"] = 1 + sum(used > SNAP for _, used, _ in done.order)
     row |= {name: share(a.objective, top) for name, a in found.items()}
     if costly:
         best = optimum(p, list(found.values()))
         row["MILP"] = share(best.objective, top) if best.is_proved else np.nan
-    row |= {"bound": top, **network_use(p, relaxed, found["LPR"])}
-    return row | {"own_use": own_use(p, found["LPR"], found["LPRG"])}
+    return row
+
+
+def at_vertices(
+    clusters: int, connectivity: float = 0.4, *, kind: str, count: int, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Round random optimal vertices of the relaxed program, or the one that the reading names."""
+    reading, drawn = split_switches(switches)
+    p = of_kind(kind, clusters, seed, connectivity, **drawn)
+    named = reading.vertex == "least_connections"
+    top, program, rng = bound(p), unfixed(p, named), np.random.default_rng(rounding(seed))
+    greedy, rows = share(solve(p, "G", reading=reading).objective, top), []
+    for vertex in range(1 if named else count):
+        if not named:
+            program.draw(rng)
+        start = rounded(p, program)
+        lpr, lprg = (Allocation(p, *one) for one in (start, served(p, reading, start)))
+        row: Row = {"vertex": vertex, "G": greedy}
+        row |= {"LPR": share(lpr.objective, top), "LPRG": share(lprg.objective, top)}
+        use = network_use(p, program.usage, lpr)
+        rows.append({**row, **use, "own_use": own_use(p, lpr, lprg)})
+    return rows
 
 
 def across(structure: str, numbers: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
@@ -135,8 +161,6 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
     """Time the methods on a Tiers-like platform (Figure 5)."""
     reading, _ = split_switches(switches)
     small, p = topology.tiers(3), of_kind("Tiers", clusters, seed)
-    rng = np.random.default_rng(rounding(seed))
-    done = randomised_rounding(p, rng, least=reading.vertex == "least_connections")
     rows = []
     for name in methods:
         solve(small, name, reading=reading)  # whatever is loaded or compiled once
@@ -144,8 +168,7 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
         fresh, begun = replace(p), time.process_time()
         found = solve(fresh, name, rounding(seed), reading, **search)
         row: Row = {"policy": name, "seconds": time.process_time() - begun}
-        row["proved"] = float(found.is_proved) if search else np.nan
-        rows.append({**row, "programs": done.programs if name == "LPRR" else np.nan})
+        rows.append({**row, "proved": float(found.is_proved) if search else np.nan})
     return rows
 
 

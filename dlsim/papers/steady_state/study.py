@@ -80,6 +80,8 @@ class Study(study.Study):
             for name in ("tiers_clusters", "random_clusters", "connectivities", "side_clusters")
             if len(getattr(self, name))
         }
+        if "random_clusters" in given:
+            given["vertex_clusters"] = given["random_clusters"]
         if "side_clusters" in given:
             others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
@@ -116,15 +118,34 @@ class Study(study.Study):
             else (s.reading_clusters, s.reading_clusters, (0.4,), (s.reading_runs,) * 2)
         )
         grids: Any = {"clusters": tiers}, {"clusters": random, "connectivity": links}
-        more = {"costly_to": s.costly_to, "costly_runs": s.costly_runs}
+        every = (s.tiers_every, s.random_every) if switches is None else (1, 1)
         one, other = (
             self.sweep(
                 cells.compare, grid, labelled(f"Figure 4({part})", switches), count,
-                switches=self.under(switches), kind=kind, **more,
+                switches=self.under(switches), kind=kind, costly_to=s.costly_to,
+                costly_every=some,
             )
-            for kind, part, grid, count in zip(KINDS, "ab", grids, runs, strict=True)
+            for kind, part, grid, count, some in zip(KINDS, "ab", grids, runs, every, strict=True)
         )  # fmt: skip
         return one, other
+
+    def vertices(self, switches: Switches | None = None) -> pd.DataFrame:
+        """Round random optimal vertices on the first platforms of some strata of both samples."""
+        s, links = self.size, self.size.connectivities
+        sizes, runs = s.vertex_clusters, s.vertex_runs
+        links = sorted({links[0], links[-1]})
+        if switches is not None:
+            sizes, links, runs = s.reading_clusters, [0.4], s.reading_runs
+        grid = [
+            {"kind": kind, "clusters": k, "connectivity": c}
+            for kind in KINDS
+            for k in sizes
+            for c in (links if kind == "random" else [0.0])
+        ]
+        return self.sweep(
+            cells.at_vertices, grid, labelled("vertices", switches), runs,
+            switches=self.under(switches), count=s.vertices,
+        )  # fmt: skip
 
     def spread(self, switches: Switches | None = None) -> pd.DataFrame:
         """Run G and LPRG at every heterogeneity on otherwise equal platforms."""
@@ -141,6 +162,7 @@ class Study(study.Study):
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; on few platforms under another reading."""
         e, s = claims.Evidence(*self.samples(switches), self.spread(switches)), self.size
+        e = e._replace(vertices=self.vertices(switches))
         if switches is not None:
             return e
         crossed = {"structure": STRUCTURES, "numbers": NUMBERS, "clusters": s.side_clusters}
@@ -155,8 +177,3 @@ class Study(study.Study):
                 counts=COUNTS, method=METHOD,
             ),
         )  # fmt: skip
-
-    def readings(self) -> dict[str, Switches | None]:
-        """Name the readings of the heat map: the study's own on few platforms, too."""
-        own, *others = super().readings().items()
-        return {own[0]: None, f"{own[0]}, fewer platforms": self.switches, **dict(others)}
