@@ -311,7 +311,7 @@ def test_with_nothing_at_all_there_is_still_a_report(tmp_path):
     assert "No picture was drawn in this run." in page.text
     assert read_headline(tmp_path).startswith("0 claims")
     write_report(tmp_path / "new", [], {})
-    assert read_headline(tmp_path / "new").startswith("0 claims: 0 hold, 0 in part, 0 differ")
+    assert read_headline(tmp_path / "new").startswith("0 claims: 0 hold, 0 in part, 0 mixed")
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "\0\0", 'id,"\n', "verdict\nmaybe\n"])

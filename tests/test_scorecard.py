@@ -15,14 +15,15 @@ from dlsim.study.notebooks import run_all
 
 def row(claim, verdict="holds", **change):
     fields = {"id": claim, "paper": claim.rpartition("-")[0], "where": "1", "whose": "theorem"}
-    fields |= {"claim": "<b> & co", "printed": "", "measured": "3", "verdict": verdict}
-    return fields | {"reason": "Because.", "figure": ""} | change
+    fields |= {"claim": "<b> & co", "printed": "", "measured": "3", "points": ""}
+    fields |= {"verdict": verdict, "reason": "Because.", "figure": "", "reference": "holds"}
+    return fields | {"agreement": "CONTRADICTS" if verdict == "contrary" else "agrees"} | change
 
 
 @pytest.fixture
 def run(tmp_path):
     """A run of paper B only, quick, that left two claims."""
-    frame = pd.DataFrame([row("bricks-1", "differs"), row("bricks-2")])
+    frame = pd.DataFrame([row("bricks-1", "contrary"), row("bricks-2")])
     Owned(tmp_path).claim()
     (tmp_path / "data").mkdir()
     frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
@@ -63,7 +64,7 @@ def test_what_is_no_scorecard_is_refused(run, text):
         scorecard.read(run)
 
 
-def test_a_fifth_verdict_is_refused(run):
+def test_a_seventh_verdict_is_refused(run):
     pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv", index=False)
     with pytest.raises(InputError, match="'maybe'"):
         scorecard.read(run)
@@ -73,7 +74,7 @@ def test_counts_and_picture_agree(run):
     frame = scorecard.read(run)
     counts = scorecard.counts(frame)
     assert list(counts.columns) == list(SYMBOLS)
-    assert counts.loc["bricks"].tolist() == [1, 0, 1, 0]
+    assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0]
     ax = scorecard.fig_counts(frame)
     widths = sum(patch.get_width() for patch in ax.patches)
     assert widths == len(frame)
@@ -102,7 +103,13 @@ def test_tables_escape_and_mark(run):
 def test_the_verdicts_of_a_notebook_are_marked(run):
     frame = scorecard.read(run).query("paper == 'bricks'")
     html = scorecard.verdicts(frame, "whose").to_html()
-    for word in (f"{SYMBOLS['differs']} differs", "Because.", "theorem", "&lt;b&gt; &amp; co"):
+    for word in (
+        f"{SYMBOLS['contrary']} contrary",
+        "CONTRADICTS",
+        "Because.",
+        "theorem",
+        "&lt;b&gt; &amp; co",
+    ):
         assert word in html
     assert html.count("<tr>") == 3
     assert "whose" not in scorecard.verdicts(frame).data

@@ -11,7 +11,17 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from dlsim.errors import InputError
-from dlsim.study.stats import mean_interval, paired_difference, relative_reduction, summary
+from dlsim.files import shared_folder
+from dlsim.study import calibration
+from dlsim.study.stats import (
+    RESAMPLES,
+    family,
+    mean_interval,
+    paired_difference,
+    relative_reduction,
+    share_bounds,
+    summary,
+)
 
 SAMPLES = arrays(float, st.integers(2, 12), elements=st.floats(-1e3, 1e3, width=32))
 
@@ -218,3 +228,102 @@ def test_refusals_name_the_value_and_the_remedy(call, message):
     frame = pd.concat([long([1, 2, 3], [4, 5, 6], load) for load in (1.0, 2.0)])
     with pytest.raises(InputError, match=message):
         call(frame)
+
+
+# ------------------------------------------------------------------ families
+
+
+def _by_hand(samples, level=0.95):
+    """Bootstrap-t and max-t in plain loops over the resamples of rows."""
+    x = np.column_stack(samples)
+    n, tail, count = len(x), (1 - level) / 2, RESAMPLES
+    draws = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
+    found = []
+    for often in draws:
+        rows = np.repeat(x, often, axis=0)
+        with np.errstate(divide="ignore"):
+            apart = rows.mean(axis=0) - x.mean(axis=0)
+            t = apart / (rows.std(axis=0) / np.sqrt(n - 1))
+        found.append(t * n / (n - 1))
+    found, k = np.array(found), int(tail * (count - 1))
+    ordered = np.sort(found, axis=0)
+    student = stats.t.ppf(1 - tail, n - 1)
+    low, high = np.minimum(ordered[k], -student), np.maximum(ordered[-1 - k], student)
+    least = np.minimum(np.sort(found.min(axis=1))[k], low)
+    most = np.maximum(np.sort(found.max(axis=1))[-1 - k], high)
+    mean, error = x.mean(axis=0), stats.sem(x)
+    return np.column_stack([mean - q * error for q in (high, low, most, least)])
+
+
+@pytest.mark.parametrize("n", [5, 11])
+def test_a_family_by_hand(n):
+    rng = np.random.default_rng(n)
+    samples = [rng.exponential(size=n), rng.normal(3, 2, n), rng.normal(size=n) ** 3]
+    found = family(samples)[["low", "high", "least", "most"]].to_numpy()
+    assert found == pytest.approx(_by_hand(samples), rel=1e-9)
+
+
+def test_few_replicates_and_ties_have_students_intervals():
+    few, ties = [0.1, 0.4, 0.5], [0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0]
+    found = family([few, ties])
+    for row, sample in zip(found.itertuples(), (few, ties), strict=True):
+        for level, ends in ((0.95, (row.low, row.high)), (0.95**0.5, (row.least, row.most))):
+            error = stats.sem(sample)
+            known = stats.t.interval(level, len(sample) - 1, np.mean(sample), error)
+            assert ends == pytest.approx(known)
+
+
+def test_a_family_of_one_and_of_copies_needs_no_correction():
+    sample = np.random.default_rng(3).normal(size=10)
+    one, many = family([sample]), family([sample] * 20)
+    assert one["least"].tolist() == one["low"].tolist()
+    for end in ("low", "high", "least", "most"):
+        assert many[end].to_numpy() == pytest.approx(one[end][0])
+
+
+def test_a_family_moves_and_grows_with_its_unit():
+    samples = list(np.random.default_rng(4).exponential(size=(6, 9)))
+    ends = ["estimate", "low", "high", "least", "most"]
+    here = family(samples)[ends].to_numpy()
+    there = family([1000 + 1e-6 * sample for sample in samples])[ends].to_numpy()
+    assert (there - 1000) * 1e6 == pytest.approx(here, rel=1e-4)
+    mirrored = family([-sample for sample in samples])
+    assert -mirrored["most"].to_numpy() == pytest.approx(here[:, 3], rel=1e-9)
+
+
+def test_nothing_is_known_of_equal_or_missing_replicates():
+    found = family([[1.0, 1.0, 1.0], [2.0], [1.0, np.nan, 2.0], [1.0, 2.0, 3.0]])
+    assert found[["low", "high", "least", "most"]].isna().all(axis=1).tolist() == [1, 1, 1, 0]
+    assert found["estimate"].tolist()[:2] == [1.0, 2.0]
+    assert family([]).empty
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 10), (10, 10), (0, 100_000)])
+def test_bounds_of_shares_are_exact(count, total):
+    low, high = share_bounds(count, total)
+    known = stats.binomtest(count, total).proportion_ci(0.95, "exact")
+    assert (float(low), float(high)) == pytest.approx((known.low, known.high))
+    wide = share_bounds(count, total, points=7)
+    known = stats.binomtest(count, total).proportion_ci(0.95 ** (1 / 7), "exact")
+    assert tuple(map(float, wide)) == pytest.approx((known.low, known.high))
+
+
+@pytest.mark.parametrize("points", [1, 12])
+def test_the_rule_keeps_its_error_rate(points):
+    """Two to four hundred families a row; the table in 90-scorecard has two thousand."""
+    draws = 400 if points == 1 else 200
+    correlation = [0.0] if points == 1 else [0.0, 0.9]
+    table = calibration.table(draws, points=[points], correlation=correlation, jobs=1)
+    most = stats.binom.ppf(0.9995, draws, 0.05) / draws
+    assert len(table) == 4 * len(correlation) * 3
+    assert (table[["contrary", "holds"]] <= most).all(axis=None), table
+    assert table["contrary"].max() > 0  # it can be wrong
+
+
+def test_the_shipped_calibration_has_every_row_within_five_percent():
+    table = pd.read_csv(shared_folder("data") / "reference" / "suite" / "suite-calibration.csv")
+    known = pd.MultiIndex.from_product(calibration.GRID.values())
+    assert set(zip(*(table[name] for name in calibration.GRID), strict=True)) == set(known)
+    assert (table[["contrary", "holds"]] <= 0.05 + 2.58 * np.sqrt(0.05 * 0.95 / 2000)).all(
+        axis=None
+    )

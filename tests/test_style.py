@@ -166,13 +166,16 @@ def test_lines_refuse_what_they_cannot_draw(change, message):
 
 def test_verdicts_carry_colour_and_symbol():
     words = list(SYMBOLS)
-    frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcd"))
+    frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcdef"))
     ax = plot.verdict_heat(frame)
     assert [text.get_text() for text in ax.texts] == [SYMBOLS[w] for w in words + words[::-1]]
     ax.figure.canvas.draw()
     cells = ax.collections[0].get_facecolors()
-    assert [to_hex(cell).upper() for cell in cells[:4]] == list(style.VERDICT_INK.values())
+    assert [to_hex(cell).upper() for cell in cells[:6]] == list(style.VERDICT_INK.values())
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
+    counted = plot.verdict_heat(frame.replace("in part", "in part 17/20").rename({"c-1": "mcdf-2"}))
+    assert [text.get_text() for text in counted.texts][1] == f"{SYMBOLS['in part']} 17/20"
+    assert counted.get_yticklabels()[0].get_text().startswith("mcdf-2: Without admission control")
     with pytest.raises(InputError, match="got 'maybe'"):
         plot.verdict_heat(frame.replace("holds", "maybe"))
     with pytest.raises(InputError, match="empty"):

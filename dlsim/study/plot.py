@@ -353,7 +353,7 @@ def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     words = list(SYMBOLS)
     parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
     bare = parts.map(lambda part: part[1] if part else "")
-    unknown = sorted(set(frame.where(~bare.isin(words)).stack()), key=str)
+    unknown = sorted(set(frame.to_numpy()[~bare.isin(words).to_numpy()]), key=str)
     if frame.empty or unknown:
         found = f"got {unknown[0]!r}" if unknown else "got an empty table"
         raise InputError(f"every cell must be one of {', '.join(words)}; {found}")

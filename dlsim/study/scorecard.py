@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, read_json
+from dlsim.files import StrPath, project_root, read_csv, read_json, shared_file
+from dlsim.study import calibration
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
 from dlsim.study.style import VERDICT_INK
@@ -125,6 +126,31 @@ def findings(frame: pd.DataFrame) -> Styler:
     """Show the claims with evidence against them, each with the reason."""
     against = frame[frame["verdict"].isin(["contrary", "mixed"])]
     return _styled(against, "id", "where", "claim", "printed", "measured", "verdict", "reason")
+
+
+def contradictions(frame: pd.DataFrame) -> Styler:
+    """Show the claims whose verdict contradicts the one at the paper's scale."""
+    some = frame[frame["agreement"] == "CONTRADICTS"]
+    return _styled(some, "id", "where", "claim", "measured", "verdict", "reference", "reason")
+
+
+def changes() -> Styler:
+    """Show the verdicts that moved with the rule: the word before and now, and why."""
+    path = shared_file("data/reference/suite/suite-changelog.csv")
+    left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
+    return read_csv(path, {"id": "any"}).style.hide().format(escape="html").set_table_styles(left)
+
+
+def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
+    """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
+    if draws:
+        table = calibration.table(draws, seed, jobs)
+    else:
+        table = pd.read_csv(shared_file("data/reference/suite/suite-calibration.csv"))
+    rates = ["contrary", "holds"]
+    names = [name for name in calibration.GRID if name != "points"]
+    percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
+    return percent.pivot(index=names, columns="points", values=rates)
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:

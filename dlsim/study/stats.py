@@ -73,21 +73,33 @@ DISTINCT = 0.75
 
 @lru_cache(maxsize=64)
 def _weights(n: int, count: int) -> Any:
-    """Return how often each of n replicates is drawn, over n: one row per resample."""
-    return np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count) / n
+    """Return how often each of n replicates is drawn, over n: one column per resample."""
+    often = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
+    return np.ascontiguousarray(often.T / n)
 
 
 def _studentized(samples: Any, count: int) -> Any:
-    """Return the t statistics of resamples of rows: one row per resample, a column per point."""
-    n, apart = len(samples), samples - samples.mean(axis=0)
+    """Return the t statistics of resamples of columns: one row per point, a column per resample."""
+    n, apart = samples.shape[1], samples - samples.mean(axis=1, keepdims=True)
     weights = _weights(n, count)
-    mean = weights @ apart
-    spread = np.sqrt(np.maximum(weights @ apart**2 - mean**2, 0.0) / (n - 1))
-    scale = np.sqrt((apart**2).mean(axis=0))
+    t = apart @ weights
+    squared = apart**2 @ weights
+    squared -= t**2
+    flat = squared <= 1e-18 * (apart**2).mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(spread > 1e-9 * scale, mean / spread, np.copysign(np.inf, mean))
-    # so much wider that families of five skewed replicates keep their level (90-scorecard)
-    return t * n / (n - 1)
+        t /= np.sqrt(squared, out=squared)
+    if flat.any():
+        np.copysign(np.inf, apart @ weights, out=t, where=flat)
+    # n / (n - 1) wider, so that families of five skewed replicates keep their level (90-scorecard)
+    t *= n / np.sqrt(n - 1)
+    return t
+
+
+def _ends(t: Any, tail: float) -> tuple[Any, Any]:
+    """Return the quantiles of rows that leave this probability below, and above."""
+    k = int(tail * (t.shape[-1] - 1))
+    ordered = np.partition(t, (k, t.shape[-1] - 1 - k))
+    return ordered[..., k], ordered[..., -1 - k]
 
 
 def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
@@ -131,16 +143,13 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     drawn = known & ~tied & (n >= RESAMPLED)
     if drawn.any():
         count = RESAMPLES * max(1, round(0.05 / (1 - level)))
-        t = np.empty((count, len(rows)))
-        for size in np.unique(n[drawn]):
-            some = drawn & (n == size)
-            together = np.column_stack([rows[k] for k in np.flatnonzero(some)])
-            t[:, some] = _studentized(together, count)
-        t = t[:, drawn]
-        low[drawn] = np.minimum(low[drawn], np.quantile(t, tail, axis=0, method="lower"))
-        high[drawn] = np.maximum(high[drawn], np.quantile(t, 1 - tail, axis=0, method="higher"))
-        least[drawn] = np.minimum(low[drawn], np.quantile(t.min(axis=1), tail, method="lower"))
-        most[drawn] = np.maximum(high[drawn], np.quantile(t.max(axis=1), 1 - tail, method="higher"))
+        places = [np.flatnonzero(drawn & (n == size)) for size in np.unique(n[drawn])]
+        t = np.concatenate([_studentized(np.stack([rows[k] for k in p]), count) for p in places])
+        drawn = np.concatenate(places)
+        below, above = _ends(t, tail)
+        low[drawn], high[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
+        below, above = _ends(t.min(axis=0), tail)[0], _ends(t.max(axis=0), tail)[1]
+        least[drawn], most[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
     ends = {"low": high, "high": low, "least": most, "most": least}
     table = {name: np.where(known, mean - q * error, np.nan) for name, q in ends.items()}
     return pd.DataFrame({"estimate": mean, **table, "se": error, "n": n})

@@ -254,15 +254,10 @@ class Study:
         if self.scale == "paper":
             return self.judged_readings
         own = self._judged(f"this run: {name_of(self.switches) or 'default'}", self.evidence)
-        place = reference_of(self.KEY).parent / f"{self.KEY}-readings.csv"
-        numbers = place.with_stem(f"{place.stem}-intervals")
-        if numbers.exists():
-            shipped = read_csv(numbers, {"claim": "any", "reading": "any"})
-            ends = ["mean", "low", "high", "runs"]
-            shipped[ends] = shipped[ends].apply(pd.to_numeric)
-        else:
-            shipped = read_csv(place, {"claim": "any"})
-            shipped = shipped.melt("claim", var_name="reading", value_name="verdict")
+        place = reference_of(self.KEY).parent / f"{self.KEY}-readings-intervals.csv"
+        shipped = read_csv(place, {"claim": "any", "reading": "any"})
+        ends = ["mean", "low", "high", "runs"]
+        shipped[ends] = shipped[ends].apply(pd.to_numeric)
         return pd.concat([own, shipped], ignore_index=True)
 
     def readings_map(self, said: str) -> tuple[pd.DataFrame, str]:
