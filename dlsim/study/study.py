@@ -5,6 +5,7 @@ import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -219,6 +220,21 @@ class Study:
         for name, options in cls.SWITCHES.items():
             yield from ({name: value} for value in options[1:])
 
+    def judged_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
+        """The verdicts under the first pairs (`pairs_of`) that one reading can hold together.
+
+        The default comes first. All are run as the readings of the map are.
+        """
+        known = {name_of(switches): switches for switches in self.alternatives()}
+        both = [
+            known[one] | known[other]
+            for one, other in zip(pairs["one"], pairs["other"], strict=True)
+            if known.get(one) and known.get(other) and known[one].keys() != known[other].keys()
+        ]
+        chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
+        rows = [self._judged(name, self.measure(switches)) for name, switches in chosen.items()]
+        return _by_reading(pd.concat(rows, ignore_index=True))
+
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
         own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
@@ -301,6 +317,23 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
     wide = table.pivot(index="claim", columns="reading", values="cell")
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+
+
+def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Rank all pairs of columns of a map by how many claims hold under one or the other."""
+    holds = table.map(lambda cell: str(cell).startswith("holds"))
+    columns = [name for name in table if not name.startswith("this run")]
+    rows = [
+        {
+            "one": one, "other": other, "claims": int((holds[one] | holds[other]).sum()),
+            "claims of the one": int(holds[one].sum()),
+            "claims of the other": int(holds[other].sum()),
+            "of the other alone": ", ".join(table.index[holds[other] & ~holds[one]]),
+        }
+        for one, other in combinations(columns, 2)
+    ]  # fmt: skip
+    ranked = pd.DataFrame(rows).sort_values("claims", ascending=False, kind="stable")
+    return ranked.reset_index(drop=True)
 
 
 def verdicts(study: Study) -> pd.DataFrame:

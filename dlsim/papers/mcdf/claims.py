@@ -60,9 +60,9 @@ def _counted(table: pd.DataFrame, rows: pd.DataFrame, by: list[str]) -> pd.DataF
     return counted(table, table.join(tasks, on=by)["tasks"])
 
 
-def leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
-    """What each rival refuses more than MCDF at every load, with intervals as claims have them."""
-    table = points(_lead(wide(frame, ["load"])), ["load"])
+def leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
+    """What each rival refuses more than MCDF along an axis, with intervals as claims have them."""
+    table = points(_lead(wide(frame, [by])), [by])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
 
@@ -86,7 +86,7 @@ def begins_to_lead(frame: pd.DataFrame) -> pd.DataFrame:
     least load stands for a lead at all loads, infinity for none at the greatest.
     """
     ends = {"estimate": "estimate", "low": "high", "high": "low"}
-    table = leads(frame, 1 - (1 - LEVEL) / len(RIVALS))
+    table = leads(frame, level=1 - (1 - LEVEL) / len(RIVALS))
     wide = {end: table.pivot(index="load", columns="what", values=at) for end, at in ends.items()}
     parts = {**{rival: [rival] for rival in RIVALS}, "all rivals": list(RIVALS)}
     return pd.DataFrame(
