@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -319,21 +320,29 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 
 
+def _part_for(cell: object) -> float:
+    """Return which part of its points is for a claim, by a cell of the map."""
+    found = re.search(r"(\d+)/(\d+)$", str(cell))
+    return int(found[1]) / int(found[2]) if found else 0.0
+
+
 def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank all pairs of columns of a map by how many claims hold under one or the other."""
-    holds = table.map(lambda cell: str(cell).startswith("holds"))
-    columns = [name for name in table if not name.startswith("this run")]
-    rows = [
-        {
-            "one": one, "other": other, "claims": int((holds[one] | holds[other]).sum()),
-            "claims of the one": int(holds[one].sum()),
-            "claims of the other": int(holds[other].sum()),
-            "of the other alone": ", ".join(table.index[holds[other] & ~holds[one]]),
-        }
-        for one, other in combinations(columns, 2)
-    ]  # fmt: skip
-    ranked = pd.DataFrame(rows).sort_values("claims", ascending=False, kind="stable")
-    return ranked.reset_index(drop=True)
+    """Rank all pairs of columns of a map by how many claims hold under one or the other.
+
+    Of equal ones those come first that have more points for the claims.
+    """
+    part = table.map(_part_for)
+    holds, best = part == 1, {}
+    for one, other in combinations([name for name in part if "this run" not in str(name)], 2):
+        best[one, other] = (
+            (holds[one] | holds[other]).sum(),
+            max(holds[one].sum(), holds[other].sum()),
+            part[[one, other]].max(axis=1).sum(),
+        )
+    ranked = pd.DataFrame.from_dict(best, orient="index", columns=["claims", "alone", "points"])
+    ranked.index = pd.MultiIndex.from_tuples(best, names=["one", "other"])
+    order = ["claims", "points"]
+    return ranked.sort_values(order, ascending=False, kind="stable").reset_index()
 
 
 def verdicts(study: Study) -> pd.DataFrame:
