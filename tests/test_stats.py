@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from scipy.integrate import quad
 
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
@@ -20,6 +21,7 @@ from dlsim.study.stats import (
     paired_difference,
     relative_reduction,
     share_bounds,
+    skewed_quantile,
     summary,
 )
 
@@ -249,8 +251,9 @@ def _by_hand(samples, level=0.95):
     ordered = np.sort(found, axis=0)
     student = stats.t.ppf(1 - tail, n - 1)
     low, high = np.minimum(ordered[k], -student), np.maximum(ordered[-1 - k], student)
-    least = np.minimum(np.sort(found.min(axis=1))[k], low)
-    most = np.maximum(np.sort(found.max(axis=1))[-1 - k], high)
+    bound = skewed_quantile(n, (1 - level ** (1 / x.shape[1])) / 2) if n <= 9 else np.inf
+    least = np.minimum(np.maximum(np.sort(found.min(axis=1))[k], -bound), low)
+    most = np.maximum(np.minimum(np.sort(found.max(axis=1))[-1 - k], bound), high)
     mean, error = x.mean(axis=0), stats.sem(x)
     return np.column_stack([mean - q * error for q in (high, low, most, least)])
 
@@ -261,6 +264,19 @@ def test_a_family_by_hand(n):
     samples = [rng.exponential(size=n), rng.normal(3, 2, n), rng.normal(size=n) ** 3]
     found = family(samples)[["low", "high", "least", "most"]].to_numpy()
     assert found == pytest.approx(_by_hand(samples), rel=1e-9)
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.01, 0.001])
+def test_the_bound_for_skewed_replicates(tail):
+    # of two, the sum is gamma(2) and the difference over the sum uniform on (0, 1), independent
+    def below(c):
+        density = lambda s: s * math.exp(-s) * min(1.0, (2 / s - 1) / c)  # noqa: E731
+        return quad(density, 0, 2)[0]
+
+    assert below(skewed_quantile(2, tail)) == pytest.approx(tail, rel=0.1)
+    rows = np.random.default_rng(99).exponential(size=(200_000, 7))
+    t = stats.ttest_1samp(rows, 1.0, axis=1).statistic
+    assert (t < -skewed_quantile(7, tail)).mean() == pytest.approx(tail, rel=0.2)
 
 
 def test_few_replicates_and_ties_have_students_intervals():

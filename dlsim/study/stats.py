@@ -67,6 +67,8 @@ def _half(spread: Any, n: Any, level: float) -> Any:
 
 #: Fewest replicates worth resampling, and resamples per family.
 RESAMPLED, RESAMPLES = 5, 2000
+#: Replicates up to which max-t is bounded by the law of skewed ones, and how that law is drawn.
+SKEWED, SKEWED_DRAWS = 9, 400_000
 #: A sample with a smaller share of distinct values has ties: its resamples often lack any spread.
 DISTINCT = 0.75
 
@@ -95,6 +97,22 @@ def _studentized(samples: Any, count: int) -> Any:
     return t
 
 
+@lru_cache(maxsize=SKEWED)
+def _skewed(n: int) -> Any:
+    """Return the t statistics of n exponential replicates that are lowest, in rising order."""
+    rows = np.random.default_rng(n).standard_exponential((SKEWED_DRAWS, n))
+    t = (rows.mean(axis=1) - 1) / (rows.std(axis=1, ddof=1) / np.sqrt(n))
+    return np.sort(t)[: SKEWED_DRAWS // 10]
+
+
+def skewed_quantile(n: int, tail: float) -> float:
+    """Return which t statistic of n exponential replicates, below 0, has this probability below.
+
+    The exponential law is as skewed as any that a small sample could be told from.
+    """
+    return float(-_skewed(n)[int(tail * SKEWED_DRAWS)])
+
+
 def _ends(t: Any, tail: float) -> tuple[Any, Any]:
     """Return the quantiles of rows that leave this probability below, and above."""
     k = int(tail * (t.shape[-1] - 1))
@@ -112,8 +130,10 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
 
     where :math:`q_\pm` are quantiles of the studentized means of resamples (bootstrap-t, at
     least Student's quantile), for all at once those of the largest and the smallest of them
-    (max-t). Fewer than five replicates, and samples with ties, have Student's quantiles, for
-    all at once with Sidak's level. Without any spread nothing is known: the ends are NaN.
+    (max-t), but for up to nine replicates at most those that exponential ones would need at
+    Sidak's level: of few, the resamples that repeat one replicate say little. Fewer than five,
+    and samples with ties, have Student's quantiles, for all at once with Sidak's level.
+    Without any spread nothing is known: the ends are NaN.
 
     Parameters
     ----------
@@ -149,7 +169,11 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
         below, above = _ends(t, tail)
         low[drawn], high[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
         below, above = _ends(t.min(axis=0), tail)[0], _ends(t.max(axis=0), tail)[1]
-        least[drawn], most[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
+        bound = np.array(
+            [skewed_quantile(k, 1 - sidak) if k <= SKEWED else np.inf for k in n[drawn]]
+        )
+        least[drawn] = np.minimum(low[drawn], np.maximum(below, -bound))
+        most[drawn] = np.maximum(high[drawn], np.minimum(above, bound))
     ends = {"low": high, "high": low, "least": most, "most": least}
     table = {name: np.where(known, mean - q * error, np.nan) for name, q in ends.items()}
     return pd.DataFrame({"estimate": mean, **table, "se": error, "n": n})
