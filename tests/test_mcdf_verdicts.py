@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.papers.mcdf import cells, claims
+from dlsim.study.claims import judge, load_claims
 from dlsim.study.measure import MEASURES
 from tests.made_up import assert_each_way
 
@@ -131,6 +132,9 @@ def test_one_better_rival_decides_a_load():
         table = MEASURES[name].function(better)
         assert table["group"].nunique() in (len(LOADS), len(LOADS) * (len(SETUPS) - 1))
         assert set(table.groupby("group")["estimate"].min().round(1)) == {-0.1}
+        verdict = judge(table, next(one for one in load_claims("mcdf") if one.id == name))
+        assert verdict.counts == (0, 0, table["group"].nunique())
+        assert "every open point" not in verdict.reason  # none is open
 
 
 def test_equal_miss_ratios_are_judged_by_the_number_of_tasks():

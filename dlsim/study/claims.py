@@ -396,7 +396,7 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     runs = int(points["n"].min()) if "n" in points else None
     counts = tuple(count[side] for side in SIDES)
     done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
-    reason = f"{done.points}.{_power(frame, sides, claim)}"
+    reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
     if "steps" in points:
         wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
         reason += f" Of {steps} steps to a neighbour {wrong} go the other way."
