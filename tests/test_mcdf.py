@@ -17,6 +17,7 @@ from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
+from dlsim.study.study import pairs_of
 from tests.executed import shown_beside_the_shipped, unsaid
 
 alternatives = list(mcdf.Study.alternatives())
@@ -64,7 +65,7 @@ def test_miss_ratios_are_those_of_the_engine(study):
     assert table.loc["EDFANNA, load 0.2", "estimate"] == pytest.approx(np.mean(ratios), abs=1e-12)
 
 
-def test_setup_steps_average_over_the_loads(study):
+def test_trends_over_setups_average_over_the_loads(study):
     table = MEASURES["mcdf-8"].function(study.evidence).set_index("point")
     mean = {
         setup: np.mean(
@@ -72,10 +73,11 @@ def test_setup_steps_average_over_the_loads(study):
         )
         for setup in (5.0, 10.0)
     }
-    assert table.loc["EDFMN 5 to 10", "estimate"] == pytest.approx(mean[10.0] - mean[5.0])
+    assert table.loc["EDFMN", "estimate"] == pytest.approx(mean[10.0] - mean[5.0])
+    assert table.loc["EDFMN", "wrong"] == (mean[10.0] < mean[5.0])
 
 
-def test_sensitivity_is_high_load_minus_low_load(study):
+def test_sensitivity_at_two_loads_is_their_difference(study):
     table = MEASURES["mcdf-12"].function(study.evidence).set_index("point")
     cluster = Cluster(10, 30, 10)
     ratios = {load: [] for load in LOADS}
@@ -84,7 +86,7 @@ def test_sensitivity_is_high_load_minus_low_load(study):
         tasks = workload.mcdf(cluster, load, study.size.ratio_horizon, seed)
         ratios[load].append(simulate(tasks, cluster, "MCDF").reject_ratio)
     wanted = np.mean(ratios[0.5]) - np.mean(ratios[0.2])
-    assert table.loc["vary_cms MCDF, value 3", "estimate"] == pytest.approx(wanted)
+    assert table.loc["vary_cms, value 3", "estimate"] == pytest.approx(wanted)
 
 
 def test_latency_share_is_a_third():
@@ -106,7 +108,7 @@ def test_every_claim_has_a_measure_and_a_verdict(study):
     for claim in load_claims("mcdf"):
         assert claim.id in MEASURES, claim.id
     words = {verdict.claim.id: verdict.word for verdict in study.verdicts}
-    assert len(words) == len(load_claims("mcdf")) == 20  # 19 of the specification; 5 both ways
+    assert len(words) == len(load_claims("mcdf")) == 21  # 19 of the specification; 4, 5 both ways
     assert words["mcdf-19"] == "holds"
     assert words["mcdf-13"] == "holds"  # sizes below 507 have N* < 10 (specification of the theory)
 
@@ -148,11 +150,29 @@ def test_every_switch_changes_some_schedule(switches):
 
 
 def test_the_heat_map_begins_with_the_scorecard(study):
+    """All columns, the first too, are run on the loads of readings."""
     table = study.by_reading
-    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
     assert table.columns[0] == "default"
-    assert table["default"].to_dict() == {key: own[key] for key in table.index}
+    light = study.measure({})
+    own = {one.id: study.judge(one, light) for one in load_claims("mcdf")}
+    words = {key: f"{own[key].word}{_counts(own[key])}" for key in table.index}
+    assert table["default"].to_dict() == words
     assert table.shape[1] == len(alternatives)
+    pairs = pairs_of(table)
+    assert len(pairs) == len(alternatives) * (len(alternatives) - 1) / 2
+    one, other = pairs.loc[0, ["one", "other"]]
+    both = [
+        any(str(cell).startswith("holds") for cell in row) for row in table[[one, other]].values
+    ]
+    assert pairs.loc[0, "claims"] == sum(both) == pairs["claims"].max() >= pairs["alone"].max()
+    tried = study.judged_pairs(pairs, 2)
+    assert tried.columns[0] == "default"
+    assert [name.count("=") for name in tried][1:] == [2, 2]
+    assert tried["default"].to_dict() == words
+
+
+def _counts(verdict):
+    return f" {verdict.counts[0]}/{sum(verdict.counts)}" if verdict.counts else ""
 
 
 def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
@@ -172,9 +192,13 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, monkeypa
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
+    names += " setups sensitivity both"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
-    more = {"mcdf-claims", "mcdf-sensitivities", "mcdf-readings-intervals"}
-    assert tables == (pictures - {"mcdf-fig1"}) | more
+    more = (
+        "claims sensitivities readings-intervals pairs lead fig4-lead fig5-lead fig6-lead fig7-lead"
+    )
+    more += " overload-lead"
+    assert tables == (pictures - {"mcdf-fig1"}) | {f"mcdf-{name}" for name in more.split()}
     for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
         table = pd.read_csv(out / "data" / f"mcdf-{name}.csv")
         assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance

@@ -37,7 +37,7 @@ SAMPLES = {
     "mcdf": (
         {"runs": 4, "loads": (0.1, 0.5, 1.0), "setups": (0.0, 10.0, 20.0)},
         of_mcdf,
-        ("1", "2", "4", "5a", "5b"),
+        ("1", "2", "4a", "5a", "5b"),
     ),
     "inserted-idle-time": (
         {"runs": 4, "loads": (0.1, 0.7, 1.0)},

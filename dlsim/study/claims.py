@@ -405,7 +405,7 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     runs = int(points["n"].min()) if "n" in points else None
     counts = tuple(count[side] for side in SIDES)
     done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
-    reason = f"{done.points}.{_power(frame, sides, claim)}"
+    reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
         most = f"{frame.loc[none, 'total'].max():,.0f}"

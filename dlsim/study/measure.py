@@ -175,27 +175,33 @@ def steps(
     )
 
 
-def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
-    """Estimate by how much each column rises over a whole axis, a level of the index.
+def rise(table: pd.DataFrame, over: str) -> pd.DataFrame:
+    """By how much each column rises over a whole axis, a level of the index, in every replicate.
 
-    The statistic is the least-squares slope of a replicate times the length of the axis;
-    ``steps`` counts neighbours along it and ``wrong`` those whose means fall.
+    This is the least-squares slope times the length of the axis.
     """
     levels = np.array(sorted(table.index.unique(over)), dtype=float)
     apart = levels - levels.mean()
     weights = pd.Series(apart * np.ptp(levels) / (apart @ apart), index=levels)
-    rest = [str(name) for name in table.index.names if name != over]
-    by = [name for name in rest if name != "replicate"]
     scale = weights.loc[table.index.get_level_values(over).astype(float)].to_numpy()
-    rise = table.mul(scale, axis=0).groupby(rest, sort=False).sum(skipna=False)
+    rest = [str(name) for name in table.index.names if name != over]
+    return table.mul(scale, axis=0).groupby(rest, sort=False).sum(skipna=False)
+
+
+def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
+    """Estimate the `rise` of each column over an axis.
+
+    ``steps`` counts neighbours along it and ``wrong`` those whose means fall.
+    """
+    by = [str(name) for name in table.index.names if name not in (over, "replicate")]
     means = table.groupby([over, *by]).mean()
     falls = means.groupby(by).diff() if by else means.diff()
     names = {what: text.format(what=what, over=over) for what in table}
     wrong = (falls < 0).groupby(by).sum() if by else (falls < 0).sum().to_frame().T
-    made = points(rise.rename(columns=names), by)
+    made = points(rise(table, over).rename(columns=names), by)
     flat = wrong.rename(columns=names).reset_index() if by else wrong.rename(columns=names)
     told = flat.melt(by, var_name="what", value_name="wrong")
-    return made.merge(told, on=["what", *by]).assign(steps=len(levels) - 1)
+    return made.merge(told, on=["what", *by]).assign(steps=table.index.unique(over).size - 1)
 
 
 def mirrored(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:

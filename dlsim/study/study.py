@@ -2,9 +2,11 @@
 
 import functools
 import math
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -219,6 +221,21 @@ class Study:
         for name, options in cls.SWITCHES.items():
             yield from ({name: value} for value in options[1:])
 
+    def judged_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
+        """The verdicts under the first pairs (`pairs_of`) that one reading can hold together.
+
+        The default comes first. All are run as the readings of the map are.
+        """
+        known = {name_of(switches): switches for switches in self.alternatives()}
+        both = [
+            known[one] | known[other]
+            for one, other in zip(pairs["one"], pairs["other"], strict=True)
+            if known.get(one) and known.get(other) and known[one].keys() != known[other].keys()
+        ]
+        chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
+        rows = [self._judged(name, self.measure(switches)) for name, switches in chosen.items()]
+        return _by_reading(pd.concat(rows, ignore_index=True))
+
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
         own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
@@ -301,6 +318,31 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
     wide = table.pivot(index="claim", columns="reading", values="cell")
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+
+
+def _part_for(cell: object) -> float:
+    """Return which part of its points is for a claim, by a cell of the map."""
+    found = re.search(r"(\d+)/(\d+)$", str(cell))
+    return int(found[1]) / int(found[2]) if found else 0.0
+
+
+def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Rank all pairs of columns of a map by how many claims hold under one or the other.
+
+    Of equal ones those come first that have more points for the claims.
+    """
+    part = table.map(_part_for)
+    holds, best = part == 1, {}
+    for one, other in combinations([name for name in part if "this run" not in str(name)], 2):
+        best[one, other] = (
+            (holds[one] | holds[other]).sum(),
+            max(holds[one].sum(), holds[other].sum()),
+            part[[one, other]].max(axis=1).sum(),
+        )
+    ranked = pd.DataFrame.from_dict(best, orient="index", columns=["claims", "alone", "points"])
+    ranked.index = pd.MultiIndex.from_tuples(best, names=["one", "other"])
+    order = ["claims", "points"]
+    return ranked.sort_values(order, ascending=False, kind="stable").reset_index()
 
 
 def verdicts(study: Study) -> pd.DataFrame:
