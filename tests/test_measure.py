@@ -17,9 +17,8 @@ from dlsim.study.measure import (
     named,
     points,
     ratio,
-    share,
-    steps,
     tidy,
+    trend,
     wide,
 )
 from dlsim.study.stats import mean_interval, summary
@@ -70,17 +69,21 @@ def test_names_of_points_are_short_where_the_value_says_enough():
     assert named(table, ["load"], "lead")["point"].tolist() == ["lead, load 0.3"]
 
 
-def test_steps_subtract_neighbours_by_hand():
+def test_a_trend_is_a_slope_times_the_axis_by_hand():
     index = pd.MultiIndex.from_product([[2, 1, 4], [0, 1]], names=["tau", "replicate"])
     table = pd.DataFrame({"gain": [3.0, 5, 1, 2, 10, 20]}, index=index)
-    rising = steps(table, "tau")
-    assert rising.to_dict("list") == {"gain 1 to 2": [2, 3], "gain 2 to 4": [7, 15]}
-    falling = steps(table, "tau", "{what}, {a} to {b}", falling=True)
-    assert falling.to_dict("list") == {"gain, 4 to 2": [-7, -15], "gain, 2 to 1": [-2, -3]}
-    assert points(steps(table.loc[[2]], "tau")).empty
+    slopes = [np.polyfit([1, 2, 4], ys, 1)[0] * 3 for ys in ([1, 3, 10], [2, 5, 20])]
+    row = trend(table, "tau").iloc[0]
+    assert row["point"] == "gain over tau"
+    assert row["values"].tolist() == pytest.approx(slopes)
+    assert (row["estimate"], row["steps"], row["wrong"]) == (pytest.approx(sum(slopes) / 2), 2, 0)
+    two = pd.concat({"a": table, "b": -table}, names=["kind"])
+    falling = trend(two, "tau").set_index("kind")
+    assert falling["wrong"].to_dict() == {"a": 0, "b": 2}
+    assert falling.loc["b", "estimate"] == pytest.approx(-row["estimate"])
 
 
-def test_differences_leads_ratios_and_shares_by_hand():
+def test_differences_leads_and_ratios_by_hand():
     frame = pd.DataFrame(
         {"load": 1.0, "replicate": [0, 0, 1, 1], "policy": ["a", "b"] * 2,
          "ratio": [0.1, 0.4, 0.2, 0.3]}
@@ -90,8 +93,6 @@ def test_differences_leads_ratios_and_shares_by_hand():
     assert lead(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])
     counts = pd.DataFrame({"load": 1.0, "replicate": [0, 1], "of": [2.0, 4.0], "all": [0.1, 0.3]})
     assert ratio(counts, "of", "all", ["load"])["estimate"].item() == pytest.approx(6 / 0.4)
-    held = share(frame["ratio"] > 0.15, frame, "above")
-    assert held[["estimate", "n"]].iloc[0].tolist() == pytest.approx([0.75, 2])
     ends = pd.DataFrame({"estimate": [0.2], "low": [0.1], "high": [0.4]})
     assert mirrored(ends, 1.0)[ENDS].iloc[0].tolist() == pytest.approx([0.8, 0.6, 0.9])
 

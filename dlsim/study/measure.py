@@ -12,7 +12,6 @@ by the difference within each replicate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,23 +157,6 @@ def lead(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
     return table[list(over)].sub(table[mine], axis=0)
 
 
-def steps(
-    table: pd.DataFrame, over: str, text: str = "{what} {a:g} to {b:g}", falling: bool = False
-) -> pd.DataFrame:
-    """Subtract neighbours along a level of the index: the later value minus the one before."""
-    levels = sorted(table.index.unique(over), reverse=falling)
-    rows: Any = {level: table.xs(level, level=over) for level in levels}
-    rest: Any = table.index
-    return pd.DataFrame(
-        {
-            text.format(what=what, a=a, b=b): rows[b][what] - rows[a][what]
-            for a, b in pairwise(levels)
-            for what in table
-        },
-        index=rest.droplevel(over).unique(),
-    )
-
-
 def rise(table: pd.DataFrame, over: str) -> pd.DataFrame:
     """By how much each column rises over a whole axis, a level of the index, in every replicate.
 
@@ -216,9 +198,3 @@ def ratio(frame: pd.DataFrame, a: str, b: str, by: Sequence[str]) -> pd.DataFram
     flat = frame.melt([*by, "replicate"], [a, b], var_name="what", value_name="value")
     parts = relative_reduction(flat, "value", "what", a, b, at=list(by), samples=True)
     return mirrored(parts, 1.0)
-
-
-def share(values: "pd.Series[Any]", frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Estimate the share of rows for which something holds, from replicate to replicate."""
-    mean = values.astype(float).groupby(frame["replicate"]).mean().rename(what)
-    return points(mean.reset_index())

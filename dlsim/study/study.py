@@ -236,6 +236,13 @@ class Study:
         rows = [self._judged(name, self.measure(switches)) for name, switches in chosen.items()]
         return _by_reading(pd.concat(rows, ignore_index=True))
 
+    def shown_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
+        """`judged_pairs` at paper scale; else those that are shipped."""
+        if self.scale == "paper":
+            return self.judged_pairs(pairs, count)
+        place = reference_of(self.KEY).parent / f"{self.KEY}-both.csv"
+        return read_csv(place, {"claim": "any"}).set_index("claim")
+
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
         own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
