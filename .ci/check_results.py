@@ -21,8 +21,9 @@ def faults(folder: Path) -> list[str]:
         if notebook["status"] != "ok" or not (folder / notebook["path"]).is_file():
             found.append(f"notebook {notebook['name']}: {notebook['status']} {notebook['error']}")
     found += [f"figure {row['id']} was not drawn" for row in record["figures"] if not row["drawn"]]
-    against = [row["id"] for row in record["claims"] if row["agreement"] == "CONTRADICTS"]
-    if len(against) > binom.ppf(0.99, len(record["claims"]), 0.05):
+    said = [row for row in record["claims"] if row["agreement"].startswith(("agrees", "CONTRA"))]
+    against = [row["id"] for row in said if row["agreement"] == "CONTRADICTS"]
+    if len(against) > binom.ppf(0.99, len(said), 0.05):
         found.append(f"contradicts the reference beyond the error rate: {', '.join(against)}")
     if not list((folder / "data").glob("*.csv")):
         found.append("no table in data/")

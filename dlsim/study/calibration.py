@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
+from scipy.special import ndtr, pdtrik
 
 from dlsim.study.stats import family
 from dlsim.study.sweeps import sweep
@@ -20,6 +20,7 @@ LAWS = {
     "skewed to the right": lambda z: -np.log(ndtr(-z)) - 1,  # exponential
     "skewed to the left": lambda z: 1 + np.log(ndtr(-z)),
     "with ties": lambda z: (ndtr(z) > 0.9) * 1.0 - (ndtr(z) < 0.1),
+    "rare counts": lambda z: np.ceil(pdtrik(ndtr(z), 0.5)) - 0.5,  # Poisson
 }
 GRID = {
     "law": list(LAWS), "points": [1, 12, 60, 160], "correlation": [0.0, 0.5, 0.9],

@@ -139,6 +139,14 @@ class Claim:
         raise InputError(f"claim {self.id}: {rule}; got {value!r}")
 
     @property
+    def asked(self) -> str:
+        """What the direction and the margin ask of the statistic, in words."""
+        margin = f"{_number(self.margin, self.unit)} {self.unit}".strip()
+        words = {"above": "more than", "dramatic": "more than", "below": "less than"}
+        words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
+        return f"{words.get(self.direction, self.direction)} {margin}"
+
+    @property
     def region(self) -> tuple[float, float]:
         """Where the statistic must lie, as (least, greatest)."""
         if self.direction in PRINTED:
@@ -304,6 +312,8 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
         total = frame.loc[counted, "total"].astype(float)
         count = (mean[counted].abs() * total).round()
         net = bool(claim.range) and claim.range[0] < 0
+        if net and (count > frame.loc[counted, "discordant"]).any():
+            raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
         count = frame.loc[counted, "discordant"] if net else count
         bounds = [share_bounds(count, total, level, m) for m in (1, len(frame))]
         if net:  # no further from 0 than if all cases that differ did so the same way
@@ -406,6 +416,10 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     counts = tuple(count[side] for side in SIDES)
     done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
     reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
+    if claim.margin and claim.direction not in PRINTED:
+        reason = f"Asked, in our reading: {claim.asked}. {reason}"
+    if looks > 1:
+        reason += f" With {looks} looks, each at {100 * level:g} %."
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
         most = f"{frame.loc[none, 'total'].max():,.0f}"

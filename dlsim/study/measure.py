@@ -139,9 +139,10 @@ def counted(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
     """Give points that are shares of a total of like cases exact bounds where no run varies.
 
     `total` has the index of the table, NaN where there is none; where runs do vary, they tell
-    more than the count.
+    more than the count. One run says nothing of how they vary.
     """
-    same = table["values"].map(lambda row: row is None or bool(np.ptp(row) == 0)) & total.notna()
+    same = table["values"].map(lambda row: row is None or (len(row) > 1 and np.ptp(row) == 0))
+    same = same.astype(bool) & total.notna()
     return table.assign(
         total=total.where(same), values=table["values"].astype(object).where(~same, None)
     )
@@ -160,14 +161,15 @@ def lead(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
 def rise(table: pd.DataFrame, over: str) -> pd.DataFrame:
     """By how much each column rises over a whole axis, a level of the index, in every replicate.
 
-    This is the least-squares slope times the length of the axis.
+    This is the least-squares slope times the length of the axis, NaN where a level is missing.
     """
     levels = np.array(sorted(table.index.unique(over)), dtype=float)
     apart = levels - levels.mean()
     weights = pd.Series(apart * np.ptp(levels) / (apart @ apart), index=levels)
     scale = weights.loc[table.index.get_level_values(over).astype(float)].to_numpy()
     rest = [str(name) for name in table.index.names if name != over]
-    return table.mul(scale, axis=0).groupby(rest, sort=False).sum(skipna=False)
+    groups = table.mul(scale, axis=0).groupby(rest, sort=False)
+    return groups.sum(skipna=False).where(groups.size() == len(levels), axis=0)
 
 
 def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:

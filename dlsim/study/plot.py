@@ -302,13 +302,6 @@ def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | No
     return ax
 
 
-def around_zero(ax: Axes, table: pd.DataFrame, least: float = 0.05) -> Axes:
-    """Scale the y axis so that 0 lies in its middle and all intervals are seen."""
-    far = max(least, 1.3 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy(float)))))
-    ax.set_ylim(-far, far)
-    return zero(ax)
-
-
 def shades(count: int) -> Any:
     """Return colours in order, dark first."""
     return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))

@@ -134,8 +134,9 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     least Student's quantile), for all at once those of the largest and the smallest of them
     (max-t), but at most those that lognormal replicates (skewness 6) would need at Sidak's
     level: else one outlier at one point would widen all the others. Fewer than five,
-    and samples with ties, have Student's quantiles, for all at once with Sidak's level.
-    Without any spread nothing is known: the ends are NaN.
+    and samples with ties, have Student's quantiles, for all at once with Sidak's level, but
+    ties that lean to one side the lognormal ones there. Without any spread nothing is known:
+    the ends are NaN.
 
     Parameters
     ----------
@@ -162,6 +163,13 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     alone, at_once = stdtrit(degrees, 1 - tail), stdtrit(degrees, sidak)
     low, high, least, most = -alone, alone.copy(), -at_once, at_once.copy()
     tied = np.array([len(np.unique(row)) < DISTINCT * len(row) for row in rows], dtype=bool)
+    for k in np.flatnonzero(known & tied & (n >= RESAMPLED)):
+        one, all_of_them = skewed_quantile(n[k], tail), skewed_quantile(n[k], 1 - sidak)
+        third = ((rows[k] - mean[k]) ** 3).sum()  # of ties, the end on the side of the long tail
+        if third > 0:
+            low[k], least[k] = -one, -all_of_them
+        elif third < 0:
+            high[k], most[k] = one, all_of_them
     drawn = known & ~tied & (n >= RESAMPLED)
     if drawn.any():
         count = RESAMPLES * max(1, round(0.05 / (1 - level)))

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole
 from dlsim.study.claims import (
+    LEVEL,
     LOOKS,
     Claim,
     Verdict,
@@ -182,17 +183,26 @@ class Study:
         With `decide`, an undecided claim is looked at again with more runs; the error rate is
         split over all looks, so that looking again does not invent findings.
         """
-        looks = [times for times in LOOKS if times <= self.decide]
-        claims = load_claims(self.KEY)
-        found = {one.id: self.judge(one, self.evidence, len(looks)) for one in claims}
-        for number, times in enumerate(looks[1:], 2):
-            still = [one for one in claims if found[one.id].word == "undecided"]
+        return [one for one, _ in self._decided.values()]
+
+    @functools.cached_property
+    def _decided(self) -> dict[str, tuple[Verdict, Any]]:
+        """Every claim's verdict and the evidence of the last look at it."""
+        claims, looks = load_claims(self.KEY), self.looks
+        found = {one.id: (self.judge(one, self.evidence, looks), self.evidence) for one in claims}
+        for number, times in enumerate(LOOKS[1:looks], 2):
+            still = [one for one in claims if found[one.id][0].word == "undecided"]
             evidence = self.more(times).evidence if still else None
             for one in still:
-                verdict = self.judge(one, evidence, len(looks))
-                reason = f"{verdict.reason} Look {number} of {len(looks)}."
-                found[one.id] = replace(verdict, reason=reason)
-        return list(found.values())
+                verdict = self.judge(one, evidence, looks)
+                reason = f"{verdict.reason} This is look {number}, at {times} times the runs."
+                found[one.id] = replace(verdict, reason=reason), evidence
+        return found
+
+    @property
+    def looks(self) -> int:
+        """How often a claim may be looked at."""
+        return sum(times <= self.decide for times in LOOKS)
 
     @staticmethod
     def judge(claim: Claim, evidence: Any, looks: int = 1) -> Verdict:
@@ -201,9 +211,9 @@ class Study:
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
-        one = {claim.id: claim for claim in load_claims(self.KEY)}[name]
-        found = measured(one, self.evidence)
-        return pd.DataFrame() if found is None or found.empty else intervals(found, one)
+        one, evidence = self._decided[name][0].claim, self._decided[name][1]
+        found, level = measured(one, evidence), 1 - (1 - LEVEL) / self.looks
+        return pd.DataFrame() if found is None or found.empty else intervals(found, one, level)
 
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
@@ -230,7 +240,7 @@ class Study:
         both = [
             known[one] | known[other]
             for one, other in zip(pairs["one"], pairs["other"], strict=True)
-            if known.get(one) and known.get(other) and known[one].keys() != known[other].keys()
+            if known.get(one) and known.get(other) and not known[one].keys() & known[other].keys()
         ]
         chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
         rows = [self._judged(name, self.measure(switches)) for name, switches in chosen.items()]
