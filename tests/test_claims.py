@@ -3,7 +3,10 @@
 import contextlib
 import math
 import sys
+from collections import namedtuple
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import DlsimError, InputError
+from dlsim.study import study
 from dlsim.study.claims import (
     MARGINS,
     SYMBOLS,
@@ -223,7 +227,7 @@ def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
     assert verdict.statistic == "3 points; weakest at point 1: 3 points [1, 5]; 9 runs"
     one = judge(points((0.2, 0.4)), claim("dramatic", unit="%"))
     assert one.statistic == "30 % [20, 40]"
-    assert one.reason == "1 for, 0 open, 0 against, of 1."
+    assert one.reason == "Asked, in our reading: more than 10 %. 1 for, 0 open, 0 against, of 1."
     other = judge(points(BEYOND, UNDECIDED, OTHER), claim(unit="s"))
     assert "weakest at point 2: -0.15 s [-0.2, -0.1]" in other.statistic
 
@@ -246,6 +250,55 @@ def test_points_are_checked():
         judge(points((0, 1)).drop(columns="high"), claim())
     with pytest.raises(InputError, match="low must not exceed high, as at point 0"):
         judge(points((0.5, 1.0, 0.0)), claim())
+
+
+def test_a_net_count_cannot_exceed_those_that_differ():
+    one = claim(range=(-1.0, 1.0))
+    frame = points((0.0, 0.0), total=1000, discordant=3, values=None)
+    assert judge(frame, one).word == "undecided"
+    with pytest.raises(InputError, match="more cases differ in net than are discordant"):
+        judge(frame.assign(estimate=-0.3, low=-0.3, high=-0.3), one)
+
+
+@dataclass(frozen=True)
+class Flipping(study.Study):
+    """A made-up paper: two claims are seen at once, one at five times the runs, one never."""
+
+    KEY, SCALES, SWITCHES = "p", {"quick": namedtuple("Scale", "runs other_runs")(8, 2)}, {}
+    SEEN: ClassVar[list] = []
+
+    def measure(self, switches=None):
+        self.SEEN.append((self.size.runs, self.size.other_runs))
+        noise = np.random.default_rng(1).normal(size=400)[: self.size.runs]
+        small = noise - noise.mean() + (0.5 if self.size.runs < 40 else 1.2)
+        return {"p-1": noise + 9, "p-2": noise - 9, "p-3": small, "p-4": noise - noise.mean()}
+
+
+def test_what_is_undecided_is_looked_at_again_with_more_runs(monkeypatch):
+    four = [claim(id=f"p-{k}") for k in range(1, 5)]
+    monkeypatch.setattr(study, "load_claims", lambda paper: four)
+    monkeypatch.setattr(study, "measured", lambda one, evidence: points(
+        (0.0, 1.0), values=[evidence[one.id]], n=len(evidence[one.id])
+    ).assign(estimate=evidence[one.id].mean()))  # fmt: skip
+    Flipping.SEEN.clear()
+    done = {verdict.claim.id: verdict for verdict in Flipping(decide=10).verdicts}
+    words = [done[f"p-{k}"].word for k in range(1, 5)]
+    assert words == ["holds", "contrary", "holds", "undecided"]
+    assert Flipping.SEEN == [(8, 2), (16, 4), (40, 10), (80, 20)]
+    level = "With 4 looks, each at 98.75 %."
+    assert [level in one.reason for one in done.values()] == [True] * 4
+    assert "look 3, at 5 times the runs" in done["p-3"].reason
+    assert "look" not in done["p-1"].reason.replace(level, "")
+    assert done["p-3"].statistic.endswith("40 runs")
+    once = Flipping()
+    assert [verdict.word for verdict in once.verdicts][2:] == ["undecided"] * 2
+    family = Flipping(decide=10).family("p-3")  # what was judged last, at its level
+    alone = intervals(points((0.0, 1.0), values=[done["p-3"].weakest["values"]], n=40), claim(),
+                      0.9875)  # fmt: skip
+    assert family[["low", "most"]].to_numpy() == pytest.approx(alone[["low", "most"]].to_numpy())
+    for wrong in (0, 11, 2.5, True):
+        with pytest.raises(InputError, match="decide must be a whole number from 1 to 10"):
+            Flipping(decide=wrong)
 
 
 # ------------------------------------------------------------------ theorems

@@ -77,6 +77,8 @@ def test_a_trend_is_a_slope_times_the_axis_by_hand():
     assert row["point"] == "gain over tau"
     assert row["values"].tolist() == pytest.approx(slopes)
     assert (row["estimate"], row["steps"], row["wrong"]) == (pytest.approx(sum(slopes) / 2), 2, 0)
+    short = trend(table.drop((4, 1)), "tau").iloc[0]  # a run without all levels has no slope
+    assert np.isnan(short["values"]).tolist() == [False, True]
     two = pd.concat({"a": table, "b": -table}, names=["kind"])
     falling = trend(two, "tau").set_index("kind")
     assert falling["wrong"].to_dict() == {"a": 0, "b": 2}

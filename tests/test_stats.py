@@ -284,13 +284,27 @@ def test_one_outlier_does_not_widen_the_other_points():
 
 
 def test_few_replicates_and_ties_have_students_intervals():
-    few, ties = [0.1, 0.4, 0.5], [0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0]
+    few, ties = [0.1, 0.4, 0.5], [0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]
     found = family([few, ties])
     for row, sample in zip(found.itertuples(), (few, ties), strict=True):
         for level, ends in ((0.95, (row.low, row.high)), (0.95**0.5, (row.least, row.most))):
             error = stats.sem(sample)
             known = stats.t.interval(level, len(sample) - 1, np.mean(sample), error)
             assert ends == pytest.approx(known)
+
+
+def test_ties_that_lean_to_one_side_are_wide_on_that_of_the_long_tail():
+    rare = np.array([0.0] * 7 + [1.0, 0.0, 2.0])
+    right, left = family([rare, rare]).iloc[0], family([-rare, -rare]).iloc[0]
+    student = stats.t.ppf([0.975, (1 + 0.95**0.5) / 2], 9) * right["se"]
+    near = (right["estimate"] - right[["low", "least"]]).tolist()
+    assert near == pytest.approx(student.tolist())
+    reach = [skewed_quantile(10, 0.025), skewed_quantile(10, (1 - 0.95**0.5) / 2)]
+    wide = (right[["high", "most"]] - right["estimate"]) / right["se"]
+    assert wide.tolist() == pytest.approx(reach)
+    assert (-left[["high", "low", "most", "least"]]).tolist() == pytest.approx(
+        right[["low", "high", "least", "most"]].tolist()
+    )
 
 
 def test_a_family_of_one_and_of_copies_needs_no_correction():
@@ -330,12 +344,12 @@ def test_bounds_of_shares_are_exact(count, total):
 
 @pytest.mark.parametrize("points", [1, 12])
 def test_the_rule_keeps_its_error_rate(points):
-    """Two to four hundred families a row; the table in 90-scorecard has two thousand."""
+    """Some hundred families a row; the table in 90-scorecard has two thousand."""
     draws = 400 if points == 1 else 200
     correlation = [0.0] if points == 1 else [0.0, 0.9]
     table = calibration.table(draws, points=[points], correlation=correlation, jobs=1)
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws
-    assert len(table) == 4 * len(correlation) * 3
+    assert len(table) == len(calibration.LAWS) * len(correlation) * 3
     assert (table[["contrary", "holds"]] <= most).all(axis=None), table
     assert table["contrary"].max() > 0  # it can be wrong
 
