@@ -18,7 +18,7 @@ SEED = 1
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
 KEPT = re.compile(
     r"(?:.*weakest at (?P<point>.*): )?(?P<estimate>-?[\d.,]+) ?(?P<unit>.*) "
-    r"\[(?P<low>-?[\d.,]+), (?P<high>-?[\d.,]+)\]; \d+ runs"
+    r"\[(?P<low>-?[\d.,]+), (?P<high>-?[\d.,]+)\]; \d+ runs.*"
 )
 
 
@@ -46,11 +46,11 @@ SAMPLES = {
     ),
     "steady-state": (
         {
-            "tiers_clusters": (5, 7), "random_clusters": (5, 15), "connectivities": (0.4,),
-            "side_clusters": (5,),
+            "tiers_clusters": (5, 25, 45, 65, 85), "random_clusters": (5, 15),
+            "connectivities": (0.4,), "side_clusters": (5,),
         },
         of_steady_state,
-        ("1a", "6c", "9"),
+        ("2a", "2b", "3c", "4b"),
     ),
     "bricks": (
         {"runs": 4, "intervals": (60.0,)},
