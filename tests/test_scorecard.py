@@ -1,16 +1,21 @@
 """The scorecard of all papers: a run where there is one, the reference elsewhere."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
+from dlsim.files import shared_file
 from dlsim.owned import Owned
 from dlsim.study import scorecard
 from dlsim.study.claims import SYMBOLS, load_claims, reference_of
 from dlsim.study.notebooks import run_all
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def row(claim, verdict="holds", **change):
@@ -125,3 +130,27 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
     assert (run / "figures" / "suite-counts.png").stat().st_size > 5000
     about = json.loads(text)["metadata"]["papermill"]
     assert (about["input_path"], about["output_path"]) == ("90-scorecard.ipynb",) * 2
+
+
+def test_the_changelog_ends_at_the_reference():
+    moved = pd.read_csv(shared_file("data/reference/suite/suite-changelog.csv"))
+    known = scorecard.read("nowhere").set_index("id")["verdict"]
+    assert moved["now"].tolist() == known[moved["id"]].tolist()
+    assert moved["why"].str.endswith(".").all()
+    assert moved["id"].is_unique
+    assert "mcdf-2" in scorecard.changes().to_html()
+
+
+def test_results_that_contradict_the_reference_too_often_are_refused(tmp_path):
+    said = [{"id": f"p-{k}", "agreement": "agrees"} for k in range(20)]
+    spec = importlib.util.spec_from_file_location("check_results", ROOT / ".ci/check_results.py")
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    for against, refused in ((3, False), (5, True)):
+        for row in said[:against]:
+            row["agreement"] = "CONTRADICTS"
+        record = {"problems": [], "notebooks": [], "claims": said, "figures": []}
+        (tmp_path / "run.json").write_text(json.dumps(record))
+        (tmp_path / "report.html").write_text("</html>")
+        found = [fault for fault in check.faults(tmp_path) if "contradicts" in fault]
+        assert bool(found) == refused, against
