@@ -45,10 +45,14 @@ def errors(
 
 
 def table(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) -> pd.DataFrame:
-    """Estimate both error rates for every law, size of family, correlation and number of runs."""
+    """Estimate both error rates for every law, size of family, correlation and number of runs.
+
+    ``draws`` says of how many families.
+    """
     batch = min(100, draws)
     frame = sweep(
         errors, GRID | grid, draws // batch, seed, jobs=jobs, fixed={"draws": batch},
         label="calibration of the verdicts",
     )  # fmt: skip
-    return frame.groupby(list(GRID), sort=False)[["contrary", "holds"]].mean().reset_index()
+    rates = frame.groupby(list(GRID), sort=False)[["contrary", "holds"]].mean().reset_index()
+    return rates.assign(draws=batch * (draws // batch))

@@ -148,7 +148,7 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     else:
         table = pd.read_csv(shared_file("data/reference/suite/suite-calibration.csv"))
     rates = ["contrary", "holds"]
-    names = [name for name in calibration.GRID if name != "points"]
+    names = [*(name for name in calibration.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
     return percent.pivot(index=names, columns="points", values=rates)
 
