@@ -348,7 +348,7 @@ def test_all_readings_have_the_grid_and_the_environments_of_the_first(study):
     for name, place in (("main", "interval"), ("causes", "condition"), ("sizes", "value")):
         one, two = (getattr(e, name)[[place, *keys]] for e in (own, other))
         pd.testing.assert_frame_equal(one, two)
-    assert study.measure({}) == own
+    pd.testing.assert_frame_equal(study.measure({}).main, own.main)  # three runs are few too
     assert other.seconds is None
 
 

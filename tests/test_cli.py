@@ -205,8 +205,12 @@ def test_unknown_things_to_reproduce_are_refused(capsys, tmp_path):
 def test_claims_show_printed_measured_verdict(capsys):
     code, out, _ = run(capsys, "claims", "mcdf")
     assert code == 0
-    assert out.count("Measured: ") == 20
-    assert "20 claims:" in out
+    assert out.count("Measured: ") == 21
+    assert "21 claims:" in out
+    code, out, _ = run(capsys, "claims", "mcdf", "--json")
+    rows = json.loads(out)
+    assert (code, len(rows), rows[0]["id"]) == (0, 21, "mcdf-1")
+    assert set(rows[0]) >= {"verdict", "points", "measured", "reason"}
     code, _, err = run(capsys, "claims", "mdcf")
     assert code == 2
     assert "mcdf" in err

@@ -53,7 +53,7 @@ def test_every_claim_can_hold_and_can_be_contrary():
         "6": (made(rise=0.1), made(rise=-0.1)),
         "7a": (made({"OPR-MN": 0.01}), made({"OPR-MN": -0.01})),
         "7b": (made({"OPR-MN": 0.05}), made({"OPR-MN": 0.01})),
-        "10a": (made(use={"II": 0.1}), made(held=(0, 0.005))),
+        "10a": (made(use={"II": 0.1}), made(use={"II": -0.1})),
         "10b": (ladder, alike),
         "11": (made(better), made(worse)),
         "12": (made(better), made(worse)),

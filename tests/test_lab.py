@@ -123,11 +123,11 @@ def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path)
 def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
     copy, written, real = tmp_path / "copy", [], owned.write_bytes
 
-    def full(path, data):
+    def full(path, data, **more):
         if len(written) == 3:  # the record, and two files
             raise InputError("disk full")
         written.append(path)
-        real(path, data)
+        real(path, data, **more)
 
     monkeypatch.setattr(owned, "write_bytes", full)
     with pytest.raises(InputError):

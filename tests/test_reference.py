@@ -40,7 +40,7 @@ SAMPLES = {
         ("1", "2", "4a", "5a", "5b"),
     ),
     "inserted-idle-time": (
-        {"runs": 4, "loads": (0.1, 0.7, 1.0)},
+        {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),

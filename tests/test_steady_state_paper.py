@@ -454,11 +454,15 @@ def test_one_ratio_makes_a_mean_by_hand():
 
 
 def test_losers_are_compared_with_the_others_by_hand():
-    e = evidence(
-        G=[1, 1, 0.5, 0.5, 1, 1], LPRG=[0.5, 0.5, 0.5, 1, 1, 1],
-        below=[0.6, 0.8, 0.1, 0.2, 0.3, np.nan],
-    )  # fmt: skip
-    # LPRG loses at K = 5: 0.6 - (0.1 + 0.3) / 2 and 0.8 - 0.2
+    one, other = (
+        evidence(G=[1] * 6, LPRG=lprg, below=below)
+        for lprg, below in (
+            ([0.5, 0.5, 1, 1, 1, 1], [0.6, 0.8, 0.1, 0.2, 0.9, np.nan]),
+            ([1] * 6, [0.2, 0.2, 0.3, 0.3, 0.9, 0.9]),
+        )
+    )
+    e = one._replace(vertices=pd.concat([one.vertices, other.vertices]))
+    # LPRG loses at one of two vertices of both platforms with K = 5; other sizes say nothing
     want = mean_interval([0.4, 0.6])
     got = measure("10a", e)[["estimate", "low", "high"]].iloc[0]
     assert tuple(got) == pytest.approx(want[:3])
@@ -470,9 +474,12 @@ def test_the_best_heuristic_is_held_against_the_optimum_by_hand():
         LPRR=[0.8, 0.1, 0.6, 0.8, 1, 0.9],
     )  # fmt: skip
     got = measure("13", e)
-    assert set(got["what"]) == {"1 - LPRR/optimum"}
+    assert set(got["what"]) == {"1 - best/optimum"}
     tiers = got[got["point"].str.contains("Tiers")].set_index("point")["estimate"]
     assert tiers.tolist() == pytest.approx([0, 0.125, 0.05])
+    less = e.tiers.assign(LPRR=e.tiers["LPRR"].where(e.tiers["clusters"] < 25))
+    got = measure("13", e._replace(tiers=less)).set_index("point")["estimate"]
+    assert got.filter(like="Tiers").tolist() == pytest.approx([0, 0.125, 0.4])  # LPRG at K = 25
 
 
 def test_structure_and_numbers_are_separated_by_hand():

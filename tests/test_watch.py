@@ -210,7 +210,7 @@ from dlsim.cli import reproduce
 reproduce._notebooks = lambda names: names
 from dlsim.study import notebooks
 run_all = notebooks.run_all
-notebooks.run_all = lambda *a, **o: run_all(*a, extra={'pids': sys.argv[3]}, **o)
+notebooks.run_all = lambda *a, **o: run_all(*a, **o | {'extra': {'pids': sys.argv[3]}})
 sys.exit(cli.main(['reproduce', sys.argv[1], '--out', sys.argv[2]]))"""
 
 

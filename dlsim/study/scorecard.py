@@ -146,7 +146,10 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     if draws:
         table = calibration.table(draws, seed, jobs)
     else:
-        table = pd.read_csv(shared_file("data/reference/suite/suite-calibration.csv"))
+        path = shared_file("data/reference/suite/suite-calibration.csv")
+        table = read_csv(path, {"law": "any"})
+        numbers = [name for name in table if name != "law"]
+        table[numbers] = table[numbers].apply(pd.to_numeric)
     rates = ["contrary", "holds"]
     names = [*(name for name in calibration.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
