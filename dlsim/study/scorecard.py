@@ -148,7 +148,7 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     else:
         path = shared_file("data/reference/suite/suite-calibration.csv")
         table = read_csv(path, {"law": "any"})
-        numbers = [name for name in table if name != "law"]
+        numbers = [str(name) for name in table if name != "law"]
         table[numbers] = table[numbers].apply(pd.to_numeric)
     rates = ["contrary", "holds"]
     names = [*(name for name in calibration.GRID if name != "points"), "draws"]
