@@ -87,8 +87,9 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "root of all randomness (default 0)"),
         ("--runs", 0, "runs per point (default: what the scale says)"),
         _reading("link=shared", "read the papers differently"),
-        ("--decide", int, "where a claim is undecided, go on with up to N times the runs (default "
-         "1; 10 without a number)", "N", {"nargs": "?", "const": 10, "default": 1}),
+        ("--decide", int, "where a claim is undecided, go on with up to N times the runs: 1, 2, 5 "
+         "or 10 (default 1; 10 without a number)", "N",
+         {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
         ("--force", bool, "run notebooks again even if nothing changed"),
         ("--cell-limit", float, "seconds a cell may run before its notebook is ended (default "
          "1800, at --scale paper 21600; 0: no limit)", "S"),

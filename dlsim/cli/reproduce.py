@@ -39,8 +39,6 @@ def main(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
-    if not 1 <= args.decide <= 10:
-        raise InputError(f"--decide must be from 1 to 10 times the runs, got {args.decide}")
     from dlsim.kernel import need_cache  # these take their time; a refusal should not
     from dlsim.study import clusters
     from dlsim.study.notebooks import run_all

@@ -108,8 +108,7 @@ class Study:
         for name, zero in meaning.items():
             rule = f"a whole number of at least 0{zero}"
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, math.inf, rule))
-        rule = "a whole number from 1 to 10, how many times the runs may be needed to decide"
-        object.__setattr__(self, "decide", whole("decide", self.decide, 1, LOOKS[-1], rule))
+        option("decide", whole("decide", self.decide, 1, math.inf), LOOKS)
         if self.reading is not None:
             mapping("reading", self.reading)
         self.check()
