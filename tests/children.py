@@ -13,16 +13,18 @@ MARK = "DLSIM_TEST_RUN"
 
 
 def spawn(command, **options):
-    """Start a process that an interrupt ends, though this one may have been told to ignore it.
+    """Start a process that an interrupt or hang-up ends, though this one may ignore them.
 
-    A shell starts what runs in its background with SIGINT ignored, and that is inherited; a
-    handler is not, so that the child begins with the default.
+    A shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP, and that
+    is inherited; a handler is not, so that the child begins with the default.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hang_up = signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         return subprocess.Popen(command, **options)
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGHUP, hang_up)
 
 
 def until(event, process=None, within=300.0):

@@ -146,7 +146,8 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
     )  # fmt: skip
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
     setting = Setting(interval, seed, fallbacks, int(correction), probe)
-    o = outcomes(name, setting)[0]
+    runs = outcomes(name, setting)
+    o = runs[0]
     met, missed, refused = ([bar.get_height() for bar in group] for group in right.containers)
     assert sum(met) + sum(missed) == len(o.environment.requests)
     assert sum(missed) == (o.requests["completion"] > o.environment.requests["deadline"]).sum()
@@ -156,7 +157,8 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
     assert max(np.add(np.add(met, missed), refused)) < right.get_ylim()[1]
     cost, failure = point(name, setting)
     assert lines(left)["as chosen"][0] == pytest.approx([cost, failure])
-    assert min(o.environment.servers["performance"]) <= cost <= 500
+    slowest = [min(run.environment.servers["performance"]) for run in runs]
+    assert np.mean(slowest) <= cost <= 500
     told = re.search(r": (\S+) % of (\d+) requests late at a cost of (\S+) Mops/s", words)
     assert float(told[1]) == pytest.approx(failure, rel=1e-2, abs=1e-9)
     assert float(told[3]) == pytest.approx(cost, rel=1e-3)

@@ -19,7 +19,7 @@ from dlsim import processes
 from dlsim.errors import InputError, StudyError
 from dlsim.study import execution, notebooks
 from dlsim.study.notebooks import run_all
-from tests.children import until
+from tests.children import spawn, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
 
@@ -203,8 +203,7 @@ def test_limits_are_seconds(tmp_path, limits):
 
 
 KINDS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-REPRODUCE = """import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+REPRODUCE = """import sys
 from dlsim import cli
 from dlsim.cli import reproduce
 reproduce._notebooks = lambda names: names
@@ -222,9 +221,8 @@ def signalled(tmp_path_factory):
         (folder / "pids").mkdir()
         words = [write(folder / "hangs.ipynb", HANG), folder / "out", folder / "pids"]
         with open(folder / "said", "w") as said:
-            parents[kind] = subprocess.Popen(
-                [sys.executable, "-c", REPRODUCE, *map(str, words)], stdout=said, stderr=said
-            )
+            command = [sys.executable, "-c", REPRODUCE, *map(str, words)]
+            parents[kind] = spawn(command, stdout=said, stderr=said)
     for kind, folder in folders.items():
         until((folder / "pids" / "ready").exists, parents[kind], within=120)
         assert parents[kind].poll() is None, (folder / "said").read_text()
