@@ -3,7 +3,7 @@
 ``pip install cosmic-ray``, then from a checkout, in the environment of the tests::
 
     python tests/mutation.py                        # every module, 20 mutants each
-    python tests/mutation.py realtime/core/plan cpugpu/rules --mutants 5 --seed 7
+    python tests/mutation.py realtime/core/plan cpugpu/core/rules --mutants 5 --seed 7
     python tests/mutation.py --minutes 30           # stop after half an hour
 
 A mutant is one small change to a module: ``<`` for ``<=``, ``+`` for ``-``, ``0`` for ``1``. It is
@@ -60,7 +60,8 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "steady/rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
-    "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
+    "cpugpu/core/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
+    "cpugpu/core/rivals": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
     "cpugpu/timeline": (1, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
+from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.model import Running
-from dlsim.cpugpu.rules import five, learned, ready, rule_1, rule_2, rule_3, rule_4, rule_5
+from dlsim.cpugpu.rules import decide
 
 
 def table(*rows):
@@ -76,56 +77,67 @@ def item(job, app="A", classes=("gpu", "cpu")):
     return Item(job, app, dict.fromkeys(classes, 1.0))
 
 
+def decided(state, policy=None, reading=None):
+    return decide(state, policy or Policy(), reading or Reading())
+
+
 def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():
-    state = state_of()
-    assert rule_1(state) is None
-    state.queues[1].append(item(0))
-    assert rule_1(state) == 1
-    state.running[1] = Running(item(1), 0.0)
-    assert rule_1(state) is None
+    desk = Desk(Machine(1, 1), Policy(), Reading(), History())
+    assert desk.dispatch(0.0) == []
+    desk.state.queues[1] += [item(0), item(2)]
+    assert desk.dispatch(0.0) == [(1, item(0))]
+    assert desk.dispatch(0.0) == []
+    assert desk.state.running == [None, Running(item(0), 0.0)]
+    assert desk.state.queues[1] == [item(2)]
 
 
 def test_rule_2_asks_what_was_assigned_not_what_has_finished():
     state = state_of([item(1)])
     state.running[0] = Running(item(0), 0.0)
-    assert rule_2(state, Policy(), Reading())[:3] == (1, 1, "R2")
+    assert decided(state)[:3] == (1, 1, "R2")
     state.history.assign("A", "cpu")
-    assert rule_2(state, Policy(), Reading()) is None
+    assert decided(state).rule == "R0"  # not rule 2
 
 
 def test_rule_2_skips_a_class_without_a_version():
     state = state_of([item(0, classes=("cpu",))])
-    assert rule_2(state, Policy(), Reading())[:3] == (0, 1, "R2*")
+    assert decided(state)[:3] == (0, 1, "R2*")
     state.running[1] = Running(item(1), 0.0)
-    assert rule_2(state, Policy(), Reading()) is None
+    assert decided(state).rule == "R0"
+
+
+def readiness(state, reading=None):
+    """When gpu0 is ready: the finish there that is predicted for a job of 8, by the free CPU."""
+    for cls, time in (("gpu", 8.0), ("cpu", 5000.0)):
+        state.history.add("Q", cls, time)
+    state.main = [item(99, "Q")]
+    return decided(state, reading=reading).finishes[0] - 8
 
 
 def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
     history = History()
     for app, time in (("A", 10.0), ("B", 7.0)):
         history.add(app, "gpu", time)
+    history.assign("B", "cpu")
     state = state_of([item(3, "B")], now=4.0, history=history)
     state.running[0] = Running(item(0, "A"), 0.0)
     state.queues[0] += [item(1, "B"), item(2, "A")]
-    expect = learned(state, Policy(), Reading())
-    assert ready(state, 0, expect, Policy(), Reading()) == 4 + 6 + 7 + 10
-    finishes = rule_3(state, state.main[0], expect, Policy(), Reading())
+    finishes = decided(state).finishes
     assert finishes[0] == 34
     assert math.isnan(finishes[1])
+    assert readiness(state) == 4 + 6 + 7 + 10
     state.now = 12.0  # overdue: clipped at 0
-    assert ready(state, 0, expect, Policy(), Reading()) == 12 + 7 + 10
+    assert readiness(state) == 12 + 7 + 10
 
 
 @pytest.mark.parametrize(("word", "expected"), [("avg", 8 - 3), ("zero", 0), ("inf", math.inf)])
 def test_rule_3_and_a_running_job_that_was_never_measured(word, expected):
     history = History()
-    history.add("B", "gpu", 6.0)
-    history.add("C", "gpu", 10.0)
+    for time in (6.0, 10.0):
+        history.add("BC"[time > 6], "gpu", time)
     state = state_of(now=3.0, history=history)
     state.running[0] = Running(item(0, "A"), 0.0)
-    reading = Reading(unknown_remaining=word)
-    expect = learned(state, Policy(), reading)
-    assert ready(state, 0, expect, Policy(), reading) - 3 == expected
+    assert readiness(state, Reading(unknown_remaining=word)) - 3 == expected
 
 
 @pytest.mark.parametrize(
@@ -138,15 +150,13 @@ def test_rule_4_the_slower_device_only_if_strictly_sooner(cpu, wait, rule, devic
         history.add(app, cls, time)
     state = state_of([item(1)], now=100.0, history=history)
     state.running[0] = Running(item(0, "W"), 50.0 + wait)
-    expect = learned(state, Policy(), Reading())
-    finishes = rule_3(state, state.main[0], expect, Policy(), Reading())
-    assert rule_4(state, state.main[0], expect, finishes)[:3] == (1, device, rule)
+    assert decided(state)[:3] == (1, device, rule)
 
 
 def test_rule_5_keeps_count_mean_and_population_deviation():
     history = History()
     for time in (8.0, 12.0, 10.0):
-        rule_5(history, item(0), "gpu", time)
+        history.measure("A", "gpu", time)
     row = history.record("A", "gpu")
     assert (row.count, row.mean, row.std) == (3, 10, pytest.approx(math.sqrt(8 / 3)))
 
@@ -234,7 +244,7 @@ def test_stealing_gives_a_tie_to_the_first_device():
     for job, (device, app) in enumerate([(0, "A"), (3, "B")]):
         state.running[device] = Running(item(job + 2, "W"), 0.0)
         state.queues[device].append(item(job, app))
-    found = five(state, Policy(steal=True), Reading())
+    found = decided(state, Policy(steal=True))
     assert found[:3] == (1, 1, "steal")
     assert found.finishes[1] == 5
 

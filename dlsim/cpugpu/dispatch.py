@@ -1,7 +1,7 @@
 """The scheduler's desk: one state, changed by arrivals, decisions, starts and completions.
 
-The simulation and the live run drive the same desk: what differs is who says when a job is
-done.
+The live run, MapReduce and simulated policies of one's own drive the same desk: what differs
+is who says when a job is done.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Decide, Decision, Item, Machine, Policy, Reading, Running, State
-from dlsim.cpugpu.rivals import DECIDE
-from dlsim.cpugpu.rules import rule_1, rule_5
+from dlsim.cpugpu.rules import DECIDE
 from dlsim.errors import InputError
 
 
@@ -44,7 +43,7 @@ class Desk:
     def complete(self, now: float, device: int, seconds: float) -> None:
         """Take a finished job off its device; its time enters the history (rule 5)."""
         state, job = self.state, self._taken_off(now, device)
-        rule_5(state.history, job.item, state.classes[device], seconds)
+        state.history.measure(job.item.app, state.classes[device], seconds)
 
     def lose(self, now: float, device: int) -> None:
         """Put a job whose device broke back to the head of the main queue; rule 2 forgets it."""
@@ -63,12 +62,11 @@ class Desk:
         state, started = self.state, []
         state.now = now
         while True:
-            device = rule_1(state)
-            if device is not None:
-                item = state.queues[device].pop(0)
-                state.running[device] = Running(item, now)
-                started.append((device, item))
-                continue
+            for device, queue in enumerate(state.queues):
+                if queue and state.running[device] is None:  # rule 1
+                    item = queue.pop(0)
+                    state.running[device] = Running(item, now)
+                    started.append((device, item))
             decision = self.decide(state, self.policy, self.reading)
             if decision is None:
                 return started

@@ -1,6 +1,5 @@
 """Fairness: nobody ends later than on the preferred device (paper C, section 5)."""
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.check import Result
+from dlsim.cpugpu.model import CLASSES, class_of
 from dlsim.given import Floats
 from dlsim.rounding import not_after
 
@@ -54,17 +54,13 @@ class Fairness:
 def local_bounds(schedule: Result) -> Floats:
     """Return the end of each job, had it gone behind the work then assigned to its class (F1)."""
     given, jobs = schedule.given, schedule.jobs
-    names = list(schedule.machine.devices)
-    ready = dict.fromkeys(names, -math.inf)
-    bounds = np.empty(len(jobs))
-    for j in np.argsort(jobs["turn"].to_numpy()):
-        row, preferred = jobs.iloc[j], given.items[j].preferred
-        bounds[j] = min(
-            max(row["decided"], ready[name]) + given.times[j, d]
-            for d, name in enumerate(names)
-            if name.startswith(preferred)
-        )
-        ready[row["device"]] = row["end"]
+    turn, bounds = jobs["turn"].to_numpy(), np.full(len(jobs), np.inf)
+    for d, name in enumerate(schedule.machine.devices):
+        mine = jobs[jobs["device"] == name].sort_values("turn")
+        ends = np.concatenate([[-np.inf], mine["end"]])
+        ready = np.maximum(jobs["decided"], ends[np.searchsorted(mine["turn"], turn)])
+        own = given.preferred == CLASSES.index(class_of(name))
+        bounds[own] = np.minimum(bounds, ready + given.times[:, d])[own]
     return bounds
 
 
@@ -75,12 +71,11 @@ def judged(schedule: Predicted, bounds: Floats, significant: float) -> Fairness:
     taken, or of the finish on the preferred class, over the time since the decision.
     """
     jobs = schedule.jobs
-    preferred = [item.preferred for item in schedule.given.items]
+    preferred = np.array(CLASSES)[schedule.given.preferred]
     end, decided = jobs["end"].to_numpy(), jobs["decided"].to_numpy()
     told = schedule.predictions.to_numpy()
-    there = np.array([
-        [name.startswith(cls) for name in schedule.machine.devices] for cls in preferred
-    ])  # fmt: skip
+    classes = np.array([class_of(name) for name in schedule.machine.devices])
+    there = preferred[:, None] == classes
     least = np.where(there & ~np.isnan(told), told, np.inf).min(axis=1)
     here = np.abs(jobs["predicted"].to_numpy() - end) > significant * (end - decided)
     local = local_bounds(schedule)

@@ -5,61 +5,85 @@ SQLite file, from which a history is built.
 """
 
 import math
-import statistics
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
 import pandas as pd
 
-from dlsim.given import number, option
+from dlsim.cpugpu.core.state import NEWEST
+from dlsim.given import Floats, number, option
 
-#: Weight of the newest run in the moving average of ``estimate="ewma"``.
-NEWEST = 0.3
+
+class Runs:
+    """Measured times in their order; copies of a record share them, each up to its count."""
+
+    def __init__(self, times: Iterable[float] = ()) -> None:
+        self.times, self._ranked = array("d", times), np.empty(0)
+
+    def ranked(self, count: int) -> Floats:
+        """Return the first so many times in order of size."""
+        if len(self._ranked) != count:
+            self._ranked = np.sort(self.times[:count])
+        return self._ranked
+
+    def append(self, seconds: float) -> None:
+        """Add a time, also among those that are sorted."""
+        if len(self._ranked) == len(self.times):
+            place = np.searchsorted(self._ranked, seconds)
+            self._ranked = np.insert(self._ranked, place, seconds)
+        self.times.append(seconds)
 
 
 @dataclass
 class Record:
-    """What is known of one application on one device class."""
+    """What is known of one application on one device class: statistics, kept run by run."""
 
     assigned: int = 0
     elsewhere: int = 0
-    times: list[float] = field(default_factory=list)
+    count: int = 0
     mean: float = 0.0
     spread: float = 0.0
-
-    @property
-    def count(self) -> int:
-        """Number of measured runs."""
-        return len(self.times)
+    recent: float = math.nan
+    runs: Runs = field(default_factory=Runs)
 
     @property
     def std(self) -> float:
         """Population standard deviation of the measured runs; NaN without any."""
-        return math.sqrt(self.spread / len(self.times)) if self.times else math.nan
+        return math.sqrt(self.spread / self.count) if self.count else math.nan
+
+    @property
+    def times(self) -> list[float]:
+        """The measured times, oldest first."""
+        return self.runs.times[: self.count].tolist()
 
     def add(self, seconds: float) -> None:
         """Take one more run into account."""
-        self.times.append(seconds)
+        self.own_runs().append(seconds)
+        self.count += 1
         delta = seconds - self.mean
-        self.mean += delta / len(self.times)
+        self.mean += delta / self.count
         self.spread += delta * (seconds - self.mean)
+        first = self.count == 1
+        self.recent = seconds if first else self.recent + NEWEST * (seconds - self.recent)
+
+    def own_runs(self) -> Runs:
+        """Return the runs to add one to: a copy, where another record went on from here."""
+        if len(self.runs.times) != self.count:
+            self.runs = Runs(self.runs.times[: self.count])
+        return self.runs
 
     def expected(self, estimate: str = "mean") -> float:
         """Return a statistic of the measured runs."""
-        if not self.times:
+        if not self.count:
             return math.nan
         if estimate == "median":
-            return statistics.median(self.times)
-        if estimate == "ewma":
-            average = self.times[0]
-            for seconds in self.times[1:]:
-                average += NEWEST * (seconds - average)
-            return average
-        return self.mean
-
-    def copy(self) -> "Record":
-        """Return an independent copy."""
-        return Record(self.assigned, self.elsewhere, self.times.copy(), self.mean, self.spread)
+            ranked = self.runs.ranked(self.count)
+            middle = ranked[(self.count - 1) // 2], ranked[self.count // 2]
+            return float(middle[0] if middle[0] == middle[1] else sum(middle) / 2)
+        return self.recent if estimate == "ewma" else self.mean
 
 
 #: What a pair that was never seen looks like.
@@ -101,7 +125,7 @@ class History:
 
     def assign(self, app: str, cls: str) -> None:
         """Note that a job was assigned to a class (rule 2)."""
-        own = self._own(app, cls)
+        own = self.own(app, cls)
         own.assigned, own.elsewhere = own.assigned + 1, 0
         other = self._records.get((app, "cpu" if cls == "gpu" else "gpu"))
         if other is not None:
@@ -109,14 +133,14 @@ class History:
 
     def withdraw(self, app: str, cls: str) -> None:
         """Take an assignment back: its device broke before the job was done."""
-        own = self._own(app, cls)
+        own = self.own(app, cls)
         own.assigned = max(0, own.assigned - 1)
 
     def measure(self, app: str, cls: str, seconds: float) -> None:
         """Note the time of a run that was assigned before (rule 5): positive and finite."""
         option("device class", cls, ("gpu", "cpu"))
         what = f"run time of {app!r} on {cls}"
-        self._own(app, cls).add(number(what, seconds, above=True, rule="positive and finite"))
+        self.own(app, cls).add(number(what, seconds, above=True, rule="positive and finite"))
 
     def add(self, app: str, cls: str, seconds: float) -> None:
         """Note a whole run: assigned and measured."""
@@ -128,14 +152,14 @@ class History:
         known = [
             r.expected(estimate)
             for (_, kind), r in self._records.items()
-            if kind == cls and r.times
+            if kind == cls and r.count
         ]
         return math.fsum(known) / len(known) if known else math.nan
 
     def copy(self) -> "History":
         """Return an independent copy."""
         other = History()
-        other._records = {key: record.copy() for key, record in self._records.items()}
+        other._records = {key: replace(record) for key, record in self._records.items()}
         return other
 
     def table(self) -> pd.DataFrame:
@@ -150,10 +174,11 @@ class History:
         """Return every record by application and class, not to be changed."""
         return dict(self._records)
 
+    def own(self, app: str, cls: str) -> Record:
+        """Return the record of an application on a class, to be changed."""
+        return self._records.setdefault((app, cls), Record())
+
     def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
         """Set how often an application was assigned, as a log tells it."""
-        record = self._own(app, cls)
+        record = self.own(app, cls)
         record.assigned, record.elsewhere = assigned, elsewhere
-
-    def _own(self, app: str, cls: str) -> Record:
-        return self._records.setdefault((app, cls), Record())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu import workload
@@ -74,9 +75,10 @@ def learn(
             check_targets(given, policy, name)
             plan = plan_for(given, policy, reading)
             trace = play(given, machine, policy, reading, known, plan)
-            explored = sum(m.decision.rule in ("R2", "R2*") for m in trace.moves.values())
-            mean_wait, mean_end = (math.fsum(times) / jobs for times in (trace.start, trace.end))
-            rows.append((name, batch, max(trace.end), mean_wait, mean_end, explored, bounds[batch]))
+            explored = int(np.isin(trace.rules, ("R2", "R2*")).sum())
+            starts, ends = trace.jobs["start"], trace.jobs["end"]
+            means = math.fsum(starts) / jobs, math.fsum(ends) / jobs
+            rows.append((name, batch, ends.max(), *means, explored, bounds[batch]))
     names = ["policy", "batch", "makespan", "mean_wait", "mean_completion", "explored", "bound"]
     return pd.DataFrame(rows, columns=names)
 

@@ -19,7 +19,7 @@ from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.mapdata import MapReduce, Pairs, map_block, reduce_partition
 from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first, spread
 from dlsim.cpugpu.model import Decide, Item, Policy, Reading, class_of, policy_named
-from dlsim.cpugpu.rivals import DECIDE
+from dlsim.cpugpu.rules import DECIDE
 from dlsim.errors import InputError
 from dlsim.kernel import latest_finish
 

@@ -90,6 +90,16 @@ class Measures:
         """Jobs per unit of time, over the makespan."""
         return len(self.jobs) / self.makespan
 
+    @property
+    def mean_wait(self) -> float:
+        """Mean time from arrival to start."""
+        return float((self.jobs["start"] - self.jobs["arrival"]).mean())
+
+    @property
+    def mean_completion(self) -> float:
+        """Mean time from arrival to end."""
+        return float((self.jobs["end"] - self.jobs["arrival"]).mean())
+
 
 @dataclass(frozen=True)
 class Item:
@@ -168,7 +178,7 @@ class Decision(NamedTuple):
         `Item.job`; place in `State.devices` of the device whose sub-queue it joins.
     rule : str
         Why: ``R2``, ``R2*``, ``R3``, ``R3*``, ``R4``, ``R4q`` for the five rules
-        (`dlsim.cpugpu.rules`); otherwise the policy's own word.
+        (`dlsim.cpugpu.core.rules`); otherwise the policy's own word.
     finishes : tuple of float
         Predicted finish on every device, NaN where none was predicted; empty where the
         policy predicts nothing.

@@ -50,33 +50,24 @@ class Schedule(Measures):
         reading: Reading, history: History,
     ) -> Self:  # fmt: skip
         """Make the tables of a run."""
-        moves = [trace.moves[j] for j in range(len(given.items))]
-        blank = (math.nan,) * len(machine.devices)
-        finishes = trace.origin + np.array([move.decision.finishes or blank for move in moves])
+        ran, names = trace.jobs, machine.devices
+        shape = (len(ran), len(names))
+        finishes = trace.finishes if len(trace.finishes) else np.full(shape, math.nan)
+        finishes = finishes + trace.origin
         columns = {
-            "app": [item.app for item in given.items],
+            "app": np.array(given.names, object)[given.app],
             "arrival": given.arrival,
-            "decided": [trace.origin + move.when for move in moves],
-            "turn": [move.turn for move in moves],
-            "device": [machine.devices[d] for d in trace.device],
-            "start": trace.origin + np.array(trace.start),
-            "end": trace.origin + np.array(trace.end),
-            "rule": [move.decision.rule for move in moves],
-            "predicted": finishes[np.arange(len(moves)), trace.device],
+            "decided": trace.origin + ran["decided"],
+            "turn": ran["turn"].astype(np.int64),
+            "device": np.array(names, object)[ran["device"]],
+            "start": trace.origin + ran["start"],
+            "end": trace.origin + ran["end"],
+            "rule": trace.rules,
+            "predicted": finishes[np.arange(len(ran)), ran["device"]],
         }
         jobs = pd.DataFrame(columns, index=given.labels)
-        predictions = pd.DataFrame(finishes, index=given.labels, columns=list(machine.devices))
+        predictions = pd.DataFrame(finishes, index=given.labels, columns=list(names))
         return cls(jobs, machine, policy, name, reading, history, given, predictions)
-
-    @property
-    def mean_wait(self) -> float:
-        """Mean time from arrival to start."""
-        return float((self.jobs["start"] - self.jobs["arrival"]).mean())
-
-    @property
-    def mean_completion(self) -> float:
-        """Mean time from arrival to end."""
-        return float((self.jobs["end"] - self.jobs["arrival"]).mean())
 
     @property
     def utilisation(self) -> pd.Series:
@@ -100,7 +91,7 @@ class Schedule(Measures):
         """Realised time of each run, without the rounding of end - start."""
         if self.reading.gpu_cpu_share:
             return self.jobs["end"] - self.jobs["start"]
-        places = [self.machine.devices.index(device) for device in self.jobs["device"]]
+        places = pd.Index(self.machine.devices).get_indexer(pd.Index(self.jobs["device"]))
         times = self.given.times[np.arange(len(places)), places]
         return pd.Series(times, index=self.jobs.index)
 
@@ -115,7 +106,7 @@ class Schedule(Measures):
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
-        return judged(self, fifo.origin + np.array(fifo.end), significant)
+        return judged(self, fifo.origin + fifo.jobs["end"], significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""

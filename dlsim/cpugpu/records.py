@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Decision, Item, Machine, Policy, Reading, Running, State
-from dlsim.cpugpu.rivals import DECIDE
+from dlsim.cpugpu.rules import DECIDE
 from dlsim.errors import InputError
 from dlsim.files import DOCUMENT, LIMIT, StrPath, numbered_lines, parse_json, write_text
 

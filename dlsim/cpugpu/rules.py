@@ -1,178 +1,144 @@
-"""The five rules of paper C (section 5), each a pure function of what a scheduler sees.
+"""Policies as the compiled core knows them, and its decision for one state in Python.
 
-A job leaves the main queue under one of these words:
-
-- ``R2``: its application was never assigned to the class of the free device;
-- ``R2*``: the same, with a free device of either class, which the paper does not cover;
-- ``R3``: the free device is its faster one; ``R3*``: a device of either class is free;
-- ``R4``: it finishes sooner on the slower, free device;
-- ``R4q``: it does not, and joins the sub-queue of a busy device, from which rule 1 starts it;
-- ``R0``: nothing is measured yet, though all was tried: the first free device, GPUs first;
-- ``steal``: moved between sub-queues at the end (`Policy.steal`; the paper never does).
+The live run, MapReduce and the audit of a log keep their queues in lists: `decide` copies what
+the policy looks at into arrays and asks `dlsim.cpugpu.core`. Nothing is decided here.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.cpugpu.core import state as core
+from dlsim.cpugpu.core.events import resume
+from dlsim.cpugpu.core.rivals import decide as decide_in_core
 from dlsim.cpugpu.history import History, Record
-from dlsim.cpugpu.model import Decision, Item, Policy, Reading, State
-from dlsim.kernel import latest_finish
+from dlsim.cpugpu.model import (
+    CLASSES,
+    ESTIMATES,
+    RULES,
+    SWITCHES,
+    TAKES,
+    Decide,
+    Decision,
+    Item,
+    Policy,
+    Reading,
+    State,
+)  # fmt: skip
+from dlsim.given import Floats
 
-#: Expected run time of a job on a class; NaN where nothing is known.
-Expect = Callable[[Item, str], float]
+_TARGETS = {"gpu": core.GPU, "cpu": core.CPU, "preferred": core.PREFERRED}
+#: Rules that look at one job of the main queue; that predict finishes.
+_AT_HEAD = (core.FIVE, core.MCT, core.STRICT, core.TURN)
+_PREDICT = (core.FIVE, core.MCT)
 
 
-def rule_1(state: State) -> int | None:
-    """Rule 1: a free device takes the next job of its sub-queue."""
-    for device, queue in enumerate(state.queues):
-        if queue and state.running[device] is None:
-            return device
-    return None
+def rules_of(policy: Policy, reading: Reading) -> core.Rules:
+    """Return a policy under its reading as numbers; a plan and a function are both a user's."""
+    own = core.USER if callable(policy.rule) or policy.rule == "ideal" else RULES.index(policy.rule)
+    return core.Rules(
+        own, _TARGETS[policy.target], TAKES.index(policy.take), policy.min_samples,
+        policy.re_explore, float(policy.bound), ESTIMATES.index(policy.estimate), policy.steal,
+        reading.both_free == "best",
+        SWITCHES["unknown_remaining"].index(reading.unknown_remaining),
+        float(reading.deviations), float(reading.gpu_cpu_share),
+    )  # fmt: skip
 
 
-def rule_2(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Rule 2: a class that was never assigned this application gets it, to fill the history."""
-    item, free = state.main[0], state.free()
-    several = len({state.classes[d] for d in free}) > 1
-    if several and len(item.declared) > 1 and reading.both_free == "best":
+def world_of(
+    r: core.Rules, arrival: Floats, times: Floats, column: NDArray[np.int64],
+    app: NDArray[np.int64], told: Floats, has: NDArray[np.bool_], number: NDArray[np.int64],
+    gpus: int,
+) -> core.World:  # fmt: skip
+    """Return jobs and machine as the core takes them, sorted as the policy needs them."""
+    keys: list[Floats] = []
+    if r.rule == core.SPEED_UP:
+        slow, fast = np.fmax(*told.T), np.fmin(*told.T)
+        keys = [-np.where(has.all(axis=1), slow / fast, np.inf)]
+    elif r.rule == core.SHORTEST:
+        keys = list(told.T)
+    order = np.empty((len(keys), len(app)), dtype=np.int64)
+    rank, first = np.empty_like(order), np.argsort(number, kind="stable")
+    for k, key in enumerate(keys):
+        order[k] = first[np.argsort(key[first], kind="stable")]
+        rank[k, order[k]] = np.arange(len(app))
+    nobody = np.empty(0, dtype=np.int64), np.empty(0)
+    return core.World(arrival, times, column, app, told, has, number, order, rank, gpus,
+                      float(np.nanmin(times)), *nobody)  # fmt: skip
+
+
+def state_of(w: core.World, r: core.Rules, names: Sequence[str], history: History) -> core.State:
+    """Return the state before the first event, with what the history knows."""
+    numbers = {name: a for a, name in enumerate(names)}
+    jobs = np.bincount(w.app, minlength=len(names))
+    rooms, rows, base, size = np.cumsum(jobs) - jobs, [], [np.empty(0)], 0
+    averages: list[list[float]] = [[], []]
+    estimate = ESTIMATES[r.estimate]
+    for (app, cls), record in history.records().items():
+        a, c = numbers.get(app), CLASSES.index(cls)
+        if a is None:
+            averages[c] += [record.expected(estimate)] if record.count else []
+            continue
+        window, split = np.empty(0), 0
+        if r.rule == core.FIVE and r.estimate == core.MEDIAN and record.count:
+            window, split = _around_the_middle(record, int(jobs[a]))
+        row = (1, record.assigned, record.elsewhere, record.count, record.mean, record.spread,
+               record.recent, math.nan, math.nan, core.NOBODY, rooms[a], size, size + split,
+               size + len(window), 0, 0, record.count % 2)  # fmt: skip
+        rows.append((a, c, row))
+        base.append(window)
+        size += len(window)
+    s = core.fresh_state(w, r, len(names), np.concatenate(base), r.rule in _PREDICT)
+    s.known["room"] = rooms[:, None]
+    for a, c, row in rows:
+        s.known[a, c] = row
+    for c, known in enumerate(averages):
+        s.averages[c] = (len(known), math.fsum(known), 0.0)
+    return s
+
+
+def _around_the_middle(record: Record, jobs: int) -> tuple[Floats, int]:
+    """Return as many sorted times as so many jobs can move the median over, and its place."""
+    lower = (record.count + 1) // 2
+    start = max(0, lower - jobs - 1)
+    return record.runs.ranked(record.count)[start : lower + jobs + 1], lower - start
+
+
+def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
+    """Decide what a built-in policy does in a state: the next job to move, or None."""
+    r = rules_of(policy, reading)
+    devices = len(state.classes)
+    held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
+    held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
+    alone = r.rule in _AT_HEAD and not r.bound
+    held += [(core.NOBODY, item) for item in (state.main[:1] if alone else state.main)]
+    if not held:
         return None
-    for device in free:
-        cls = state.classes[device]
-        if cls in item.declared and _is_untried(state.history.record(item.app, cls), policy):
-            if policy.bound and _is_trifle(state, item, policy, reading):
-                return None
-            return Decision(item.job, device, "R2*" if several else "R2")
-    return None
-
-
-def _is_untried(record: Record, policy: Policy) -> bool:
-    again = policy.re_explore > 0 and record.elsewhere >= policy.re_explore
-    return record.assigned < policy.min_samples or again
-
-
-def _is_trifle(state: State, item: Item, policy: Policy, reading: Reading) -> bool:
-    """Tell whether the least known time is under `Policy.bound` of the known work waiting."""
-    expect = learned(state, policy, reading)
-    least = [min(_known(one, expect).values(), default=0.0) for one in state.main]
-    return 0 < least[0] < policy.bound * math.fsum(least)
-
-
-def learned(state: State, policy: Policy, reading: Reading) -> Expect:
-    """Return what the history expects of a run: (job, class) to time, NaN where never measured."""
-    history, estimate, k = state.history, policy.estimate, reading.deviations
-
-    def expect(item: Item, cls: str) -> float:
-        record = history.record(item.app, cls)
-        time = record.expected(estimate)
-        return time + k * record.std if k and record.times else time
-
-    return expect
-
-
-def declared(item: Item, cls: str) -> float:
-    """Return the declared run time of a job on a class."""
-    return item.declared.get(cls, math.nan)
-
-
-def _known(item: Item, expect: Expect) -> dict[str, float]:
-    times = {cls: expect(item, cls) for cls in ("gpu", "cpu") if cls in item.declared}
-    return {cls: time for cls, time in times.items() if time == time}
-
-
-def _guess(state: State, cls: str, policy: Policy, reading: Reading) -> float:
-    """Return the time assumed for a run that was never measured (`unknown_remaining`)."""
-    if reading.unknown_remaining == "avg":
-        average = state.history.average(cls, policy.estimate)
-        return 0.0 if math.isnan(average) else average
-    return 0.0 if reading.unknown_remaining == "zero" else math.inf
-
-
-def ready(state: State, device: int, expect: Expect, policy: Policy, reading: Reading) -> float:
-    """Rule 3: when a device will have done what it runs and all of its sub-queue."""
-    cls, job, instant = state.classes[device], state.running[device], state.now
-    if job is not None:
-        time = expect(job.item, cls)
-        time = _guess(state, cls, policy, reading) if time != time else time
-        instant = max(instant, job.start + time)
-    for item in state.queues[device]:
-        time = expect(item, cls)
-        instant += _guess(state, cls, policy, reading) if time != time else time
-    return instant
-
-
-def rule_3(
-    state: State, item: Item, expect: Expect, policy: Policy, reading: Reading
-) -> tuple[float, ...]:
-    """Rule 3: predicted finish of a job on every device, sub-queues included."""
-    times = _known(item, expect)
-    return tuple(
-        ready(state, d, expect, policy, reading) + times[cls] if cls in times else math.nan
-        for d, cls in enumerate(state.classes)
-    )
-
-
-def rule_4(state: State, item: Item, expect: Expect, finishes: tuple[float, ...]) -> Decision:
-    """Rule 4: to the slower free device if the job finishes sooner there, else to a sub-queue.
-
-    A free device that is not slower is taken at once; a tie of finishes goes to the
-    preferred class, then to the first device.
-    """
-    times, free = _known(item, expect), state.free()
-    fastest = min(times.values())
-    for device in free:
-        if times.get(state.classes[device]) == fastest:
-            several = len({state.classes[d] for d in free}) > 1
-            return Decision(item.job, device, "R3*" if several else "R3", finishes)
-    least = min(finish for finish in finishes if finish == finish)
-    limit = latest_finish(least, least - state.now)
-    tied = [d for d, finish in enumerate(finishes) if finish <= limit]
-    device = min(tied, key=lambda d: (times[state.classes[d]], d))
-    return Decision(item.job, device, "R4" if device in free else "R4q", finishes)
-
-
-def rule_5(history: History, item: Item, cls: str, seconds: float) -> None:
-    """Rule 5: the run time of a finished job enters the history: mean and deviation."""
-    history.measure(item.app, cls, seconds)
-
-
-def _untold(state: State, item: Item, policy: Policy, reading: Reading) -> Decision:
-    """Place a job of which nothing is measured though every class at hand was tried."""
-    fits = [d for d, cls in enumerate(state.classes) if cls in item.declared]
-    for device in state.free():
-        if device in fits:
-            return Decision(item.job, device, "R0")
-    expect = learned(state, policy, reading)
-    device = min(fits, key=lambda d: (ready(state, d, expect, policy, reading), d))
-    return Decision(item.job, device, "R0")
-
-
-def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Move the last job of a sub-queue to a free device where it should finish sooner."""
-    expect, found = learned(state, policy, reading), []
-    for queue, there in zip(state.queues, range(len(state.queues)), strict=True):
-        for device in state.free() if queue else ():
-            item = queue[-1]
-            here = state.now + expect(item, state.classes[device])
-            end = ready(state, there, expect, policy, reading)
-            sooner = latest_finish(here, end - state.now) < end
-            if state.classes[device] in item.declared and sooner:
-                found.append((here - end, device, item))
-    if not found:
+    items = [item for _, item in held]
+    names = list(dict.fromkeys(item.app for item in items))
+    numbers = {name: a for a, name in enumerate(names)}
+    told = np.array([[item.declared.get(c, math.nan) for c in CLASSES] for item in items], float)
+    has = np.array([[c in item.declared for c in CLASSES] for item in items])
+    gpus = state.classes.count("gpu")
+    w = world_of(
+        r, np.zeros(len(items)), np.where(has, 1.0, told), (np.arange(devices) >= gpus).astype(int),
+        np.array([numbers[item.app] for item in items]), told, has,
+        np.array([item.job for item in items], np.int64), gpus,
+    )  # fmt: skip
+    s = state_of(w, r, names, state.history)
+    s.head["now"] = state.now
+    for j, job in enumerate(job for job in state.running if job is not None):
+        s.jobs["start"][j] = job.start
+    resume(np.array([place for place, _ in held]), w, r, s)
+    if not decide_in_core(w, r, s):
         return None
-    _, device, item = min(found, key=lambda one: one[:2])
-    return Decision(item.job, device, "steal", rule_3(state, item, expect, policy, reading))
+    head = s.head[0]
+    finishes = tuple(s.finishes[head["job"]].tolist()) if head["foretold"] else ()
+    moved: Item = items[head["job"]]
+    return Decision(moved.job, int(head["device"]), core.WORDS[head["word"]], finishes)
 
 
-def five(state: State, policy: Policy, reading: Reading) -> Decision | None:
-    """Decide the head of the main queue by the five rules; None while every device is busy."""
-    if not state.free():
-        return None
-    if not state.main:
-        return _steal(state, policy, reading) if policy.steal else None
-    found = rule_2(state, policy, reading)
-    if found is not None:
-        return found
-    item, expect = state.main[0], learned(state, policy, reading)
-    if not _known(item, expect):
-        return _untold(state, item, policy, reading)
-    return rule_4(state, item, expect, rule_3(state, item, expect, policy, reading))
+#: The decision of each `Policy.rule`; ``ideal`` follows a plan (`dlsim.cpugpu.ideal`).
+DECIDE: dict[str, Decide] = {rule: decide for rule in RULES if rule != "ideal"}

@@ -1,33 +1,52 @@
-"""One run: completions, arrivals and decisions on a machine's devices, instant by instant."""
+"""One run: the compiled loop on a table of jobs, and what the history learns of it."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dlsim.cpugpu.dispatch import Desk, Move
+from dlsim.cpugpu.core import state as core
+from dlsim.cpugpu.core.events import act, begin, run
+from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
 from dlsim.cpugpu.intake import Given
-from dlsim.cpugpu.model import Decide, Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.model import (
+    CLASSES,
+    Decide,
+    Decision,
+    Machine,
+    Policy,
+    Reading,
+    State,
+    policy_named,
+)  # fmt: skip
+from dlsim.cpugpu.rules import rules_of, state_of, world_of
 from dlsim.errors import InputError
-from dlsim.kernel import clock_origin, latest_finish
+from dlsim.given import Floats
+from dlsim.kernel import clock_origin
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order; times are from `origin` on."""
+    """What happened to each job, by its place in the queue order; times are from `origin` on.
+
+    `jobs` are records (`dlsim.cpugpu.core.state.JOB`), `rules` why each was moved, `finishes`
+    what was predicted on every device: no row where nothing ever is.
+    """
 
     origin: float
-    device: list[int]
-    start: list[float]
-    end: list[float]
-    moves: dict[int, Move]
+    jobs: np.ndarray
+    rules: NDArray[np.object_]
+    finishes: Floats
 
 
 def on_own_clock(given: Given) -> tuple[float, Given]:
     """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
     origin = clock_origin(given.arrival)
-    return origin, given._replace(arrival=given.arrival - origin)
+    return origin, replace(given, arrival=given.arrival - origin)
 
 
 def lower_bound(given: Given, machine: Machine) -> float:
@@ -45,77 +64,79 @@ def lower_bound(given: Given, machine: Machine) -> float:
     return lb_fractional(jobs, machine)
 
 
-class _Devices:
-    """What runs where until when; CPUs slow down beside running GPU jobs (`gpu_cpu_share`)."""
-
-    def __init__(self, machine: Machine, share: float) -> None:
-        if machine.cpus and share * machine.gpus >= machine.cpus:
-            raise InputError(
-                f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
-                f"{machine.gpus} GPUs; it must be below {machine.cpus / max(1, machine.gpus):g}"
-            )
-        self.gpus, self.cpus, self.share = machine.gpus, machine.cpus, share
-        self.end = [math.inf] * (machine.gpus + machine.cpus)
-        self.rate, self.since = 1.0, 0.0
-
-    def begin(self, device: int, now: float, time: float) -> None:
-        slow = device >= self.gpus and self.share > 0
-        self.end[device] = now + (time / self.rate if slow else time)
-
-    def settle(self, now: float) -> None:
-        """Let the CPUs go on at the speed that the running GPU jobs leave them."""
-        if self.share == 0 or self.cpus == 0:
-            return
-        busy = sum(end < math.inf for end in self.end[: self.gpus])
-        rate = 1.0 - self.share * busy / self.cpus
-        if rate != self.rate:
-            for d in range(self.gpus, len(self.end)):
-                self.end[d] = now + (self.end[d] - now) * self.rate / rate
-            self.rate = rate
-
-    def due(self, until: float) -> list[int]:
-        """Take off what ends by an instant, in order of its end."""
-        done = [d for d, end in enumerate(self.end) if end <= until]
-        return sorted(done, key=lambda d: (self.end[d], d))
-
-
 def play(
     given: Given, machine: Machine, policy: Policy, reading: Reading, history: History,
     decide: Decide | None = None,
 ) -> Trace:  # fmt: skip
-    """Run the event loop: completions, arrivals, then decisions, instant by instant."""
+    """Run the jobs; the history learns. A plan or a function is asked for every decision."""
+    share, gpus = reading.gpu_cpu_share, machine.gpus
+    if machine.cpus and share * gpus >= machine.cpus:
+        raise InputError(
+            f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
+            f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
+        )
     origin, given = on_own_clock(given)
-    span = float(np.nanmin(given.times))
+    r, places = rules_of(policy, reading), np.arange(gpus + machine.cpus)
+    column = (places >= gpus).astype(np.int64) if given.extra is None else places
+    w = world_of(
+        r, given.arrival, given.real if given.extra is None else given.times, column, given.app,
+        given.told, given.has, np.arange(len(given.labels)), gpus,
+    )  # fmt: skip
+    s = state_of(w, r, given.names, history)
+    begin(w, r, s)
     desk = Desk(machine, policy, reading, history, decide)
-    n, coming, left = len(given.items), 0, len(given.items)
-    trace = Trace(origin, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
-    devices = _Devices(machine, reading.gpu_cpu_share)
-    arrival, times = given.arrival.tolist(), given.times.tolist()
-    while left:
-        first = min(min(devices.end), arrival[coming] if coming < n else math.inf)
-        if first == math.inf:
-            label = given.labels[desk.state.main[0].job] if desk.state.main else None
-            name = policy_named(policy)[0]
-            raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
-        limit, now = latest_finish(first, span), first
-        for d in devices.due(limit):
-            job, now = desk.state.running[d], devices.end[d]
-            if job is not None:
-                trace.end[job.item.job] = now
-                seconds = now - job.start if devices.share else times[job.item.job][d]
-                desk.complete(now, d, seconds)
-            devices.end[d], left = math.inf, left - 1
-        batch = []
-        while coming < n and arrival[coming] <= limit:
-            batch.append(given.items[coming])
-            now, coming = max(now, arrival[coming]), coming + 1
-        desk.arrive(now, batch)
-        devices.settle(now)
-        for d, item in desk.dispatch(now):
-            trace.device[item.job], trace.start[item.job] = d, now
-            devices.begin(d, now, times[item.job][d])
-        devices.settle(now)
-    return trace
+    step = _run_with_desk(desk, given, w, r, s) if r.rule == core.USER else run(w, r, s)
+    if step == core.STUCK:
+        waits = np.flatnonzero(s.jobs["device"][: s.head["coming"][0]] < 0)
+        label = given.labels[waits[0]] if len(waits) else None
+        raise InputError(f"policy {policy_named(policy)[0]} leaves job {label!r} waiting for ever")
+    if r.rule != core.USER:
+        _teach(history, given.names, w, s)
+        return Trace(origin, s.jobs, np.array(core.WORDS, object)[s.jobs["word"]], s.finishes)
+    decisions = [desk.moves[j].decision for j in range(len(given.labels))]
+    blank = (math.nan,) * len(places)
+    finishes = np.array([decision.finishes or blank for decision in decisions])
+    words = np.array([decision.rule for decision in decisions], object)
+    return Trace(origin, s.jobs, words, finishes)
+
+
+def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
+    """Let a desk decide: it is told what ended and arrived, and what it moved is done here."""
+    moved: list[tuple[int, int, int]] = []
+
+    def note(state: State, decision: Decision) -> None:
+        held = (d for d, queue in enumerate(state.queues) for i in queue if i.job == decision.job)
+        moved.append((decision.job, decision.device, next(held, core.NOBODY)))
+
+    desk.watch, head, ended, arrived = note, s.head[0], 0, 0
+    while (step := run(w, r, s)) == core.CHOOSE:
+        for job in s.jobs[s.done[ended : head["done"]]]:
+            desk.complete(float(job["end"]), int(job["device"]), float(job["seconds"]))
+        desk.arrive(float(head["now"]), given.items[arrived : head["coming"]])
+        ended, arrived = int(head["done"]), int(head["coming"])
+        desk.dispatch(float(head["now"]))
+        for job, device, line in moved:
+            head["job"], head["device"], head["line"] = job, device, line
+            act(w, r, s)
+        moved.clear()
+        head["phase"] = core.DECIDED
+    return int(step)
+
+
+def _teach(history: History, names: Sequence[str], w: core.World, s: core.State) -> None:
+    """Bring a history up to date with a run."""
+    pair = 2 * w.app[s.done] + (s.jobs["device"][s.done] >= w.gpus)
+    fits = pair.astype(np.uint16) if 2 * len(names) <= 2**16 else pair  # sorted by its digits
+    runs = s.done[np.argsort(fits, kind="stable")]
+    seconds, ends = s.jobs["seconds"][runs], np.cumsum(np.bincount(pair, minlength=2 * len(names)))
+    for a, c in np.argwhere(s.known["seen"]).tolist():
+        record, known = history.own(names[a], CLASSES[c]), s.known[a, c]
+        new = seconds[ends[2 * a + c - 1] if a or c else 0 : ends[2 * a + c]]
+        if len(new):
+            record.own_runs().times.frombytes(new.tobytes())
+        record.assigned, record.elsewhere = int(known["assigned"]), int(known["elsewhere"])
+        record.count, record.mean = int(known["count"]), float(known["mean"])
+        record.spread, record.recent = float(known["spread"]), float(known["recent"])
 
 
 def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:

@@ -305,11 +305,11 @@ def inventory() -> pd.DataFrame:
     Examples
     --------
     >>> inventory().loc[8, "runs in"]
-    'rivals.mct'
+    'core.rivals.mct'
     """
     table = read_csv(shared_file(MECHANISMS), {"mechanism": "text"})
     for path in table["runs in"]:
-        module, name = path.split(".")
+        module, _, name = path.rpartition(".")
         if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
             raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")
     return table.set_index(pd.RangeIndex(1, len(table) + 1, name="row"))

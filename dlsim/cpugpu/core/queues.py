@@ -1,0 +1,187 @@
+"""Lines of jobs, what their jobs are expected to take, and what waits in the main queue."""
+
+import numpy as np
+
+from dlsim.cpugpu.core.state import (
+    CPU,
+    FIFO,
+    FIVE,
+    GPU,
+    MCT,
+    NOBODY,
+    PREFERRED,
+    SHARE,
+    SHORTEST,
+    SPEED_UP,
+)  # fmt: skip
+from dlsim.cpugpu.core.sums import add, add_times, drop, first_from, put, set_leaf
+from dlsim.kernel import kernel
+
+
+@kernel
+def preferred(j, w):
+    """Return the class with the smaller declared time, GPUs on a tie."""
+    if not w.has[j, GPU]:
+        return CPU
+    if not w.has[j, CPU]:
+        return GPU
+    return GPU if w.told[j, GPU] <= w.told[j, CPU] else CPU
+
+
+@kernel
+def first_free(c, w, s):
+    """Return the first free device of a class, or -1."""
+    d = first_from(s.free, w.gpus if c == CPU else 0)
+    return d if (d >= w.gpus) == (c == CPU) else NOBODY
+
+
+@kernel
+def _link(j, line, s):
+    """Put a job at the end of a line."""
+    end, job = s.lines[line], s.jobs[j]
+    job.before, job.next = end.tail, NOBODY
+    if end.tail >= 0:
+        s.jobs[end.tail].next = j
+    else:
+        end.head = j
+    end.tail = j
+    end.count += 1
+
+
+@kernel
+def _unlink(j, line, s):
+    """Take a job out of a line."""
+    end, job = s.lines[line], s.jobs[j]
+    if job.before >= 0:
+        s.jobs[job.before].next = job.next
+    else:
+        end.head = job.next
+    if job.next >= 0:
+        s.jobs[job.next].before = job.before
+    else:
+        end.tail = job.before
+    end.count -= 1
+
+
+@kernel
+def _cell_of(known, d, s):
+    """Return the cell of an application in the sub-queue of a device, a fresh one if need be."""
+    cell = known.cell
+    while cell >= 0 and s.cells[cell].device != d:
+        cell = s.cells[cell].next
+    if cell < 0:
+        cell = s.head[0].cells
+        s.head[0].cells += 1
+        s.cells[cell].device, s.cells[cell].next = d, known.cell
+        known.cell = cell
+    return cell
+
+
+@kernel
+def join(j, d, w, r, s):
+    """Put a job at the end of a sub-queue, and its expected time to that of the others."""
+    line, c = s.lines[d], int(d >= w.gpus)
+    _link(j, d, s)
+    drop(s.free, d)
+    if r.rule == MCT:
+        add(line, w.told[j, c])
+    elif r.rule == FIVE:
+        known = s.known[w.app[j], c]
+        cell = _cell_of(known, d, s)
+        s.jobs[j].cell = cell
+        s.cells[cell].count += 1
+        if np.isnan(known.time):
+            line.unknown += 1
+        else:
+            add_times(line, 1, known.time)
+
+
+@kernel
+def leave(j, d, w, r, s):
+    """Take a job out of a sub-queue."""
+    line, c = s.lines[d], int(d >= w.gpus)
+    _unlink(j, d, s)
+    if r.rule == MCT:
+        add(line, -w.told[j, c])
+    elif r.rule == FIVE:
+        time = s.known[w.app[j], c].time
+        s.cells[s.jobs[j].cell].count -= 1
+        if np.isnan(time):
+            line.unknown -= 1
+        else:
+            add_times(line, -1, time)
+    if line.count == 0:
+        line.high = line.low = 0.0
+        if s.devices[d].job < 0:
+            put(s.free, d)
+
+
+@kernel
+def least_known(a, versions, s):
+    """Return the least known time of an application with these versions (bits); 0: none."""
+    gpu = s.known[a, GPU].time if versions & 1 else np.nan
+    cpu = s.known[a, CPU].time if versions & 2 else np.nan
+    if np.isnan(gpu):
+        return 0.0 if np.isnan(cpu) else cpu
+    return cpu if cpu < gpu else gpu
+
+
+@kernel
+def versions_of(j, w):
+    """Return the classes of a job as bits."""
+    return int(w.has[j, GPU]) + 2 * int(w.has[j, CPU])
+
+
+@kernel
+def _count_waiting(j, step, w, r, s):
+    """Let the least known time of a job count as waiting, or no longer."""
+    if r.bound > 0:
+        versions = versions_of(j, w)
+        s.waiting[w.app[j], versions] += step
+        add_times(s.head[0], step, least_known(w.app[j], versions, s))
+
+
+@kernel
+def main_line(j, w, r):
+    """Return the line of the main queue in which a job waits."""
+    if r.rule == SHARE:
+        return w.column.shape[0] + w.app[j]
+    if r.rule == FIFO and r.target == PREFERRED:
+        return w.column.shape[0] + preferred(j, w)
+    return w.column.shape[0]
+
+
+@kernel
+def wait_in_main(j, w, r, s):
+    """Put a job into the main queue."""
+    if r.rule != SPEED_UP and r.rule != SHORTEST:
+        _link(j, main_line(j, w, r), s)
+        _count_waiting(j, 1, w, r, s)
+        return
+    c = preferred(j, w)
+    s.lines[w.column.shape[0]].count += 1
+    if r.rule == SPEED_UP:
+        put(s.sets[c], w.rank[0, j])
+        return
+    put(s.sets[c], w.rank[c, j])
+    set_leaf(s.tree[c], w.rank[c, j], w.told[j, c])
+    if w.has[j, 1 - c]:
+        put(s.sets[2 + 1 - c], w.rank[1 - c, j])
+
+
+@kernel
+def leave_main(j, w, r, s):
+    """Take a job out of the main queue."""
+    if r.rule != SPEED_UP and r.rule != SHORTEST:
+        _unlink(j, main_line(j, w, r), s)
+        _count_waiting(j, -1, w, r, s)
+        return
+    c = preferred(j, w)
+    s.lines[w.column.shape[0]].count -= 1
+    if r.rule == SPEED_UP:
+        drop(s.sets[c], w.rank[0, j])
+        return
+    drop(s.sets[c], w.rank[c, j])
+    set_leaf(s.tree[c], w.rank[c, j], 0.0)
+    if w.has[j, 1 - c]:
+        drop(s.sets[2 + 1 - c], w.rank[1 - c, j])

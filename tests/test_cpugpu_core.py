@@ -1,0 +1,208 @@
+"""The compiled core against the engine in plain Python that it took the place of."""
+
+import math
+import random
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
+from dlsim.cpugpu.core import sums
+from dlsim.cpugpu.intake import checked
+from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.rules import decide
+from dlsim.errors import InputError
+from tests.cpugpu_queues import SCALE
+from tests.twins import cpugpu_desk as twin
+
+#: What each policy may be varied by; all combinations are drawn.
+MACHINES = [(1, 1), (2, 2), (1, 3), (4, 1), (0, 3), (3, 0), (1, 0), (5, 6)]
+SAMPLES, AGAIN, BOUNDS = (1, 1, 2, 3), (0, 0, 1, 2, 5), (0.0, 0.0, 0.1, 0.25, 1.0)
+
+
+def drawn_policy(rng, name):
+    own = {f.name: getattr(POLICIES[name], f.name) for f in fields(Policy)}
+    if name != "history":
+        return POLICIES[name]
+    return Policy(**own | {
+        "min_samples": rng.choice(SAMPLES), "re_explore": rng.choice(AGAIN),
+        "bound": rng.choice(BOUNDS), "steal": rng.random() < 0.4,
+        "estimate": rng.choice(["mean", "median", "ewma"]),
+    })  # fmt: skip
+
+
+def drawn_reading(rng, machine):
+    share = rng.choice([0, 0, 0, 0.05, 0.4])
+    return Reading(
+        rng.choice(["explore", "best"]), rng.choice(["avg", "zero", "inf"]),
+        rng.choice([0.0, 0.0, 1.0, 2.5]),
+        share if share * machine.gpus < machine.cpus else 0.0,
+    )  # fmt: skip
+
+
+def drawn_time(rng, coarse):
+    return float(rng.randint(1, 9)) if coarse else math.exp(rng.uniform(-3, 4))
+
+
+def drawn_jobs(rng, machine, jobs, coarse):
+    """A table of jobs: ties of times and arrivals where it is coarse, versions missing."""
+    apps = {}
+    for app in "ABCDEFG"[: rng.randint(1, 7)]:
+        pair = [drawn_time(rng, coarse), drawn_time(rng, coarse)]
+        if rng.random() < 0.3:
+            pair[rng.randrange(2)] = math.nan
+        here = [t for t, n in zip(pair, (machine.cpus, machine.gpus), strict=True) if n]
+        apps[app] = pair if any(t == t for t in here) else [drawn_time(rng, coarse)] * 2
+    arrival, rows = 0.0, []
+    for _ in range(jobs):
+        arrival += 0.0 if rng.random() < 0.6 else (rng.randint(0, 6) if coarse else rng.random())
+        app = rng.choice(sorted(apps))
+        real = [t * (rng.choice([0.5, 1, 2]) if coarse else rng.uniform(0.3, 3)) for t in apps[app]]
+        lost = rng.randrange(2) if rng.random() < 0.1 else None  # a version of this job alone
+        if (
+            lost is not None
+            and real[1 - lost] == real[1 - lost]
+            and (machine.gpus, machine.cpus)[lost]
+        ):
+            real[lost] = math.nan
+        rows.append((app, arrival, *real, *apps[app]))
+    names = ["app", "arrival", "cpu_time", "gpu_time", "cpu_estimate", "gpu_estimate"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def taught(rng, jobs, coarse):
+    """One and the same history for both: some runs, some assignments without one."""
+    ours, theirs = History(), twin.History()
+    for app in [*sorted(set(jobs["app"])), "Y", "Z"]:
+        for cls in ("gpu", "cpu"):
+            for _ in range(rng.choice([0, 0, 1, 2, 5, 12])):
+                time, done = drawn_time(rng, coarse), rng.random() < 0.9
+                for history in (ours, theirs):
+                    history.assign(app, cls)
+                    if done:
+                        history.measure(app, cls, time)
+    return ours, theirs
+
+
+def instance(rng, name):
+    """Jobs, a machine, a policy and a reading that go together; extra times now and then."""
+    while True:
+        machine, coarse = Machine(*rng.choice(MACHINES)), rng.random() < 0.6
+        jobs = drawn_jobs(rng, machine, rng.randint(1, 40), coarse)
+        extra = None
+        if rng.random() < 0.2:
+            size = (len(jobs), machine.gpus + machine.cpus)
+            extra = np.round(np.random.default_rng(rng.randrange(2**32)).random(size) * 4)
+        policy, reading = drawn_policy(rng, name), drawn_reading(rng, machine)
+        known = taught(rng, jobs, coarse) if rng.random() < 0.5 else (History(), twin.History())
+        try:
+            r = simulate(jobs, machine, policy, known[0], reading, extra)
+        except InputError as error:
+            assert "version" in str(error)  # noqa: PT017
+            continue
+        trace = twin.play(checked(jobs, machine, extra), machine, policy, reading, known[1])
+        return r, trace, known, (jobs, machine, policy, reading, extra)
+
+
+def assert_same(r, trace):
+    """Decisions, words and instants bit for bit; predictions but for the rounding of sums."""
+    moves = [trace.moves[j] for j in range(len(r.jobs))]
+    names = list(r.machine.devices)
+    assert r.jobs["device"].tolist() == [names[d] for d in trace.device]
+    assert r.jobs["rule"].tolist() == [move.decision.rule for move in moves]
+    assert r.jobs["turn"].tolist() == [move.turn for move in moves]
+    for column, own in (
+        ("decided", [move.when for move in moves]), ("start", trace.start), ("end", trace.end),
+    ):  # fmt: skip
+        assert r.jobs[column].tolist() == [trace.origin + t for t in own]
+    blank = (math.nan,) * len(names)
+    told = np.array([move.decision.finishes or blank for move in moves]) + trace.origin
+    np.testing.assert_allclose(r.predictions, told, rtol=1e-13, atol=0)
+
+
+def assert_learned(ours, theirs):
+    """What the history knows, bit for bit."""
+    assert set(ours.records()) == set(theirs._records)
+    for key, record in theirs._records.items():
+        own = ours.record(*key)
+        assert (own.assigned, own.elsewhere, own.times) == (
+            record.assigned, record.elsewhere, record.times
+        )  # fmt: skip
+        assert (own.count, own.mean, own.spread) == (record.count, record.mean, record.spread)
+        for estimate in ("median", "ewma"):
+            a, b = own.expected(estimate), record.expected(estimate)
+            assert a == b or (math.isnan(a) and math.isnan(b))
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_the_core_is_the_engine_in_plain_python(name):
+    rng, words = random.Random(f"core {name}"), set()
+    for _ in range(round((1200 if name == "history" else 150) * SCALE)):
+        r, trace, known, _ = instance(rng, name)
+        assert_same(r, trace)
+        assert_learned(r.history, known[1])
+        words |= set(r.jobs["rule"])
+    if name == "history":
+        assert words == {"R2", "R2*", "R3", "R3*", "R4", "R4q", "R0", "steal"}
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_one_decision_in_python_is_that_of_the_whole_run(name):
+    """Whoever drives a desk asks the same core: the live run, MapReduce, an audit."""
+    rng = random.Random(f"desk {name}")
+    for _ in range(round((60 if name == "history" else 8) * SCALE)):
+        _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)
+
+        def asked(state, _, reading, policy=policy):
+            return decide(state, policy, reading)
+
+        again = simulate(jobs, machine, Policy(asked), known[0], reading, extra)
+        assert_same(again, trace)
+        assert_learned(again.history, known[1])
+
+
+def test_a_long_history_is_neither_copied_nor_sorted_again():
+    known, rng = History(), np.random.default_rng(3)
+    for time in rng.random(5000) + 0.5:
+        known.add("A", "gpu", float(time))
+    copy = known.copy()
+    assert copy.record("A", "gpu").runs is known.record("A", "gpu").runs
+    ranked = known.record("A", "gpu").runs.ranked(5000)
+    assert copy.record("A", "gpu").runs.ranked(5000) is ranked
+    copy.add("A", "gpu", 1.0)
+    known.add("A", "gpu", 2.0)  # the copy went on from the same runs
+    assert copy.record("A", "gpu").times[-1] == 1.0
+    assert known.record("A", "gpu").times[-1] == 2.0
+    assert known.record("A", "gpu").times[:-1] == copy.record("A", "gpu").times[:-1]
+    for one in (known, copy):
+        record = one.record("A", "gpu")
+        assert record.expected("median") == np.median(record.times)
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 1024, 1025, 40_000])
+def test_an_ordered_set_is_a_set(size):
+    rng, seen = random.Random(size), set()
+    bits = np.zeros((sums.levels_of(size), size // 32 + 1), dtype=np.int64)
+    for _ in range(600):
+        i = rng.randrange(size)
+        if i in seen:
+            seen.remove(i)
+            sums.drop(bits, i)
+        else:
+            seen.add(i)
+            sums.put(bits, i)
+        ask = rng.randrange(size + 1)
+        assert sums.first_from(bits, ask) == min((k for k in seen if k >= ask), default=-1)
+        assert sums.last(bits) == max(seen, default=-1)
+
+
+def test_a_running_sum_does_not_drift():
+    total = np.zeros(1, dtype=[("high", "f8"), ("low", "f8")])
+    times = np.random.default_rng(1).random(5000) * 1e6
+    for time in times:
+        sums.add_times(total[0], 3, time)
+    for time in times[1:]:
+        sums.add_times(total[0], -3, time)
+    assert total[0]["high"] + total[0]["low"] == 3 * times[0]
