@@ -11,9 +11,9 @@ import pytest
 
 from dlsim import cpugpu
 from dlsim.cpugpu import POLICIES, History, Machine, Reading, simulate, workload
+from dlsim.cpugpu.gpu import Cut
 from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.optimiser import ideal_split
-from dlsim.cpugpu.outofcore import Cut
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError

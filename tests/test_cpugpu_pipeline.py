@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
-from dlsim.cpugpu.outofcore import Rates, cut_input
-from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
 from tests.strategies import SCALE
@@ -106,6 +106,49 @@ def test_disk_reads_one_chunk_at_a_time():
     assert makespan(chunks, Gpu(3), buffers=1) == 4 * 8
 
 
+# ------------------------------------------------------------------ a link that GPUs share
+
+
+def test_a_shared_link_by_hand():
+    """Two GPUs, four chunks 3/1/2: copied in one after another, 0-12; the last is out at 15.
+
+    Of three, two on a link: chunks 0, 1, 3 are its own, in at 9. With one copy engine each, GPU
+    0 is out with chunk 0 at 6, when the link is free for chunk 2, 6-9, while GPU 1 copies out.
+    """
+    chunks = equal_chunks(4, 3, 1, 2)
+    assert makespan(chunks, Gpu(3), gpus=2) == 9
+    assert makespan(chunks, Gpu(3), gpus=2, per_link=2) == 15
+    assert makespan(chunks, Gpu(3), gpus=3, per_link=2) == 12
+    timeline = run_chunks(chunks, Gpu(3, 1), gpus=2, per_link=2)
+    timeline.check()
+    copies = timeline.ops.set_index(["stage", "chunk"])["start"]
+    assert copies["h2d"].tolist() == [0, 3, 6, 9]
+    assert copies["d2h"].tolist() == [4, 7, 10, 13]
+    assert timeline.busy["link0.h2d"] == 12 / 15
+    assert timeline.lower_bound == 12
+
+
+@given(times, times, times, st.integers(1, 14), st.integers(3, 5), st.integers(2, 4))
+@settings(max_examples=int(40 * SCALE), deadline=None)
+def test_equal_chunks_on_one_link_take_the_closed_form(h, m, d, count, k, gpus):
+    """Against the engine, and against the recursion of an unbounded pipeline."""
+    found = equal_chunks_time(count, h, m, d, k, gpus)
+    assert makespan(equal_chunks(count, h, m, d), Gpu(k), gpus=gpus, per_link=gpus) == found
+    mapped, out = [0] * gpus, 0
+    for i in range(count):
+        mapped[i % gpus] = max((i + 1) * h, mapped[i % gpus]) + m
+        out = max(out, mapped[i % gpus]) + d
+    assert out == found
+
+
+def test_a_link_of_ones_own_is_what_one_gpu_per_link_says():
+    chunks = pd.DataFrame(draw(random.Random(5), disk=False)[0])
+    both = [run_chunks(chunks, gpus=3, **kept) for kept in ({}, {"per_link": 1})]
+    pd.testing.assert_frame_equal(*(timeline.ops for timeline in both))
+    with pytest.raises(ScheduleError, match="a link carries one copy a direction at a time"):
+        dataclasses.replace(run_chunks(equal_chunks(6, 3, 1, 2), gpus=3), per_link=3).check()
+
+
 # ------------------------------------------------------------------ the twin, invariants
 
 
@@ -123,6 +166,7 @@ def draw(source, disk=True):
         pinned=source.random() < 0.8,
     )
     run = {"gpus": source.choice([1, 1, 2, 3]), "seed": source.randint(0, 99)}
+    run["per_link"] = source.randint(1, run["gpus"])
     run["issue"] = source.choice(ORDERS)
     lanes = gpu.streams * run["gpus"]
     run["buffers"] = source.choice([0, 0, lanes, lanes + 1]) if "breadth" not in run["issue"] else 0
@@ -145,6 +189,7 @@ def test_agrees_with_the_twin(seed):
         timeline.issue,
         run["gpus"],
         run["buffers"],
+        run["per_link"],
     )
     found = {(row.chunk, row.stage): row.start for row in timeline.ops.itertuples()}
     assert found == starts
@@ -154,7 +199,7 @@ def test_agrees_with_the_twin(seed):
 @pytest.mark.parametrize("queues", IN_ORDER)
 def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(seed, queues):
     chunks, gpu, run = draw(random.Random(seed))
-    kept = {"gpus": run["gpus"], "buffers": run["buffers"]}
+    kept = {name: run[name] for name in ("gpus", "buffers", "per_link")}
     free = run_chunks(pd.DataFrame(chunks), dataclasses.replace(gpu, queues="hyper-q"), **kept)
     fermi = dataclasses.replace(gpu, queues=queues)
     timeline = run_chunks(pd.DataFrame(chunks), fermi, "scheduled", **kept)
@@ -461,6 +506,8 @@ FERMI = Gpu(1, queues="single")
         ),
         (lambda: run_chunks(CHUNKS, gpus=0), "gpus .* got 0"),
         (lambda: run_chunks(CHUNKS, buffers=-1), "buffers .* got -1"),
+        (lambda: run_chunks(CHUNKS, gpus=2, per_link=3), r"per_link .* GPUs in 1\.\.2, got 3"),
+        (lambda: equal_chunks_time(5, 3, 1, 2, 2, gpus=2), "at least 3 streams .* got 2"),
         (lambda: run_chunks(CHUNKS, FERMI, "threads", threads=2), "threads .* got 2"),
         (lambda: equal_chunks(0, 1, 1, 1), "count .* got 0"),
         (lambda: equal_chunks(1, 1, 1, 1, seek=1), "stage .* got 'seek'"),

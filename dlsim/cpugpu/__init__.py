@@ -11,6 +11,7 @@ MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import simulate
+from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.learning import learn, learning_study
 from dlsim.cpugpu.mapreduce import (
@@ -26,7 +27,6 @@ from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Poli
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
 from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.outcome import Schedule
-from dlsim.cpugpu.outofcore import Rates, cut_input
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.store import Store

@@ -9,10 +9,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
-from operator import le
+from operator import attrgetter, le
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from dlsim.cpugpu.given import near
 from dlsim.cpugpu.nodes import SCHEDULERS, Job, NodePool, Option, Scheduler, device_time, options_of
@@ -24,8 +22,6 @@ MOST_JOBS = 5
 MOST_NODES = 4
 #: When each node's (GPU, CPU) is free.
 Free = list[tuple[float, float]]
-#: Bookings in their order, and when each of them starts.
-Plan = tuple[list["Booking"], list[float]]
 
 
 class Booking(NamedTuple):
@@ -36,11 +32,23 @@ class Booking(NamedTuple):
     nodes: tuple[int, ...]
     predicted: float
 
+    def real(self, pool: NodePool) -> float:
+        """Return the time that the job really takes."""
+        return pool.time(self.job.cpu, self.job.gpu, self.option.kind, self.option.width)
+
+    def ready(self, free: Free) -> float:
+        """Return when all its nodes can serve it."""
+        return max(free_at(free, node, self.option.kind) for node in self.nodes)
+
+
+#: Bookings in their order, each with its start.
+Plan = list[tuple[Booking, float]]
+
 
 def free_at(free: Free, node: int, kind: str) -> float:
     """Return when a node can serve a type."""
     gpu, cpu = free[node]
-    return {"gpu": gpu, "cpu": cpu, "both": max(gpu, cpu)}[kind]
+    return max(gpu, cpu) if kind == "both" else gpu if kind == "gpu" else cpu
 
 
 def occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
@@ -51,23 +59,25 @@ def occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: floa
         free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
 
 
-def _place(free: Free, option: Option, floor: float) -> tuple[float, tuple[int, ...]]:
-    """Return the start on the nodes that are free first, and these nodes."""
-    order = sorted(range(len(free)), key=lambda node: (free_at(free, node, option.kind), node))
-    nodes = tuple(order[: option.width])
-    return max(floor, free_at(free, nodes[-1], option.kind)), nodes
+def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[tuple[float, Any]]:
+    """Yield the start of every way to run on the nodes that are free first, and these nodes."""
+    order: dict[str, list[int]] = {}
+    for way in ways:
+        if way.kind not in order:
+            instants = [free_at(free, node, way.kind) for node in range(len(free))]
+            order[way.kind] = sorted(range(len(free)), key=instants.__getitem__)
+        nodes = tuple(order[way.kind][: way.width])
+        yield max(floor, free_at(free, nodes[-1], way.kind)), (way, nodes)
 
 
-def _predicted(booked: list[Booking], starts: list[float], pool: NodePool, now: float) -> Free:
+def _predicted(plan: Plan, pool: NodePool, now: float) -> Free:
     """Return when devices are expected to be free, knowing what happened until now."""
     free: Free = [(now, now)] * pool.nodes
-    for booking, start in zip(booked, starts, strict=True):
-        job, (count, kind, expected) = booking.job, booking.option
-        time = pool.time(job.cpu, job.gpu, kind, count)
-        if start + time > latest_finish(now, time):
-            is_running = start <= latest_finish(now, time)
-            begun = start if is_running else max(free_at(free, n, kind) for n in booking.nodes)
-            occupy(free, booking.nodes, kind, max(now, begun + expected), expected)
+    for booking, start in plan:
+        _, kind, expected = booking.option
+        is_running = start <= latest_finish(now, booking.real(pool))
+        begun = start if is_running else booking.ready(free)
+        occupy(free, booking.nodes, kind, max(now, begun + expected), expected)
     return free
 
 
@@ -82,8 +92,10 @@ def _book(
     batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float
 ) -> list[Booking]:
     """Book a batch on the devices as they are expected to be free: the best of all tries."""
+    ways = {job: options_of(job, pool, row) for job in batch}
+    longest = sorted(batch, key=lambda job: -min(way.time for way in ways[job]))
     tries = [
-        _try(batch, list(free), pool, row, weight, order)
+        _try(longest if order == "longest" else batch, ways, list(free), weight)
         for weight in row.weights
         for order in row.orders
     ]
@@ -91,80 +103,78 @@ def _book(
 
 
 def _try(
-    batch: list[Job], free: Free, pool: NodePool, row: Scheduler, weight: float, order: str
+    batch: list[Job], ways: dict[Job, list[Option]], free: Free, weight: float
 ) -> list[Booking]:
-    ways = {job: options_of(job, pool, row) for job in batch}
-    if order == "longest":
-        batch = sorted(batch, key=lambda job: -min(way.time for way in ways[job]))
-    bookings = []
+    bookings, penalty = [], weight / (2 * len(free))
     for job in batch:
-        found = [(way, *_place(free, way, job.arrival)) for way in ways[job]]
-        penalty = weight / (2 * pool.nodes)
-        ends = [start + way.time + penalty * way.width * way.time for way, start, _ in found]
-        way, start, nodes = _first_least(found, ends, job.arrival)
+        found = list(_placed(job, ways[job], free, job.arrival))
+        ends = [start + way.time + penalty * way.width * way.time for start, (way, _) in found]
+        start, (way, nodes) = _first_least(found, ends, job.arrival)
         occupy(free, nodes, way.kind, start + way.time, way.time)
         bookings.append(Booking(job, way, nodes, start + way.time))
     return bookings
 
 
-def run_booked(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Book batch after batch; a job starts once all its devices have done those before it."""
-    booked: list[Booking] = []
-    starts: list[float] = []
-    free: Free = [(0.0, 0.0)] * pool.nodes
-    line = sorted(jobs, key=lambda job: job.arrival)
-    for now, group in groupby(line, key=lambda job: job.arrival):
-        for booking in _book(list(group), _predicted(booked, starts, pool, now), pool, row, now):
-            job, (count, kind, _) = booking.job, booking.option
-            start = max(now, *(free_at(free, node, kind) for node in booking.nodes))
-            time = pool.time(job.cpu, job.gpu, kind, count)
-            occupy(free, booking.nodes, kind, start + time, time)
-            booked.append(booking)
-            starts.append(start)
-    return booked, starts
+def run_jobs(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
+    """Book batch after batch, or serve lines in order, where all wait behind the head.
 
-
-def run_line(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Serve lines in order: the head waits for its nodes, and all behind it wait for the head."""
-    booked, starts = list[Booking](), list[float]()
+    A job starts once all its devices have done those before it.
+    """
+    plan, unfinished = Plan(), Plan()
     free: Free = [(0.0, 0.0)] * pool.nodes
-    heads: dict[str, float] = {}
-    for job in sorted(jobs, key=lambda job: job.arrival):
-        (way,) = options_of(job, pool, row)
-        line = way.kind if row.line == "class" else "all"
-        start, nodes = _place(free, way, max(job.arrival, heads.get(line, 0.0)))
-        heads[line] = start
-        real = pool.time(job.cpu, job.gpu, way.kind, way.width)
-        occupy(free, nodes, way.kind, start + real, real)
-        booked.append(Booking(job, way, nodes, np.nan))
-        starts.append(start)
-    return booked, starts
+    heads: dict[object, float] = {}
+
+    def in_line(job: Job) -> Booking:
+        ways = options_of(job, pool, row)
+        ((_, (way, nodes)),) = _placed(job, ways, free, 0.0)
+        return Booking(job, way, nodes, math.nan)
+
+    for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
+        if row.line == "none":
+            unfinished = [
+                (one, start)
+                for one, start in unfinished
+                if start + one.real(pool) > latest_finish(now, one.real(pool))
+            ]
+            bookings = iter(_book(list(group), _predicted(unfinished, pool, now), pool, row, now))
+        else:
+            bookings = map(in_line, group)
+        for booking in bookings:
+            kind, real = booking.option.kind, booking.real(pool)
+            line = {"none": booking.job, "class": kind, "strict": "all"}[row.line]
+            start = max(now, heads.get(line, 0.0), booking.ready(free))
+            heads[line] = start
+            occupy(free, booking.nodes, kind, start + real, real)
+            plan.append((booking, start))
+            unfinished.append((booking, start))
+    return plan
 
 
 @dataclass
 class _Search:
-    pool: NodePool
     ways: dict[Job, list[Option]]
     best: float
     plan: Plan
     seen: dict[frozenset[Job], list[tuple[float, ...]]] = field(default_factory=dict)
 
-    def visit(self, left: frozenset[Job], free: Free, last: float, bookings: list[Booking]) -> None:
+    def visit(self, left: frozenset[Job], free: Free, plan: Plan) -> None:
         """Extend a partial schedule in every way that can still be better."""
         if not left:
-            self._keep(bookings)
+            makespan = max(booking.predicted for booking, _ in plan)
+            if makespan < self.best:
+                self.best, self.plan = makespan, plan
             return
+        last = plan[-1][1] if plan else -math.inf
         clipped = tuple(sorted((max(gpu, last), max(cpu, last)) for gpu, cpu in free))
         if self._bound(left, clipped, last) >= self.best or self._is_dominated(left, clipped):
             return
-        for start, booking in sorted(self._next(left, free, last), key=lambda b: b[1].predicted):
+        for booking, start in sorted(self._next(left, free, last), key=lambda b: b[0].predicted):
             if booking.predicted >= self.best:
                 return
+            job, way, nodes, end = booking
             after = list(free)
-            occupy(
-                after, booking.nodes, booking.option.kind, booking.predicted, booking.option.time
-            )
-            self.visit(left - {booking.job}, after, start, [*bookings, booking])
+            occupy(after, nodes, way.kind, end, way.time)
+            self.visit(left - {job}, after, [*plan, (booking, start)])
             if len(left) == 1:  # it ends first of all that the last job can do
                 return
 
@@ -177,12 +187,6 @@ class _Search:
         known.append(state)
         return False
 
-    def _keep(self, bookings: list[Booking]) -> None:
-        makespan = max(booking.predicted for booking in bookings)
-        if makespan < self.best:
-            self.best = makespan
-            self.plan = bookings, starts_of(bookings, self.pool)
-
     def _bound(
         self, left: frozenset[Job], free: tuple[tuple[float, float], ...], last: float
     ) -> float:
@@ -192,7 +196,7 @@ class _Search:
 
     def _next(
         self, left: frozenset[Job], free: Free, last: float
-    ) -> Iterator[tuple[float, Booking]]:
+    ) -> Iterator[tuple[Booking, float]]:
         """All bookings that start no earlier than the last one."""
         for job in sorted(left):
             for way in self.ways[job]:
@@ -204,18 +208,7 @@ class _Search:
                     alike.add(key)
                     start = max(job.arrival, *(free_at(free, node, way.kind) for node in nodes))
                     if start >= last:
-                        yield start, Booking(job, way, nodes, start + way.time)
-
-
-def starts_of(bookings: list[Booking], pool: NodePool) -> list[float]:
-    """Return when bookings start that are laid one after another."""
-    free: Free = [(0.0, 0.0)] * pool.nodes
-    starts = []
-    for job, way, nodes, _ in bookings:
-        start = max(job.arrival, *(free_at(free, node, way.kind) for node in nodes))
-        occupy(free, nodes, way.kind, start + way.time, way.time)
-        starts.append(start)
-    return starts
+                        yield Booking(job, way, nodes, start + way.time), start
 
 
 def search_best(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
@@ -226,9 +219,9 @@ def search_best(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
             f"{len(jobs)} on {pool.nodes}; compare with lower_bound instead"
         )
     known = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
+    area = replace(SCHEDULERS["area"], types=row.types, counts=row.counts)
+    first = run_jobs(known, pool, area)
     ways = {job: options_of(job, pool, row) for job in known}
-    area = SCHEDULERS["area"]
-    first = run_booked(known, pool, replace(area, types=row.types, counts=row.counts))
-    search = _Search(pool, ways, max(b.predicted for b in first[0]), first)
-    search.visit(frozenset(known), [(0.0, 0.0)] * pool.nodes, -math.inf, [])
+    search = _Search(ways, max(booking.predicted for booking, _ in first), first)
+    search.visit(frozenset(known), [(0.0, 0.0)] * pool.nodes, [])
     return search.plan

@@ -6,12 +6,13 @@ what its sources leave open.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.booking import Plan, run_booked, run_line, search_best
+from dlsim.cpugpu.booking import Plan, run_jobs, search_best
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
@@ -59,10 +60,7 @@ def run_moldable(
     given = jobs_of(jobs, pool)
     origin = clock_origin(np.sort([job.arrival for job in given]))
     given = [job._replace(arrival=job.arrival - origin) for job in given]
-    if row.search:
-        plan = search_best(given, pool, row)
-    else:
-        plan = (run_line if row.line != "none" else run_booked)(given, pool, row)
+    plan = (search_best if row.search else run_jobs)(given, pool, row)
     return MoldableSchedule(*_tables(jobs, pool, plan, origin), pool, row, name)
 
 
@@ -71,9 +69,9 @@ def _tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of jobs, in their own order, and that of devices."""
     rows, uses = [], []
-    for booking, start in zip(*plan, strict=True):
+    for booking, start in plan:
         job, (count, kind, _) = booking.job, booking.option
-        end = start + pool.time(job.cpu, job.gpu, kind, count)
+        end = start + booking.real(pool)
         label = jobs.index[job.place]
         wait, turnaround = start - job.arrival, end - job.arrival
         start, end = origin + start, origin + end
@@ -156,19 +154,19 @@ class MoldableSchedule(Measures):
             yield "a job runs on the type that its user names", jobs["type"] == faster
 
     def _use_rules(self) -> Iterator[tuple[str, Any, list[Any]]]:
-        uses, jobs = self.uses, self.jobs
-        mine = uses[["job", "node", "device"]].itertuples(index=False, name=None)
-        wanted = {
-            label: (count, {"cpu", "gpu"} if kind == "both" else {kind})
-            for label, kind, count in zip(jobs.index, jobs["type"], jobs["nodes"], strict=True)
-        }
-        found: dict[Any, list[tuple[int, str]]] = {label: [] for label in wanted}
-        for label, node, device in mine:
-            found.setdefault(label, []).append((node, device))
-        full = [
-            label in wanted and _covers(found[label], *wanted[label], self.pool.nodes)
-            for label in found
-        ]
+        uses, jobs, everywhere = self.uses, self.jobs, set(range(self.pool.nodes))
+        found: dict[Any, list[tuple[int, str]]] = {label: [] for label in jobs.index}
+        for label, *place in uses[["job", "node", "device"]].itertuples(index=False, name=None):
+            found.setdefault(label, []).append(tuple(place))
+        wanted = dict(zip(jobs.index, zip(jobs["type"], jobs["nodes"], strict=True), strict=True))
+        full = []
+        for label, held in found.items():
+            kind, count = wanted.get(label, ("", 0))
+            nodes = {node for node, _ in held}
+            whole = product(nodes, ("cpu", "gpu") if kind == "both" else (kind,))
+            full.append(
+                len(nodes) == count and nodes <= everywhere and sorted(held) == sorted(whole)
+            )
         yield "a job holds its devices on distinct nodes of the pool", full, list(found)
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
         yield "a job holds its devices while it runs", spans.all(axis=1), uses["job"].tolist()
@@ -186,17 +184,8 @@ class MoldableSchedule(Measures):
             for _, mine in line.groupby(lane):
                 start = mine["start"].to_numpy()
                 yield "a line is served in order", not_after(start[:-1], start[1:], self._span)
-        instants = np.concatenate([jobs["end"], jobs["arrival"]])
-        prompt = [together(start, instants, self._span).any() for start in jobs["start"]]
-        yield "a job starts when it arrives or another ends", prompt
-
-
-def _covers(held: list[tuple[int, str]], count: int, devices: set[str], nodes: int) -> bool:
-    places = {node for node, _ in held}
-    whole = {(node, device) for node in places for device in devices}
-    return (
-        len(places) == count
-        and places <= set(range(nodes))
-        and set(held) == whole
-        and len(held) == len(whole)
-    )
+        instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
+        start = jobs["start"].to_numpy()
+        after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
+        prompt = [together(start, instants[at], self._span) for at in (after - 1, after)]
+        yield "a job starts when it arrives or another ends", np.any(prompt, axis=0)

@@ -1,4 +1,4 @@
-"""Jobs on several nodes, each a CPU and a GPU: which type, how many nodes, and when.
+"""Nodes with a CPU and a GPU each, jobs that can use several, and what a scheduler decides.
 
 Source: paper C, the "second problem" of sections 2 and 7, from V. Ravi, M. Becchi,
 W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cluster of
@@ -6,9 +6,11 @@ CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up w
 what both devices of a node give together, and the flexible schedulers are our reading.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,15 +45,32 @@ class NodePool:
         e in 0..1: 1 for a perfect speed-up.
     both : float
         c in 0..1: what is left of the joint rate of the CPUs and GPUs of n nodes.
+    times : mapping of (str, int) to float or DataFrame, optional
+        Instead of both formulas: the time of a job by type ("cpu", "gpu", "both") and number
+        of nodes, such as one that was measured; a table has the columns type, nodes and time.
+        A job whose times on one node are others takes as many times as long; of "both" it is
+        :math:`1 / (1/t_{cpu}(1) + 1/t_{gpu}(1))` that counts. `counts` are then those of the
+        table, and what is not in it is not run.
+
+    Examples
+    --------
+    >>> pool = NodePool(2, times={("gpu", 1): 4, ("gpu", 2): 3, ("cpu", 1): 10})
+    >>> pool.time(20, 8, "gpu", 2), pool.time(20, 8, "cpu", 2)
+    (6.0, nan)
     """
 
     nodes: int = 4
     counts: tuple[int, ...] = (1, 2, 4)
     exponent: float = 0.9
     both: float = 0.95
+    times: Mapping[tuple[str, int], float] | pd.DataFrame | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, 10_000))
+        if self.times is not None:
+            times = _need_times(self.times)
+            object.__setattr__(self, "times", times)
+            object.__setattr__(self, "counts", tuple({n for _, n in times}))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
         counts = sorted({whole("counts", n, 1, MOST_COUNT) for n in self.counts})
@@ -66,9 +85,40 @@ class NodePool:
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""
-        one = {"cpu": cpu, "gpu": gpu}
-        alone = one[kind] if kind in one else 1 / (self.both * (1 / cpu + 1 / gpu))
+        one, joint = {"cpu": cpu, "gpu": gpu}, 1.0 if self.times is not None else self.both
+        alone = one[kind] if kind in one else 1 / (joint * (1 / cpu + 1 / gpu))
+        if self.times is not None:
+            return float(alone * self._parts.get((kind, count), math.nan))
         return float(alone / count**self.exponent)
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, int], float]:
+        """What is left of a job's time on one node, by the table of times."""
+        times: Any = self.times
+        one = {kind: float(times.get((kind, 1), math.nan)) for kind in ("cpu", "gpu")}
+        one["both"] = 1 / (1 / one["cpu"] + 1 / one["gpu"])
+        return {(kind, n): time / one[kind] for (kind, n), time in times.items()}
+
+
+def _need_times(times: Any) -> dict[tuple[str, int], float]:
+    """Return a table of times as a mapping, refusing a type whose time on one node it lacks."""
+    if not isinstance(times, Mapping):
+        table("times", times, ("type", "nodes", "time"), unique=False)
+        times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
+    found: dict[Any, float] = {}
+    for key, time in times.items():
+        if not isinstance(key, tuple) or len(key) != 2:
+            raise InputError(f'times must name type and nodes as ("gpu", 2), got {key!r}')
+        way = option("type of times", key[0], TYPES), whole("nodes of times", key[1], 1, MOST_COUNT)
+        found[way] = float(number(f"times of {way!r}", time, above=True))
+    for kind, n in found:
+        one = [(cls, 1) for cls in ("cpu", "gpu") if kind in (cls, "both")]
+        if not set(one) <= set(found):
+            raise InputError(
+                f"times must hold {', '.join(map(str, one))}, by which {kind} on {n} is scaled to "
+                f"jobs of other times; got {', '.join(map(str, found))}"
+            )
+    return found
 
 
 @dataclass(frozen=True)
@@ -165,7 +215,11 @@ def options_of(job: Job, pool: NodePool, scheduler: Scheduler, real: bool = Fals
     kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[scheduler.types]
     counts = (job.nodes,) if scheduler.counts == "requested" else pool.counts
     found = [Option(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds]
-    return [option for option in found if not np.isnan(option.time)]
+    found = [option for option in found if not np.isnan(option.time)]
+    if not found:
+        ways = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
+        raise InputError(f"times must say how long row {job.place} of jobs takes: {ways}")
+    return found
 
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:

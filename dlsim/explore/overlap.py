@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu.operations import SWITCHES
+from dlsim.cpugpu.gpu import SWITCHES
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.cpugpu.timeline import Timeline
 from dlsim.errors import InputError
@@ -23,7 +23,7 @@ from dlsim.study.style import INK
 
 #: Streams whose timelines are drawn, and those whose speed-up is.
 DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
-#: Switches of `dlsim.cpugpu.operations` that can change the picture: of equal chunks the one
+#: Switches of `dlsim.cpugpu.gpu` that can change the picture: of equal chunks the one
 #: whose copy out waits is always the earliest, so that ``first="chunk"`` is ``"d2h"``.
 READINGS = {**SWITCHES, "first": ("d2h", "h2d")}
 _LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}

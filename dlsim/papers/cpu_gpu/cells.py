@@ -11,11 +11,11 @@ import pandas as pd
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, Schedule, simulate, workload
 from dlsim.cpugpu import SWITCHES as OF_ENGINE
+from dlsim.cpugpu.gpu import Cut, Rates, cut_input
 from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.optimiser import adapt_split
-from dlsim.cpugpu.outofcore import Cut, Rates, cut_input
 from dlsim.cpugpu.pipeline import Gpu, run_chunks
 from dlsim.cpugpu.timeline import Timeline
 

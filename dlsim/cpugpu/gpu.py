@@ -1,0 +1,250 @@
+"""A GPU as copies and kernels see it, and how an input is cut for its memory.
+
+Sources: paper C, section 3 (DMA engines, pinned memory) and its contributions in section 2: two
+copy directions and Hyper-Q on Kepler, one queue on Fermi; "A job scheduler is employed to
+manage memory and data-flow. Input size is no longer bounded by GPU memory and even CPU memory".
+The modes are those of its source, Y. Chen, Z. Qiao, S. Davis, H. Jiang, K.-C. Li, "Pipelined
+Multi-GPU MapReduce for Big-Data Processing" (2013): one round, several rounds beyond the GPU's
+memory, and the disk beyond the host's.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.cpugpu.given import MOST_COUNT
+from dlsim.errors import InputError
+from dlsim.given import flag, number, option, usual, whole
+
+#: What a chunk passes through; read and write are the disk's, where the table has them.
+STAGES = ("read", "h2d", "map", "d2h", "write")
+ON_GPU, COPIES = ("h2d", "map", "d2h"), ("h2d", "d2h")
+
+#: The switches of `Gpu`, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "queues": ("hyper-q", "per-engine", "single"),
+    "first": ("d2h", "h2d", "chunk"),
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as its copies and kernels see it (paper C, sections 2 and 3).
+
+    Parameters
+    ----------
+    streams : int
+        Chunks k that may be on the GPU at once; chunk i follows chunk i - k.
+    copy_engines : {1, 2}
+        One engine for both directions, or one each ("dual-channel data transfer").
+    queues : {"hyper-q", "per-engine", "single"}
+        Whoever is ready is served (Kepler's Hyper-Q); or operations start in the order of
+        issue, within each engine (Fermi) or over all of them.
+    first : {"d2h", "h2d", "chunk"}
+        Under Hyper-Q, whom an engine serves first: copies out, copies in, or the earlier
+        chunk whatever the direction.
+    pinned : bool
+        Copies from pageable memory (False) overlap with nothing on the GPU.
+    """
+
+    streams: int = 3
+    copy_engines: int = 2
+    queues: str = "hyper-q"
+    first: str = "d2h"
+    pinned: bool = True
+
+    def __post_init__(self) -> None:
+        whole("streams", self.streams, 1, MOST_COUNT)
+        whole("copy_engines", self.copy_engines, 1, 2)
+        for name, options in SWITCHES.items():
+            option(name, getattr(self, name), options)
+        flag("pinned", self.pinned)
+
+    def engine(self, stage: str) -> str:
+        """Name the engine that serves a stage.
+
+        "disk", "map", "h2d", "d2h"; "copy" for one copy engine; "gpu" for all of a GPU that
+        copies from pageable memory.
+        """
+        if stage not in ON_GPU:
+            return "disk"
+        if not self.pinned:
+            return "gpu"
+        return "copy" if self.copy_engines == 1 and stage != "map" else stage
+
+
+def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.DataFrame:  # noqa: A002
+    """Return a table of equal chunks by the times of their stages; read and write with a disk."""
+    times = {"h2d": h2d, "map": map, "d2h": d2h, **disk}
+    for name, value in times.items():
+        option("stage", name, STAGES)
+        number(name, value)
+    rows = range(whole("count", count, 1, 10**6))
+    return pd.DataFrame(
+        {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
+        index=pd.RangeIndex(len(rows), name="chunk"),
+    )
+
+
+def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1) -> Any:
+    r"""When the last of C equal chunks on k streams is out, with two copy engines and Hyper-Q.
+
+    .. math:: T_1 = C S, \quad
+              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
+              T_{k \ge 3} = S + (C-1) X
+
+    with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, which
+    `dlsim.cpugpu.pipeline.run_chunks` keeps to. For g `gpus` on one link and three streams or
+    more, the last chunk that a GPU maps, or the link in either direction, decides; with
+    :math:`C - 1 = Q g + R`
+
+    .. math:: T = \max_{i, j} \bigl( (i + 1) h + (j + 1) m + (C - i - j g) d \bigr),
+              \quad 0 \le i < g \text{ or } j = 0, \quad i + j g < C
+
+    whose greatest terms are those at the corners: :math:`j = 0` with i = 0 or C - 1,
+    :math:`j = Q` with i = 0 or R, and :math:`j = Q - 1` with i = g - 1.
+
+    >>> [equal_chunks_time(5, 3, 1, 2, k) for k in (1, 2, 3)]
+    [30, 18, 18]
+    >>> equal_chunks_time(6, 1, 8, 1, 3, gpus=2)
+    27
+    """
+    total, most = h + m + d, max(h, m, d)
+    if whole("gpus", gpus, 1, MOST_COUNT) > 1:
+        if k < 3:
+            raise InputError(
+                f"k must be at least 3 streams where GPUs share a link, got {k}: fewer have no "
+                "closed form; use run_chunks"
+            )
+        turns, rest = divmod(count - 1, gpus)
+        corners = [(0, 0), (count - 1, 0), (0, turns), (rest, turns)]
+        corners += [(gpus - 1, turns - 1)] * (turns > 0)
+        return max((i + 1) * h + (j + 1) * m + (count - i - j * gpus) * d for i, j in corners)
+    if k == 1:
+        return count * total
+    if k == 2:
+        pairs, odd = divmod(count - 1, 2)
+        return pairs * max(2 * most, total) + total + odd * most
+    return total + (count - 1) * most
+
+
+MODES = ("in-core", "out-of-core", "disk")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Times per unit of data, and per operation.
+
+    Parameters
+    ----------
+    h2d, map, d2h : float
+        Time to copy in and map one unit of input, and to copy out one unit of output.
+    read, write : float
+        The same for the disk.
+    setup : float
+        Fixed time of every operation (a copy's or a kernel's start).
+    """
+
+    h2d: float = 1.0
+    map: float = 1.0
+    d2h: float = 1.0
+    read: float = 0.0
+    write: float = 0.0
+    setup: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            rate = number(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, rate)
+
+
+class Cut(NamedTuple):
+    """An input cut into chunks, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
+
+    chunks: pd.DataFrame
+    mode: str
+    buffers: int
+    chunk: float
+
+
+def cut_input(
+    size: float, rates: Rates | None = None, *, gpu_memory: float = math.inf,
+    host_memory: float = math.inf, streams: int = 3, gpus: int = 1, output: float = 1.0,
+    chunk: float = 0.0,
+) -> Cut:  # fmt: skip
+    """Cut an input into equal chunks, one buffer per stream, as large as memory allows.
+
+    A chunk of c units takes c (1 + output) units of memory, on the GPU and on the host.
+
+    Parameters
+    ----------
+    size : float
+        Units of input.
+    rates : Rates, optional
+        Times per unit.
+    gpu_memory, host_memory : float
+        Units of memory of one GPU and of the host.
+    streams, gpus : int
+        Chunks on a GPU at once, and number of GPUs; each stream gets a chunk at least.
+    output : float
+        Units of output per unit of input.
+    chunk : float
+        Most units in a chunk, 0 for what fits.
+
+    Returns
+    -------
+    Cut
+        Chunks and mode.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed, or a chunk that does not fit.
+
+    Examples
+    --------
+    >>> cut_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
+    'out-of-core'
+    """
+    rates = usual("rates", rates, Rates)
+    number("size", size, above=True)
+    number("output", output)
+    number("chunk", chunk)
+    for name, value in (("gpu_memory", gpu_memory), ("host_memory", host_memory)):
+        number(name, value, above=True, high=math.inf)
+    lanes = whole("streams", streams, 1, MOST_COUNT) * whole("gpus", gpus, 1, MOST_COUNT)
+    fits = min(gpu_memory / (streams * (1 + output)), host_memory / (1 + output))
+    if chunk > fits:
+        raise InputError(
+            f"chunk must be at most {fits:g} units, got {chunk:g}: {streams} streams hold one "
+            "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
+        )
+    count = max(lanes, math.ceil(size / min(chunk or fits, fits)))
+    part = size / count
+    total = size * (1 + output)
+    mode = "in-core" if total <= gpu_memory * gpus else "out-of-core"
+    mode = "disk" if total > host_memory else mode
+    chunks = equal_chunks(count, **_stage_times(part, rates, output, mode))
+    buffers = int(host_memory // (part * (1 + output))) if mode == "disk" else 0
+    return Cut(chunks, mode, buffers, part)
+
+
+def _stage_times(part: float, rates: Rates, output: float, mode: str) -> dict[str, float]:
+    times = {
+        "h2d": rates.setup + part * rates.h2d,
+        "map": rates.setup + part * rates.map,
+        "d2h": rates.setup + part * output * rates.d2h,
+    }
+    if mode != "disk":
+        return times
+    if rates.read <= 0:
+        raise InputError(
+            "rates.read must be positive, got 0: the input exceeds the host's memory, so it "
+            "comes from the disk"
+        )
+    return times | {
+        "read": rates.setup + part * rates.read,
+        "write": rates.setup + part * output * rates.write,
+    }
