@@ -16,7 +16,7 @@ from dlsim.cpugpu.outofcore import Rates, cut_input
 from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, run_chunks
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_pipeline as twin
 
 ON_GPU = ("h2d", "map", "d2h")
