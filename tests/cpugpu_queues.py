@@ -4,7 +4,6 @@ Times are small whole numbers or quarters, so that ties are met often and floats
 """
 
 import math
-import os
 import random
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,9 +12,6 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from tests.twins.cpugpu import Job
-
-#: Multiplies the number of random instances of every differential test.
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 
 NAN = math.nan
 #: A machine of each shape: both classes, several of one, only one.

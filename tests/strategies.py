@@ -7,7 +7,6 @@ engine the nearest float.
 
 import itertools
 import math
-import os
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,10 +19,6 @@ from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, Schedul
 from dlsim.realtime.model import SWITCHES_M
 from tests.twins import inserted, splits
 from tests.twins import realtime as twin
-
-#: Multiplies the number of random instances of every differential test.
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
-
 
 PAPER_M = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "FIFOANNA", "EDFANNA")
 

@@ -16,7 +16,7 @@ from dlsim.files import write_csv
 from dlsim.owned import RECORD, Owned
 from dlsim.study import notebooks, sweep
 from tests import sweep_functions as functions
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 

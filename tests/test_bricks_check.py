@@ -12,7 +12,7 @@ from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.bricks.check import _moved, _queue
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ from dlsim.bricks import (
 )  # fmt: skip
 from dlsim.bricks.workload import draw
 from tests.bricks_environments import environments, readings, schedulers
-from tests.strategies import SCALE
+from tests.scale import LONG
 
-EXAMPLES = settings(max_examples=max(10, round(60 * SCALE)), deadline=None)
+EXAMPLES = settings(max_examples=max(10, round(60 * LONG)), deadline=None)
 DAY = 86_400.0
 
 

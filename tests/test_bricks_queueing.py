@@ -13,7 +13,7 @@ from scipy.stats import t
 
 from dlsim.bricks import Environment, Reading, simulate
 from dlsim.bricks.workload import arrivals
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 HORIZON = 200_000.0
 RUNS = max(10, round(12 * SCALE))

@@ -18,7 +18,7 @@ from dlsim.bricks import traces
 from dlsim.bricks.readers import SYNTHESISED, from_swf
 from dlsim.bricks.tracefiles import Traces, read_traces, write_traces
 from dlsim.errors import DlsimError, InputError
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 HURST = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler, simulate, topology
-from tests.strategies import SCALE
+from tests.scale import LONG
 from tests.twins import bricks as twin
 
 # ---------------------------------------------------------------- two simulators, one shape
@@ -301,7 +301,7 @@ def alone(name, seed):
 
 @pytest.mark.parametrize(("kind", "name", "option"), ALONE, ids=told)
 def test_engine_equals_twin_switch_by_switch(kind, name, option):
-    for seed in range(max(2, round(6 * SCALE))):
+    for seed in range(max(2, round(6 * LONG))):
         source, scheduler, reading = alone(name, seed)
         base = {"scheduler": scheduler, "reading": reading, "world": {}}
         base[kind][name] = option
@@ -333,7 +333,7 @@ def test_every_option_acts_on_these_instances(kind, name, option):
 
 @pytest.mark.parametrize("block", range(10))
 def test_engine_equals_twin_on_random_combinations(block):
-    for seed in range(max(3, round(30 * SCALE))):
+    for seed in range(max(3, round(30 * LONG))):
         source = random.Random(repr(("any", block, seed)))
         scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
         env = draw_environment(source, **draw(OF_ENVIRONMENT, source, often=0.7))
@@ -387,7 +387,7 @@ def test_packets_of_a_path_that_has_a_link_twice(packet):
 @pytest.mark.parametrize("block", range(4))
 def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
     """Ties among slow, fast and near servers, whose order changes with every job."""
-    for seed in range(max(1, round(3 * SCALE))):
+    for seed in range(max(1, round(3 * LONG))):
         source = random.Random(repr(("order", block, seed)))
         sizes = {"domains": source.choice([3, 12]), "data_range": source.choice([(0, 0), (1, 900)])}
         work = source.choice([(0.0, 0.0), (500.0, 5e4), (1e4, 1e4)])

@@ -21,8 +21,8 @@ from dlsim.steady import Limits, Share, solve
 from dlsim.steady.broker import LEAST, Broker
 from dlsim.steady.organisation import day
 from dlsim.steady.sites import Network
+from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, mutated
-from tests.strategies import SCALE
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "organisation.toml"
 

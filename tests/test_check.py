@@ -21,7 +21,8 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.model import SWITCHES_M
-from tests.strategies import PAPER_M, ROWS, SCALE, any_reading, seeded
+from tests.scale import LONG
+from tests.strategies import PAPER_M, ROWS, any_reading, seeded
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
 TWO = Cluster(nodes=2, cms=1, cps=1)
@@ -256,7 +257,7 @@ def test_labels_may_be_anything_hashable(labels):
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_correct_schedules_pass(policy):
-    for k in range(round(60 * SCALE)):
+    for k in range(round(60 * LONG)):
         source, instance = seeded(("check", policy, k), most=source_size(k))
         negotiate = source.choice([0.0, 1.0, 1.5, 4.0]) if ROWS[policy].admission else 0.0
         instance.simulate(policy, any_reading(source.choice), negotiate).check()
@@ -271,7 +272,7 @@ def source_size(k: int) -> int:
 def test_correct_schedules_pass_under_every_switch(switch):
     for policy in PAPER_M:
         for value in SWITCHES[switch]:
-            for k in range(round(6 * SCALE)):
+            for k in range(round(6 * LONG)):
                 _, instance = seeded(("check", switch, k))
                 instance.simulate(policy, {switch: value}).check()
 

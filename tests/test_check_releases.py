@@ -10,7 +10,8 @@ import pytest
 from dlsim.errors import ScheduleError
 from dlsim.realtime import POLICIES, Cluster, Reading, Schedule, simulate
 from dlsim.realtime.model import KINDS
-from tests.strategies import IN_LINE, ROWS_I, SCALE, seeded_for
+from tests.scale import SCALE
+from tests.strategies import IN_LINE, ROWS_I, seeded_for
 
 #: N=2, Cms=1, Cps=3: the specification's hand cases of paper I.
 TWO = Cluster(nodes=2, cms=1, cps=3)

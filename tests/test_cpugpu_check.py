@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from dlsim.cpugpu import History, Machine, Reading, simulate, workload
 from dlsim.cpugpu.learning import ONLINE
 from dlsim.errors import InputError, ScheduleError
-from tests.cpugpu_queues import SCALE, queue, queues
+from tests.cpugpu_queues import queue, queues
+from tests.scale import SCALE
 
 JOBS = workload.draw(workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0)
 MACHINE = Machine(cpus=1, gpus=2)

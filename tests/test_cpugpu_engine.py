@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.learning import ONLINE, learn, learning_study
-from tests.cpugpu_queues import SCALE, queue, queues
+from tests.cpugpu_queues import queue, queues
+from tests.scale import SCALE
 from tests.twins import cpugpu as twin
 
 ROUNDING = 1e-9

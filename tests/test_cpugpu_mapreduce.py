@@ -27,7 +27,7 @@ from dlsim.cpugpu.mapreduce import (
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import InputError, ScheduleError
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_slots as twin
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")

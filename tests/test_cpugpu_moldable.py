@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, lower_bound, run_moldable
 from dlsim.errors import InputError, ScheduleError
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_moldable as twin
 
 

@@ -21,7 +21,7 @@ from dlsim.cpugpu.live import Slot, calibrate
 from dlsim.cpugpu.records import Log
 from dlsim.errors import InputError
 from tests import live_kernels as own
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 MACHINE = ["--gpu", "numpy", "--factor", "0.01", "--kernels", "saxpy"]
 RUN, CALIBRATE = ["live", "run", *MACHINE, "--jobs", "3"], ["live", "calibrate", *MACHINE]

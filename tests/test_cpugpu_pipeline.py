@@ -16,7 +16,7 @@ from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_pipeline as twin
 
 ON_GPU = ("h2d", "map", "d2h")

@@ -18,7 +18,7 @@ import pytest
 from dlsim.cpugpu import Store
 from dlsim.cpugpu.store import COLUMNS
 from dlsim.errors import InputError
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.test_cpugpu_history import loosely, with_sql
 
 # --- damage ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dlsim.errors import InputError
 from dlsim.explore import deadlines
 from dlsim.explore.deadlines import OPTS, PANEL, Setting, environments, outcomes, per_server, point
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import bricks as twin
 
 PLAIN = Setting(60.0, 0, 1, 0, 60.0)

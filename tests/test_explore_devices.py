@@ -11,7 +11,7 @@ from dlsim.cpugpu import simulate
 from dlsim.errors import InputError
 from dlsim.explore import devices
 from dlsim.explore.devices import PANEL, applications, jobs_of
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 WARM = {"known": "every run time"}
 COLD = {"queue": [1] * 4, "cpu": [40], "gpu": [10]}

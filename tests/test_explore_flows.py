@@ -13,8 +13,8 @@ from dlsim.errors import InputError
 from dlsim.explore import flows
 from dlsim.explore.flows import METHODS, PANEL, chain, funnel, platform_of
 from dlsim.steady import Reading, bound, solve, verify
+from tests.scale import SCALE
 from tests.steady_platforms import as_instance
-from tests.strategies import SCALE
 from tests.twins import steady as twin
 
 CHAIN = {"network": "chain by hand"}

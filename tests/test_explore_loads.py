@@ -14,7 +14,7 @@ from dlsim.explore import gaps, rivals
 from dlsim.explore.panel import Choice, Slider
 from dlsim.realtime import Cluster, Reading, simulate
 from dlsim.study.gantt import lanes_of
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.test_explore_panel import draws_or_says_why_not
 
 MANY = max(4, int(6 * SCALE))

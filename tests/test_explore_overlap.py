@@ -14,7 +14,7 @@ from dlsim.errors import InputError
 from dlsim.explore import overlap
 from dlsim.explore.overlap import DRAWN, PANEL, STREAMS
 from dlsim.study import gantt
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_pipeline as twin
 
 HAND = {"chunks": 5, "copy_in": 3.0, "kernel": 1.0, "copy_out": 2.0}

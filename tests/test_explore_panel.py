@@ -12,7 +12,7 @@ from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
 from dlsim.given import LEAST
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 PANELS = list(explore.PANELS)
 

@@ -25,7 +25,7 @@ from dlsim.study.execution import first_problem
 from dlsim.study.notebooks import _WORK
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from dlsim import files
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.joblog import SWF_FIELDS, read_swf
+from tests.scale import SCALE
 
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
 TABLE = b"arrival,sigma,deadline\n0,100,20.5\n3.25,7,11\n3.25,1e2,12\n"
 JOB = "1 0 -1 1451 128 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n"

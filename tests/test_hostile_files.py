@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
 from dlsim.study.notebooks import first_problem, parameters_of
-from tests.test_files import SCALE
+from tests.scale import LONG
 
 #: What reading one file may take beyond what the process has, in bytes and in seconds of a
 #: processor, and how long it may wait for one, or for a pipe.
@@ -365,7 +365,7 @@ def holding(**fields):
 @example(holding())
 @example(holding(cell_type=""))
 @example(holding(source=""))
-@settings(max_examples=int(300 * SCALE), deadline=None)
+@settings(max_examples=int(300 * LONG), deadline=None)
 def test_any_json_shaped_like_a_notebook_has_a_sentence_or_is_sound(tmp_path_factory, book):
     path = tmp_path_factory.getbasetemp() / "any.ipynb"
     path.write_text(json.dumps(book))

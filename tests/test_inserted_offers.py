@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from dlsim.realtime import Reading, simulate
-from tests.strategies import ALL_ROWS, ROWS_I, SCALE, Instance, seeded_for
+from tests.scale import SCALE
+from tests.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for
 
 #: Deadlines below and at an offer, as parts of it; the offer is exact to the tolerance.
 BELOW = [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9]

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 from fractions import Fraction
 
 import mpmath
@@ -16,8 +15,8 @@ from dlsim.realtime import partition
 from dlsim.realtime.core import partition as core
 from dlsim.realtime.model import Cluster
 from dlsim.theory.words import B, G, share
+from tests.scale import SCALE
 
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 EPS = 2.0**-52
 NODES = 8
 _NAMES = (

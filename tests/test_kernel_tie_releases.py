@@ -22,7 +22,7 @@ from dlsim.realtime.core.releases import (
     ROUNDS,
     ROUNDS_EARLY,
 )
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.test_kernel_tie import Kernels, cms, cps, exact_time, plain, sigma
 
 

@@ -17,7 +17,7 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.owned import ASIDE, KINDS, RECORD, Owned
 from dlsim.study.report import Results
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 NAMES = ["a.csv", "data/b.csv", "notebooks/.c.json"]
 

@@ -15,7 +15,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime import partition as p
 from dlsim.realtime.core import partition as core
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins.realtime import Costs
 
 EPS = 2.0**-52

@@ -15,7 +15,7 @@ from dlsim.realtime import Cluster, execution_time, split_load
 from dlsim.realtime.core.releases import OPTIMUM, REMODEL, ends_in_groups, optimum, spread
 from dlsim.realtime.core.state import BLOCK
 from dlsim.realtime.partition import table_for
-from tests.strategies import SCALE
+from tests.scale import SCALE
 from tests.twins import inserted, splits
 from tests.twins.realtime import Costs
 

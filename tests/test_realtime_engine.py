@@ -24,10 +24,10 @@ from dlsim.realtime import (
 from dlsim.realtime import run as room
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
+from tests.scale import LONG, SCALE
 from tests.strategies import (
     ALL_ROWS,
     ROWS,
-    SCALE,
     Instance,
     any_reading,
     close,
@@ -115,7 +115,7 @@ def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_every_decision_is_the_twins(policy):
-    count, refused = round(64 * SCALE), 0
+    count, refused = round(64 * LONG), 0
     for k in range(count):
         source, instance = seeded((policy, k))
         reading = any_reading(source.choice)
@@ -245,7 +245,7 @@ def test_every_offer_is_the_twins(policy):
 @pytest.mark.parametrize("order", ["edf", "fifo", lambda tasks: -tasks["sigma"].to_numpy()])
 def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
     draw, policy = np.random.default_rng(3), Policy(order, "min")
-    for _ in range(int(60 * SCALE)):
+    for _ in range(int(60 * LONG)):
         nodes, slack = int(draw.choice([1, 3, 16, 40, 300])), float(draw.choice([2, 20, 500]))
         cluster = Cluster(
             nodes, float(draw.choice([0, 1, 8])), 100.0, 0.0, float(draw.choice([0, 2]))

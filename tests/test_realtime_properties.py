@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.realtime import Cluster, Reading, Schedule, simulate
+from tests.scale import LONG
 from tests.strategies import (
     ALL_ROWS,
     ROWS_I,
-    SCALE,
     Instance,
     differences,
     instances,
@@ -22,7 +22,7 @@ from tests.strategies import (
 )
 
 #: One source of examples per test: a failure reappears on every machine.
-EXAMPLES = settings(deadline=None, derandomize=True, max_examples=max(1, round(200 * SCALE)))
+EXAMPLES = settings(deadline=None, derandomize=True, max_examples=max(1, round(200 * LONG)))
 
 #: The exact twin tries 64 numbers of rounds, with ever longer denominators, for "best".
 quick = policies.filter(lambda name: ALL_ROWS[name].rounds != "best")
@@ -258,6 +258,6 @@ class Office(RuleBasedStateMachine):
 
 
 Office.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=max(1, round(20 * SCALE)), stateful_step_count=15
+    deadline=None, derandomize=True, max_examples=max(1, round(20 * LONG)), stateful_step_count=15
 )
 TestOffice = Office.TestCase

@@ -53,12 +53,12 @@ from dlsim.cpugpu.learning import ONLINE
 from dlsim.errors import InputError
 from tests.cpugpu_queues import queue
 from tests.readers import READERS, SEALED
+from tests.scale import LONG, SCALE
 from tests.steady_platforms import draw_platform
 from tests.strategies import (
     IN_LINE,
     ROWS,
     ROWS_I,
-    SCALE,
     any_reading,
     differences,
     seeded,
@@ -139,7 +139,7 @@ ENGINES = [(realtime, 400), (cpu_gpu, 600), (wide_area, 1000), (grid, 300)]
 @pytest.mark.parametrize(("engine", "count"), ENGINES, ids=[e.__name__ for e, _ in ENGINES])
 def test_no_decision_differs_from_the_twins_and_ties_are_among_them(engine, count):
     rng = random.Random(engine.__name__)
-    found = np.array([engine(rng) for _ in range(max(20, round(count * SCALE)))])
+    found = np.array([engine(rng) for _ in range(max(20, round(count * LONG)))])
     decisions, tied = found.sum(axis=0)
     print(f"{engine.__name__}: {len(found)} instances, {decisions} decisions, {tied} at a tie")
     assert decisions > 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -23,6 +23,7 @@ from dlsim.study.stats import (
     skewed_quantile,
     summary,
 )
+from tests.scale import LONG
 
 SAMPLES = arrays(float, st.integers(2, 12), elements=st.floats(-1e3, 1e3, width=32))
 
@@ -128,6 +129,7 @@ def test_nan_spoils_its_own_group_only_and_a_group_may_be_called_nan():
 # -------------------------------------------------------------- paired differences
 
 
+@settings(max_examples=round(100 * LONG), deadline=None)
 @given(SAMPLES, st.integers(0, 2**32 - 1))
 def test_paired_difference_is_scipys(a, seed):
     b = a + np.random.default_rng(seed).standard_normal(len(a))
@@ -180,6 +182,7 @@ def test_relative_reduction_by_hand():
     assert ends(row) == pytest.approx([0.5, 0.5 - 12.706 / 4, 0.5 + 12.706 / 4], abs=1e-3)
 
 
+@settings(max_examples=round(100 * LONG), deadline=None)
 @given(SAMPLES, st.floats(0.1, 100))
 def test_relative_reduction_is_dimensionless(a, scale):
     b = np.linspace(1, 2, len(a))
@@ -345,7 +348,7 @@ def test_bounds_of_shares_are_exact(count, total):
 @pytest.mark.parametrize("points", [1, 12])
 def test_the_rule_keeps_its_error_rate(points):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""
-    draws = 400 if points == 1 else 200
+    draws = round((400 if points == 1 else 200) * max(LONG, 0.5))
     correlation = [0.0] if points == 1 else [0.0, 0.9]
     table = calibration.table(draws, points=[points], correlation=correlation, jobs=1)
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws

@@ -26,8 +26,8 @@ from dlsim.steady.greedy import run_greedy
 from dlsim.steady.heuristics import randomised_rounding, round_off, split_connections
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import full_program
+from tests.scale import LONG, SCALE
 from tests.steady_platforms import alone, as_instance, draw_platform, pair, platforms, shared_link
-from tests.strategies import SCALE
 from tests.twins import steady_heuristics as twin
 
 #: What rounding explains, relative, where the linear programs are solved to 1e-9.
@@ -213,7 +213,7 @@ def test_lprg_reclaims_what_its_twin_does(name, start):
 
 def test_leaps_take_the_same_steps():
     leaps = 0
-    for seed in range(int(150 * SCALE)):
+    for seed in range(round(150 * LONG)):
         p = draw_platform(seed, False, odd=0.02)
         narrow = p.links.assign(bandwidth=p.links["bandwidth"] / 300)
         p = type(p)(
@@ -261,7 +261,7 @@ def uneven_platform(seed):
 @pytest.mark.parametrize("name", READINGS)
 @pytest.mark.parametrize("method", ["G", "LPRG"])
 def test_greedy_ends_on_very_uneven_platforms(method, name):
-    for seed in range(round(40 * SCALE)):
+    for seed in range(round(40 * LONG)):
         p = uneven_platform(seed)
         a = solve(p, method, reading=READINGS[name])
         a.check()
@@ -336,7 +336,7 @@ def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything
 def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
     """The last solution has the value of the full program with every connection fixed."""
     monkeypatch.setattr(heuristics, "FEW", few)
-    for seed in range(int(20 * SCALE)):
+    for seed in range(round(20 * LONG)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         done = randomised_rounding(p, np.random.default_rng(seed), batch)
         values = {tuple(route): done.connections[tuple(route)] for route in p.tables.pairs}
@@ -374,7 +374,7 @@ HEURISTICS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=round(60 * LONG), deadline=None)
 @given(platforms(), st.integers(0, 2**32), st.sampled_from([1, 2, 50]))
 def test_bound_optimum_heuristics(p, seed, batch):
     top = bound(p)
@@ -387,7 +387,7 @@ def test_bound_optimum_heuristics(p, seed, batch):
         assert found.method == method
 
 
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=round(60 * LONG), deadline=None)
 @given(platforms(), st.sampled_from(list(READINGS)), st.sampled_from(["lpr", "zero"]))
 def test_reclaiming_and_polishing_do_no_harm(p, name, start):
     reading = Reading(READINGS[name].local_amount, READINGS[name].stuck, lprg_start=start)
@@ -400,7 +400,7 @@ def test_reclaiming_and_polishing_do_no_harm(p, name, start):
     assert (more.connections >= less.connections).all()
 
 
-@settings(max_examples=int(40 * SCALE), deadline=None)
+@settings(max_examples=round(40 * LONG), deadline=None)
 @given(platforms())
 def test_least_connections_are_least(p):
     few, any_ = solve(p, "LP+least"), solve(p, "LP")

@@ -30,8 +30,8 @@ from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import to_graph
 from dlsim.steady.outcome import trim
 from dlsim.steady.store import from_document, read_platform, to_document, write_platform
+from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, mutated, pair, platforms
-from tests.strategies import SCALE
 from tests.twins.steady_rows import rows_of
 
 

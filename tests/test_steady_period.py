@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import Allocation, Limits, Period, Platform, Share, exact, solve, topology
+from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, pair, shared_link
-from tests.strategies import SCALE
 
 
 def case_a():

@@ -29,6 +29,7 @@ from dlsim.steady import (
 )
 from dlsim.steady.reduction import instance
 from dlsim.steady.relaxation import certified
+from tests.scale import SCALE
 from tests.steady_platforms import (
     alone,
     as_instance,
@@ -38,7 +39,6 @@ from tests.steady_platforms import (
     platforms,
     shared_link,
 )
-from tests.strategies import SCALE
 from tests.twins import steady as twin
 
 #: What a solver's tolerance of 1e-9 explains, relative to the rows' own units.

@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune, shortest_routes
 from dlsim.steady.topology import tiers_graph
-from tests.strategies import SCALE
+from tests.scale import SCALE
 
 UNIT = {name: (1, 1, 1) for name in ("speed", "gateway", "priority", "work", "data")}
 

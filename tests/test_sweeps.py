@@ -29,9 +29,9 @@ from dlsim.study import cells, sweeps, workers
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import alive, spawn, until
+from tests.scale import SCALE
 
 ROOT = Path(__file__).parent.parent
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 GRID = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
 
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import os
 from functools import partial
 from itertools import pairwise
 
@@ -20,8 +19,8 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.realtime import model, workload
 from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import execution_time, fastest_nodes
+from tests.scale import SCALE
 
-SCALE = float(os.environ.get("DLSIM_TEST_SCALE", "1"))
 PAPER = Cluster(nodes=10, cms=10.0, cps=10.0)  # paper M, section 6.1
 SETUP = Cluster(nodes=10, cms=10.0, cps=10.0, st=20.0, sc=20.0)  # Figure 9
 COLUMNS = ["arrival", "sigma", "deadline"]

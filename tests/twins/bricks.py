@@ -10,6 +10,7 @@ coincide with; a probe precedes an arrival.
 import heapq
 import math
 from collections import deque
+from itertools import accumulate
 from types import SimpleNamespace
 
 import numpy as np
@@ -114,35 +115,34 @@ def mean_of_ten(series):
     return sum(series[-WINDOW:]) / len(series[-WINDOW:])
 
 
-def mean_of_all(series):
-    return sum(series) / len(series)
+def smoothed(share):
+    return lambda series: [*accumulate(series, lambda value, x: value + share * (x - value))]
 
 
-def smoothed(series, share):
-    value = series[0]
-    for x in series[1:]:
-        value += share * (x - value)
-    return value
-
-
+#: What each forecaster expected after the first of the measurements, after two, after all.
 FORECASTERS = (
-    last,
-    mean_of_ten,
-    mean_of_all,
-    lambda series: smoothed(series, 0.1),
-    lambda series: smoothed(series, 0.5),
+    lambda series: series,
+    lambda series: [mean_of_ten(series[max(0, n - WINDOW) : n]) for n in count_of(series)],
+    lambda series: [x / n for x, n in zip(accumulate(series), count_of(series), strict=True)],
+    smoothed(0.1),
+    smoothed(0.5),
 )
+
+
+def count_of(series):
+    return range(1, len(series) + 1)
 
 
 def adaptive(series):
     """The forecaster with the smallest sum of absolute errors so far, the first of equal ones."""
+    guesses = [forecaster(series) for forecaster in FORECASTERS]
     errors = [
-        sum(abs(guess(series[:n]) - series[n]) for n in range(1, len(series)))
-        for guess in FORECASTERS
+        sum(abs(guess - x) for guess, x in zip(some[:-1], series[1:], strict=True))
+        for some in guesses
     ]
     best = min(errors)
-    pairs = zip(FORECASTERS, errors, strict=True)
-    return next(guess(series) for guess, error in pairs if one_instant(error, best, series[-1]))
+    pairs = zip(guesses, errors, strict=True)
+    return next(some[-1] for some, error in pairs if one_instant(error, best, series[-1]))
 
 
 # --- the simulated world ---------------------------------------------------------------------

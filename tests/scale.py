@@ -1,0 +1,21 @@
+"""How many random instances the tests try.
+
+DLSIM_TEST_SCALE multiplies the numbers of all differential and Hypothesis tests. Where it is not
+set, the tests that take seconds try a part of theirs: the README's command takes minutes so, and
+``.ci/run`` then runs those files in full, with DLSIM_TEST_SCALE=1.
+"""
+
+import os
+
+_ASKED = os.environ.get("DLSIM_TEST_SCALE")
+
+#: Multiplies the number of random instances of every differential test.
+SCALE = float(_ASKED or 1)
+#: The same for what takes seconds.
+LONG = float(_ASKED or 0.3)
+
+
+def part(cases):
+    """Return the cases or, where no scale is asked for, some of them, spread over all."""
+    cases = list(cases)
+    return cases if LONG >= 1 else cases[:: round(1 / LONG)]
