@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.cpugpu.core import state as core
-from dlsim.cpugpu.core.events import resume
-from dlsim.cpugpu.core.rivals import decide as decide_in_core
+from dlsim.cpugpu.core.events import decide_from
 from dlsim.cpugpu.history import History, Record
 from dlsim.cpugpu.model import (
     CLASSES,
@@ -131,13 +130,12 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     s.head["now"] = state.now
     for j, job in enumerate(job for job in state.running if job is not None):
         s.jobs["start"][j] = job.start
-    resume(np.array([place for place, _ in held]), w, r, s)
-    if not decide_in_core(w, r, s):
+    if not decide_from(np.array([place for place, _ in held]), w, r, s):
         return None
     head = s.head[0]
     finishes = tuple(s.finishes[head["job"]].tolist()) if head["foretold"] else ()
     moved: Item = items[head["job"]]
-    return Decision(moved.job, int(head["device"]), core.WORDS[head["word"]], finishes)
+    return Decision(moved.job, int(head["on"]), core.WORDS[head["word"]], finishes)
 
 
 #: The decision of each `Policy.rule`; ``ideal`` follows a plan (`dlsim.cpugpu.ideal`).
