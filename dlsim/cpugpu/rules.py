@@ -6,6 +6,7 @@ the policy looks at into arrays and asks `dlsim.cpugpu.core`. Nothing is decided
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def world_of(
                       float(np.nanmin(times)), *nobody)  # fmt: skip
 
 
-def state_of(w: core.World, r: core.Rules, names: Sequence[str], history: History) -> core.State:
+def state_of(w: core.World, r: core.Rules, names: Sequence[Any], history: History) -> core.State:
     """Return the state before the first event, with what the history knows."""
     numbers = {name: a for a, name in enumerate(names)}
     jobs = np.bincount(w.app, minlength=len(names))

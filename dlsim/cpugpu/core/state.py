@@ -35,8 +35,8 @@ DONE, STUCK, CHOOSE = range(3)
 BEFORE, DECIDING, DECIDED = range(3)
 NOBODY = -1
 
-#: What becomes of a job: the device it is on, its place among the decisions, why; its neighbours in a
-#: line and its cell there; when it was decided, began and ended, and its measured time.
+#: What becomes of a job: the device it is on, its place among the decisions, why; neighbours in
+#: a line and its cell there; when it was decided, began and ended, and its measured time.
 JOB = np.dtype(
     [(k, "i4") for k in ("on", "turn", "word", "next", "before", "cell")]
     + [(k, "f8") for k in ("decided", "start", "end", "seconds")]
@@ -47,7 +47,7 @@ DEVICE = np.dtype([("job", "i8"), ("end", "f8")])
 #: what the others are expected to take, a sum of two floats.
 LINE = np.dtype([(k, "i8") for k in ("head", "tail", "count", "unknown")]
                 + [("high", "f8"), ("low", "f8")])  # fmt: skip
-#: What is known of an application on a class: as `dlsim.cpugpu.history.Record` has it, then the time
+#: What is known of an application on a class: as in `dlsim.cpugpu.history.Record`, then the time
 #: that is expected with and without deviations, the first of its cells, and for the running
 #: median: its room in `State.heaps` and `State.base` (from, split, to), sizes of both heaps,
 #: and how many more are in the lower half than in the upper one.
