@@ -130,13 +130,12 @@ def _teach(history: History, names: Sequence[str], w: core.World, s: core.State)
     runs = s.done[np.argsort(fits, kind="stable")]
     seconds, ends = s.jobs["seconds"][runs], np.cumsum(np.bincount(pair, minlength=2 * len(names)))
     for a, c in np.argwhere(s.known["seen"]).tolist():
-        record, known = history.own(names[a], CLASSES[c]), s.known[a, c]
+        record, known = history.own(names[a], CLASSES[c]), s.known[a, c].item()
         new = seconds[ends[2 * a + c - 1] if a or c else 0 : ends[2 * a + c]]
         if len(new):
             record.own_runs().times.frombytes(new.tobytes())
-        record.assigned, record.elsewhere = int(known["assigned"]), int(known["elsewhere"])
-        record.count, record.mean = int(known["count"]), float(known["average"])
-        record.spread, record.recent = float(known["spread"]), float(known["recent"])
+        (record.assigned, record.elsewhere, record.count, record.mean, record.spread,
+         record.recent) = known[1:7]  # fmt: skip
 
 
 def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
