@@ -35,5 +35,6 @@ __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
     "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
     "State", "Store", "adapt_split", "amdahl_bound", "compare_devices", "cut_input", "equal_chunks",
-    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate", "split_text", "word_count", "workload",
+    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots",
+    "simulate", "split_text", "word_count", "workload",
 ]  # fmt: skip
