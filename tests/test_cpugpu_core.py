@@ -14,6 +14,7 @@ from dlsim.cpugpu.intake import checked
 from dlsim.cpugpu.learning import ONLINE
 from dlsim.cpugpu.rules import decide
 from dlsim.errors import InputError
+from dlsim.kernel import records
 from tests.cpugpu_queues import SCALE
 from tests.twins import cpugpu_desk as twin
 
@@ -199,7 +200,7 @@ def test_an_ordered_set_is_a_set(size):
 
 
 def test_a_running_sum_does_not_drift():
-    total = np.zeros(1, dtype=[("high", "f8"), ("low", "f8")])
+    total = records(1, np.dtype([("high", "f8"), ("low", "f8")]))
     times = np.random.default_rng(1).random(5000) * 1e6
     for time in times:
         sums.add_times(total[0], 3, time)

@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.learning import ONLINE, learn, learning_study
+from dlsim.cpugpu.learning import ONLINE, learn
+from dlsim.given import child
 from tests.cpugpu_queues import queue, queues
 from tests.scale import SCALE
 from tests.twins import cpugpu as twin
@@ -293,6 +294,12 @@ def test_a_policy_of_ones_own_is_a_function():
     assert r.jobs["start"].tolist() == [2.0, 1.0, 0.0]
     assert r.name == "last_come_first_served"
     r.check()
+
+
+def learning_study(mix, policies=ONLINE, *, replicates, seed, **options):
+    """`learn` over seeds, one replicate after another."""
+    frames = [learn(mix, policies, seed=child(seed, r), **options) for r in range(replicates)]
+    return pd.concat(frames, keys=range(replicates), names=["replicate", None]).reset_index(0)
 
 
 def test_the_study_runs_every_policy_on_the_same_jobs():

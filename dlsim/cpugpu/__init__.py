@@ -13,7 +13,7 @@ from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.learning import learn, learning_study
+from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,
@@ -35,6 +35,6 @@ __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
     "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
     "State", "Store", "adapt_split", "amdahl_bound", "compare_devices", "cut_input", "equal_chunks",
-    "ideal_split", "learn", "learning_study", "run_chunks", "run_mapreduce", "run_moldable",
-    "run_slots", "simulate", "split_text", "word_count", "workload",
+    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots",
+    "simulate", "split_text", "word_count", "workload",
 ]  # fmt: skip

@@ -176,7 +176,9 @@ class History:
 
     def own(self, app: str, cls: str) -> Record:
         """Return the record of an application on a class, to be changed."""
-        return self._records.setdefault((app, cls), Record())
+        if (app, cls) not in self._records:
+            self._records[app, cls] = Record()
+        return self._records[app, cls]
 
     def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
         """Set how often an application was assigned, as a log tells it."""

@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.run import lower_bound, plan_for, play
-from dlsim.given import child, whole
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
@@ -81,19 +79,3 @@ def learn(
             rows.append((name, batch, ends.max(), *means, explored, bounds[batch]))
     names = ["policy", "batch", "makespan", "mean_wait", "mean_completion", "explored", "bound"]
     return pd.DataFrame(rows, columns=names)
-
-
-def learning_study(
-    mix: str = "lee", policies: Sequence[str | Policy] = ONLINE, replicates: int = 30,
-    seed: int = 0, **options: object,
-) -> pd.DataFrame:  # fmt: skip
-    """Repeat `learn` over seeds, in this process; replicate r draws from ``child(seed, r)``.
-
-    The options are further arguments of `learn`, whose rows get a first column replicate.
-    """
-    replicates = whole("replicates", replicates, 1, MOST_COUNT)
-    frames = [
-        learn(mix, policies, seed=child(seed, r), **options)  # type: ignore[arg-type]
-        for r in range(replicates)
-    ]
-    return pd.concat(frames, keys=range(replicates), names=["replicate", None]).reset_index(0)

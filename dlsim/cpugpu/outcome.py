@@ -59,11 +59,11 @@ class Schedule(Measures):
             "arrival": given.arrival,
             "decided": trace.origin + ran["decided"],
             "turn": ran["turn"].astype(np.int64),
-            "device": np.array(names, object)[ran["device"]],
+            "device": np.array(names, object)[ran["on"]],
             "start": trace.origin + ran["start"],
             "end": trace.origin + ran["end"],
             "rule": trace.rules,
-            "predicted": finishes[np.arange(len(ran)), ran["device"]],
+            "predicted": finishes[np.arange(len(ran)), ran["on"]],
         }
         jobs = pd.DataFrame(columns, index=given.labels)
         predictions = pd.DataFrame(finishes, index=given.labels, columns=list(names))

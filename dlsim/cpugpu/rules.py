@@ -6,13 +6,13 @@ the policy looks at into arrays and asks `dlsim.cpugpu.core`. Nothing is decided
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.cpugpu.core import state as core
-from dlsim.cpugpu.core.events import resume
-from dlsim.cpugpu.core.rivals import decide as decide_in_core
+from dlsim.cpugpu.core.events import decide_from
 from dlsim.cpugpu.history import History, Record
 from dlsim.cpugpu.model import (
     CLASSES,
@@ -69,7 +69,7 @@ def world_of(
                       float(np.nanmin(times)), *nobody)  # fmt: skip
 
 
-def state_of(w: core.World, r: core.Rules, names: Sequence[str], history: History) -> core.State:
+def state_of(w: core.World, r: core.Rules, names: Sequence[Any], history: History) -> core.State:
     """Return the state before the first event, with what the history knows."""
     numbers = {name: a for a, name in enumerate(names)}
     jobs = np.bincount(w.app, minlength=len(names))
@@ -131,13 +131,12 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     s.head["now"] = state.now
     for j, job in enumerate(job for job in state.running if job is not None):
         s.jobs["start"][j] = job.start
-    resume(np.array([place for place, _ in held]), w, r, s)
-    if not decide_in_core(w, r, s):
+    if not decide_from(np.array([place for place, _ in held]), w, r, s):
         return None
     head = s.head[0]
     finishes = tuple(s.finishes[head["job"]].tolist()) if head["foretold"] else ()
     moved: Item = items[head["job"]]
-    return Decision(moved.job, int(head["device"]), core.WORDS[head["word"]], finishes)
+    return Decision(moved.job, int(head["on"]), core.WORDS[head["word"]], finishes)
 
 
 #: The decision of each `Policy.rule`; ``ideal`` follows a plan (`dlsim.cpugpu.ideal`).

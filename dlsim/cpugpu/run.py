@@ -87,7 +87,7 @@ def play(
     desk = Desk(machine, policy, reading, history, decide)
     step = _run_with_desk(desk, given, w, r, s) if r.rule == core.USER else run(w, r, s)
     if step == core.STUCK:
-        waits = np.flatnonzero(s.jobs["device"][: s.head["coming"][0]] < 0)
+        waits = np.flatnonzero(s.jobs["on"][: s.head["coming"][0]] < 0)
         label = given.labels[waits[0]] if len(waits) else None
         raise InputError(f"policy {policy_named(policy)[0]} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
@@ -111,12 +111,12 @@ def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: co
     desk.watch, head, ended, arrived = note, s.head[0], 0, 0
     while (step := run(w, r, s)) == core.CHOOSE:
         for job in s.jobs[s.done[ended : head["done"]]]:
-            desk.complete(float(job["end"]), int(job["device"]), float(job["seconds"]))
+            desk.complete(float(job["end"]), int(job["on"]), float(job["seconds"]))
         desk.arrive(float(head["now"]), given.items[arrived : head["coming"]])
         ended, arrived = int(head["done"]), int(head["coming"])
         desk.dispatch(float(head["now"]))
         for job, device, line in moved:
-            head["job"], head["device"], head["line"] = job, device, line
+            head["job"], head["on"], head["line"] = job, device, line
             act(w, r, s)
         moved.clear()
         head["phase"] = core.DECIDED
@@ -125,18 +125,17 @@ def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: co
 
 def _teach(history: History, names: Sequence[str], w: core.World, s: core.State) -> None:
     """Bring a history up to date with a run."""
-    pair = 2 * w.app[s.done] + (s.jobs["device"][s.done] >= w.gpus)
+    pair = 2 * w.app[s.done] + (s.jobs["on"][s.done] >= w.gpus)
     fits = pair.astype(np.uint16) if 2 * len(names) <= 2**16 else pair  # sorted by its digits
     runs = s.done[np.argsort(fits, kind="stable")]
     seconds, ends = s.jobs["seconds"][runs], np.cumsum(np.bincount(pair, minlength=2 * len(names)))
     for a, c in np.argwhere(s.known["seen"]).tolist():
-        record, known = history.own(names[a], CLASSES[c]), s.known[a, c]
+        record, known = history.own(names[a], CLASSES[c]), s.known[a, c].item()
         new = seconds[ends[2 * a + c - 1] if a or c else 0 : ends[2 * a + c]]
         if len(new):
             record.own_runs().times.frombytes(new.tobytes())
-        record.assigned, record.elsewhere = int(known["assigned"]), int(known["elsewhere"])
-        record.count, record.mean = int(known["count"]), float(known["mean"])
-        record.spread, record.recent = float(known["spread"]), float(known["recent"])
+        (record.assigned, record.elsewhere, record.count, record.mean, record.spread,
+         record.recent) = known[1:7]  # fmt: skip
 
 
 def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:

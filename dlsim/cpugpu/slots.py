@@ -5,17 +5,21 @@ scheduling policies e.g. FIFO, fair scheduling, or capacity scheduling"; how the
 Hadoop's documentation.
 """
 
-import heapq
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, near, time_column, together
+from dlsim.cpugpu.core import state as core
+from dlsim.cpugpu.core.events import begin, run
+from dlsim.cpugpu.given import hold, time_column, together
+from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Measures
+from dlsim.cpugpu.rules import state_of, world_of
 from dlsim.given import number, option, whole
 from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin
@@ -140,10 +144,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     option("scheduler", scheduler, SLOT_SCHEDULERS)
     whole("slots", slots, 1, 10_000)
     table = _job_table(jobs)
-    tasks = pd.DataFrame(
-        _serve(table, slots, SLOT_SCHEDULERS[scheduler]),
-        columns=["job", "task", "slot", "start", "end"],
-    )
+    tasks = _serve(table, slots, scheduler)
     spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
     return SlotSchedule(table.join(spans), tasks, slots, scheduler)
 
@@ -163,37 +164,26 @@ def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
     return table[["tasks", *defaults]]
 
 
-def _serve(table: pd.DataFrame, slots: int, key: Callable[[Waiting], Any]) -> list[tuple[Any, ...]]:
+def _serve(table: pd.DataFrame, slots: int, scheduler: str) -> pd.DataFrame:
+    """Run the tasks on a machine of one class; a job is an application of its own."""
     line = table.sort_values("arrival", kind="stable")
-    labels, rows = list(line.index), line.to_dict("records")
-    origin, span = clock_origin(line["arrival"].to_numpy()), float(line["task_time"].min())
-    arrival = [row["arrival"] - origin for row in rows]
-    coming = list(range(len(rows)))[::-1]
-    waiting: list[int] = []
-    started, running = [0] * len(rows), [0] * len(rows)
-    free = list(range(slots))
-    busy: list[tuple[float, int, int]] = []
-    found = []
-    while coming or waiting or busy:
-        now = min([one[0] for one in busy[:1]] + [arrival[j] for j in coming[-1:]])
-        while busy and near(busy[0][0], now, span):
-            _, slot, j = heapq.heappop(busy)
-            running[j] -= 1
-            heapq.heappush(free, slot)
-        while coming and near(arrival[coming[-1]], now, span):
-            waiting.append(coming.pop())
-        while free and waiting:
-            j = min(waiting, key=lambda i: key(_as_seen(i, rows, running)))
-            slot, end = heapq.heappop(free), now + rows[j]["task_time"]
-            found.append((labels[j], started[j], slot, origin + now, origin + end))
-            heapq.heappush(busy, (end, slot, j))
-            started[j], running[j] = started[j] + 1, running[j] + 1
-            if started[j] == rows[j]["tasks"]:
-                waiting.remove(j)
-    return found
-
-
-def _as_seen(j: int, rows: list[dict[Any, Any]], running: list[int]) -> Waiting:
-    row = rows[j]
-    mine = sum(n for n, other in zip(running, rows, strict=True) if other["queue"] == row["queue"])
-    return Waiting(j, row["queue"], running[j], mine, row["weight"], row["share"])
+    origin, places = clock_origin(line["arrival"].to_numpy()), np.arange(len(line))
+    job = np.repeat(places, line["tasks"].to_numpy(np.int64))
+    times = np.column_stack([np.full(len(line), np.nan), line["task_time"]])[job]
+    r = core.Rules(core.FIFO if scheduler == "fifo" else core.SHARE, core.CPU)
+    pool = pd.factorize(line["queue"])[0] if scheduler == "capacity" else places
+    weight = line["share" if scheduler == "capacity" else "weight"].to_numpy(float)
+    w = world_of(
+        r, line["arrival"].to_numpy()[job] - origin, times, np.ones(slots, np.int64), job, times,
+        ~np.isnan(times), np.arange(len(job)), 0,
+    )._replace(pool=pool, weight=weight)  # fmt: skip
+    s = state_of(w, r, range(len(line)), History())
+    begin(w, r, s)
+    run(w, r, s)
+    order = np.argsort(s.jobs["turn"])
+    ran, whose = s.jobs[order], job[order]
+    return pd.DataFrame({
+        "job": line.index[whose], "task": order - np.searchsorted(job, whose),
+        "slot": ran["on"].astype(np.int64), "start": origin + ran["start"],
+        "end": origin + ran["end"],
+    })  # fmt: skip

@@ -20,23 +20,23 @@ from dlsim.cpugpu.core.sums import drop, put
 from dlsim.kernel import kernel, latest_finish
 
 
-@kernel
+@kernel(inline=True)
 def follow(w, r, s):
     """Move the job that was decided into the sub-queue of its device."""
     head = s.head[0]
-    j, d = head.job, head.device
+    j, d = head.job, head.on
     if head.line < 0:
         leave_main(j, w, r, s)
     else:
         leave(j, head.line, w, r, s)
     job = s.jobs[j]
-    job.device, job.word, job.turn, job.decided = d, head.word, head.turns, head.now
+    job.on, job.word, job.turn, job.decided = d, head.word, head.turns, head.now
     head.turns += 1
     assign(w.app[j], int(d >= w.gpus), s)
     join(j, d, w, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def _start(d, w, r, s):
     """Rule 1: a free device takes the next job of its sub-queue."""
     j, now, slow = s.lines[d].head, s.head[0].now, d >= w.gpus and r.share > 0
@@ -49,7 +49,7 @@ def _start(d, w, r, s):
         s.busy[w.pool[w.app[j]]] += 1
 
 
-@kernel
+@kernel(inline=True)
 def _complete(d, w, r, s):
     """Take a finished job off its device; its time enters the history (rule 5)."""
     head, device = s.head[0], s.devices[d]
@@ -68,7 +68,7 @@ def _complete(d, w, r, s):
         s.busy[w.pool[w.app[j]]] -= 1
 
 
-@kernel
+@kernel(inline=True)
 def _settle(w, r, s):
     """Let the CPUs go on at the speed that the running GPU jobs leave them."""
     devices, head = w.column.shape[0], s.head[0]
@@ -84,7 +84,7 @@ def _settle(w, r, s):
         head.rate = rate
 
 
-@kernel
+@kernel(inline=True)
 def _advance(w, r, s):
     """Go to the next instant: what ends there ends, what arrives waits; False if nothing does."""
     head, first, n = s.head[0], np.inf, w.arrival.shape[0]
@@ -117,12 +117,18 @@ def _advance(w, r, s):
     return True
 
 
-@kernel
-def act(w, r, s):
+@kernel(inline=True)
+def _act(w, r, s):
     """Follow the decision in the head; a free device starts the job."""
     follow(w, r, s)
-    if s.devices[s.head[0].device].job < 0:
-        _start(s.head[0].device, w, r, s)
+    if s.devices[s.head[0].on].job < 0:
+        _start(s.head[0].on, w, r, s)
+
+
+@kernel
+def act(w, r, s):
+    """Do what was decided elsewhere."""
+    _act(w, r, s)
 
 
 @kernel
@@ -139,13 +145,13 @@ def run(w, r, s):
         if head.phase == DECIDING and r.rule == USER:
             return CHOOSE
         while head.phase == DECIDING and decide(w, r, s):
-            act(w, r, s)
+            _act(w, r, s)
         _settle(w, r, s)
         head.phase = BEFORE
 
 
-@kernel
-def begin(w, r, s):
+@kernel(inline=True)
+def _begin(w, r, s):
     """Let all devices be free, and expect what the history knows."""
     for d in range(w.column.shape[0]):
         put(s.free, d)
@@ -157,9 +163,15 @@ def begin(w, r, s):
 
 
 @kernel
-def resume(places, w, r, s):
-    """Put jobs where they are: -1 the main queue, d runs on d, D + d waits there; in order."""
-    begin(w, r, s)
+def begin(w, r, s):
+    """Begin with nothing but a history."""
+    _begin(w, r, s)
+
+
+@kernel
+def decide_from(places, w, r, s):
+    """Decide where jobs are at places: -1 the main queue, d runs on d, D + d waits there."""
+    _begin(w, r, s)
     devices = w.column.shape[0]
     for j in range(places.shape[0]):
         if places[j] < 0:
@@ -169,3 +181,4 @@ def resume(places, w, r, s):
             drop(s.free, places[j])
         else:
             join(j, places[j] - devices, w, r, s)
+    return decide(w, r, s)

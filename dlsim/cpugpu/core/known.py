@@ -9,7 +9,7 @@ from dlsim.cpugpu.core.sums import add, add_times
 from dlsim.kernel import kernel
 
 
-@kernel
+@kernel(inline=True)
 def assign(a, c, s):
     """Note that a job was assigned to a class (rule 2)."""
     known, other = s.known[a, c], s.known[a, 1 - c]
@@ -20,15 +20,15 @@ def assign(a, c, s):
         other.elsewhere += 1
 
 
-@kernel
+@kernel(inline=True)
 def measure(a, c, seconds, w, r, s):
     """Note the time of a run: count, mean, squared deviations, moving average."""
     known = s.known[a, c]
     known.seen = 1
     known.count += 1
-    delta = seconds - known.mean
-    known.mean += delta / known.count
-    known.spread += delta * (seconds - known.mean)
+    delta = seconds - known.average
+    known.average += delta / known.count
+    known.spread += delta * (seconds - known.average)
     if known.count == 1:
         known.recent = seconds
     else:
@@ -40,7 +40,7 @@ def measure(a, c, seconds, w, r, s):
     expect(a, c, w, r, s)
 
 
-@kernel
+@kernel(inline=True)
 def expect(a, c, w, r, s):
     """Bring the expected time of an application on a class, and all sums of it, up to date."""
     known, average = s.known[a, c], s.averages[c]
@@ -51,7 +51,7 @@ def expect(a, c, w, r, s):
     if r.estimate == MEDIAN:
         known.plain = median(known, c, s)
     else:
-        known.plain = known.recent if r.estimate == EWMA else known.mean
+        known.plain = known.recent if r.estimate == EWMA else known.average
     add(average, known.plain)
     if r.bound > 0:
         for versions in range(1, 4):
@@ -65,7 +65,7 @@ def expect(a, c, w, r, s):
             add_times(s.head[0], s.waiting[a, versions], least_known(a, versions, s))
     cell = known.cell
     while cell >= 0:
-        line, count = s.lines[s.cells[cell].device], s.cells[cell].count
+        line, count = s.lines[s.cells[cell].on], s.cells[cell].count
         if count > 0:
             if np.isnan(before):
                 line.unknown -= count
@@ -75,7 +75,7 @@ def expect(a, c, w, r, s):
         cell = s.cells[cell].next
 
 
-@kernel
+@kernel(inline=True)
 def guess(c, r, s):
     """Return the time assumed for a run that was never measured (`unknown_remaining`)."""
     if r.unknown == AVERAGE:
@@ -84,13 +84,13 @@ def guess(c, r, s):
     return np.inf if r.unknown == INFINITE else 0.0
 
 
-@kernel
+@kernel(inline=True)
 def expected(j, c, w, s):
     """Return what the history expects of a job on a class; NaN without a version or a run."""
     return s.known[w.app[j], c].time if w.has[j, c] else np.nan
 
 
-@kernel
+@kernel(inline=True)
 def is_measured(j, w, s):
     """Tell whether anything is known of a job."""
     return not (np.isnan(expected(j, GPU, w, s)) and np.isnan(expected(j, CPU, w, s)))

@@ -9,7 +9,7 @@ from dlsim.cpugpu.core.state import NOBODY
 from dlsim.kernel import kernel
 
 
-@kernel
+@kernel(inline=True)
 def _push(heap, room, size, x):
     """Put a number into a heap, the least on top."""
     i = size
@@ -19,7 +19,7 @@ def _push(heap, room, size, x):
     heap[room + i] = x
 
 
-@kernel
+@kernel(inline=True)
 def _pop(heap, room, size):
     """Take the least number off a heap."""
     least, x, i = heap[room], heap[room + size - 1], 0
@@ -37,7 +37,7 @@ def _pop(heap, room, size):
     return least
 
 
-@kernel
+@kernel(inline=True)
 def _lower(known, c, s):
     """Return the greatest time of the lower half, and whether it is an old one."""
     old = known.split > known.first
@@ -48,7 +48,7 @@ def _lower(known, c, s):
     return s.base[known.split - 1], old
 
 
-@kernel
+@kernel(inline=True)
 def _upper(known, c, s):
     """Return the least time of the upper half, and whether it is an old one."""
     old = known.split < known.last
@@ -59,19 +59,19 @@ def _upper(known, c, s):
     return s.base[known.split], old
 
 
-@kernel
+@kernel(inline=True)
 def _to_upper(known, x, c, s):
     _push(s.heaps[c, 1], known.room, known.high, x)
     known.high += 1
 
 
-@kernel
+@kernel(inline=True)
 def _to_lower(known, x, c, s):
     _push(s.heaps[c, 0], known.room, known.low, -x)
     known.low += 1
 
 
-@kernel
+@kernel(inline=True)
 def insert(known, x, c, s):
     """Take one more time into account; the lower half has as many as the upper, or one more."""
     if known.count == 1 or x <= _lower(known, c, s)[0]:
@@ -100,7 +100,7 @@ def insert(known, x, c, s):
         known.excess = 1
 
 
-@kernel
+@kernel(inline=True)
 def median(known, c, s):
     """Return the middle time, or the mean of the middle two."""
     x, _ = _lower(known, c, s)

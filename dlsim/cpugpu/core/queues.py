@@ -18,7 +18,7 @@ from dlsim.cpugpu.core.sums import add, add_times, drop, first_from, put, set_le
 from dlsim.kernel import kernel
 
 
-@kernel
+@kernel(inline=True)
 def preferred(j, w):
     """Return the class with the smaller declared time, GPUs on a tie."""
     if not w.has[j, GPU]:
@@ -28,14 +28,14 @@ def preferred(j, w):
     return GPU if w.told[j, GPU] <= w.told[j, CPU] else CPU
 
 
-@kernel
+@kernel(inline=True)
 def first_free(c, w, s):
     """Return the first free device of a class, or -1."""
     d = first_from(s.free, w.gpus if c == CPU else 0)
     return d if (d >= w.gpus) == (c == CPU) else NOBODY
 
 
-@kernel
+@kernel(inline=True)
 def _link(j, line, s):
     """Put a job at the end of a line."""
     end, job = s.lines[line], s.jobs[j]
@@ -48,7 +48,7 @@ def _link(j, line, s):
     end.count += 1
 
 
-@kernel
+@kernel(inline=True)
 def _unlink(j, line, s):
     """Take a job out of a line."""
     end, job = s.lines[line], s.jobs[j]
@@ -63,21 +63,21 @@ def _unlink(j, line, s):
     end.count -= 1
 
 
-@kernel
+@kernel(inline=True)
 def _cell_of(known, d, s):
     """Return the cell of an application in the sub-queue of a device, a fresh one if need be."""
     cell = known.cell
-    while cell >= 0 and s.cells[cell].device != d:
+    while cell >= 0 and s.cells[cell].on != d:
         cell = s.cells[cell].next
     if cell < 0:
         cell = s.head[0].cells
         s.head[0].cells += 1
-        s.cells[cell].device, s.cells[cell].next = d, known.cell
+        s.cells[cell].on, s.cells[cell].next = d, known.cell
         known.cell = cell
     return cell
 
 
-@kernel
+@kernel(inline=True)
 def join(j, d, w, r, s):
     """Put a job at the end of a sub-queue, and its expected time to that of the others."""
     line, c = s.lines[d], int(d >= w.gpus)
@@ -96,7 +96,7 @@ def join(j, d, w, r, s):
             add_times(line, 1, known.time)
 
 
-@kernel
+@kernel(inline=True)
 def leave(j, d, w, r, s):
     """Take a job out of a sub-queue."""
     line, c = s.lines[d], int(d >= w.gpus)
@@ -116,7 +116,7 @@ def leave(j, d, w, r, s):
             put(s.free, d)
 
 
-@kernel
+@kernel(inline=True)
 def least_known(a, versions, s):
     """Return the least known time of an application with these versions (bits); 0: none."""
     gpu = s.known[a, GPU].time if versions & 1 else np.nan
@@ -126,13 +126,13 @@ def least_known(a, versions, s):
     return cpu if cpu < gpu else gpu
 
 
-@kernel
+@kernel(inline=True)
 def versions_of(j, w):
     """Return the classes of a job as bits."""
     return int(w.has[j, GPU]) + 2 * int(w.has[j, CPU])
 
 
-@kernel
+@kernel(inline=True)
 def _count_waiting(j, step, w, r, s):
     """Let the least known time of a job count as waiting, or no longer."""
     if r.bound > 0:
@@ -141,7 +141,7 @@ def _count_waiting(j, step, w, r, s):
         add_times(s.head[0], step, least_known(w.app[j], versions, s))
 
 
-@kernel
+@kernel(inline=True)
 def main_line(j, w, r):
     """Return the line of the main queue in which a job waits."""
     if r.rule == SHARE:
@@ -151,7 +151,7 @@ def main_line(j, w, r):
     return w.column.shape[0]
 
 
-@kernel
+@kernel(inline=True)
 def wait_in_main(j, w, r, s):
     """Put a job into the main queue."""
     if r.rule != SPEED_UP and r.rule != SHORTEST:
@@ -169,7 +169,7 @@ def wait_in_main(j, w, r, s):
         put(s.sets[2 + 1 - c], w.rank[1 - c, j])
 
 
-@kernel
+@kernel(inline=True)
 def leave_main(j, w, r, s):
     """Take a job out of the main queue."""
     if r.rule != SPEED_UP and r.rule != SHORTEST:

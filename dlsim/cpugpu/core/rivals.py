@@ -34,7 +34,7 @@ from dlsim.cpugpu.core.sums import first_from, last, sum_before
 from dlsim.kernel import TOL, kernel
 
 
-@kernel
+@kernel(inline=True)
 def mct(w, r, s):
     """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
     j = s.lines[w.column.shape[0]].head
@@ -45,7 +45,7 @@ def mct(w, r, s):
     return True
 
 
-@kernel
+@kernel(inline=True)
 def fifo(w, r, s):
     """One first-come queue per class; a job waits for the class it is meant for."""
     for c in range(2):
@@ -56,7 +56,7 @@ def fifo(w, r, s):
     return False
 
 
-@kernel
+@kernel(inline=True)
 def strict(w, r, s):
     """TORQUE with one queue: nobody passes its head, which waits for its class."""
     j = s.lines[w.column.shape[0]].head
@@ -66,7 +66,7 @@ def strict(w, r, s):
     return d >= 0 and choose(j, d, BY_FIFO, s)
 
 
-@kernel
+@kernel(inline=True)
 def round_robin(w, r, s):
     """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
     j, n = s.lines[w.column.shape[0]].head, w.column.shape[0]
@@ -78,7 +78,7 @@ def round_robin(w, r, s):
     return choose(j, d, BY_TURN, s)
 
 
-@kernel
+@kernel(inline=True)
 def speed_up(w, r, s):
     """RSC and its kin: best speed-up first, and an idle device may take from the tail.
 
@@ -104,7 +104,7 @@ def speed_up(w, r, s):
     return False
 
 
-@kernel
+@kernel(inline=True)
 def shortest(w, r, s):
     """ASJF: shortest first, and an idle device takes what it would finish sooner.
 
@@ -133,7 +133,7 @@ def shortest(w, r, s):
     return False
 
 
-@kernel
+@kernel(inline=True)
 def _work_left(c, w, s):
     """Return how many devices a class has, and the declared work left of what they run."""
     left = 0.0
@@ -145,7 +145,7 @@ def _work_left(c, w, s):
     return end - first, left
 
 
-@kernel
+@kernel(inline=True)
 def shared(w, r, s):
     """Hadoop's fair and capacity: who has the fewest running per weight; the first of equals."""
     d, first = first_free(CPU, w, s), w.column.shape[0]
@@ -158,7 +158,7 @@ def shared(w, r, s):
     return d >= 0 and found >= 0 and choose(s.lines[first + found].head, d, BY_FIFO, s)
 
 
-@kernel
+@kernel(inline=True)
 def decide(w, r, s):
     """Write the next decision into the head; False if nothing can be decided now."""
     if r.rule == FIVE:

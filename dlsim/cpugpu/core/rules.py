@@ -36,15 +36,15 @@ from dlsim.cpugpu.core.state import (
 from dlsim.kernel import kernel, latest_finish
 
 
-@kernel
+@kernel(inline=True)
 def choose(j, d, word, s):
     """Note a decision; True, as there is one."""
     head = s.head[0]
-    head.job, head.device, head.word, head.line, head.foretold = j, d, word, NOBODY, False
+    head.job, head.on, head.word, head.line, head.foretold = j, d, word, NOBODY, False
     return True
 
 
-@kernel
+@kernel(inline=True)
 def ready(d, w, r, s):
     """Rule 3: when a device will have done what it runs and all of its sub-queue."""
     c, j, line = int(d >= w.gpus), s.devices[d].job, s.lines[d]
@@ -58,14 +58,14 @@ def ready(d, w, r, s):
     return instant + (line.high + line.low)
 
 
-@kernel
+@kernel(inline=True)
 def rule_3(j, gpu, cpu, w, r, s):
     """Rule 3: predict the finish of a job on every device from its time on either class."""
     for d in range(w.column.shape[0]):
         s.finishes[j, d] = ready(d, w, r, s) + (cpu if d >= w.gpus else gpu)
 
 
-@kernel
+@kernel(inline=True)
 def rule_4(j, gpu, cpu, w, r, s):
     """Rule 4: to the slower free device if the job finishes sooner there, else to a sub-queue.
 
@@ -95,20 +95,20 @@ def rule_4(j, gpu, cpu, w, r, s):
     return True
 
 
-@kernel
+@kernel(inline=True)
 def _is_untried(a, c, r, s):
     known = s.known[a, c]
     return known.assigned < r.samples or (r.again > 0 and known.elsewhere >= r.again)
 
 
-@kernel
+@kernel(inline=True)
 def _is_trifle(j, w, r, s):
     """Tell whether the least known time is under `Rules.bound` of the known work waiting."""
     least, head = least_known(w.app[j], versions_of(j, w), s), s.head[0]
     return 0 < least < r.bound * (head.high + head.low)
 
 
-@kernel
+@kernel(inline=True)
 def rule_2(j, w, r, s):
     """Rule 2: a class that was never assigned this application gets it; -1 if there is none."""
     gpu, cpu = first_free(GPU, w, s), first_free(CPU, w, s)
@@ -122,7 +122,7 @@ def rule_2(j, w, r, s):
     return NOBODY if found >= 0 and r.bound > 0 and _is_trifle(j, w, r, s) else found
 
 
-@kernel
+@kernel(inline=True)
 def _place_unmeasured(j, w, r, s):
     """Place a job of which nothing is measured though every class at hand was tried.
 
@@ -143,7 +143,7 @@ def _place_unmeasured(j, w, r, s):
     return choose(j, d, R0, s)
 
 
-@kernel
+@kernel(inline=True)
 def _steal(w, r, s):
     """Move the last job of a sub-queue to a free device where it should finish sooner."""
     now, best = s.head[0].now, np.inf
@@ -167,7 +167,7 @@ def _steal(w, r, s):
     return True
 
 
-@kernel
+@kernel(inline=True)
 def five(w, r, s):
     """Decide the head of the main queue by the five rules; not while every device is busy."""
     j = s.lines[w.column.shape[0]].head

@@ -35,10 +35,10 @@ DONE, STUCK, CHOOSE = range(3)
 BEFORE, DECIDING, DECIDED = range(3)
 NOBODY = -1
 
-#: What becomes of a job: its device, its place among the decisions, why; its neighbours in a
-#: line and its cell there; when it was decided, began and ended, and its measured time.
+#: What becomes of a job: the device it is on, its place among the decisions, why; neighbours in
+#: a line and its cell there; when it was decided, began and ended, and its measured time.
 JOB = np.dtype(
-    [(k, "i4") for k in ("device", "turn", "word", "next", "before", "cell")]
+    [(k, "i4") for k in ("on", "turn", "word", "next", "before", "cell")]
     + [(k, "f8") for k in ("decided", "start", "end", "seconds")]
 )
 #: What a device runs, until when.
@@ -47,17 +47,17 @@ DEVICE = np.dtype([("job", "i8"), ("end", "f8")])
 #: what the others are expected to take, a sum of two floats.
 LINE = np.dtype([(k, "i8") for k in ("head", "tail", "count", "unknown")]
                 + [("high", "f8"), ("low", "f8")])  # fmt: skip
-#: What is known of an application on a class: as `dlsim.cpugpu.history.Record`, then the time
+#: What is known of an application on a class: as in `dlsim.cpugpu.history.Record`, then the time
 #: that is expected with and without deviations, the first of its cells, and for the running
 #: median: its room in `State.heaps` and `State.base` (from, split, to), sizes of both heaps,
 #: and how many more are in the lower half than in the upper one.
 KNOWN = np.dtype(
     [(k, "i8") for k in ("seen", "assigned", "elsewhere", "count")]
-    + [(k, "f8") for k in ("mean", "spread", "recent", "time", "plain")]
+    + [(k, "f8") for k in ("average", "spread", "recent", "time", "plain")]
     + [(k, "i8") for k in ("cell", "room", "first", "split", "last", "low", "high", "excess")]
 )
 #: Jobs of one application in one sub-queue; the next cell of the application on the class.
-CELL = np.dtype([(k, "i4") for k in ("device", "count", "next")])
+CELL = np.dtype([(k, "i4") for k in ("on", "count", "next")])
 #: Applications measured on a class, and the sum of their expected times.
 AVERAGES = np.dtype([("count", "i8"), ("high", "f8"), ("low", "f8")])
 #: The clock and the CPUs' speed; the first job to come, jobs left, decisions made, jobs
@@ -66,7 +66,7 @@ AVERAGES = np.dtype([("count", "i8"), ("high", "f8"), ("low", "f8")])
 HEAD = np.dtype(
     [(k, "f8") for k in ("now", "rate", "high", "low")]
     + [(k, "i8") for k in ("coming", "left", "turns", "done", "cells", "phase")]
-    + [(k, "i8") for k in ("job", "device", "word", "line", "foretold")]
+    + [(k, "i8") for k in ("job", "on", "word", "line", "foretold")]
 )
 
 
@@ -153,7 +153,7 @@ def fresh_state(w: World, r: Rules, apps: int, base: Floats, predicts: bool) -> 
         finishes=np.full((n, devices) if predicts else (0, 0), np.nan),
     )
     s.head["rate"], s.head["left"] = 1.0, n
-    s.jobs["device"] = s.jobs["cell"] = NOBODY
+    s.jobs["on"] = s.jobs["cell"] = NOBODY
     s.jobs["decided"] = s.jobs["start"] = s.jobs["end"] = np.nan
     s.devices["job"], s.devices["end"] = NOBODY, np.inf
     s.lines["head"] = s.lines["tail"] = s.known["cell"] = NOBODY
