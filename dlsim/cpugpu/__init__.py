@@ -18,7 +18,6 @@ from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,
     NodeGroup,
-    compare_devices,
     run_mapreduce,
     split_text,
     word_count,
@@ -34,7 +33,7 @@ from dlsim.cpugpu.store import Store
 __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
     "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
-    "State", "Store", "adapt_split", "amdahl_bound", "compare_devices", "cut_input", "equal_chunks",
+    "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks",
     "ideal_split", "learn", "learning_study", "run_chunks", "run_mapreduce", "run_moldable",
     "run_slots", "simulate", "split_text", "word_count", "workload",
 ]  # fmt: skip
