@@ -24,10 +24,10 @@ from dlsim.cpugpu.mapreduce import (
 )
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Policy, Reading, State
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
-from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.outcome import Schedule
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
+from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.store import Store
 
 __all__ = [
