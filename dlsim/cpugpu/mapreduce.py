@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.given import apart, hold, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import (
@@ -114,12 +114,10 @@ class MapReduceRun:
         killed_then = (a["outcome"] != "killed") | together(a["end"], died, needed)
         yield "only a dying node kills", killed_then
         yield "nothing starts before 0", a["start"] >= 0
-        line = a.sort_values(["device", "start", "end"])
-        same = line["device"].eq(line["device"].shift())
-        span = float(needed.min(initial=np.inf, where=needed > 0))
-        span = span if span < np.inf else 0.0
-        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"], span)
-        yield "a device runs one task at a time", apart.reindex(a.index)
+        yield (
+            "a device runs one task at a time",
+            apart(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min()),
+        )
         reads = list(self._readings(rows))
         yield "a reduce starts when all maps are done", [found is not None for found in reads]
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
