@@ -13,9 +13,9 @@ from dlsim import cpugpu
 from dlsim.cpugpu import POLICIES, History, Machine, Reading, simulate, workload
 from dlsim.cpugpu.gpu import Cut
 from dlsim.cpugpu.mapdata import words_of
-from dlsim.cpugpu.optimiser import ideal_split
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
+from dlsim.cpugpu.split import ideal_split
 from dlsim.errors import InputError
 from dlsim.papers import cpu_gpu as cg
 from dlsim.papers.cpu_gpu import cells, claims, draw

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu.gpu import Rates, cut_input
-from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
+from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
 from tests.scale import SCALE

@@ -18,23 +18,22 @@ from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,
     NodeGroup,
-    compare_devices,
     run_mapreduce,
     split_text,
     word_count,
 )
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Policy, Reading, State
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
-from dlsim.cpugpu.optimiser import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.outcome import Schedule
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
+from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.store import Store
 
 __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
     "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
-    "State", "Store", "adapt_split", "amdahl_bound", "compare_devices", "cut_input", "equal_chunks",
-    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots",
-    "simulate", "split_text", "word_count", "workload",
+    "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks", "ideal_split",
+    "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate", "split_text",
+    "word_count", "workload",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, column
@@ -50,6 +51,26 @@ def near(a: Any, b: Any, span: Any) -> bool:
 def together(a: Any, b: Any, span: Any) -> Any:
     """Tell elementwise whether instants are one, for a duration at hand: a check's own rule."""
     return not_after(a, b, span) & not_after(b, a, span)
+
+
+def before(lanes: Any, values: Any, first: float) -> Floats:
+    """Return for each row the value of the one before in its lane; `first` where there is none."""
+    lanes, values = np.asarray(lanes), np.asarray(values, dtype=float)
+    order = np.argsort(lanes, kind="stable")
+    same = lanes[order[1:]] == lanes[order[:-1]]
+    found = np.full(len(values), first)
+    found[order[1:][same]] = values[order[:-1][same]]
+    return found
+
+
+def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
+    """Tell of each run whether the one before in its lane is over when it starts."""
+    start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+    order = np.lexsort((end, start))
+    good = np.ones(len(order), dtype=bool)
+    over = before(np.asarray(lanes)[order], end[order], -np.inf)
+    good[order] = not_after(over, start[order], span)
+    return good
 
 
 def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:

@@ -1,15 +1,13 @@
 """Where MapReduce runs: nodes with CPUs and GPUs, the blocks they hold, what a task costs."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.model import Decide, Decision, Machine, Policy, Reading, State
-from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
 from dlsim.given import instance, number, whole
 
@@ -96,8 +94,8 @@ class Costs:
         if cls == "cpu":
             return float(self.setup + size * unit)
         part = size / self.chunks
-        chunks = equal_chunks(self.chunks, part * self.copy, part * unit, part * self.copy)
-        return float(self.setup + run_chunks(chunks, self.gpu).makespan)
+        times = [part * self.copy, part * unit, part * self.copy] * self.chunks
+        return float(self.setup + makespan(times, self.gpu))
 
 
 def place_blocks(
@@ -153,8 +151,3 @@ def local_first(
         return decision._replace(job=local.job)
 
     return chosen
-
-
-def spread(times: Sequence[Mapping[str, float]], classes: Sequence[str]) -> Any:
-    """Return times per device from times per class."""
-    return np.array([[own.get(cls, math.nan) for cls in classes] for own in times])

@@ -6,13 +6,13 @@ those of `Costs`, in simulated time.
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.given import apart, hold, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import (
@@ -25,21 +25,19 @@ from dlsim.cpugpu.mapdata import (
     words_of,
 )
 from dlsim.cpugpu.mapnodes import Costs, NodeGroup, need_dead, need_homes, place_blocks
-from dlsim.cpugpu.maptasks import Faults, Setting, TaskRun
+from dlsim.cpugpu.maptasks import Attempt, Faults, Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
 from dlsim.given import flag, instance, number, option, usual, whole
 from dlsim.rounding import not_after
 
 __all__ = [
-    "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "compare_devices", "place_blocks",
-    "run_mapreduce", "split_text", "word_count", "words_of",
+    "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "place_blocks", "run_mapreduce",
+    "split_text", "word_count", "words_of",
 ]  # fmt: skip
 
-COLUMNS = (
-    "kind", "number", "attempt", "device", "node", "start", "end", "size", "remote", "outcome",
-    "rule", "predicted",
-)  # fmt: skip
+#: Of an attempt, what the table holds.
+COLUMNS = [one.name for one in fields(Attempt) if one.name not in ("task", "seconds", "data")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +102,11 @@ class MapReduceRun:
             hold(rule, good)
 
     def _attempt_rules(self) -> Iterator[tuple[str, Any]]:
-        a, dead, costs = self.attempts, self.setting.faults.dead, self.setting.costs
+        a, costs = self.attempts, self.setting.costs
         rows: list[Any] = list(a.itertuples(index=False))
         places = self.setting.group.places
         yield "a device is on its node", [places.get(r.device) == r.node for r in rows]
-        died = np.array([dead.get(r.node, np.inf) for r in rows])
+        died = a["node"].map(self._died)
         needed = np.array(
             [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
         )
@@ -116,12 +114,10 @@ class MapReduceRun:
         killed_then = (a["outcome"] != "killed") | together(a["end"], died, needed)
         yield "only a dying node kills", killed_then
         yield "nothing starts before 0", a["start"] >= 0
-        line = a.sort_values(["device", "start", "end"])
-        same = line["device"].eq(line["device"].shift())
-        span = float(needed.min(initial=np.inf, where=needed > 0))
-        span = span if span < np.inf else 0.0
-        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"], span)
-        yield "a device runs one task at a time", apart.reindex(a.index)
+        yield (
+            "a device runs one task at a time",
+            apart(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min()),
+        )
         reads = list(self._readings(rows))
         yield "a reduce starts when all maps are done", [found is not None for found in reads]
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
@@ -133,37 +129,24 @@ class MapReduceRun:
     def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
         """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
         sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
-        made: list[list[Any]] = [[] for _ in sizes]
-        for row in rows:
-            if row.kind == "map" and row.outcome in ("done", "gone"):
-                made[row.number].append(row)
-        job, blocks = self.setting.job, self.setting.blocks
+        job, blocks, a = self.setting.job, self.setting.blocks, self.attempts
         mapped = functools.cache(lambda number, cls: map_block(job, blocks[number], cls))
+        made = a[(a["kind"] == "map") & a["outcome"].isin(("done", "gone"))]
+        took, died = made["end"] - made["start"], made["node"].map(self._died)
         for row in rows:
             if row.kind == "map":
                 size = sizes[row.number]
                 yield size, 0.0 if row.node in homes[row.number] else size
                 continue
-            there = [self._there(own, row.start) for own in made]
-            counts = [
-                (one.node, len(mapped(number, class_of(one.device))[row.number]))
-                for number, one in enumerate(there)
-                if one is not None
-            ]
-            away = sum(count for node, count in counts if node != row.node)
-            whole = sum(count for _, count in counts)
-            yield None if None in there else (whole / 1000, away / 1000)
+            is_there = not_after(made["end"], row.start, took) & ~not_after(died, row.start, took)
+            there = made[is_there].drop_duplicates("number", keep="last")
+            held = zip(there["number"], there["device"], strict=True)
+            counts = np.array([len(mapped(n, class_of(d))[row.number]) for n, d in held], int)
+            away = counts[there["node"].to_numpy() != row.node]
+            yield None if len(there) < len(sizes) else (counts.sum() / 1000, away.sum() / 1000)
 
-    def _there(self, rows: list[Any], when: float) -> Any:
-        """Return the attempt whose output is there at an instant, its node being alive."""
-        dead = self.setting.faults.dead
-        alive = [
-            row
-            for row in rows
-            if not_after(row.end, when, row.end - row.start)
-            and not not_after(dead.get(row.node, np.inf), when, row.end - row.start)
-        ]
-        return alive[-1] if alive else None
+    def _died(self, node: int) -> float:
+        return self.setting.faults.dead.get(node, np.inf)
 
     def _task_rules(self) -> Iterator[tuple[str, Any]]:
         a = self.attempts
@@ -294,34 +277,3 @@ def _need_lost(
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     return dict(lost or {})
-
-
-def compare_devices(
-    job: MapReduce, blocks: Sequence[Any], nodes: int = 4, cpus: int = 4,
-    gpus: Sequence[int] = (1, 2, 4, 8), policy: str | Policy = "history", **run: Any,
-) -> pd.DataFrame:  # fmt: skip
-    """Run one job on CPUs only, on GPUs only and on both, for several numbers of GPUs.
-
-    Parameters
-    ----------
-    job, blocks, policy
-        As of `run_mapreduce`, to which further arguments are passed on.
-    nodes, cpus : int
-        Of every group.
-    gpus : sequence of int
-        Numbers of GPUs.
-
-    Returns
-    -------
-    DataFrame
-        Columns devices ("cpu", "gpu", "both"), gpus, makespan, speed_up (over CPUs only).
-    """
-    groups = [("cpu", NodeGroup(nodes, cpus, 0))]
-    groups += [("gpu", NodeGroup(nodes, 0, count)) for count in gpus]
-    groups += [("both", NodeGroup(nodes, cpus, count)) for count in gpus]
-    rows = [
-        (name, group.gpus, run_mapreduce(job, blocks, group, policy, **run).makespan)
-        for name, group in groups
-    ]
-    table = pd.DataFrame(rows, columns=["devices", "gpus", "makespan"])
-    return table.assign(speed_up=table["makespan"].iloc[0] / table["makespan"])

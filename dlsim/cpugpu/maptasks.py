@@ -5,8 +5,10 @@ node." A lost attempt puts its task back to the head of the main queue; a node t
 takes its devices, its running tasks, and the output of its finished maps with it.
 """
 
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,8 +18,8 @@ from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import near
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.mapdata import MapReduce, Pairs, map_block, reduce_partition
-from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first, spread
+from dlsim.cpugpu.mapdata import MapReduce, map_block, reduce_partition
+from dlsim.cpugpu.mapnodes import Costs, NodeGroup, local_first
 from dlsim.cpugpu.model import Decide, Item, Policy, Reading, class_of, policy_named
 from dlsim.cpugpu.rules import DECIDE
 from dlsim.errors import InputError
@@ -32,9 +34,9 @@ class Faults(NamedTuple):
     dead: Mapping[int, float]
     seed: int
 
-    def part(self, kind: str, number: int, task: int, attempt: int) -> float:
+    def part(self, name: tuple[str, int], task: int, attempt: int) -> float:
         """Return after which part of its time an attempt is lost; infinity: never."""
-        if attempt < self.lost.get((kind, number), 0):
+        if attempt < self.lost.get(name, 0):
             return 1.0
         if not self.rate:
             return math.inf
@@ -60,9 +62,8 @@ class Setting(NamedTuple):
 
 @dataclass
 class Attempt:
-    """One try at a task."""
+    """One try at a task: the row of a table, and what only the run needs."""
 
-    task: int
     kind: str
     number: int
     attempt: int
@@ -70,31 +71,44 @@ class Attempt:
     node: int
     start: float
     end: float
-    seconds: float
     size: float
     remote: float
     outcome: str
     rule: str
     predicted: float
-    data: Any = None
+    task: int
+    seconds: float
+    data: Any
 
 
 class TaskRun:
-    """The event loop of one run; `attempts` and `output` are what came of it."""
+    """The event loop of one run; `attempts` and `output` are what came of it.
+
+    A task is idle where it is neither done nor running nor in a queue.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.set, self.maps = setting, len(setting.blocks)
         self.places = setting.group.places
         self.sizes = [len(block) / 1000 for block in setting.blocks]
+        self.time = functools.cache(setting.costs.time)
         self.plan: Decide | None = None
         self.desk = Desk(
             setting.group.machine, setting.policy, setting.reading, setting.history, self._decider()
         )
         self.attempts: list[Attempt] = []
         self.running: dict[str, Attempt] = {}
-        self.outputs: dict[int, tuple[int, list[Pairs]]] = {}
+        self.outputs: dict[int, Attempt] = {}
         self.results: dict[int, dict[Any, Any]] = {}
+        self.idle = {
+            "map": set(range(self.maps)),
+            "reduce": set(range(self.maps, self.maps + setting.job.partitions)),
+        }
+        self.pairs: Counter[tuple[int, int]] = Counter()
+        self.tries: Counter[int] = Counter()
+        self.failed: Counter[int] = Counter()
         self.dead: set[int] = set()
+        self.shortest = math.inf
 
     @property
     def output(self) -> dict[Any, Any]:
@@ -112,7 +126,7 @@ class TaskRun:
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if near(attempt.end, now, attempt.seconds):
                     self._end(attempt)
-            limit = latest_finish(now, min((a.seconds for a in self.attempts), default=0.0))
+            limit = latest_finish(now, self.shortest if self.attempts else 0.0)
             for node, when in self.set.faults.dead.items():
                 if node not in self.dead and when <= limit:
                     self._die(node, now)
@@ -155,103 +169,119 @@ class TaskRun:
         """Return the units of a task, or those of other nodes; a reduce's once maps are done."""
         if task < self.maps:
             return 0.0 if node is not None and self._is_local(task, node) else self.sizes[task]
-        part = task - self.maps
-        counts = (len(parts[part]) for home, parts in self.outputs.values() if home != node)
-        return sum(counts) / 1000
+        part, nodes = task - self.maps, range(self.set.group.nodes)
+        return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
 
     def _item(self, task: int) -> Item:
         """Return a task as the policy sees it: its times where its data is at hand."""
-        kind, _ = self._name(task)
-        size = self.size_of(task)
+        (kind, _), size = self._name(task), self.size_of(task)
         classes = [c for c in ("gpu", "cpu") if c in self.desk.state.classes]
-        versions = [c for c in classes if self.set.job.version(kind, c)]
-        if not versions:
+        times: dict[str, float] = {
+            c: self.time(kind, c, size) for c in classes if self.set.job.version(kind, c)
+        }
+        if not times:
             raise InputError(
                 f"{kind} of {self.set.job.name!r} must have a version for a device of the group; "
                 f"there are {self.set.group.gpus} GPUs and {self.set.group.cpus} CPUs"
             )
-        times: dict[str, float] = {c: self.set.costs.time(kind, c, size) for c in versions}
         return Item(task, f"{self.set.job.name} {kind}", times)
 
     def _settle(self, now: float) -> None:
         """Queue the maps whose output is missing, and the reduces once none is."""
-        state = self.desk.state
-        total = self.maps + self.set.job.partitions
-        held = {a.task for a in self.running.values()} | set(self.results)
-        if not set(range(self.maps, total)) - held:
+        reducing = sum(attempt.kind == "reduce" for attempt in self.running.values())
+        waiting = self.set.job.partitions - len(self.results) - reducing
+        if not waiting:
             return
-        queued = {item.job for queue in [state.main, *state.queues] for item in queue}
-        missing = set(range(self.maps)) - set(self.outputs)
-        if missing:
-            self._withdraw(lambda item: item.job >= self.maps)
-            again = sorted(missing - queued - held)
-            for task in again:
-                self._need_replica(task)
-            state.main[:0] = self._plan([self._item(task) for task in again])
-            return
-        ready = sorted(set(range(self.maps, total)) - held - queued)
-        self.desk.arrive(now, self._plan([self._item(task) for task in ready]))
+        is_missing = len(self.outputs) < self.maps
+        if is_missing and waiting > len(self.idle["reduce"]):
+            self._withdraw_reduces()
+        idle = self.idle["map" if is_missing else "reduce"]
+        items = [self._item(task) for task in sorted(idle)]
+        idle.clear()
+        if is_missing:
+            self._need_replicas(items)
+            self.desk.state.main[:0] = self._plan(items)
+        else:
+            self.desk.arrive(now, self._plan(items))
 
-    def _need_replica(self, task: int) -> None:
-        if set(self.set.homes[task]) <= self.dead:
-            raise InputError(
-                f"dead must leave a replica of block {task}, held by nodes "
-                f"{self.set.homes[task]}; place more replicas"
-            )
+    def _withdraw_reduces(self) -> None:
+        state = self.desk.state
+        for d, queue in enumerate(state.queues):
+            self._unassigned(d, [item for item in queue if item.job >= self.maps])
+        for queue in [state.main, *state.queues]:
+            self.idle["reduce"].update(item.job for item in queue if item.job >= self.maps)
+            queue[:] = [item for item in queue if item.job < self.maps]
+
+    def _unassigned(self, device: int, items: list[Item]) -> list[Item]:
+        """Return items that leave a sub-queue unserved: rule 2 forgets the assignment."""
+        for item in items:
+            self.set.history.withdraw(item.app, self.desk.state.classes[device])
+        return items
+
+    def _need_replicas(self, items: list[Item]) -> None:
+        for task in (item.job for item in items if item.job < self.maps):
+            if set(self.set.homes[task]) <= self.dead:
+                raise InputError(
+                    f"dead must leave a replica of block {task}, held by nodes "
+                    f"{self.set.homes[task]}; place more replicas"
+                )
 
     def _plan(self, items: list[Item]) -> list[Item]:
         """Return the items; under an ideal policy, lay their best schedule first."""
         if self.set.policy.rule == "ideal" and items:
-            now = self.desk.state.now
-            times = spread([item.declared for item in items], self.desk.state.classes)
-            nodes = [self.places[device] for device in self.desk.state.devices]
-            away = [[self.size_of(item.job, node) for node in nodes] for item in items]
-            times = times + self.set.costs.remote * np.array(away)
-            plan = ideal_plan([now] * len(items), times, self.set.policy.objective)
+            state, costs = self.desk.state, self.set.costs
+            times = np.array([
+                [item.declared.get(class_of(device), math.nan)
+                 + costs.remote * self.size_of(item.job, self.places[device])
+                 for device in state.devices]
+                for item in items
+            ])  # fmt: skip
+            plan = ideal_plan([state.now] * len(items), times, self.set.policy.objective)
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
         return items
 
     def _dispatch(self, now: float) -> None:
         for device, item in self.desk.dispatch(now):
-            name = self.desk.state.devices[device]
-            attempt = self._begin(name, item, now)
+            attempt = self._begin(device, item, now)
             self.attempts.append(attempt)
-            self.running[name] = attempt
+            self.running[attempt.device] = attempt
 
-    def _begin(self, device: str, item: Item, now: float) -> Attempt:
-        task, node, cls = item.job, self.places[device], class_of(device)
-        kind, number = self._name(task)
+    def _begin(self, place: int, item: Item, now: float) -> Attempt:
+        task, device = item.job, self.desk.state.devices[place]
+        node, cls, name = self.places[device], class_of(device), self._name(task)
         remote = self.size_of(task, node)
         seconds = item.declared[cls] + self.set.costs.remote * remote
-        tries = sum(a.task == task for a in self.attempts)
-        past = sum(a.task == task and a.outcome in ("lost", "killed") for a in self.attempts)
-        part = self.set.faults.part(kind, number, task, past)
+        part = self.set.faults.part(name, task, self.failed[task])
         decision = self.desk.moves[task].decision
-        place = self.desk.state.devices.index(device)
         expected = decision.finishes[place] if decision.finishes else math.nan
+        self.tries[task] += 1
+        self.shortest = min(self.shortest, seconds)
         return Attempt(
-            task, kind, number, tries, device, node, now, now + seconds * min(part, 1.0), seconds,
+            *name, self.tries[task] - 1, device, node, now, now + seconds * min(part, 1.0),
             self.size_of(task), remote, "lost" if part <= 1 else "done", decision.rule, expected,
-            self._compute(kind, number, cls) if part > 1 else None,
+            task, seconds, self._compute(*name, cls) if part > 1 else None,
         )  # fmt: skip
 
     def _compute(self, kind: str, number: int, cls: str) -> Any:
         if kind == "map":
             return map_block(self.set.job, self.set.blocks[number], cls)
-        runs = [self.outputs[task][1][number] for task in range(self.maps)]
+        runs = [self.outputs[task].data[number] for task in range(self.maps)]
         return reduce_partition(self.set.job, runs, cls)
 
     def _end(self, attempt: Attempt) -> None:
         device = self.desk.state.devices.index(attempt.device)
         del self.running[attempt.device]
         if attempt.outcome == "lost":
+            self.failed[attempt.task] += 1
             self.desk.lose(attempt.end, device)
             return
         self.desk.complete(attempt.end, device, attempt.seconds)
-        if attempt.kind == "map":
-            self.outputs[attempt.task] = (attempt.node, attempt.data)
-        else:
+        if attempt.kind == "reduce":
             self.results[attempt.task] = attempt.data
+            return
+        self.outputs[attempt.task] = attempt
+        for part, pairs in enumerate(attempt.data):
+            self.pairs[attempt.node, part] += len(pairs)
 
     def _die(self, node: int, now: float) -> None:
         """Take a node away: running tasks and sub-queues go back, outputs are lost."""
@@ -263,35 +293,17 @@ class TaskRun:
             state.main[:0] = self._unassigned(d, state.queues[d])
             if attempt is not None:
                 self.desk.lose(now, d)
+                self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
             del state.running[d], state.queues[d]
         kept = [d for d in range(len(state.devices)) if d not in doomed]
         state.devices = tuple(state.devices[d] for d in kept)
         state.classes = tuple(state.classes[d] for d in kept)
-        self._forget_versions()
-        for task in [task for task, (home, _) in self.outputs.items() if home == node]:
-            del self.outputs[task]
-            for attempt in self.attempts:
-                if attempt.task == task and attempt.outcome == "done":
-                    attempt.outcome = "gone"
-
-    def _forget_versions(self) -> None:
-        """Make waiting tasks forget a class whose last device is gone."""
-        state = self.desk.state
-        for queue in [state.main, *state.queues]:
+        for queue in [state.main, *state.queues]:  # a class whose last device is gone
             queue[:] = [self._item(item.job) for item in queue]
-        for task in (item.job for item in state.main if item.job < self.maps):
-            self._need_replica(task)
-
-    def _withdraw(self, unwanted: Callable[[Item], bool]) -> None:
-        state = self.desk.state
-        for d, queue in enumerate(state.queues):
-            self._unassigned(d, [item for item in queue if unwanted(item)])
-        for queue in [state.main, *state.queues]:
-            queue[:] = [item for item in queue if not unwanted(item)]
-
-    def _unassigned(self, device: int, items: list[Item]) -> list[Item]:
-        """Return items that leave a sub-queue unserved: rule 2 forgets the assignment."""
-        for item in items:
-            self.set.history.withdraw(item.app, self.desk.state.classes[device])
-        return items
+        self._need_replicas(state.main)
+        for task in [task for task, made in self.outputs.items() if made.node == node]:
+            self.outputs.pop(task).outcome = "gone"
+            self.idle["map"].add(task)
+        for part in range(self.set.job.partitions):
+            del self.pairs[node, part]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.booking import Plan, run_jobs, search_best
-from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.given import apart, hold, together
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
 from dlsim.given import named, usual
@@ -170,10 +170,9 @@ class MoldableSchedule(Measures):
         yield "a job holds its devices on distinct nodes of the pool", full, list(found)
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
         yield "a job holds its devices while it runs", spans.all(axis=1), uses["job"].tolist()
-        line, span = uses.sort_values(["node", "device", "start", "end"]), self._span
-        same = (line[["node", "device"]] == line[["node", "device"]].shift()).all(axis=1)
-        apart = ~same | not_after(line["end"].shift(fill_value=0.0), line["start"], span)
-        yield "a device serves one job at a time", apart, line["job"].tolist()
+        lanes = uses.groupby(["node", "device"]).ngroup()
+        alone = apart(lanes, uses["start"], uses["end"], self._span)
+        yield "a device serves one job at a time", alone, uses["job"].tolist()
 
     def _line_rules(self) -> Iterator[Rule]:
         """Nobody waits for nothing; in a line nobody passes the one before."""

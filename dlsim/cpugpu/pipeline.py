@@ -239,6 +239,12 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
     return ran
 
 
+def makespan(times: list[Any], gpu: Gpu) -> Any:
+    """Return the end of chunks by the times of their copies in, kernels and copies out."""
+    work = Work(list(ON_GPU), times, gpu)
+    return max(end for *_, end in run_operations(work, issue_order(work)))
+
+
 def _refuse_deadlock(work: Work, started: set[int], issue: Sequence[Operation]) -> None:
     names = set(map(work.name, started))
     chunk, stage = next(op for op in issue if op not in names)

@@ -1,33 +1,17 @@
 """What came of a pipeline: its operations, what they hid, and whether they are valid."""
 
-import functools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, near
-from dlsim.cpugpu.gpu import COPIES, STAGES, Gpu
-
-_DISK = ("read", "write")
+from dlsim.cpugpu.given import apart, before, hold, together
+from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu
+from dlsim.rounding import not_after
 
 #: A stage of a chunk.
 Operation = tuple[int, str]
-Rule = tuple[str, list[bool]]
-
-
-class Op(NamedTuple):
-    """A row of `Timeline.ops`."""
-
-    chunk: int
-    stage: str
-    gpu: int
-    stream: int
-    engine: str
-    start: Any
-    end: Any
 
 
 def link_of(gpu: int, per_link: int, stage: str) -> str:
@@ -90,113 +74,63 @@ class Timeline:
                 total += end - begin
         return float(shared / total) if total else float("nan")
 
-    @functools.cached_property
-    def _span(self) -> Any:
-        """The scale at which two instants are one: the shortest time."""
-        stages = [stage for stage in STAGES if stage in self.chunks.columns]
-        return min((t for stage in stages for t in self.chunks[stage] if t > 0), default=0)
-
     def check(self) -> None:
         """Check the operations against the model, independently of the engine."""
-        ops = [Op(*row) for row in zip(*(self.ops[c].tolist() for c in Op._fields), strict=True)]
-        names = [(op.chunk, op.stage) for op in ops]
-        for rule, good in self._rules(ops):
-            hold(rule, good, names if len(good) == len(ops) else None)
-
-    def _rules(self, ops: list[Op]) -> Iterator[Rule]:
+        ops, gpu = self.ops, self.gpu
         stages = [stage for stage in STAGES if stage in self.chunks.columns]
-        wanted = {(chunk, stage) for chunk in range(len(self.chunks)) for stage in stages}
-        at = {(op.chunk, op.stage): op for op in ops}
-        yield "every chunk passes every stage once", [at.keys() == wanted and len(at) == len(ops)]
-        times = {stage: self.chunks[stage].tolist() for stage in stages}
-        took = [near(op.start + times[op.stage][op.chunk], op.end, self._span) for op in ops]
-        yield "an operation takes the time given", took
-        yield "nothing starts before 0", [op.start >= 0 for op in ops]
-        yield "chunk i is on GPU i mod m", [op.gpu == op.chunk % self.gpus for op in ops]
-        turn = [op.stream == op.chunk // self.gpus % self.gpu.streams for op in ops]
-        yield "chunks take the streams in turn", turn
-        waits = [dict(self._waits(op, stages)) for op in ops]
-        for rule in dict.fromkeys(rule for found in waits for rule in found):
-            yield (
-                rule,
-                [
-                    rule not in found or self._by(at[found[rule]].end, op.start)
-                    for op, found in zip(ops, waits, strict=True)
-                ],
-            )
-        yield from self._alone(ops)
-        if self.gpu.queues != "hyper-q":
-            yield "an in-order queue is served in order", self._in_order(at)
-        yield "nothing idles that could work", self._prompt(ops, waits, at)
+        count, times = len(stages), self.chunks[stages].to_numpy(dtype=float)
+        span = times.min(initial=np.inf, where=times > 0)
+        span = span if span < np.inf else 0.0
+        chunk, on, names = ops["chunk"].to_numpy(), ops["gpu"].to_numpy(), ops["stage"].tolist()
+        start, end = (ops[name].to_numpy(dtype=float) for name in ("start", "end"))
+        place = np.array([stages.index(name) if name in stages else -1 for name in names])
+        number = chunk * count + place
+        passed = np.array_equal(np.sort(number), np.arange(times.size))
+        hold("every chunk passes every stage once", passed)
+        who, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
+        took = together(start + times.ravel()[number], end, span)
+        hold("an operation takes the time given", took, who)
+        hold("nothing starts before 0", start >= 0, who)
+        hold("chunk i is on GPU i mod m", on == chunk % self.gpus, who)
+        turn = chunk // self.gpus % gpu.streams
+        hold("chunks take the streams in turn", ops["stream"] == turn, who)
 
-    def _waits(self, op: Op, stages: list[str]) -> Iterator[tuple[str, Operation]]:
-        """Which operations must be over before one may start, and why."""
-        position = stages.index(op.stage)
-        if position:
-            yield "a chunk's stages follow one another", (op.chunk, stages[position - 1])
-        before = op.chunk - self.gpu.streams * self.gpus
-        if op.stage == "h2d" and before >= 0:
-            yield "a stream holds one chunk at a time", (before, "d2h")
-        before = op.chunk - self.buffers
-        if self.buffers and not position and before >= 0:
-            yield "a host buffer holds one chunk at a time", (before, stages[-1])
+        lanes, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
+        is_full = (place == 0) & (chunk >= self.buffers) & (self.buffers > 0)
+        due = np.zeros(len(ops))
+        for rule, waits, awaited in (
+            ("a chunk's stages follow one another", place > 0, number - 1),
+            ("a stream holds one chunk at a time", (place == loaded) & (chunk >= lanes),
+             (chunk - lanes) * count + out),
+            ("a host buffer holds one chunk at a time", is_full,
+             (chunk - self.buffers + 1) * count - 1),
+        ):  # fmt: skip
+            over = np.where(waits, end[row[np.where(waits, awaited, 0)]], 0.0)
+            hold(rule, not_after(over, start, span), who)
+            due = np.maximum(due, over)
 
-    def _alone(self, ops: list[Op]) -> Iterator[Rule]:
-        """What cannot overlap on the disk, on a GPU and on a link."""
-        disk = [op for op in ops if op.stage in _DISK]
-        kernels = [op for op in ops if op.stage == "map"]
-        copies = [op for op in ops if op.stage in COPIES]
-        yield "the disk serves one chunk at a time", self._apart(disk, lambda op: "disk")
-        yield "a GPU computes one chunk at a time", self._apart(kernels, lambda op: op.gpu)
-        rule = "a direction carries one copy at a time"
-        yield rule, self._apart(copies, lambda op: (op.gpu, op.stage))
-        if self.gpu.copy_engines == 1:
-            rule = "one copy engine carries one copy at a time"
-            yield rule, self._apart(copies, lambda op: op.gpu)
-        if not self.gpu.pinned:
-            rule = "pageable copies overlap with nothing on the GPU"
-            yield rule, self._apart([*copies, *kernels], lambda op: op.gpu)
-        rule = "a link carries one copy a direction at a time"
-        yield rule, self._apart(copies, lambda op: (op.gpu // self.per_link, op.stage))
-
-    def _in_order(self, at: dict[Operation, Op]) -> list[bool]:
-        last: dict[Any, Any] = {}
-        good = []
-        for key in self.issue:
-            op = at[key]
-            lane = op.engine if self.gpu.queues == "per-engine" else op.gpu
-            good.append(self._by(last.get(lane, 0), op.start))
-            last[lane] = op.start
-        return good
-
-    def _prompt(
-        self, ops: list[Op], waits: list[dict[str, Operation]], at: dict[Operation, Op]
-    ) -> list[bool]:
-        """Tell whether operations start as soon as what they wait for is over."""
-        free: dict[str, Any] = {}
-        queued: dict[int, Any] = {}
-        good = []
-        for op, found in zip(ops, waits, strict=True):
-            held = [op.engine]
-            if op.stage in COPIES:
-                held.append(link_of(op.gpu, self.per_link, op.stage))
-            due = max([free.get(one, 0) for one in held] + [at[key].end for key in found.values()])
-            if self.gpu.queues == "single" and op.stage not in _DISK:
-                due = max(due, queued.get(op.gpu, 0))
-                queued[op.gpu] = op.start
-            free.update(dict.fromkeys(held, op.end))
-            good.append(self._by(op.start, due))
-        return good
-
-    def _apart(self, ops: list[Op], group: Callable[[Op], Any]) -> list[bool]:
-        """Tell whether the operations of each group follow one another."""
-        last: dict[Any, Any] = {}
-        good = []
-        for op in sorted(ops, key=lambda op: (op.start, op.end)):
-            key = group(op)
-            good.append(self._by(last.get(key, 0), op.start))
-            last[key] = max(op.end, last.get(key, 0))
-        return good
-
-    def _by(self, a: Any, b: Any) -> bool:
-        return bool(a <= b or near(a, b, self._span))
+        on_gpu, copies = np.isin(names, ON_GPU), np.isin(names, COPIES)
+        ways, link = on * count + place, on // self.per_link * count + place
+        engine = np.unique(ops["engine"], return_inverse=True)[1]
+        for rule, some, lane in (
+            ("the disk serves one chunk at a time", ~on_gpu, 0 * on),
+            ("a GPU computes one chunk at a time", on_gpu & ~copies, on),
+            ("a direction carries one copy at a time", copies, ways),
+            ("one copy engine carries one copy at a time", copies & (gpu.copy_engines == 1), on),
+            ("pageable copies overlap with nothing on the GPU", on_gpu & (not gpu.pinned), on),
+            ("a link carries one copy a direction at a time", copies, link),
+        ):
+            hold(rule, apart(lane[some], start[some], end[some], span))
+        if gpu.queues != "hyper-q":
+            issued = row[[c * count + stages.index(stage) for c, stage in self.issue]]
+            lane = engine if gpu.queues == "per-engine" else on
+            in_order = not_after(before(lane[issued], start[issued], 0.0), start[issued], span)
+            hold("an in-order queue is served in order", in_order, self.issue)
+        is_single = on_gpu & (gpu.queues == "single")
+        for some, lane, until in (
+            (on >= 0, engine, end),
+            (copies, link, end),
+            (is_single, on, start),
+        ):
+            due[some] = np.maximum(due[some], before(lane[some], until[some], 0.0))
+        hold("nothing idles that could work", not_after(start, due, span), who)

@@ -15,8 +15,8 @@ from dlsim.cpugpu.gpu import Cut, Rates, cut_input
 from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
-from dlsim.cpugpu.optimiser import adapt_split
 from dlsim.cpugpu.pipeline import Gpu, run_chunks
+from dlsim.cpugpu.split import adapt_split
 from dlsim.cpugpu.timeline import Timeline
 
 #: What the paper leaves open: to the engine; the class whose times the mixes draw; what a wrong

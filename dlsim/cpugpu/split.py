@@ -1,10 +1,10 @@
-"""The configuration optimiser: shares that follow what was measured in the round before.
+"""A divisible work split over devices, also round after round, by what was measured before.
 
-Source: paper C, section 2: "A configuration optimizer is adopted, which will collect the
-running result to dynamically adjust the environment settings and ensure a balanced load.
-As the computation continues, the result will move closer to the ideal curve." Our reading:
-the next share of a device is proportional to its measured rate. The fixed point is equal
-finish, the one-round condition of divisible-load theory (papers M and I).
+Source: paper C, section 2, the configuration optimiser: "which will collect the running result
+to dynamically adjust the environment settings and ensure a balanced load. As the computation
+continues, the result will move closer to the ideal curve." Our reading: the next share of a
+device is proportional to its measured rate. The fixed point is equal finish, the one-round
+condition of divisible-load theory (papers M and I).
 """
 
 import math
@@ -81,33 +81,14 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
 
 
 def amdahl_bound(parallel: Any, processors: Any) -> Any:
-    r"""Bound the speed-up of a work of which only a part runs in parallel (Amdahl).
+    r"""Bound the speed-up of a work of which a part p runs on n processors (Amdahl), at least 1.
 
-    .. math:: S(p, n) = \frac{1}{1 - p + p / n}
+    .. math:: S(p, n) = 1 / (1 - p + p / n)
 
-    Paper C, section 3: "increased parallelism will only increase the performance of
-    parallel code sections". It is a work with the start-up 1 - p on every device, split by
-    `ideal_split`: T = 1 - p + p/n.
+    Paper C, section 3: "increased parallelism will only increase the performance of parallel
+    code sections". It is `ideal_split` of p with the start-up 1 - p on every device; n may be
+    infinite, and S is then for p = 1.
 
-    Parameters
-    ----------
-    parallel : float or Fraction
-        p, the part of the time on one processor that is spread over all, in 0..1.
-    processors : float
-        n, at least 1; infinity gives the limit 1/(1 - p).
-
-    Returns
-    -------
-    float or Fraction
-        The speed-up; infinite for p = 1 on infinitely many processors.
-
-    Raises
-    ------
-    InputError
-        For a value out of its range.
-
-    Examples
-    --------
     >>> amdahl_bound(0.5, 4)
     1.6
     """
@@ -141,27 +122,30 @@ class Adaptation:
 
     def check(self) -> None:
         """Check shares, times and the rule of adjustment."""
-        share = self.rounds.pivot(index="round", columns="device", values="share").astype(float)
-        time = self.rounds.pivot(index="round", columns="device", values="time").astype(float)
-        whole = 4 * float(self.work)
-        hold("no share is negative", (share >= 0).all(axis=1), list(share.index))
-        sums = together(share.sum(axis=1), float(self.work), whole)
-        hold("the shares of a round are the whole work", sums, list(share.index))
+        share, time = (
+            self.rounds.pivot(index="round", columns="device", values=name).astype(float)
+            for name in ("share", "time")
+        )
+        work, damping, least = float(self.work), float(self.damping), float(self.least)
+        rounds = list(share.index)
+        hold("no share is negative", (share >= 0).all(axis=1), rounds)
+        sums = together(share.sum(axis=1), work, 4 * work)
+        hold("the shares of a round are the whole work", sums, rounds)
         hold("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
         if not self.noise:
             true = share * np.array(self.unit, float) + np.array(self.fixed, float)
             kept = (together(time, true, 4 * true) | (share == 0)).all(axis=1)
-            hold("a share x takes a + b x", kept, list(share.index))
-            best = np.full(len(time), float(self.ideal.time))
-            hold("no round beats equal finish", not_after(best, time.max(axis=1), 4 * best),
-                 list(time.index))  # fmt: skip
+            hold("a share x takes a + b x", kept, rounds)
+            best = float(self.ideal.time)
+            beaten = not_after(best, time.max(axis=1), 4 * best)
+            hold("no round beats equal finish", beaten, rounds)
         rate = (share / time).fillna(0.0)
-        wanted = float(self.work) * rate.div(rate.sum(axis=1), axis=0)
-        moved = float(self.damping) * share + (1 - float(self.damping)) * wanted
-        moved = moved.where(moved >= float(self.least), 0.0)
-        moved = float(self.work) * moved.div(moved.sum(axis=1), axis=0)
-        follows = together(moved.iloc[:-1], share.iloc[1:], whole).all(axis=1)
-        hold("the next shares follow the measured rates", follows, list(share.index[1:]))
+        wanted = work * rate.div(rate.sum(axis=1), axis=0)
+        moved = damping * share + (1 - damping) * wanted
+        moved = moved.where(moved >= least, 0.0)
+        moved = work * moved.div(moved.sum(axis=1), axis=0)
+        follows = together(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
+        hold("the next shares follow the measured rates", follows, rounds[1:])
 
 
 def adapt_split(
