@@ -241,9 +241,16 @@ def test_connectivities_take_turns_at_what_is_costly():
 
 def test_an_optimum_is_found_from_any_start():
     p = pair()
-    best = cells.optimum(p, [solve(p, "G"), solve(p, "LPR")])
+    best = cells.optimum(p, [solve(p, "G"), solve(p, "LPR")], np.random.default_rng(0))
     assert best.objective == pytest.approx(6)
     assert best.is_proved
+
+
+def test_no_search_begins_where_a_start_attains_the_bound(monkeypatch):
+    monkeypatch.setattr(cells, "MOST_NODES", 0)
+    given = {"kind": "random", "switches": {}, "costly_to": 5, "costly_every": 1}
+    for replicate in (0, 2):  # the work on LPRG's connections attains it, a rounding does
+        assert cells.compare(35, 0.1, seed=seed_of(replicate), **given)["MILP"] == 1
 
 
 def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):

@@ -12,10 +12,10 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
+from seaborn.utils import relative_luminance
 
 from dlsim.errors import InputError
 from dlsim.study.claims import SYMBOLS, load_claims
@@ -286,20 +286,42 @@ def name_ends(ax: Axes, table: pd.DataFrame, x: str, names: Mapping[str, str]) -
     return ax
 
 
+def tiles(
+    values: pd.DataFrame, texts: pd.DataFrame, colors: Any, ends: tuple[float, float], ax: Axes,
+    gap: float = 1.0, **text: Any,
+) -> Axes:  # fmt: skip
+    """Draw a table as coloured tiles with a text in each.
+
+    seaborn's heat map would draw the whole figure at every call, to see whether labels overlap.
+    """
+    ax.spines[:].set_visible(False)
+    numbers = values.to_numpy(float)
+    rows, columns = numbers.shape
+    mesh: Any = ax.pcolormesh(
+        numbers, cmap=colors, vmin=ends[0], vmax=ends[1], linewidths=gap, edgecolor="white"
+    )
+    ax.set(xlim=(0, columns), ylim=(rows, 0))
+    ax.set_xticks(np.arange(columns) + 0.5, list(map(str, values.columns)))
+    ax.set_yticks(np.arange(rows) + 0.5, list(map(str, values.index)), va="center")
+    ax.tick_params(length=0, rotation=0)
+    mesh.update_scalarmappable()
+    light = relative_luminance(mesh.get_facecolors()).reshape(numbers.shape) > 0.408
+    look: dict[str, Any] = {"ha": "center", "va": "center"}
+    for y, x in np.argwhere(~np.isnan(numbers)).tolist():
+        ink = ".15" if light[y, x] else "w"
+        ax.text(x + 0.5, y + 0.5, str(texts.iat[y, x]), **{"color": ink, **look, **text})
+    return ax
+
+
 def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | None = None) -> Axes:
     """Draw a map of differences, coloured by their root; in brackets if the interval contains 0."""
     grid = {name: table.pivot(index=rows, columns=columns, values=name) for name in ENDS}
-    shown = grid["estimate"].rename(index="{:g}".format, columns="{:g}".format)
+    shown: Any = grid["estimate"].rename(index="{:g}".format, columns="{:g}".format)
     unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()
     said = (shown.round(2) + 0.0).map("{:.2f}".format)  # no minus sign before 0.00
     ax, bound = axes_of(ax), np.sqrt(far)
-    sns.heatmap(
-        np.sign(shown) * np.sqrt(shown.abs()), ax=ax, cmap="RdBu", vmin=-bound, vmax=bound,
-        annot=said.mask(unsure, "[" + said + "]"), fmt="", annot_kws={"size": 8}, cbar=False,
-        linewidths=1, linecolor="white",
-    )  # fmt: skip
-    ax.tick_params(length=0, rotation=0)
-    return ax
+    said = said.mask(unsure, "[" + said + "]")
+    return tiles(np.sign(shown) * np.sqrt(shown.abs()), said, "RdBu", (-bound, bound), ax, size=8)
 
 
 def shades(count: int) -> Any:
@@ -356,17 +378,12 @@ def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     rows, columns = frame.shape
     label = max(len(str(name)) for name in frame.columns)
     ax = axes_of(ax, (5.6 + 0.66 * columns, 1.3 + 0.08 * label + 0.3 * rows))
-    codes = bare.map(words.index).to_numpy(dtype=float)
-    sns.heatmap(
-        codes, ax=ax, cmap=ListedColormap(list(VERDICT_INK.values())), vmin=0, vmax=len(words) - 1,
-        annot=texts.to_numpy(), fmt="", cbar=False,
-        linewidths=1.5, linecolor="white", annot_kws={"color": "#222222", "size": 9},
-    )  # fmt: skip
-    ax.set_xticks(np.arange(columns) + 0.5, list(map(str, frame.columns)), rotation=90)
-    names = [claims.get(name, str(name)) for name in frame.index]
-    ax.set_yticks(np.arange(rows) + 0.5, names, rotation=0)
+    colors, codes = ListedColormap(list(VERDICT_INK.values())), bare.map(words.index)
+    codes.index = pd.Index([claims.get(name, str(name)) for name in frame.index])
+    look: dict[str, Any] = {"color": "#222222", "size": 9}
+    tiles(codes, texts, colors, (0, len(words) - 1), ax, 1.5, **look)
     ax.xaxis.tick_top()
-    ax.tick_params(length=0)
+    ax.tick_params("x", rotation=90)
     keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]
     ax.legend(
         handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.02),

@@ -6,6 +6,7 @@ on what ``python -m ipykernel_launcher`` starts. Where a forked process cannot b
 of its own (all systems but Linux), notebooks and kernels are started afresh.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -215,6 +216,7 @@ def serve() -> tuple[dict[str, Any], "Kernel | None"]:
     told, there = os.fdopen(os.dup(1), "wb", buffering=0), set[int]()
     os.dup2(2, 1)  # whatever an import prints
     _load(first)
+    gc.freeze()  # what is imported need not be looked through in every child
     while True:
         if select.select([0], [], [], LOOK_SECONDS)[0]:
             if not (line := stream.readline()):

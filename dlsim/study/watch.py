@@ -152,7 +152,11 @@ class _Client(PapermillNotebookClient):
             return super().execute_cell(cell, cell_index, **options)
         self.watch.begin()
         try:
+            self.nb_man.save()
             return super().execute_cell(cell, cell_index, **options)
+        except Exception:
+            self.nb_man.save()
+            raise
         finally:
             self.watch.end()
 
@@ -172,7 +176,13 @@ class _Engine(NBClientEngine):
         options.pop("input_path", None)
         client = _Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **options)
         client.watch = watch
-        watch.client = client
+        watch.client, save = client, nb_man.save
+
+        def save_in_cells() -> None:  # papermill writes all twice a cell, text included
+            if watch.running:
+                save()
+
+        nb_man.save = save_in_cells
         try:
             client.execute(env=processes.marked(watch.mark))
         finally:

@@ -137,10 +137,10 @@ class Study(study.Study):
             how["interval"] = float(self.intervals[0])
         return self.sweep(function, grid, label, count, **how | fixed)
 
-    def main_at(self, switches: Switches, intervals: Sequence[float] = ()) -> pd.DataFrame:
-        """Run every scheduler, version and number of fallbacks at every Int, or at some."""
+    def main_at(self, switches: Switches) -> pd.DataFrame:
+        """Run every scheduler, version and number of fallbacks at every Int."""
         return self.run(
-            cells.compare, {"interval": tuple(intervals or self.intervals)},
+            cells.compare, {"interval": tuple(self.intervals)},
             labelled("Figures 3 to 6", switches), self.size.hours,
             schedulers=self.versions(self.policies, self.fallbacks), switches=dict(switches),
         )  # fmt: skip
