@@ -21,7 +21,7 @@ MANY = max(4, int(6 * SCALE))
 
 
 def words(name, **given):
-    return explore.__getattr__(name).figure(**given).get_suptitle()
+    return explore.__getattr__(name).figure(**given).get_suptitle().replace("\n", " ")
 
 
 # ------------------------------------------------------------------ one load (M)
@@ -90,7 +90,7 @@ TWO = Cluster(2, 1.0, 1.0)
 
 
 def decisions(figure):
-    return [ax.get_title("left") for ax in figure.axes]
+    return [ax.get_title("left").replace("\n", " ") for ax in figure.axes]
 
 
 @pytest.mark.parametrize(
@@ -236,13 +236,13 @@ def test_fewest_nodes_are_no_more_than_the_deadline_asks_for():
 
 def test_the_test_judges_the_estimate():
     figure = explore.idle_times.figure(release=(0, 21), sigma=14.0, cps=3.0, deadline=40.0)
-    labels = [text.get_text() for text in figure.axes[0].child_axes[0].get_yticklabels()]
+    labels = [text.get_text() for text in figure.axes[0].texts]
     assert labels[3] == "✗ 38.545 (est. 48.091), +14.5"  # really done at 38.5
     assert labels[6] == "✓ 38.5, +14.5"
     free = explore.idle_times.figure(
         release=(0, 21), sigma=14.0, cps=3.0, deadline=40.0, reading={"release": "finish"}
     )
-    labels = [text.get_text() for text in free.axes[0].child_axes[0].get_yticklabels()]
+    labels = [text.get_text() for text in free.axes[0].texts]
     assert labels[3] == "✗ 38.545, +14.5"
 
 

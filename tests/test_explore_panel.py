@@ -1,16 +1,19 @@
 """The frame of the panels, and every panel through it: links, controls, errors, readings."""
 
+import io
 import math
 from dataclasses import replace
 
 import ipywidgets as w
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.image import imread
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, _png, new_figure
 from dlsim.given import LEAST
 from tests.scale import SCALE
 
@@ -315,3 +318,19 @@ def test_pictures_of_all_panels_are_saved_under_their_names(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="choose another folder"):
         explore.save_pictures(tmp_path / "file")
+
+
+def test_a_remembered_text_is_the_text_as_matplotlib_draws_it():
+    figure = new_figure(3, 2)
+    for x, angle in ((0.1, 0), (0.6, 30), (0.9, 90)):
+        figure.text(x, 0.4, "Áffj g", rotation=angle)
+    figure.text(0.1, 0.8, r"$\alpha_1$")
+    first, again = _png(figure), _png(figure)
+    assert first == again
+    ours, plain = io.BytesIO(first), io.BytesIO()
+    figure.savefig(plain)
+    ours, plain = (imread(io.BytesIO(one.getvalue()))[..., 0] for one in (ours, plain))
+    ink = [(1 - one).sum() for one in (ours, plain)]
+    assert ink[0] == pytest.approx(ink[1], rel=0.02)
+    shown = [np.argwhere(one < 0.5).mean(axis=0) for one in (ours, plain)]
+    np.testing.assert_allclose(*shown, atol=0.5)  # texts begin at whole pixels

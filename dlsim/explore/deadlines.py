@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate, workload
+from dlsim.bricks import Environment, Outcome, Reading, Scheduler, run_many, workload
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
+from dlsim.explore.strips import draw_boxes
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
 from dlsim.study.plot import PERCENT
@@ -26,6 +28,8 @@ from dlsim.study.style import INK, style_of
 HOURS, DOMAINS, NODES, RUNS = 8.0, 2, (8, 8), 4
 #: Opt along the curve.
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Whoever runs at once.
+CURVE = ("Greedy", *map(deadline, OPTS))
 #: Switches that would take longer than a picture may: packets one by one, steps of a second,
 #: data of other users one by one; the probe interval has a slider.
 _SLOW = ("network", "trace_step", "link_background", "probe")
@@ -64,18 +68,27 @@ def environments(
 
 
 @functools.lru_cache(maxsize=128)
-def outcomes(policy: str, setting: Setting) -> tuple[Outcome, ...]:
-    """Run a scheduler in every environment."""
+def _runs(policies: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome]]:
+    """Run schedulers in every environment, all of them at once in each."""
     s = split_switches({**dict(setting.reading), "probe": setting.probe})
+    kinds = [Kind(policy, setting.corrected, setting.fallbacks) for policy in policies]
+    schedulers = [scheduler_of(kind, **s.scheduler) for kind in kinds]
     envs = environments(setting.interval, setting.seed, tuple(sorted(s.drawn.items())))
-    kind = Kind(policy, setting.corrected, setting.fallbacks)
-    return tuple(simulate(env, scheduler_of(kind, **s.scheduler), s.reading) for env in envs)
+    found = [run_many(env, schedulers, s.reading) for env in envs]
+    return {
+        policy: list(own) for policy, own in zip(policies, zip(*found, strict=True), strict=True)
+    }
+
+
+def outcomes(policy: str, setting: Setting) -> list[Outcome]:
+    """Return what became of a scheduler in every environment."""
+    return _runs(CURVE if policy in CURVE else (policy,), setting)[policy]
 
 
 def point(policy: str, setting: Setting) -> tuple[float, float]:
     """Return the mean cost of all environments, Mops/s, and the percent of requests failed."""
     runs = outcomes(policy, setting)
-    missed = pd.concat([o.requests["missed"] for o in runs])
+    missed = np.concatenate([o.column("missed") for o in runs])
     return float(np.mean([o.cost for o in runs])), PERCENT * float(missed.mean())
 
 
@@ -124,19 +137,23 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
 
 def _servers(ax: Axes, o: Outcome) -> None:
     table = per_server(o)
-    places, base = np.arange(len(table)), np.zeros(len(table))
+    places, base, keys = np.arange(len(table)), np.zeros(len(table)), []
     for name, words, ink, hatch in (
         ("met", "in time", INK["sky"], ""), ("missed", "late", INK["vermillion"], "////"),
         ("refused", "refused (fell back)", "white", "...."),
     ):  # fmt: skip
-        ax.bar(places, table[name], 0.72, base, color=ink, hatch=hatch, edgecolor="#333333",
-               lw=0.6, label=words)  # fmt: skip
+        ax.bar(places, table[name], 0.72, base, color=ink, edgecolor="#333333", lw=0.6)
+        sides = places - 0.36, places + 0.36, base, base + table[name]
+        if hatch:
+            draw_boxes(ax, *sides, [0.0] * 4, hatch=hatch, edgecolors="#333333", linewidths=0.0)
+        keys.append(Patch(fc=ink, hatch=hatch, ec="#333333", lw=0.6, label=words))
         base = base + table[name].to_numpy()
     ax.set_xticks(places, [f"{speed:.0f}" for speed in table["performance"]])
     ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
     ax.grid(visible=False, axis="x")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.legend(fontsize=8, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
+    ax.legend(handles=keys, fontsize=8, ncols=3, loc="upper center", columnspacing=1.0,
+              handlelength=1.4)  # fmt: skip
     title(ax, f"first of {RUNS} environments")
 
 

@@ -53,7 +53,7 @@ def _draw_curve(
     ax.set_xlim(0.3, len(values) + 0.7)
     ax.margins(y=0.15)
     ax.locator_params(axis="y", nbins=5)
-    ax.set_title(label, loc="left", fontsize=10)
+    ax.set_title(label, loc="left", fontsize=10, y=1.0)
 
 
 def _sentence(

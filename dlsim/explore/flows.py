@@ -138,7 +138,7 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     )
     for k, (x, y) in enumerate(spots):
         ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5, in_layout=False)
-    ax.set_title(title, fontsize=9.5, pad=3)
+    ax.set_title(title, fontsize=9.5, pad=3, y=1.0)
     ax.margins(0.08)
     ax.axis("off")
 

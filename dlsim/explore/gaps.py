@@ -1,5 +1,7 @@
 """One load on nodes with given release times: what every partition makes of the gaps (paper I)."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.explore.panel import Numbers, Panel, Slider, new_figure, say
-from dlsim.explore.strips import draw_bars, draw_chunks, key, legend_above, mark
+from dlsim.explore.strips import draw_bars, key, legend_above, mark
 from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, split_load
 from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
@@ -63,27 +65,28 @@ def table_of(splits: dict[str, Split], deadline: float) -> pd.DataFrame:
     return frame
 
 
-def _draw_row(ax: Axes, split: Split, top: float, times: list[float], booked: bool) -> None:
-    """Draw one partition: a thin row per node, from `top` down, a band one row high."""
-    n, height = len(split.release), 0.8 / len(times)
-    begin, sent, done = (
-        np.atleast_2d(part) for part in (split.send_start, split.send_end, split.compute_end)
-    )
-    rows = np.broadcast_to(top + (np.arange(n) + 0.5) * height, begin.shape)
-    starts = np.maximum(sent, np.vstack([np.full(n, -np.inf), done[:-1]]))
-    waits = np.minimum(begin[0], max(times))
-    free = np.asarray(split.release)
-    late = waits > free
-    draw_bars(ax, rows[0][late], free[late], waits[late], INK["orange"], "waits", height)
-    if booked and split.kind != "pieces":  # each piece is a task of its own
-        last = done.max(axis=0)
-        until = split.estimate > last * (1 + 1e-9)
-        ends = np.full(n, split.estimate)
-        draw_bars(ax, rows[0][until], last[until], ends[until], "#999999", "booked", height)
-    spans = [values.ravel() for values in (begin, sent, starts, done)]
-    draw_chunks(ax, rows.ravel(), spans, INK["blue"], height=height)
-    every = top + (np.arange(len(times)) + 0.5) * height
-    ax.plot(times, every, linestyle="none", marker="|", color="black", ms=5, mew=1.6, zorder=5)
+def _draw_rows(ax: Axes, splits: Iterable[Split], times: list[float], booked: bool) -> None:
+    """Draw every partition: a thin row per node, in a band one row high, look by look."""
+    height, bars = 0.8 / len(times), defaultdict[tuple[str, str], list[Any]](list)
+    for place, split in enumerate(splits):
+        begin, sent, done = (
+            np.atleast_2d(part) for part in (split.send_start, split.send_end, split.compute_end)
+        )
+        rows = place - 0.4 + (np.arange(len(split.release)) + 0.5) * height
+        starts = np.maximum(sent, np.vstack([np.full(len(rows), -np.inf), done[:-1]]))
+        free, last = np.asarray(split.release), done.max(axis=0)
+        waits = np.minimum(begin[0], max(times))
+        late, until = waits > free, split.estimate > last * (1 + 1e-9)
+        bars["waits", INK["orange"]].append((rows[late], free[late], waits[late]))
+        if booked and split.kind != "pieces":  # each piece is a task of its own
+            ends = np.full(len(rows), split.estimate)
+            bars["booked", "#999999"].append((rows[until], last[until], ends[until]))
+        every = np.broadcast_to(rows, begin.shape).ravel()
+        bars["send", INK["blue"]].append((every, begin.ravel(), sent.ravel()))
+        bars["compute", INK["blue"]].append((every, starts.ravel(), done.ravel()))
+    for (look, ink), parts in bars.items():
+        y, start, end = map(np.concatenate, zip(*parts, strict=True))
+        draw_bars(ax, y, start, end, ink, look, height)
 
 
 def _words(row: Any, booked: bool) -> str:
@@ -122,20 +125,20 @@ def update(
     ax, times = figure.subplots(), sorted(release)
     end = max(float(table["completion"].max()), float(table["estimate"].max()))
     right = 1.02 * max(end, deadline if deadline < 1.5 * end else 0.0)
-    for place, split in enumerate(splits.values()):
-        _draw_row(ax, split, place - 0.4, times, booked)
-        ax.plot([split.completion] * 2, [place - 0.46, place + 0.46], color="#333333", lw=1.6)
+    _draw_rows(ax, splits.values(), times, booked)
+    places = np.arange(len(splits))
+    nodes = (places[:, None] - 0.4 + (np.arange(len(times)) + 0.5) * 0.8 / len(times)).ravel()
+    ax.plot(times * len(splits), nodes, "|", color="black", ms=5, mew=1.6, zorder=5)
+    ax.vlines(table["completion"], places - 0.46, places + 0.46, color="#333333", lw=1.6)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
     ax.set_yticks(range(len(splits)), [NAMES[name] for name in splits], fontsize=9)
     ax.set_ylim(len(splits) - 0.4, -0.6)
     ax.set_xlim(min(0.0, times[0]), right)
     ax.grid(False, axis="y")
     ax.set_xlabel("time", labelpad=1)
-    words = [_words(row, booked) for row in table.itertuples()]
-    beside = ax.secondary_yaxis("right")
-    beside.set_yticks(range(len(splits)), words)
-    beside.tick_params(length=0, labelsize=8.5)
-    beside.spines["right"].set_visible(False)
+    for place, row in enumerate(table.itertuples()):
+        ax.text(1.01, place, _words(row, booked), transform=ax.get_yaxis_transform(), fontsize=8.5,
+                va="center")  # fmt: skip
     ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=8.5, va="bottom")
     keys = [
         mark("node free", color="black", linestyle="none", marker="|", ms=7, mew=1.6),

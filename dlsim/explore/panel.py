@@ -21,6 +21,7 @@ from typing import Any
 
 import ipywidgets as w
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
@@ -31,8 +32,10 @@ from dlsim.study import style
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
-#: Letters of a line over a picture that is so many inches wide.
-WIDTH, WIDE = 112, 9.0
+#: Letters of one point in an inch, and from how many inches on a picture is wide.
+LETTERS, WIDE = 130, 9.0
+#: Texts that a renderer remembers.
+MOST_TEXTS = 4096
 _WIDE = w.Layout(width="28em")
 _LABELS = {"description_width": "13.5em"}
 #: An entry of the section Parameters of a docstring: names, then lines that are indented.
@@ -150,9 +153,63 @@ def plain(text: str) -> str:
     return re.sub(r"\\bar\{(\w+)\}", r"\1", re.sub(r":math:|`", "", " ".join(text.split())))
 
 
+class _Written:
+    """Takes down the images of a text that is drawn, from its lower left corner."""
+
+    def __init__(self) -> None:
+        self.images: list[tuple[Any, int, int, float]] = []
+
+    def draw_text_image(self, image: Any, x: int, y: int, angle: float, _gc: Any) -> None:
+        self.images.append((np.array(image), x, y, angle))
+
+    def united(self) -> tuple[Any, int, int, float] | None:
+        """Return one image of all letters."""
+        if len(self.images) < 2:
+            return next(iter(self.images), None)
+        images, lefts, lows, _ = zip(*self.images, strict=True)
+        tops = [low - len(image) for image, low in zip(images, lows, strict=True)]
+        ends = [left + image.shape[1] for image, left in zip(images, lefts, strict=True)]
+        whole = np.zeros((max(lows) - min(tops), max(ends) - min(lefts)), np.uint8)
+        for image, left, top in zip(images, lefts, tops, strict=True):
+            y, x = top - min(tops), left - min(lefts)
+            part = whole[y : y + len(image), x : x + image.shape[1]]
+            np.maximum(part, image, out=part)
+        return whole, min(lefts), max(lows), 0.0
+
+
+class _Renderer(RendererAgg):
+    """A renderer that remembers each text it drew: most of a panel's are the same next time.
+
+    Texts begin at whole pixels, so that one image serves wherever it stands.
+    """
+
+    def __init__(self, width: int, height: int, dpi: float) -> None:
+        super().__init__(width, height, dpi)
+        self.texts: dict[Any, Any] = {}
+
+    def draw_text(
+        self, gc: Any, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False,
+        mtext: Any = None,
+    ) -> None:  # fmt: skip
+        if ismath:
+            super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+            return
+        key = s, prop, angle, gc.get_antialiased()
+        if key not in self.texts:
+            if len(self.texts) == MOST_TEXTS:
+                self.texts.clear()
+            painter, self._renderer = self._renderer, _Written()
+            super().draw_text(gc, 0, 0, s, prop, angle, ismath, mtext)
+            painter, self._renderer = self._renderer, painter
+            self.texts[s, prop.copy(), *key[2:]] = painter.united()
+        if (written := self.texts[key]) is not None:
+            image, left, low, turned = written
+            self._renderer.draw_text_image(image, round(x) + left, round(y) + low, turned, gc)
+
+
 @functools.lru_cache(maxsize=16)
 def _renderer(width: int, height: int, dpi: float) -> RendererAgg:
-    return RendererAgg(width, height, dpi)
+    return _Renderer(width, height, dpi)
 
 
 class _Canvas(FigureCanvasAgg):
@@ -192,17 +249,20 @@ def new_figure(
     return figure
 
 
+def wrapped(text: str, width: float, size: float) -> str:
+    """Break a text into lines of one length that fit so many inches in a size in points."""
+    lines = math.ceil(len(text) * size / (LETTERS * width))
+    return "\n".join(textwrap.wrap(text, math.ceil(len(text) / lines) + 8))
+
+
 def say(figure: Figure, text: str) -> None:
-    """Write what is seen above a picture: in lines of some `WIDTH`, or all a narrow one holds."""
+    """Write what is seen above a picture."""
     width, height = figure.get_size_inches()
-    if width < WIDE:
-        figure.suptitle(text, fontsize=9.5, wrap=True, y=0.985)
-        return
-    letters = math.ceil(len(text) / math.ceil(len(text) / WIDTH)) + 8
-    lines = textwrap.wrap(text, letters)
-    figure.suptitle("\n".join(lines), fontsize=10.5, y=1 - 0.04 / height)
-    if figure.get_layout_engine() is None:  # a layout that measures takes a third of a drawing
-        figure.subplots_adjust(top=1 - (0.23 + 0.2 * len(lines)) / height)
+    size = 10.5 if width >= WIDE else 9.5
+    words = wrapped(text, width, size)
+    figure.suptitle(words, fontsize=size, y=1 - 0.04 / height)
+    if width >= WIDE and figure.get_layout_engine() is None:  # one that measures takes long
+        figure.subplots_adjust(top=1 - (0.43 + 0.2 * words.count("\n")) / height)
 
 
 def title(ax: Axes, text: str) -> None:
@@ -310,7 +370,7 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
             given[control.name] = values[control.name] if now == shown[control.name] else moved
         return given | {"reading": {name: one.value for name, one in switches.items()}}
 
-    def redraw(_: Any = None) -> None:
+    def redraw() -> None:
         given = read()
         try:
             figure, picture.value = panel.drawn(**given)
@@ -325,8 +385,12 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
             f"This picture: <code style='user-select: all'>{call}</code>",
         )
 
+    def move(_: Any) -> None:
+        redraw()
+        gc.collect()  # the last figure, while its picture is looked at: not amid the next one
+
     for one in (*controls.values(), *switches.values()):
-        one.observe(redraw, names="value")
+        one.observe(move, names="value")
     redraw()
     gc.collect()
     gc.freeze()  # or a collection of all that is imported delays a picture by some 0.3 s

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
+from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, wrapped
 from dlsim.explore.refusals import Refusal, why_refused
 from dlsim.explore.strips import draw_bars, draw_chunks, key, mark, name_rows
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Reading, Schedule, execution_time, simulate
@@ -179,7 +179,7 @@ def update(
     for ax, (s, why) in zip(axes, runs, strict=True):
         _draw_plan(ax, s, colors, now)
         name_rows(ax, ["link", *(f"node {k}" for k in range(1, nodes + 1))], begin, end)
-        ax.set_title(f"{s.name}: {told(s, why)}", loc="left", fontsize=9, wrap=True, y=1.0)
+        ax.set_title(wrapped(f"{s.name}: {told(s, why)}", 7.6, 9), loc="left", fontsize=9, y=1.0)
     axes[1].set_xlabel("time", labelpad=1)
     keys = [
         key("send", "sending"), key("compute", "computing"), key("planned", "waits, planned"),

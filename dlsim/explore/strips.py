@@ -2,7 +2,7 @@
 
 The looks are those of `dlsim.study.gantt`, hatched while data is sent and solid while it
 is computed; one collection holds all bars of a look, which draws several times faster
-than as many bars of their own.
+than as many bars of their own: hatches are made anew for each shape.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgba_array
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from dlsim.study.style import INK
@@ -30,25 +31,31 @@ LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
     "booked": (0.25, {"hatch": "..", "edgecolors": "#888888", "linewidths": 0.0}),
     "impossible": (0.25, {"hatch": "xxxx", "edgecolors": INK["vermillion"], "linewidths": 1.0}),
 }
+#: How the pen goes around a box.
+_BOX = np.array([Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY], Path.code_type)
+
+
+def draw_boxes(
+    ax: Axes, left: Any, right: Any, low: Any, high: Any, color: Any, **look: Any
+) -> None:
+    """Draw boxes, those of a colour as one shape; the axes keep their limits."""
+    corners = np.stack([left, low, right, low, right, high, left, high, left, low], axis=1)
+    faces = np.broadcast_to(to_rgba_array(color), (len(corners), 4))
+    inks, which = np.unique(faces, axis=0, return_inverse=True)
+    shapes = [Path(part.reshape(-1, 2), np.tile(_BOX, len(part))) for part in
+              (corners[which.ravel() == k] for k in range(len(inks)))]  # fmt: skip
+    ax.add_collection(PathCollection(shapes, facecolors=inks, zorder=2, **look), autolim=False)
 
 
 def draw_bars(
     ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
     height: float = 0.72,
 ) -> None:  # fmt: skip
-    """Draw horizontal bars; the limits of the axes stay as they are."""
+    """Draw horizontal bars of a look."""
     y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
-    if not len(y):
-        return
-    low, high = y - height / 2, y + height / 2
-    corners = [np.stack(pair, axis=1) for pair in
-               ((left, low), (right, low), (right, high), (left, high))]  # fmt: skip
     opacity, keywords = LOOKS[look]
     faces = to_rgba_array(color, opacity)
-    ax.add_collection(
-        PolyCollection(list(np.stack(corners, axis=1)), facecolors=faces, zorder=2, **keywords),
-        autolim=False,
-    )
+    draw_boxes(ax, left, right, y - height / 2, y + height / 2, faces, **keywords)
 
 
 def draw_chunks(

@@ -46,6 +46,7 @@ def pictures(seed=0, tasks=10_000, names=tuple(explore.PANELS)):
             with suppress(InputError):
                 panel.drawn(**given)
                 times.append(1e3 * (time.process_time() - begin))
+            gc.collect()  # as a panel does once its picture is shown
         yield {
             "panel": name, "moves": len(times), "median_ms": float(np.median(times)),
             "p95_ms": float(np.percentile(times, 95)), "most_ms": max(times),

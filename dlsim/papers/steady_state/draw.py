@@ -1,5 +1,6 @@
 """Paper S's drawings: platforms, topologies, flows; what its tables print and we drew."""
 
+import functools
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -137,6 +138,7 @@ def fig3(study: Study, clusters: int = 15) -> Axes:
     return study.keep("fig3", axes[0], table)
 
 
+@functools.lru_cache(maxsize=8)
 def flows(a: Allocation) -> tuple[pd.DataFrame, Any]:
     """Return what an allocation puts on every link and whose work every cluster does."""
     p = a.platform
