@@ -1,17 +1,14 @@
 """Measures: from the tidy frame of a sweep to the points that a claim is judged at.
 
-A measure is a function of a paper's evidence, tied to its claims by their ids:
-
-    @claim("mcdf-1")
-    def best_without_setup(e): ...
-
-It returns one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``,
-``high`` (95 % interval over replicates), ``n``, the ``values`` of the replicates, whose mean
-is the estimate, and the place in the grid. Policies that met the same workload are compared
-by the difference within each replicate.
+A measure is a function of a paper's evidence, tied to its claims by their ids (`tie`). It returns
+one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
+interval over replicates), ``n``, the ``values`` of the replicates, whose mean is the estimate, and
+the place in the grid. Policies that met the same workload are compared by the difference within
+each replicate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +23,9 @@ _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what
 
 
 class Measure(NamedTuple):
-    """What measures a claim: the function, the evidence it needs, and whether readings matter."""
+    """What measures a claim: the function, and whether readings matter."""
 
     function: Callable[[Any], pd.DataFrame | None]
-    needs: str = ""
     readings: bool = True
 
 
@@ -37,32 +33,36 @@ class Measure(NamedTuple):
 MEASURES: dict[str, Measure] = {}
 
 
-def claim(*ids: str, needs: str = "", readings: bool = True) -> Callable[[Any], Any]:
-    """Tie a measure to its claims.
+def tie(paper: str, measures: Mapping[str, Callable[[Any], Any]], readings: bool = True) -> None:
+    """Tie measures to claims of a paper by the numbers in their ids.
 
-    `needs` names the frame of the evidence without which nothing is measured; without
-    `readings`, the claim is judged under the study's own reading only.
+    Without `readings` these are judged under the study's own reading only.
     """
-
-    def tie(function: Callable[[Any], pd.DataFrame | None]) -> Any:
-        MEASURES.update(dict.fromkeys(ids, Measure(function, needs, readings)))
-        return function
-
-    return tie
+    MEASURES.update({f"{paper}-{k}": Measure(one, readings) for k, one in measures.items()})
 
 
-def tie(paper: str, measures: Mapping[str, Callable[[Any], Any]], **how: Any) -> None:
-    """Tie measures to claims of a paper by the numbers in their ids, as `claim` ties one."""
-    for number, measure in measures.items():
-        claim(f"{paper}-{number}", **how)(measure)
+class _NotRunError(Exception):
+    """A measure asks for a sweep that was not run."""
+
+
+class _Sweeps:
+    """The evidence as measures see it: what is None in it was not run."""
+
+    def __init__(self, evidence: Any) -> None:
+        self._evidence = evidence
+
+    def __getattr__(self, name: str) -> Any:
+        if (found := getattr(self._evidence, name)) is None:
+            raise _NotRunError(name)
+        return found
 
 
 def measured(one: Claim, evidence: Any) -> pd.DataFrame | None:
     """Measure a claim; None where it has no measure, or what it needs was not run."""
-    measure = MEASURES.get(one.id)
-    if measure is None or (measure.needs and getattr(evidence, measure.needs) is None):
-        return None
-    return measure.function(evidence)
+    if one.id in MEASURES:
+        with suppress(_NotRunError):
+            return MEASURES[one.id].function(_Sweeps(evidence))
+    return None
 
 
 def judged_by_readings(one: Claim) -> bool:

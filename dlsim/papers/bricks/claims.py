@@ -8,17 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
-from dlsim.study.measure import (
-    ENDS,
-    claim,
-    counted,
-    differences,
-    named,
-    points,
-    tie,
-    trend,
-    wide,
-)
+from dlsim.study.measure import ENDS, counted, differences, named, points, tie, trend, wide
 from dlsim.study.stats import mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
@@ -61,14 +51,6 @@ def opts(table: pd.DataFrame) -> list[str]:
     return sorted(names, key=lambda name: float(name[2:]))
 
 
-def _policies(table: pd.DataFrame) -> list[str]:
-    return ["Greedy", *opts(table)]
-
-
-def _most(table: pd.DataFrame) -> int:
-    return int(max(table.columns.unique("fallbacks")))
-
-
 def _less(table: pd.DataFrame, a: Any, b: Any, column: str) -> "pd.Series[float]":
     """By how much b fails less than a, in points; by which fraction it costs less."""
     return table[a] - table[b] if column == "failure" else 1 - table[b] / table[a]
@@ -78,7 +60,7 @@ def _pairs(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> dict[str, A
     """Name the columns of every policy in two versions."""
     return {
         f"{name} {a} - {b}": ((name, *VERSIONS[a]), (name, *VERSIONS[b]))
-        for a, b in pairs for name in _policies(table)
+        for a, b in pairs for name in ("Greedy", *opts(table))
     }  # fmt: skip
 
 
@@ -104,21 +86,20 @@ def _removed(e: Evidence, most: int, fewest: int, corrected: Sequence[int] = (0,
     return named(table, at)
 
 
-def _conservative(e: Evidence, column: str) -> pd.DataFrame:
-    """Compare the smallest Opt, in every version, with Greedy as it is in use."""
+def _than_greedy(e: Evidence, column: str, names: slice, same: bool = False) -> pd.DataFrame:
+    """Compare Deadline in every version with Greedy as it is in use, or in the same version."""
     table = by_scheduler(e.main, column)
-    name = opts(table)[0]
     return _at({
-        f"{name} {sign}": _less(table, ("Greedy", 0, 0), (name, *pair), column)
-        for sign, pair in VERSIONS.items()
+        f"{n} {sign}": _less(table, ("Greedy", *(pair if same else (0, 0))), (n, *pair), column)
+        for sign, pair in VERSIONS.items() for n in opts(table)[names]
     })  # fmt: skip
 
 
 def _dearer(e: Evidence) -> pd.DataFrame:
     """Estimate the cost with the most fallbacks over that with none, minus one."""
-    table = by_scheduler(e.main, "cost")
-    most = _most(table)
-    return _at({n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in _policies(table)})
+    table, most = by_scheduler(e.main, "cost"), e.main["fallbacks"].max()
+    names = ("Greedy", *opts(table))
+    return _at({name: table[(name, 0, most)] / table[(name, 0, 0)] - 1 for name in names})
 
 
 def _saved(e: Evidence) -> pd.DataFrame:
@@ -127,26 +108,8 @@ def _saved(e: Evidence) -> pd.DataFrame:
     return 1 - table / table.groupby(level=["interval", "replicate"]).transform("first")
 
 
-#: Claims that a line measures, by the number in their id.
-_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
-    "1b": lambda e: _removed(e, 1, 0, (0, 1)),
-    "2a": lambda e: _gained(e.main),
-    "2b": lambda e: _gained(e.main),
-    "3": lambda e: trend(by_opt(e.main, "failure"), "opt"),
-    "5": lambda e: trend(_saved(e), "opt"),
-    "6a": lambda e: _conservative(e, "failure"),
-    "6b": lambda e: _conservative(e, "cost"),
-    "7a": lambda e: _removed(e, _most(by_scheduler(e.main, "failure")), 0),
-    "7b": lambda e: _removed(e, _most(by_scheduler(e.main, "failure")), 1),
-    "8a": _dearer,
-    "8b": _dearer,
-}
-tie("bricks", _MEASURES)
-
-
-@claim("bricks-1a")
-def fallback_in_points(e: Evidence) -> pd.DataFrame | None:
-    """Claim 1a: what one fallback takes, where more fail without it than it would have to take."""
+def _fallback_in_points(e: Evidence) -> pd.DataFrame | None:
+    """What one fallback takes, where more fail without it than it would have to take."""
     table = by_scheduler(e.main, "failure")
     pairs = _pairs(table, FALLBACK)
     without = _at({name: table[a] for name, (a, _) in pairs.items()})
@@ -154,64 +117,66 @@ def fallback_in_points(e: Evidence) -> pd.DataFrame | None:
     return None if found.empty else found
 
 
-@claim("bricks-4")
-def greedy_is_dear(e: Evidence) -> pd.DataFrame:
-    """Claim 4: by which fraction Deadline costs less than Greedy in the same version."""
-    table = by_scheduler(e.main, "cost")
-    return _at({
-        f"{name} {sign}": _less(table, ("Greedy", *pair), (name, *pair), "cost")
-        for sign, pair in VERSIONS.items() for name in opts(table)
-    })  # fmt: skip
-
-
-@claim("bricks-9")
-def trade_off(e: Evidence) -> pd.DataFrame:
-    """Claim 9: from the smallest to the largest Opt failures rise and the cost falls."""
+def _trade_off(e: Evidence) -> pd.DataFrame:
+    """From the smallest to the largest Opt failures rise and the cost falls."""
     parts = []
     for column, step in (("failure", -1), ("cost", 1)):
         table = by_scheduler(e.main, column)
         a, *_, b = opts(table)[::step]
         parts.append(_at({
             f"{column}, {n} fallbacks": _less(table, (a, 0, n), (b, 0, n), column)
-            for n in (0, 1, _most(table))
+            for n in (0, 1, e.main["fallbacks"].max())
         }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
 
-@claim("bricks-10", needs="causes")
-def causes_removed(e: Evidence) -> pd.DataFrame:
-    """Claim 10: gain of Load Correction without a blamed cause minus the gain with it."""
-    table = gains(e.causes, "condition")
-    base = table.xs("as it is", level="condition")
-    others = [name for name in table.index.unique("condition") if name != "as it is"]
-    parts = [
-        points(pd.DataFrame(table.xs(name, level="condition") - base).add_prefix(f"{name}: "))
-        for name in others
-    ]
-    return pd.concat(parts, ignore_index=True)
+def _causes_removed(e: Evidence) -> pd.DataFrame:
+    """Gain of Load Correction without a blamed cause minus the gain with it."""
+    table, usual = gains(e.causes, "condition"), "as it is"
+    others = [name for name in table.index.unique("condition") if name != usual]
+    apart = [(table.loc[name] - table.loc[usual]).add_prefix(f"{name}: ") for name in others]
+    return pd.concat(map(points, apart), ignore_index=True)
 
 
-@claim("bricks-11", needs="sizes")
 def large_systems(e: Evidence) -> pd.DataFrame:
-    """Claim 11: gain of Load Correction in systems of 75 nodes and more."""
+    """Gain of Load Correction in systems of 75 nodes and more."""
     rows = e.sizes[e.sizes["value"] >= LARGE].rename(columns={"value": "nodes"})
     return _gained(rows, "nodes")
 
 
-@claim("bricks-12a", needs="seconds", readings=False)
-def trace_model_is_cheaper(e: Evidence) -> pd.DataFrame:
-    """Claim 12a: share of the environments where extraneous jobs or data take more CPU time."""
+def _trace_model_is_cheaper(e: Evidence) -> pd.DataFrame:
+    """Share of the environments where extraneous jobs or data take more CPU time."""
     table = wide(e.seconds, ["resource"], "seconds", "model")
     dearer = (table["extraneous"] > table["trace"]).astype(float)
     found = points(dearer.unstack("resource"))
     return found.assign(total=found["n"], values=None)
 
 
-@claim("bricks-12b", needs="background")
-def congestion_is_uneven(e: Evidence) -> pd.DataFrame:
-    """Claim 12b: spread of the links' coefficients of variation, extraneous minus trace."""
-    table = wide(e.background, [], "spread", "model")
-    return points(differences(table, {"links": ("extraneous", "trace")}))
+#: What measures a claim, by the number in its id.
+_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame | None]] = {
+    "1a": _fallback_in_points,
+    "1b": lambda e: _removed(e, 1, 0, (0, 1)),
+    "2a": lambda e: _gained(e.main),
+    "2b": lambda e: _gained(e.main),
+    "3": lambda e: trend(by_opt(e.main, "failure"), "opt"),
+    "4": lambda e: _than_greedy(e, "cost", slice(None), same=True),
+    "5": lambda e: trend(_saved(e), "opt"),
+    "6a": lambda e: _than_greedy(e, "failure", slice(1)),
+    "6b": lambda e: _than_greedy(e, "cost", slice(1)),
+    "7a": lambda e: _removed(e, e.main["fallbacks"].max(), 0),
+    "7b": lambda e: _removed(e, e.main["fallbacks"].max(), 1),
+    "8a": _dearer,
+    "8b": _dearer,
+    "9": _trade_off,
+    "10": _causes_removed,
+    "11": large_systems,
+    # spread of the links' coefficients of variation
+    "12b": lambda e: points(
+        differences(wide(e.background, [], "spread", "model"), {"links": ("extraneous", "trace")})
+    ),
+}
+tie("bricks", _MEASURES)
+tie("bricks", {"12a": _trace_model_is_cheaper}, readings=False)
 
 
 def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:

@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,7 @@ import pandas as pd
 
 from dlsim.papers.inserted_idle_time.cells import named as policy
 from dlsim.study.claims import intervals, load_claims
-from dlsim.study.measure import (
-    claim,
-    counted,
-    differences,
-    named,
-    points,
-    ratio,
-    tidy,
-    tie,
-    trend,
-    wide,
-)
+from dlsim.study.measure import counted, differences, named, points, ratio, tidy, tie, trend, wide
 from dlsim.study.stats import share_bounds, summary
 
 ORDERS = ("FIFO", "EDF")
@@ -88,37 +77,16 @@ def _counted(frame: pd.DataFrame, name: str) -> pd.DataFrame | None:
 def held(e: Evidence, column: str, other: str = "") -> pd.DataFrame | None:
     """Count the share of plannings with idle time that a constraint allows, less the other."""
     rows = _counted(e.main, "FIFO-DLT")
-    if rows is None:
+    if rows is None or rows[[column, other or column]].isna().any(axis=None):
         return None
     rows = rows.assign(held=rows[column] - (rows[other] if other else 0))
-    if rows["held"].isna().any():
-        return None
     cases = rows.groupby("load", sort=False)["s_iits"].sum()
     table = named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
     return table.assign(total=table["load"].map(cases).replace(0, np.nan), values=None)
 
 
-#: Claims that two lines measure: the number in the claim's id, the measure.
-_MEASURES: dict[str, Any] = {
-    "1": lambda e: held(e, "opt_iits"),
-    "2": lambda e: held(e, "opt_iits_ii"),
-    "3": lambda e: minus(e, *LADDER, orders=["FIFO"]),
-    "4": lambda e: minus(e, *LADDER, orders=["EDF"]),
-    "7a": lambda e: minus(e, ("OPR-MN", "DLT")),
-    "7b": lambda e: minus(e, ("OPR-MN", "DLT")),
-    "10b": lambda e: minus(e, ("DLT", "II")),
-    "11": lambda e: minus(e, ("AN", "OPR-MN")),
-    "12": lambda e: minus(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN")),
-    "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
-    "14b": lambda e: minus(e, ("II", "UMR-IIT")),
-}
-tie("inserted-idle-time", _MEASURES)
-claim("inserted-idle-time-8", readings=False)(partial(held, column="opt_iits_ii", other="opt_iits"))
-
-
-@claim("inserted-idle-time-10a")
-def idle_time_used(e: Evidence) -> pd.DataFrame:
-    """Claim 10a: used share under II minus that under DLT; if equal, by cases split otherwise."""
+def _idle_time_used(e: Evidence) -> pd.DataFrame:
+    """Used share under II minus that under DLT; if equal, by cases split otherwise."""
     table = minus(e, ("II", "DLT"), column="use")
     if "s_iits" not in e.main:
         return table
@@ -142,16 +110,14 @@ def _cheaper(table: pd.DataFrame, cases: pd.DataFrame, apart: pd.DataFrame) -> p
     )
 
 
-@claim("inserted-idle-time-5")
 def gain_grows(e: Evidence) -> pd.DataFrame:
-    """Claim 5: rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
+    """Rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
     pair, by = {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"]
     return _cheaper(differences(wide(e.taus, by), pair), *_decided(e.taus, pair, by))
 
 
-@claim("inserted-idle-time-6")
-def constraints_loosen(e: Evidence) -> pd.DataFrame | None:
-    """Claim 6: rise of the share of cases in which a constraint holds, likewise."""
+def _constraints_loosen(e: Evidence) -> pd.DataFrame | None:
+    """Rise of the share of cases in which a constraint holds, likewise."""
     rows = _counted(e.taus, "EDF-DLT")
     if rows is None:
         return None
@@ -162,9 +128,8 @@ def constraints_loosen(e: Evidence) -> pd.DataFrame | None:
     return _cheaper(shares, cases, pd.DataFrame({c: sums[k] for c, k in CONSTRAINTS.items()}))
 
 
-@claim("inserted-idle-time-15")
-def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
-    """Claim 15: DLT minus I and minus II, where the constraint mostly does not hold."""
+def _rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
+    """DLT minus I and minus II, where the constraint mostly does not hold."""
     parts = [pd.DataFrame()]
     for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
         shares = held(e, column)
@@ -174,6 +139,28 @@ def rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
         if rare.any():
             parts.append(less(e.main[rare], {constraint: ("FIFO-DLT", policy("FIFO", role))}))
     return pd.concat(parts, ignore_index=True)
+
+
+#: What measures a claim, by the number in its id.
+_MEASURES: dict[str, Any] = {
+    "1": lambda e: held(e, "opt_iits"),
+    "2": lambda e: held(e, "opt_iits_ii"),
+    "3": lambda e: minus(e, *LADDER, orders=["FIFO"]),
+    "4": lambda e: minus(e, *LADDER, orders=["EDF"]),
+    "5": gain_grows,
+    "6": _constraints_loosen,
+    "7a": lambda e: minus(e, ("OPR-MN", "DLT")),
+    "7b": lambda e: minus(e, ("OPR-MN", "DLT")),
+    "10a": _idle_time_used,
+    "10b": lambda e: minus(e, ("DLT", "II")),
+    "11": lambda e: minus(e, ("AN", "OPR-MN")),
+    "12": lambda e: minus(e, ("EQ-MN", "OPR-MN"), ("US", "OPR-MN")),
+    "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
+    "14b": lambda e: minus(e, ("II", "UMR-IIT")),
+    "15": _rare_constraints_gain_little,
+}
+tie("inserted-idle-time", _MEASURES)
+tie("inserted-idle-time", {"8": lambda e: held(e, "opt_iits_ii", "opt_iits")}, readings=False)
 
 
 def family(points: pd.DataFrame) -> pd.DataFrame:
@@ -208,12 +195,9 @@ def window(n: int, ratio: float) -> float:
 
 def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
     """Tell for every n and chi/tau whether Constraint 1 can hold."""
-    rows = [
-        (n, ratio, window(n, ratio), n * (n - 1) / 2 < 1 + ratio)
-        for n in range(2, nodes + 1)
-        for ratio in ratios
-    ]
-    return pd.DataFrame(rows, columns=["n", "ratio", "window", "positive"])
+    table = pd.DataFrame(list(product(range(2, nodes + 1), ratios)), columns=["n", "ratio"])
+    table["window"] = list(map(window, table["n"], table["ratio"]))
+    return table.assign(positive=table["n"] * (table["n"] - 1) / 2 < 1 + table["ratio"])
 
 
 def compared(
@@ -225,10 +209,8 @@ def compared(
     apart, spread = differences(values, pairs), values.groupby(list(by)).var()
     alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})
     table = summary(tidy(apart, by, "difference"), ["policy", *by], "difference")
-    for name, variance in (
-        ("standard_error", apart.groupby(list(by)).var()),
-        ("unpaired_error", alone),
-    ):
+    paired = apart.groupby(list(by)).var()
+    for name, variance in (("standard_error", paired), ("unpaired_error", alone)):
         errors = variance.reset_index().melt(list(by), var_name="policy", value_name=name)
         table = table.merge(errors, on=["policy", *by], how="left")
         table[name] = np.sqrt(table[name] / table["n"])

@@ -15,18 +15,7 @@ import pandas as pd
 
 from dlsim.papers.steady_state.cells import HEURISTICS, TIE
 from dlsim.papers.steady_state.platforms import CONNECTIVITY
-from dlsim.study.measure import (
-    claim,
-    counted,
-    exact,
-    mirrored,
-    named,
-    points,
-    tidy,
-    tie,
-    trend,
-    wide,
-)
+from dlsim.study.measure import counted, exact, mirrored, named, points, tidy, tie, trend, wide
 from dlsim.study.stats import relative_reduction, summary
 
 RIVALS = ("G", "LPRG")
@@ -109,12 +98,11 @@ def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     from scipy.stats import bootstrap  # slow to load
 
     there = frame[frame[b] > 0].reset_index(drop=True)
-    ratio = there[a] / there[b]
-    means = ratio
+    means = ratio = there[a] / there[b]
     if "connectivity" in there:
         means = ratio.groupby([there["replicate"], there["connectivity"]]).mean()
     row: dict[str, Any] = {"point": f"{a}/{b}", "estimate": means.mean(), "n": len(means)}
-    low, high = math.nan, math.nan
+    low = high = math.nan
     if means.nunique() > 1:
         low, high = bootstrap((means,), np.mean, rng=0).confidence_interval
         most = int(ratio.argmax())
@@ -126,9 +114,8 @@ def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     return pd.DataFrame([{**row, "low": low, "high": high}])
 
 
-@claim("steady-state-3a")
-def greedy_above(e: Evidence) -> pd.DataFrame:
-    """Claim 3a: mean ratio of G over that of LPRG, less 1, over all Tiers platforms."""
+def _greedy_above(e: Evidence) -> pd.DataFrame:
+    """Mean ratio of G over that of LPRG, less 1, over all Tiers platforms."""
     flat = tidy(over_all(e.tiers, e.tiers[list(RIVALS)]), [], "ratio")
     table = relative_reduction(flat, "ratio", "policy", "G", "LPRG", samples=True)
     return named(mirrored(table), [], "G over LPRG")
@@ -144,9 +131,8 @@ def _falls(table: pd.DataFrame) -> pd.DataFrame:
     return trend(-table.set_index(["clusters", "replicate"]), "clusters", "fall of {what} over K")
 
 
-@claim("steady-state-5", needs="spread")
-def spread_does_not_matter(e: Evidence) -> pd.DataFrame:
-    """Claim 5: by how much the lead of LPRG over G rises with heterogeneity, at every K."""
+def _spread_does_not_matter(e: Evidence) -> pd.DataFrame:
+    """By how much the lead of LPRG over G rises with heterogeneity, at every K."""
     keys = ["heterogeneity", "clusters", "replicate"]
     lead = e.spread.assign(lead=e.spread["LPRG"] - e.spread["G"]).groupby(keys)[["lead"]].mean()
     return trend(lead, "heterogeneity")
@@ -154,12 +140,10 @@ def spread_does_not_matter(e: Evidence) -> pd.DataFrame:
 
 def _lprr_leads(e: Evidence, value: Callable[[Any], Any]) -> pd.DataFrame:
     """What LPRR has more than either rival, over all platforms of a kind where it was run."""
-
-    def lead(frame: pd.DataFrame) -> pd.DataFrame:
-        there = frame.dropna(subset=["LPRR"])
-        return over_all(there, {f"LPRR - {r}": value(there["LPRR"] - there[r]) for r in RIVALS})
-
-    table = _each(_samples(e), lead)
+    there = {kind: frame.dropna(subset=["LPRR"]) for kind, frame in _samples(e).items()}
+    table = _each(
+        there, lambda f: over_all(f, {f"LPRR - {r}": value(f["LPRR"] - f[r]) for r in RIVALS})
+    )
     return table.assign(group=table["kind"])
 
 
@@ -179,17 +163,15 @@ def _advantage(e: Evidence) -> pd.DataFrame:
     return wide(frame, ["numbers", "clusters"], "lead", "structure")
 
 
-@claim("steady-state-12a", needs="crossed", readings=False)
 def structure_helps_greedy(e: Evidence) -> pd.DataFrame:
-    """Claim 12a: lead of G over LPRG on a Tiers-like network minus on a random graph."""
+    """Lead of G over LPRG on a Tiers-like network minus on a random graph."""
     table = _advantage(e)
     more = table[list(CONNECTIVITY)].rsub(table["Tiers-like"], axis=0)
     return points(more.groupby(["numbers", "replicate"]).mean().reset_index(), ["numbers"])
 
 
-@claim("steady-state-12b", needs="crossed", readings=False)
 def structure_decides(e: Evidence) -> pd.DataFrame:
-    """Claim 12b: effect of the network on that lead minus the effect of the numbers."""
+    """Effect of the network on that lead minus the effect of the numbers."""
     table = _advantage(e)
     network = table["Tiers-like"] - table[list(CONNECTIVITY)].mean(axis=1)
     sides = pd.DataFrame({side: rows.mean(axis=1).groupby("replicate").mean()
@@ -207,37 +189,29 @@ def gaps(frame: pd.DataFrame) -> pd.DataFrame:
     return there[["clusters", "replicate"]].join(lack)
 
 
-@claim("steady-state-13")
-def best_is_near_optimal(e: Evidence) -> pd.DataFrame:
-    """Claim 13: what the best of the heuristics that were run at a K lacks, per class of K."""
-
-    def lack(frame: pd.DataFrame) -> pd.DataFrame:
-        table = gaps(frame)
-        mean = table.groupby("clusters")[list(HEURISTICS)].mean()
-        best = mean.idxmin(axis=1)
-        least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
-        return by_class(
-            table, {"1 - best/optimum": pd.Series(least, index=table.index, dtype=float)}
-        )
-
-    return _each(_samples(e), lack)
+def _best_lacks(frame: pd.DataFrame) -> pd.DataFrame:
+    """What the best of the heuristics that were run at a K lacks, per class of K."""
+    table = gaps(frame)
+    best = table.groupby("clusters")[list(HEURISTICS)].mean().idxmin(axis=1)
+    least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
+    return by_class(table, {"1 - best/optimum": pd.Series(least, index=table.index, dtype=float)})
 
 
-@claim("steady-state-14", needs="ends", readings=False)
-def ends_are_negligible(e: Evidence) -> pd.DataFrame:
-    """Claim 14: share of the load that start-up and clean-up cost over 100 periods."""
+def _ends_are_negligible(e: Evidence) -> pd.DataFrame:
+    """Share of the load that start-up and clean-up cost over 100 periods."""
     frame = e.ends[e.ends["count"] == MANY_PERIODS]
     mean = frame.groupby(["kind", "replicate"])["ends"].mean().reset_index()
     return exact(points(mean, ["kind"]))
 
 
-#: Claims that a line or two measure, by the number in their id.
+#: What measures a claim, by the number in its id.
 _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     # wins of G on Tiers platforms, ties left out and counted; the mean of its ratio to LPRG;
     # platforms where that is 1.05 to 1.1
     "2a": lambda e: _shares({"Tiers": e.tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + TIE),
     "2b": lambda e: _shares({"Tiers": e.tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - TIE),
     "2c": lambda e: mean_ratio(e.tiers, "G", "LPRG"),
+    "3a": _greedy_above,
     "3b": lambda e: _falls(by_size(e.tiers, RIVALS)),
     "3c": lambda e: _shares(
         {"Tiers": e.tiers}, "G 5 to 10 % above", lambda f: (f["G"] / f["LPRG"]).between(1.05, 1.1)
@@ -250,6 +224,7 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     ),
     "4c": lambda e: points(leads(e.random[e.random["clusters"] > CROSSING]), ["clusters"]),
     "4d": lambda e: trend(leads(e.random).set_index(["clusters", "replicate"]), "clusters"),
+    "5": _spread_does_not_matter,
     # LPRR: its mean lead and its wins minus its losses; what it lacks to the bound on Tiers
     # platforms; how often it reaches it on random ones; the programs that it solves
     "6a": lambda e: _lprr_leads(e, lambda lead: lead),
@@ -264,10 +239,6 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "7b": lambda e: _each(
         _samples(e), lambda f: by_size(f, {"programs / K^2": f["programs"] / f["clusters"] ** 2})
     ),
-}
-tie("steady-state", _MEASURES)
-#: The same for claims on what rounding does to the relaxed program.
-_AT_VERTICES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     # what LPR lacks to the worse of G and LPRG; where it gives an application nothing
     "1a": lambda e: _each(
         _vertices(e),
@@ -285,8 +256,15 @@ _AT_VERTICES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "10a": lambda e: _losers_minus_others(e, "below"),
     "10b": lambda e: _losers_minus_others(e, "own_use"),
     "11": lambda e: _falls(by_size(_vertices(e)["random"], ["LPRG"])),
+    "13": lambda e: _each(_samples(e), _best_lacks),
 }
-tie("steady-state", _AT_VERTICES, needs="vertices")
+tie("steady-state", _MEASURES)
+_AS_IT_IS: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+    "12a": structure_helps_greedy,
+    "12b": structure_decides,
+    "14": _ends_are_negligible,
+}
+tie("steady-state", _AS_IT_IS, readings=False)
 
 
 def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
