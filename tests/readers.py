@@ -12,7 +12,7 @@ import numpy as np
 
 from dlsim import files
 from dlsim.bricks import workload as requests
-from dlsim.bricks.tracefiles import read_traces
+from dlsim.bricks.traces import read_traces
 from dlsim.cli.broker import read_organisation
 from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications

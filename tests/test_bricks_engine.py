@@ -17,7 +17,7 @@ from dlsim.bricks import (
     Scheduler,
     background,
     best_server,
-    run,
+    engine,
     simulate,
     workload,
 )  # fmt: skip
@@ -496,7 +496,7 @@ def test_background_drawn_as_time_advances_is_the_one_that_is_kept(monkeypatch, 
 
 def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
     told = []
-    monkeypatch.setattr(run, "shown", lambda label, total: nullcontext(told.append))
+    monkeypatch.setattr(engine, "shown", lambda label, total: nullcontext(told.append))
     env = Environment.random(0, 2, horizon=1800.0, packet=1.0)
     simulate(env, Scheduler(), Reading(network="packet"))
     assert told == sorted(told)

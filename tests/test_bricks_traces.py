@@ -16,7 +16,7 @@ from scipy.linalg import toeplitz
 
 from dlsim.bricks import traces
 from dlsim.bricks.readers import SYNTHESISED, from_swf
-from dlsim.bricks.tracefiles import Traces, read_traces, write_traces
+from dlsim.bricks.traces import Traces, read_traces, write_traces
 from dlsim.errors import DlsimError, InputError
 from tests.scale import SCALE
 

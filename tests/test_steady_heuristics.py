@@ -22,8 +22,12 @@ from dlsim.steady import (
     solve_program,
 )
 from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.greedy import run_greedy
-from dlsim.steady.heuristics import randomised_rounding, round_off, split_connections
+from dlsim.steady.heuristics import (
+    randomised_rounding,
+    round_off,
+    run_greedy,
+    split_connections,
+)
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import full_program
 from tests.scale import LONG, SCALE

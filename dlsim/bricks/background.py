@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from dlsim.bricks.core.network import Stream, marked, packed
 from dlsim.bricks.core.servers import absorb_all
 from dlsim.bricks.core.state import BEFORE, BUSY, GONE, QUEUE, SEEN, UTIL, Rules, State, World
-from dlsim.given import Seed, generator
+from dlsim.given import Floats, Seed, generator
 from dlsim.kernel import TOL
-
-Floats = NDArray[np.float64]
 
 #: Arrivals that are held at a time, of all queues together.
 WINDOW = 2**24

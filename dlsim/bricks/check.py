@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.errors import ScheduleError
+from dlsim.given import Floats
 from dlsim.kernel import CLOCK, TOL
 from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
-Floats = NDArray[np.float64]
 Rule = tuple[str, pd.Index, Any]
 
 #: Columns of the tables of an outcome.

@@ -9,17 +9,14 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.bricks.background import Poisson
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, floats, in_range, number, positive, table
+from dlsim.given import MOST, Floats, column, floats, in_range, number, positive, table
 from dlsim.kernel import clock_origin
-
-Floats = NDArray[np.float64]
 
 #: Largest number in a table, so that sums stay finite, and most entries that traces may need.
 MOST_ENTRIES, MOST_DOMAIN = 2**29, 2**53

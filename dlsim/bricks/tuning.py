@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlsim.bricks.view import View, best_server
-from dlsim.given import number, positive
+from dlsim.given import Floats, number, positive
 from dlsim.kernel import latest_finish
 
-Floats = NDArray[np.float64]
 Algorithm = Callable[[View], int]
 
 #: Shares of a new observation in a running mean and in a running mean deviation.

@@ -5,11 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.state import Rules, State, World
+from dlsim.bricks.core.state import Floats, Rules, State, Whole, World
 from dlsim.kernel import latest_finish
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 class View(NamedTuple):

@@ -20,6 +20,7 @@ from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
 from dlsim.given import (
+    Floats,
     Seed,
     child,
     generator,
@@ -30,11 +31,10 @@ from dlsim.given import (
     positive,
     span,
     whole,
-)
+)  # fmt: skip
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
-Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.

@@ -16,8 +16,7 @@ from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real,
 from dlsim.progress import step
 from dlsim.steady.broker import Broker
 from dlsim.steady.limits import Limits, Share
-from dlsim.steady.model import Reading
-from dlsim.steady.sites import Network
+from dlsim.steady.model import Network, Reading
 
 #: What each event holds beside `at` and `do`: what the broker's method takes; ? marks what
 #: may be missing.

@@ -15,10 +15,9 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import Seed, child, instance, number, option, sequence, usual
 from dlsim.steady.engine import solve, split_method
-from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.model import Floats, Network, Platform, Reading
 from dlsim.steady.outcome import Allocation
 from dlsim.steady.rows import most_work
-from dlsim.steady.sites import Network
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9

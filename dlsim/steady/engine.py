@@ -8,7 +8,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, instance, need_memory, option, usual, whole
-from dlsim.steady.heuristics import HEURISTICS
+from dlsim.steady.heuristics import HEURISTICS, heuristic
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
@@ -124,14 +124,10 @@ def solve(
     if name == "LP":
         found = _relaxed(platform, reading)
     elif name == "MILP":
-        _, opened = HEURISTICS["LPRR"](platform, seed, reading, batch=8)
-        start = polish(platform, opened)
-        found = solve_program(
-            platform, start=start, most_nodes=most_nodes, most_seconds=most_seconds
-        )
+        start = polish(platform, heuristic("LPRR", platform, seed, reading, batch=8)[1])
+        found = solve_program(platform, True, start, most_nodes, most_seconds)
     else:
-        answer = HEURISTICS[name](platform, seed, reading, batch=batch, runs=runs)
-        found = Allocation(platform, *answer)
+        found = Allocation(platform, *heuristic(name, platform, seed, reading, batch, runs))
     if "fair" in suffixes:
         found = _improved(found, fair)
     elif "polish" in suffixes:

@@ -5,25 +5,95 @@ paper, LPRR may round several routes between two solutions and keep the best of 
 runs.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dlsim.given import Seed, generator
-from dlsim.steady.greedy import run_greedy
+from dlsim.steady.core.greedy import DUST, Left, Network, Trace, serve
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram, relaxed, unfixed
 
 Found = tuple[Floats, Ints]
 
+#: The paper's heuristics.
+HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: A relaxed connection this close to a whole number is that number.
 SNAP = 1e-6
 #: How far the present solution may pass a fixed value and still count as within it.
 WITHIN = 1e-9
 #: Where the first solution has more cells, those without work become columns when needed.
 FEW = 2048
+
+
+def _network(p: Platform) -> Network:
+    """Lay a platform out for the kernel."""
+    t, caps = p.tables, p.limits.shares
+    cluster = np.append(np.arange(p.clusters), [cap.cluster for cap in caps]).astype(np.int64)
+    by_cluster = np.argsort(cluster, kind="stable")  # of each its speed, then caps on parts of it
+    whose = np.ones((len(cluster), p.applications), dtype=bool)
+    for row, cap in enumerate(caps, start=p.clusters):
+        whose[row] = np.isin(p.origin, cap.origins)
+    speeds = np.append(p.speed, [cap.share * p.speed[cap.cluster] for cap in caps])[by_cluster]
+    rows_of = np.searchsorted(cluster[by_cluster], np.arange(p.clusters + 1))
+    route_of_place = np.repeat(np.arange(len(t.pairs)), np.diff(t.start))
+    order = np.argsort(t.link, kind="stable")
+    link_of = np.searchsorted(t.link[order], np.arange(len(t.capacity) + 1))
+    return Network(
+        p.origin, np.array(p.priorities), p.priorities.max(axis=1), np.array(p.work),
+        np.array(p.data), rows_of, whose[by_cluster], t.bandwidth, t.route, t.start,
+        t.link, link_of, route_of_place[order], speeds, np.array(p.gateway),
+    )  # fmt: skip
+
+
+def _unused(net: Network, capacity: Floats, work: Floats, connections: Ints) -> Left:
+    away = np.arange(len(net.route)) != net.origin[:, None]
+    sent = work * net.data[:, None] * away
+    gateway = net.gateway_first - sent.sum(axis=0)
+    np.subtract.at(gateway, net.origin, sent.sum(axis=1))
+    cluster = np.repeat(np.arange(len(net.route)), np.diff(net.rows_of))
+    row = net.row_first - (net.member * (work.T * net.weight)[cluster]).sum(axis=1)
+    k, to = np.nonzero(net.route >= 0)
+    opened = np.zeros(len(net.start) - 1)
+    opened[net.route[k, to]] = connections[k, to]
+    route_of_place = np.repeat(np.arange(len(opened)), np.diff(net.start))
+    link = capacity - np.bincount(net.link, opened[route_of_place], len(capacity))
+    full = np.bincount(route_of_place, link[net.link] < 1, len(opened)).astype(np.int64)
+    row[row <= DUST * net.row_first] = 0.0
+    gateway[gateway <= DUST * net.gateway_first] = 0.0
+    apps, rows = len(net.origin), len(row)
+    return Left(
+        row, gateway, link, full, work.copy(), connections.astype(np.int64),
+        np.zeros(apps), net.highest > 0, np.zeros(len(net.route)),
+        np.zeros(apps), np.zeros(rows), np.zeros(rows), np.zeros(rows),
+    )  # fmt: skip
+
+
+class Served(NamedTuple):
+    """What heuristic G did."""
+
+    work: Floats
+    connections: Ints
+    steps: int
+    trace: pd.DataFrame
+
+
+def run_greedy(
+    p: Platform, reading: Reading, start: Found | None = None, traced: int = 0
+) -> Served:
+    """Allocate step by step (section 5.1), from nothing or from an allocation."""
+    net, pairs = _network(p), (p.clusters, p.clusters)
+    work, connections = start or (np.zeros((p.applications, p.clusters)), np.zeros(pairs, np.int64))
+    left = _unused(net, p.tables.capacity, work, connections)
+    if reading.lprg_start == "lpr":
+        left.share[:] = (work * p.worth).sum(axis=1)
+    whole = np.zeros(traced, dtype=np.int64)
+    trace = Trace(whole, whole.copy(), np.zeros(traced))
+    prose, rest = reading.local_amount == "prose", reading.stuck == "rest"
+    steps = int(serve(net, left, trace, prose, rest))
+    return Served(left.work, left.connections, steps, pd.DataFrame(trace._asdict()).head(steps))
 
 
 def split_connections(usage: Floats) -> tuple[Floats, Floats]:
@@ -34,7 +104,7 @@ def split_connections(usage: Floats) -> tuple[Floats, Floats]:
     return whole, snapped - whole
 
 
-def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
+def round_off(p: Platform, work: Floats, usage: Floats) -> Found:
     r"""Round relaxed connections down (LPR, section 5.2.1).
 
     .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
@@ -42,25 +112,14 @@ def round_off(p: Platform, work: Floats, usage: Floats) -> tuple[Floats, Ints]:
     """
     whole, _ = split_connections(usage)
     kept = np.ones((p.clusters, p.clusters))
-    kept[tuple(p.tables.pairs.T)] = np.divide(
-        whole, usage, out=np.ones(len(usage)), where=usage > whole
-    )
+    part = np.divide(whole, usage, out=np.ones(len(usage)), where=usage > whole)
+    kept[tuple(p.tables.pairs.T)] = part
     moved = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
     return work * moved, p.tables.spread(whole.astype(np.int64))
 
 
-@dataclass(frozen=True, eq=False)
 class Rounding:
-    """What LPRR did."""
-
-    work: Floats
-    connections: Ints
-    order: list[tuple[int, float, int]]
-    programs: int
-
-
-class _Rounds:
-    """A relaxed solution in which routes are fixed one after another."""
+    """A relaxed solution in which routes are fixed one after another (LPRR)."""
 
     def __init__(self, p: Platform, least: bool) -> None:
         self.p, self.least = p, least
@@ -69,15 +128,26 @@ class _Rounds:
             self.program = self.program.narrowed()
         self.values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self.order: list[tuple[int, float, int]] = []
-        self.solves = 1
-        self.look()
+        self.programs = 1
+        self._look()
+
+    @property
+    def work(self) -> Floats:
+        """Return the work of the last program solved."""
+        return self.program.work
+
+    @property
+    def connections(self) -> Ints:
+        """Return the connections fixed, shape (K, K)."""
+        return np.asarray(self.p.tables.spread(self.values))
 
     def solve(self) -> None:
+        """Solve the program again."""
         self.program.solve(self.least)
-        self.solves += 1
-        self.look()
+        self.programs += 1
+        self._look()
 
-    def look(self) -> None:
+    def _look(self) -> None:
         free = np.where(self.program.fixed, 0.0, self.program.usage)
         self.load = self.p.tables.load(free)
         self.holds = True
@@ -107,13 +177,13 @@ def randomised_rounding(
     solution stays optimal. The program is solved again only where the values fixed cut
     the present solution off.
     """
-    rounds = _Rounds(p, least)
+    rounds = Rounding(p, least)
     while True:
         candidates = rounds.open()
         if not len(candidates):
             tiny = rounds.open(0.0)
             if not len(tiny):
-                break
+                return rounds
             for r in map(int, tiny):
                 rounds.fix(r, 0)
         for _ in range(min(batch, len(candidates))):
@@ -124,12 +194,6 @@ def randomised_rounding(
             rounds.fix(r, int(whole) + int(rng.random() < fraction))
         if not rounds.holds:
             rounds.solve()
-    connections = p.tables.spread(rounds.values)
-    return Rounding(rounds.program.work, connections, rounds.order, rounds.solves)
-
-
-def _is_least(reading: Reading) -> bool:
-    return reading.vertex == "least_connections"
 
 
 def served(p: Platform, reading: Reading, start: Found | None = None) -> Found:
@@ -144,40 +208,14 @@ def rounded(p: Platform, program: ReducedProgram) -> Found:
     return trim(p, work, connections), connections
 
 
-def greedy(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Allocate step by step (G, section 5.1)."""
-    return served(p, reading)
-
-
-def round_down(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Round the relaxed program down (LPR, section 5.2.1)."""
-    return rounded(p, relaxed(p, _is_least(reading)))
-
-
-def reclaim(p: Platform, seed: Seed, reading: Reading, **_: int) -> Found:
-    """Round down, then allocate what is left step by step (LPRG, section 5.2.2)."""
-    return served(p, reading, round_down(p, seed, reading))
-
-
-def round_randomly(
-    p: Platform, seed: Seed, reading: Reading, batch: int = 1, runs: int = 1
+def heuristic(
+    name: str, p: Platform, seed: Seed, reading: Reading, batch: int = 1, runs: int = 1
 ) -> Found:
-    """Round route by route at random, and keep the best run (LPRR, section 5.2.3)."""
-    best, value = None, -np.inf
-    for run in range(runs):
-        done = randomised_rounding(p, generator(seed, run), batch, _is_least(reading))
-        work = trim(p, done.work, done.connections)
-        got = float((work * p.worth).sum(axis=1)[p.counted].min())
-        if best is None or got > value:
-            best, value = (work, done.connections), got
-    assert best is not None
-    return best
-
-
-#: The paper's heuristics by name.
-HEURISTICS: dict[str, Callable[..., Found]] = {
-    "G": greedy,
-    "LPR": round_down,
-    "LPRG": reclaim,
-    "LPRR": round_randomly,
-}
+    """Allocate by one of `HEURISTICS`; of several runs of LPRR the best is kept."""
+    least = reading.vertex == "least_connections"
+    if name != "LPRR":
+        start = None if name == "G" else rounded(p, relaxed(p, least))
+        return start if start and name == "LPR" else served(p, reading, start)
+    rounds = (randomised_rounding(p, generator(seed, k), batch, least) for k in range(runs))
+    found = ((trim(p, done.work, done.connections), done.connections) for done in rounds)
+    return max(found, key=lambda one: (one[0] * p.worth).sum(axis=1)[p.counted].min())

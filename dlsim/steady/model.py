@@ -1,4 +1,4 @@
-"""The words of steady-state scheduling: platform and reading.
+"""The words of steady-state scheduling: reading, platform, sites of an organisation.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
 "Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
@@ -7,11 +7,11 @@ beta[k, l] is `connections`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -144,7 +144,12 @@ class Platform:
         }
         for name, value in sized.items():
             object.__setattr__(self, name, value)
-        self._check_applications()
+        if (self.work <= 0).any():
+            raise InputError(f"work must be above 0 for each application, got {self.work}")
+        if not (self.priority > 0).any():
+            raise InputError("priority must be above 0 for at least one application")
+        if self.router is not None and len(listed("router", self.router)) != clusters:
+            raise InputError(f"router must name {clusters} routers, got {self.router!r}")
         need_pairs(clusters)
         routes = Routes.of(self.routes, self.links.index, clusters)
         object.__setattr__(self, "routes", routes)
@@ -170,14 +175,6 @@ class Platform:
         )  # fmt: skip
         bandwidth = column("bandwidth", self.links["bandwidth"], row="link", labels=labels)
         return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
-
-    def _check_applications(self) -> None:
-        if (self.work <= 0).any():
-            raise InputError(f"work must be above 0 for each application, got {self.work}")
-        if not (self.priority > 0).any():
-            raise InputError("priority must be above 0 for at least one application")
-        if self.router is not None and len(listed("router", self.router)) != self.clusters:
-            raise InputError(f"router must name {self.clusters} routers, got {self.router!r}")
 
     def _check_limits(self) -> None:
         instance("limits", self.limits, Limits)
@@ -228,3 +225,57 @@ class Platform:
     def tables(self) -> Tables:
         """Return routes and links as arrays, for programs and kernels."""
         return Tables.of(self.routes, self.links, self.limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The sites of a virtual organisation and what joins them (section 7).
+
+    Speeds and applications come and go.
+
+    Parameters
+    ----------
+    sites : sequence of str
+        Names.
+    gateway, links, routes, limits
+        As in `Platform`, a cluster for each site.
+
+    Raises
+    ------
+    InputError
+        For a site named twice, or what is no platform.
+    """
+
+    sites: Sequence[str]
+    gateway: Any
+    links: pd.DataFrame
+    routes: Mapping[tuple[int, int], Sequence[Any]]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network; round the links' connections down once."""
+        is_list = isinstance(self.sites, Sequence) and not isinstance(self.sites, str)
+        if not is_list or not all(isinstance(site, str) for site in self.sites):
+            raise InputError(f"sites must be a list of names, got {self.sites!r}")
+        if len(set(self.sites)) < len(self.sites):
+            raise InputError(f"sites must have different names, got {list(self.sites)}")
+        whole = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)]).links
+        object.__setattr__(self, "links", whole)
+
+    @classmethod
+    def of(cls, p: Platform) -> Self:
+        """Take the network of a platform, whose sites are called site 0, site 1, ..."""
+        names = [f"site {k}" for k in range(p.clusters)]
+        return cls(names, p.gateway, p.links, p.routes, p.limits)
+
+    def platform(
+        self, speed: Floats, applications: Sequence[tuple[int, float | Floats, float, float]]
+    ) -> Platform:
+        """Return the platform of a moment: speeds, (origin, priority, work, data) of each."""
+        origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
+        if any(map(np.ndim, priority)):
+            priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
+        return Platform(
+            speed, self.gateway, self.links, self.routes, priority, work, data,
+            origin=origin, limits=self.limits,
+        )  # fmt: skip

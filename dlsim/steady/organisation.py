@@ -7,8 +7,7 @@ import numpy as np
 
 from dlsim.given import Seed, positive, streams, whole
 from dlsim.steady.broker import Broker
-from dlsim.steady.model import Platform, Reading
-from dlsim.steady.sites import Network
+from dlsim.steady.model import Network, Platform, Reading
 
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Priorities that users may have, equally likely.

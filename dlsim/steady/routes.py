@@ -12,10 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import need_memory
+from dlsim.given import Floats, need_memory
 from dlsim.steady.limits import Limits
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 

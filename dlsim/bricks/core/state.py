@@ -5,10 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.network import Stream
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from dlsim.bricks.core.network import Floats, Stream, Whole
 
 #: Kinds of events, in the order in which they happen at one instant; packets are the last.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
