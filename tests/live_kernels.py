@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dlsim.cpugpu.crew import LostWorkerError
-from dlsim.cpugpu.kernels import KERNELS, Kernel, Problem
+from dlsim.cpugpu.live import LostWorkerError
+from dlsim.cpugpu.live.kernels import KERNELS, Kernel, Problem
 
 #: The folder in which a kernel that breaks once leaves a mark; set for workers, too.
 MARKS = "DLSIM_TEST_MARKS"

@@ -16,8 +16,9 @@ from dlsim.bricks.traces import read_traces
 from dlsim.cli.broker import read_organisation
 from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications
+from dlsim.cpugpu.live.log import Asked, Log, LogFile
+from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import POLICIES
-from dlsim.cpugpu.records import Log
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
@@ -91,15 +92,22 @@ def saved(write, **arrays):
 
 
 def decisions():
-    """A log of two decisions of a live session, in lines."""
-    state = State.of(Machine(), History())
-    state.main.append(Item(0, "A", {"gpu": 0.5, "cpu": 1.25}))
-    log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {"gpu0": "none"})
-    log.write(state, Decision(0, 1, "mct", (2.0, 1.0)))
-    state.history.measure("A", "cpu", 1.5)
-    log.write(state, Decision(0, 0, "mct", (1.0, 3.0)))
+    """A log of two decisions of a live session."""
+    item, history = Item(0, "A", {"gpu": 0.5, "cpu": 1.25}), History()
+    state = State.of(Machine(), history)
+    state.main.append(item)
     with tempfile.TemporaryDirectory() as folder:
-        log.save(f"{folder}/log")
+        with LogFile(f"{folder}/log") as file:
+            log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {"gpu0": "none"}, file=file)
+            log.begin([(item, 0.0)])
+            log.write(
+                state, Decision(0, 1, "mct", (2.0, 1.0)), Asked(Sizes(history), state, log.policy)
+            )
+            history.measure("A", "cpu", 1.5)
+            log.write(
+                state, Decision(0, 0, "mct", (1.0, 3.0)), Asked(Sizes(history), state, log.policy)
+            )
+            log.add([])
         return Path(folder, "log").read_bytes()
 
 
@@ -147,7 +155,7 @@ READERS = {
     "organisation.toml": (lambda path: read_organisation(str(path)), ORGANISATION, False),
     "platform.toml": (read_platform, PLATFORM_TOML, False),
     "platform.json": (read_platform, PLATFORM, False),
-    "log.jsonl": (Log.read, decisions(), True),
+    "log.sqlite": (Log.read, decisions(), False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "executed.ipynb": (executed, executed_book(), False),
     "run.json": (lambda path: read_headline(path.parent), RUN, False),
@@ -156,4 +164,4 @@ READERS = {
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
-SEALED = ("traces.npz", "packed.npz", list(READERS)[-1])
+SEALED = ("traces.npz", "packed.npz", "log.sqlite", list(READERS)[-1])

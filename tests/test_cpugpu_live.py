@@ -17,11 +17,24 @@ import pandas as pd
 import pytest
 
 from dlsim.cli import main
-from dlsim.cpugpu import Decision, History, Policy, Reading, Store, backends
-from dlsim.cpugpu.crew import Dask, Threads
-from dlsim.cpugpu.kernels import KERNELS, agree, kernel_named, signature
-from dlsim.cpugpu.live import LiveJob, Slot, calibrate, run_live, slots
-from dlsim.cpugpu.records import Log
+from dlsim.cpugpu import Decision, History, Policy, Reading, Store
+from dlsim.cpugpu.live import (
+    KERNELS,
+    Dask,
+    LiveJob,
+    Log,
+    Slot,
+    Threads,
+    calibrate,
+    devices,
+    kernel_named,
+    run_live,
+    slots,
+)
+from dlsim.cpugpu.live.devices import execute
+from dlsim.cpugpu.live.kernels import agree, signature
+from dlsim.cpugpu.live.log import Asked, LogFile
+from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.errors import InputError
 from tests import live_kernels as own
 
@@ -86,10 +99,10 @@ def test_results_by_other_means(tiny):
 @pytest.mark.parametrize("backend", ["numba", "threads"])
 def test_the_compiled_version_agrees(backend, tiny):
     p, expected = tiny["n-body"]
-    run = backends.BACKENDS[backend](KERNELS["n-body"], p)
+    run = execute(KERNELS["n-body"], p, Slot("gpu0", backend, ""))
     np.testing.assert_allclose(run.result, expected, rtol=1e-4)
     assert run.seconds > run.transfer == 0.0
-    assert backends.describe(backend).startswith("numba on ")
+    assert devices.describe(backend).startswith("numba on ")
 
 
 SHIM = """
@@ -106,7 +119,7 @@ static int get_global_id(int d) { return here; }
 """
 GRID = """
 void grid(int n, float *out, const void *a, const void *b, float x, float y) {
-    for (here = 0; here < n + 3; here++) run(n, out, a, b, x, y);
+    for (here = 0; here < n + 3; here++) run(n, out, a, b, x, y, 0);
 }
 """
 
@@ -115,7 +128,7 @@ void grid(int n, float *out, const void *a, const void *b, float x, float y) {
 def test_the_opencl_source_compiled_as_c_agrees(name, tiny, tmp_path):
     p, expected = tiny[name]
     code, library = tmp_path / "k.c", tmp_path / "k.so"
-    code.write_text(SHIM + backends.opencl_source(KERNELS[name], p) + GRID)
+    code.write_text(SHIM + devices.opencl_source(KERNELS[name], p) + GRID)
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, code, "-lm"], check=True)
     out = np.full(p.n + 3, -1, np.float32)
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (out, p.a, p.b)]
@@ -128,7 +141,7 @@ def test_the_opencl_source_compiled_as_c_agrees(name, tiny, tmp_path):
 def refusal(backend):
     """Why a back end cannot run here; None where it can."""
     try:
-        backends.describe(backend)
+        devices.describe(backend)
     except InputError as error:
         return str(error)
     return None
@@ -138,9 +151,9 @@ def test_opencl_runs_here_or_says_why_not(tiny):
     if (why := refusal("opencl")) is not None:
         assert "pip install 'dlsim[opencl]'" in why or "cannot build kernels" in why
         return
-    assert backends.describe("opencl").startswith("OpenCL on ")
+    assert devices.describe("opencl").startswith("OpenCL on ")
     for name, (p, expected) in tiny.items():
-        run = backends.BACKENDS["opencl"](KERNELS[name], p)
+        run = execute(KERNELS[name], p, Slot("gpu0", "opencl", ""))
         np.testing.assert_allclose(run.result, expected, rtol=1e-3, atol=1e-4)
         assert 0 < run.transfer < run.seconds
 
@@ -150,6 +163,7 @@ class FakeOpenCL(types.ModuleType):
 
     Error = type("Error", (Exception,), {})
     device_type = types.SimpleNamespace(GPU=4)
+    command_queue_properties = types.SimpleNamespace(PROFILING_ENABLE=2)
 
     def __init__(self, platforms, build=None):
         super().__init__("pyopencl")
@@ -163,7 +177,7 @@ class FakeOpenCL(types.ModuleType):
     def Context(self, devices):
         return devices[0]
 
-    def CommandQueue(self, context):
+    def CommandQueue(self, context, properties):
         return types.SimpleNamespace(context=context)
 
     def Program(self, context, source):
@@ -175,11 +189,11 @@ class FakeOpenCL(types.ModuleType):
 
 
 def platform(*kinds):
-    devices = [
+    found = [
         types.SimpleNamespace(name=f"d{k}", type=k, platform=types.SimpleNamespace(name="P"))
         for k in kinds
     ]
-    return types.SimpleNamespace(get_devices=lambda: devices)
+    return types.SimpleNamespace(get_devices=lambda: found)
 
 
 @pytest.mark.parametrize(
@@ -194,29 +208,28 @@ def platform(*kinds):
 )  # fmt: skip
 def test_an_opencl_that_cannot_run_is_refused(monkeypatch, module, match):
     monkeypatch.setitem(sys.modules, "pyopencl", module)
-    backends._opencl_queue.cache_clear()
+    devices._opencl_queue.cache_clear()
     with pytest.raises(InputError, match=match):
         slots(gpu="opencl")
-    backends._opencl_queue.cache_clear()
+    devices._opencl_queue.cache_clear()
 
 
 def test_an_opencl_gpu_comes_first(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyopencl", FakeOpenCL([platform(2), platform(2, 4)]))
-    backends._opencl_queue.cache_clear()
+    devices._opencl_queue.cache_clear()
     assert slots(gpu="opencl")[0].note == "OpenCL on d4 (P)"
-    backends._opencl_queue.cache_clear()
+    devices._opencl_queue.cache_clear()
 
 
 CUDA = """
 import numpy as np
-from dlsim.cpugpu import backends
-from dlsim.cpugpu.kernels import KERNELS
+from dlsim.cpugpu.live import KERNELS, Slot, devices
 for kernel in KERNELS.values():
     p = kernel.problem(min(kernel.tiny, 8), seed=3)
-    run = backends.BACKENDS["cuda"](kernel, p)
+    run = devices.execute(kernel, p, Slot("gpu0", "cuda", ""))
     np.testing.assert_allclose(run.result, kernel.vectorised(p), rtol=1e-3, atol=1e-4)
     assert 0 < run.transfer < run.seconds
-print(backends.describe("cuda"))
+print(devices.describe("cuda"))
 """
 
 
@@ -287,7 +300,7 @@ def test_the_policy_that_is_simulated_schedules_real_kernels(store):
     whole(run)
     assert run.jobs["rule"][0] == "R2*"
     assert run.jobs["rule"].isin(["R2", "R2*"]).sum() <= 4
-    assert len(run.log.rows) == 12
+    assert run.log.decisions == 12
     kept = store.table()
     assert len(kept) == 12
     assert sorted(kept["seconds"]) == sorted(run.jobs["seconds"])
@@ -343,7 +356,7 @@ def test_a_lost_job_is_run_again_and_its_time_is_not_recorded(store):
     assert run.history.table()["count"].sum() == 4
     assert run.history.table()["assigned"].sum() == 4  # rule 2 may try that class again
     pd.testing.assert_frame_equal(store.history().table(), run.history.table())
-    assert len(run.log.rows) == 5
+    assert run.log.decisions == 5
 
 
 def test_a_job_that_kills_every_worker_is_given_up(store):
@@ -355,10 +368,10 @@ def test_a_job_that_kills_every_worker_is_given_up(store):
 
 
 def test_a_kernel_that_fails_is_tried_on_the_other_device_and_noted(store):
-    devices = (Slot("gpu0", "numpy", ""), Slot("cpu0", "numba", ""))
+    unlike = (Slot("gpu0", "numpy", ""), Slot("cpu0", "numba", ""))
     with Threads(TWO) as crew:
         jobs = [LiveJob(own.FAILS, 64)] * 3
-        run = run_live(jobs, crew, devices, store=store)
+        run = run_live(jobs, crew, unlike, store=store)
     whole(run)
     assert set(run.jobs["device"]) == {"cpu0"}
     failed = store.table()[store.table()["outcome"] == "failed"]
@@ -368,7 +381,7 @@ def test_a_kernel_that_fails_is_tried_on_the_other_device_and_noted(store):
     nowhere = live([own.FAILS], store=store)
     assert nowhere.jobs["error"].tolist() == ["ArithmeticError: no such number"]
     with Threads(TWO) as crew:
-        table = calibrate([own.FAILS], crew, devices, store=store)
+        table = calibrate([own.FAILS], crew, unlike, store=store)
     assert table["error"].tolist() == ["ArithmeticError: no such number", ""]
     assert table["seconds"].isna().tolist() == [True, False]
 
@@ -388,16 +401,16 @@ def test_a_policy_that_lets_a_job_wait_for_ever_is_refused():
 
 @pytest.fixture
 def log(tmp_path):
-    run = live([own.DOUBLE, own.TREBLE] * 3, reading=Reading(deviations=1.0))
-    run.log.save(tmp_path / "log.jsonl")
-    return run.log
+    reading, path = Reading(deviations=1.0), tmp_path / "log.sqlite"
+    return live([own.DOUBLE, own.TREBLE] * 3, reading=reading, log=path).log
 
 
 def test_a_log_is_read_back_and_computed_again(log, tmp_path):
-    again = Log.read(tmp_path / "log.jsonl")
+    again = Log.read(tmp_path / "log.sqlite")
     assert again == log
     assert again.audit() == []
     assert again.reading.deviations == 1
+    pd.testing.assert_frame_equal(again.table(), log.table())
     texts = list(again.explain())
     assert len(texts) == 6
     assert "job 0 double[64] -> gpu0 (R2*: never assigned to this class" in texts[0]
@@ -405,57 +418,66 @@ def test_a_log_is_read_back_and_computed_again(log, tmp_path):
 
 
 def test_a_changed_decision_or_input_is_found(log):
-    for name, value in (
-        ("decision", [0, 1, "R2*", []]),
-        ("main", [[0, "double[64]", {"cpu": 1.0}]]),
-    ):
-        other = Log(log.machine, log.name, log.policy, log.reading, log.devices,
-                    [{**log.rows[0], name: value}, *log.rows[1:]])  # fmt: skip
+    first = next(place for place, (kind, _) in enumerate(log.rows) if kind == "decision")
+    for name, value in (("decision", [0, 1, "R2*", []]), ("main", [[1, 1]])):
+        rows = list(log.rows)
+        rows[first] = ("decision", {**rows[first][1], name: value})
+        other = Log(log.machine, log.name, log.policy, log.reading, log.devices, rows)
         (old, new), *rest = other.audit()
         assert not rest
         assert old != new
+
+
+def test_a_decision_holds_what_its_rule_used_and_no_more(tmp_path):
+    """A long history and a long queue do not make a longer row."""
+    long, short = History(), History()
+    for k in range(300):
+        long.add(f"other{k}[1]", "gpu", 1.0 + k)
+        long.add(f"other{k}[1]", "cpu", 1.0 + k)
+    for history in (long, short):
+        for cls in ("gpu", "cpu"):
+            history.add("double[64]", cls, 1e-4)
+    lengths = []
+    for history in (long, short):
+        run = live([own.DOUBLE] * 20, history=history)
+        assert run.log.audit() == []
+        lengths.append([len(str(row)) for kind, row in run.log.rows if kind == "decision"])
+    assert max(map(max, lengths)) < 600
 
 
 def test_numbers_beyond_json_go_through_it(tmp_path):
     from dlsim.cpugpu import Item, Machine, State
     from dlsim.cpugpu.model import POLICIES
 
-    state = State.of(Machine(), History())
-    state.main.append(Item(0, "A", {"gpu": math.nan, "cpu": 1.0}))
-    log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {})
-    log.write(state, Decision(0, 1, "mct", (math.inf, 1.0)))
-    log.save(tmp_path / "l")
+    state, item = State.of(Machine(), History()), Item(0, "A", {"gpu": math.nan, "cpu": 1.0})
+    state.main.append(item)
+    with LogFile(tmp_path / "l") as file:
+        log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {}, file=file)
+        log.begin([(item, 0.0)])
+        log.write(
+            state,
+            Decision(0, 1, "mct", (math.inf, 1.0)),
+            Asked(Sizes(History()), state, log.policy),
+        )
+        log.add([])
     (entry,) = Log.read(tmp_path / "l").entries()
     assert entry.decision.finishes == (math.inf, 1.0)
     assert math.isnan(entry.state.main[0].declared["gpu"])
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (lambda t: "", 0),
-        (lambda t: "x" + t, 1),
-        (lambda t: t.replace("dlsim live 1", "dlsim live 9"), 1),
-        (lambda t: t.replace('"history"', '"other"', 1).replace('"main"', '"mane"'), 2),
-        (lambda t: t.replace('"five"', '"six"'), 1),
-        (lambda t: t[: len(t) // 2], None),
-    ],
-)
-def test_a_damaged_log_is_refused(log, tmp_path, change, line):
-    path = tmp_path / "log.jsonl"
-    path.write_text(change(path.read_text()))
-    with pytest.raises(InputError, match=rf"log\.jsonl, line {'.' if line is None else line}"):
-        Log.read(path)
-
-
 def test_what_a_log_cannot_hold(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such log of a live run; first: dlsim live run"):
         Log.read(tmp_path / "none")
-    run = live([own.DOUBLE], Policy(lambda s, p, r: (
-        Decision(s.main[0].job, 0, "first") if s.main else None)))  # fmt: skip
+    first = Policy(lambda s, p, r: Decision(s.main[0].job, 0, "first") if s.main else None)
+    run = live([own.DOUBLE], first)
     assert run.log.audit() == []
     with pytest.raises(InputError, match="function cannot be written"):
-        run.log.save(tmp_path / "l")
+        live([own.DOUBLE], first, log=tmp_path / "l")
+
+
+def test_a_job_never_ends_twice(log):
+    with pytest.raises(InputError, match="job 0 ended before"):
+        log.end(0, 99.0, "done", seconds=1.0, transfer=0.0, agrees=True)
 
 
 # --- Dask -----------------------------------------------------------------------------------------
@@ -490,15 +512,20 @@ def test_the_command_calibrates_runs_and_explains(tmp_path, monkeypatch, capsys)
     assert main(["live", "calibrate", *machine, "--repeats", "1", "--csv", "a.csv"]) == 0
     assert (tmp_path / "a.csv").read_text().startswith("app,cpu_time,gpu_time\nsaxpy[10486],")
     assert main(["live", "run", *machine, "--jobs", "6", "--policy", "mct"]) == 0
-    assert "6 decisions in results/live/log.jsonl, 0 differ" in capsys.readouterr().out
+    assert "6 decisions in results/live/log.sqlite, 0 differ" in capsys.readouterr().out
     assert main(["live", "explain"]) == 0
     out = capsys.readouterr().out
     assert "6 decisions of policy mct, 0 differ" in out
-    log = tmp_path / "results" / "live" / "log.jsonl"
-    lines = log.read_text().splitlines()
-    row = json.loads(lines[1])
-    row["decision"][1] = 1 - row["decision"][1]
-    log.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]) + "\n")
+    log = tmp_path / "results" / "live" / "log.sqlite"
+    with LogFile(log) as file:
+        rows = file.events()
+    log.unlink()
+    with LogFile(log) as file:  # another log, whole in itself, of another decision
+        for kind, body in rows:
+            row = json.loads(body)
+            if kind == "decision" and row["decision"][0] == 2:
+                row["decision"][1] = 1 - row["decision"][1]
+            file.append([(kind, json.dumps(row), 0.0)])
     assert main(["live", "explain"]) == 1
     assert "1 differ" in capsys.readouterr().out
 
@@ -511,7 +538,7 @@ def test_the_command_calibrates_runs_and_explains(tmp_path, monkeypatch, capsys)
         (["run", "--jobs", "0"], "--jobs must be at least 1"),
         (["run", "--reading", "sides=both"], "reading switch"),
         (["calibrate", "--factor", "0"], "--factor"),
-        (["explain", "--log", "none"], "cannot be read"),
+        (["explain", "--log", "none"], "no such log"),
     ],
 )
 def test_the_command_refuses_what_it_cannot_use(tmp_path, monkeypatch, capsys, words, match):

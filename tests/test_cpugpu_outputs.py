@@ -10,15 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from dlsim.cli import main
 from dlsim.cpugpu import Store
-from dlsim.cpugpu.crew import Threads
-from dlsim.cpugpu.live import Slot, calibrate
-from dlsim.cpugpu.records import Log
+from dlsim.cpugpu.live import Log, Slot, Threads, calibrate
+from dlsim.cpugpu.live.log import LogFile
 from dlsim.errors import InputError
 from tests import live_kernels as own
 from tests.scale import SCALE
@@ -35,9 +33,9 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def log(here, capsys):
-    assert main([*RUN, "--log", "log.jsonl", "--seed", "1"]) == 0
+    assert main([*RUN, "--log", "log.sqlite", "--seed", "1"]) == 0
     assert "kept" not in capsys.readouterr().out
-    return (here / "log.jsonl").read_bytes()
+    return (here / "log.sqlite").read_bytes()
 
 
 def plug(path):
@@ -49,16 +47,15 @@ def plug(path):
 THINGS = {
     "folder": (os.mkdir, "a folder is there"),
     "link": (lambda path: path.symlink_to("elsewhere"), "a symbolic link is there"),
-    "link to a log": (lambda path: path.symlink_to("log.jsonl"), "a symbolic link is there"),
+    "link to a log": (lambda path: path.symlink_to("log.sqlite"), "a symbolic link is there"),
     "pipe": (lambda path: os.mkfifo(path), "a device or the like is there"),
     "socket": (plug, "a device or the like is there"),
 }
 FILES = {
-    "empty": (b"", "line 0: not the log of a live run"),
-    "text": (b"my notes\n", "line 1: not valid JSON"),
-    "bytes": (b"\xff\xfe\x00", "line 1: not the log of a live run"),
-    "deep": (b"[" * 100_000, "line 1: not valid JSON: nested more than 100 deep"),
-    "another log": (b'{"log": "dlsim live 0"}\n', "another kind of log"),
+    "empty": (b"", "not a log of a live run of version 1, nor of any other"),
+    "text": (b"my notes\n", "damaged (file is not a database)"),
+    "bytes": (b"\xff\xfe\x00", "damaged (file is not a database)"),
+    "a history": (None, "not a log of a live run of version 1, nor of any other"),
 }
 
 
@@ -80,7 +77,7 @@ def test_what_is_no_file_is_refused_before_anything_runs(here, log, capsys, word
     make, what = THINGS[thing]
     make(here / "out")
     refused([*words, "out"], capsys, f"{words[-1]} out: {what}")
-    assert (here / "log.jsonl").read_bytes() == log
+    assert (here / "log.sqlite").read_bytes() == log
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names devices")
@@ -88,12 +85,15 @@ def test_a_device_is_neither_read_nor_written(capsys):
     refused([*RUN, "--log", "/dev/zero"], capsys, "/dev/zero: a device or the like is there")
     refused([*CALIBRATE, "--csv", "/dev/null"], capsys, "/dev/null: a device or the like")
     assert main(["live", "explain", "--log", "/dev/zero"]) == 2
-    assert "not a regular file" in capsys.readouterr().err
+    assert "not a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_is_no_log_is_refused_before_anything_runs(here, capsys, kind):
     content, what = FILES[kind]
+    if content is None:
+        Store("mine").close()
+        content = (here / "mine").read_bytes()
     (here / "mine").write_bytes(content)
     refused([*RUN, "--log", "mine"], capsys, what)
     refused([*CALIBRATE, "--csv", "mine"], capsys, "--csv mine: a file is there")
@@ -111,54 +111,30 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_anything_runs(here,
 
 
 def test_an_earlier_log_is_kept_beside(here, log, capsys):
-    (here / "log-2.jsonl").mkdir()
-    for name in ("log-1.jsonl", "log-3.jsonl"):
-        old = (here / "log.jsonl").read_bytes()
-        assert main([*RUN, "--log", "log.jsonl"]) == 0
+    (here / "log-2.sqlite").mkdir()
+    for name in ("log-1.sqlite", "log-3.sqlite"):
+        old = (here / "log.sqlite").read_bytes()
+        assert main([*RUN, "--log", "log.sqlite"]) == 0
         assert f"the log that was there is kept as {name}\n" in capsys.readouterr().out
         assert (here / name).read_bytes() == old
-        assert (here / "log.jsonl").read_bytes() != old
-    assert (here / "log-1.jsonl").read_bytes() == log
-    assert main(["live", "explain", "--log", "log-1.jsonl"]) == 0
+        assert (here / "log.sqlite").read_bytes() != old
+    assert (here / "log-1.sqlite").read_bytes() == log
+    assert main(["live", "explain", "--log", "log-1.sqlite"]) == 0
 
 
-def test_what_comes_while_a_run_goes_on_is_not_overwritten(here, capsys, monkeypatch):
+def test_what_comes_while_a_calibration_goes_on_is_not_overwritten(here, capsys, monkeypatch):
     add = Store.add
-
-    def meanwhile(*args, **options):
-        (here / "out").write_text("mine")
-        add(*args, **options)
-
-    monkeypatch.setattr(Store, "add", meanwhile)
-    assert main([*RUN, "--log", "out"]) == 0
-    assert "3 decisions in out-1, 0 differ" in capsys.readouterr().out
-    assert len(Log.read("out-1").rows) == 3
-    assert main([*CALIBRATE, "--csv", "out.csv"]) == 0
-    (here / "out.csv").rename("out")
     monkeypatch.setattr(Store, "add", lambda *a, **o: ((here / "b").write_text("b"), add(*a, **o)))
     assert main([*CALIBRATE, "--csv", "b"]) == 2
     assert "--csv b: a file is there" in capsys.readouterr().err
     assert (here / "b").read_text() == "b"
 
 
-def test_runs_that_end_at_once_keep_every_log(here, log):
-    from dlsim.cli.live import _save
-
-    mine, start = Log.read("log.jsonl"), threading.Barrier(8)
-
-    def save():
-        start.wait()
-        _save(mine, here / "log.jsonl")
-
-    threads = [threading.Thread(target=save) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(p.name for p in here.glob("log*")) == sorted(
-        ["log.jsonl", *(f"log-{k}.jsonl" for k in range(1, 9))]
-    )
-    assert {p.read_bytes() for p in here.glob("log*")} == {log}
+def test_a_log_that_is_written_to_is_nobody_elses(here, log, capsys):
+    with LogFile("log.sqlite") as file, file.alone():
+        assert main([*RUN, "--log", "log.sqlite"]) == 2
+    assert "another run writes to it; wait for its end" in capsys.readouterr().err
+    assert (here / "log.sqlite").read_bytes() == log
 
 
 def nodes(value, path=()):
@@ -172,33 +148,40 @@ def nodes(value, path=()):
 ODD = (None, True, -1, 99, 1e308, -math.inf, math.nan, "x", "gpu", [], {}, [[]], 10**400)
 
 
-def replaced(line, rng):
-    """A line of a log with one value, however deep, gone or another."""
-    row = json.loads(line)
+def replaced(body, rng):
+    """An event of a log with one value, however deep, gone or another."""
+    row = json.loads(body)
     *path, last = rng.choice(list(nodes(row))[1:])
     place = functools.reduce(lambda value, key: value[key], path, row)
     if rng.random() < 0.2:
         del place[last]
     else:
         place[last] = rng.choice(ODD)
-    return json.dumps(row).encode()
+    return json.dumps(row)
 
 
 def test_a_damaged_log_is_refused_in_words_or_read(here, log):
+    """Bytes that change are seen by the checksums; a forged event, whole in itself, by reading."""
     rng, seen = random.Random(5), collections.Counter()
-    for _ in range(round(300 * SCALE)):
-        data, lines = bytearray(log), log.splitlines()
-        if rng.random() < 0.5:
+    with LogFile("log.sqlite") as file:
+        events = file.events()
+    for _ in range(round(200 * SCALE)):
+        (here / "damaged").unlink(missing_ok=True)
+        if kind := rng.random() < 0.5:
+            data = bytearray(log)
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            (here / "damaged").write_bytes(data)
         else:
-            at = rng.randrange(len(lines))
-            lines[at] = replaced(lines[at], rng)
-            data = b"\n".join(lines)
-        (here / "damaged").write_bytes(data)
+            at = rng.randrange(len(events))
+            with LogFile("damaged") as file:
+                file.append([(what, replaced(body, rng) if k == at else body, 0.0)
+                             for k, (what, body) in enumerate(events)])  # fmt: skip
         try:
             read = Log.read("damaged")
             list(read.explain())
             seen["audited", bool(read.audit())] += 1
+            if kind:  # a byte that means nothing
+                assert read == Log.read("log.sqlite")
         except InputError:
             seen["refused"] += 1
     assert seen["refused"] > 0 < seen["audited", False], seen
@@ -216,27 +199,52 @@ def test_an_interrupted_run_leaves_its_decisions_and_its_times(here, log, capsys
             raise KeyboardInterrupt("stopped")
 
     monkeypatch.setattr(Store, "add", interrupt)
-    assert main([*RUN, "--log", "log.jsonl", "--jobs", "50"]) == 130
+    assert main([*RUN, "--log", "log.sqlite", "--jobs", "50"]) == 130
     said = capsys.readouterr()
-    taken = Log.read("log.jsonl")
-    assert 5 <= len(taken.rows) < 50
-    assert f"interrupted; stopped; {len(taken.rows)} decisions so far in log.jsonl" in said.err
-    assert "the log that was there is kept as log-1.jsonl" in said.out
-    assert (here / "log-1.jsonl").read_bytes() == log
+    taken = Log.read("log.sqlite")
+    assert 5 <= taken.decisions < 50
+    assert "interrupted; stopped; " in said.err
+    assert f"{taken.decisions} decisions so far in log.sqlite, {len(taken.left)} jobs " in said.err
+    assert "the log that was there is kept as log-1.sqlite" in said.out
+    assert (here / "log-1.sqlite").read_bytes() == log
     assert taken.audit() == []
-    assert main(["live", "explain", "--log", "log.jsonl"]) == 0
+    assert main(["live", "explain", "--log", "log.sqlite"]) == 0
     with Store("results/live/history.sqlite", create=False) as store:
         assert len(store.table()) == 8
 
 
-def test_an_interrupt_before_the_first_decision_leaves_the_earlier_log(here, log, monkeypatch):
+def test_the_same_command_goes_on_with_the_jobs_left(here, capsys, monkeypatch):
+    add = Store.add
+
+    def interrupt(store, *args, **options):
+        add(store, *args, **options)
+        if len(store.table()) == 8:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "add", interrupt)
+        assert main([*RUN, "--log", "log.sqlite", "--jobs", "20"]) == 130
+    left = len(Log.read("log.sqlite").left)
+    assert 0 < left <= 12
+    capsys.readouterr()
+    assert main([*RUN, "--log", "log.sqlite", "--jobs", "20"]) == 0
+    said = capsys.readouterr().out
+    assert f"goes on where it stopped: {left} of 20 jobs are left" in said
+    whole = Log.read("log.sqlite")
+    assert whole.left == []
+    assert whole.audit() == []
+    assert sum(row["outcome"] == "done" for kind, row in whole.rows if kind == "end") == 20
+    assert main([*RUN, "--log", "log.sqlite", "--jobs", "20"]) == 0  # done: a run of its own
+    assert "the log that was there is kept as log-1.sqlite" in capsys.readouterr().out
+
+
+def test_an_interrupt_before_the_first_decision_keeps_the_earlier_log(here, log, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlsim.cpugpu.live.Desk.dispatch", interrupt)
-    assert main([*RUN, "--log", "log.jsonl"]) == 130
-    assert (here / "log.jsonl").read_bytes() == log
-    assert not (here / "log-1.jsonl").exists()
+    monkeypatch.setattr("dlsim.cpugpu.live.session.Desk.dispatch", interrupt)
+    assert main([*RUN, "--log", "log.sqlite"]) == 130
+    assert (here / "log-1.sqlite").read_bytes() == log
 
 
 def test_an_interrupted_calibration_keeps_each_time_and_writes_no_table(here, monkeypatch):
@@ -273,16 +281,12 @@ main(sys.argv[1:])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-@pytest.mark.parametrize("moment", ["fsync", "replace", "rename"])
-def test_a_kill_leaves_a_log_and_a_table_whole_or_absent(here, log, moment):
-    for words in ([*RUN, "--log", "log.jsonl"], [*CALIBRATE, "--csv", "a.csv"]):
-        if moment == "rename" and "--csv" in words:
-            continue  # a new name has nothing to keep beside
-        command = [sys.executable, "-W", "ignore", "-c", KILL.format(moment), *words]
-        done = subprocess.run(command, check=False, capture_output=True)
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    left = {p.name: p.read_bytes() for p in here.glob("*log*") if p.suffix != ".part"}
-    assert left == {"log.jsonl" if moment == "rename" else "log-1.jsonl": log}
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_kill_leaves_a_table_absent(here, moment):
+    words = ["-W", "ignore", "-c", KILL.format(moment), *CALIBRATE, "--csv", "a.csv"]
+    command = [sys.executable, *words]
+    done = subprocess.run(command, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert not (here / "a.csv").exists()
     with Store("results/live/history.sqlite", create=False) as store:
         assert len(store.table()) >= 6

@@ -16,6 +16,7 @@ from contextlib import suppress
 import pytest
 
 from dlsim.cpugpu import Store
+from dlsim.cpugpu.live import Log
 from dlsim.cpugpu.store import COLUMNS
 from dlsim.errors import InputError
 from tests.scale import SCALE
@@ -244,7 +245,7 @@ def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
     Store(path).close()
     work = {"one": ("saxpy", 24), "two": ("saxpy", 24), "victim": ("word-count", 5000)}
     sessions = [
-        start(*LIVE, "--history", path, "--log", f"{name}.jsonl", "--kernels", kernel,
+        start(*LIVE, "--history", path, "--log", f"{name}.sqlite", "--kernels", kernel,
               "--jobs", jobs, cwd=tmp_path)
         for name, (kernel, jobs) in work.items()
     ]  # fmt: skip
@@ -259,8 +260,11 @@ def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
         end(*sessions)
     assert [session.returncode for session in sessions] == [0, 0, -signal.SIGKILL]
     for name, out in zip(work, outs, strict=False):
-        assert f"24 decisions in {name}.jsonl, 0 differ" in out
+        assert f"24 decisions in {name}.sqlite, 0 differ" in out
     runs = read(path)
     assert runs["app"].value_counts()["saxpy"] == 48
     assert set(runs["outcome"]) == {"done"}
-    assert left(path) == ["h.sqlite", "one.jsonl", "two.jsonl"]
+    assert Log.read(tmp_path / "victim.sqlite").audit() == []  # all that it took
+    # a journal that the victim began stays until somebody writes to its log
+    there = [name for name in left(path) if name != "victim.sqlite-journal"]
+    assert there == ["h.sqlite", "one.sqlite", "two.sqlite", "victim.sqlite"]

@@ -13,18 +13,23 @@ import pandas as pd
 
 from dlsim.cli.words import reading_of
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.crew import CREWS
-from dlsim.cpugpu.kernels import KERNELS, Kernel, kernel_named
-from dlsim.cpugpu.live import LiveJob, Slot, calibrate, run_live, slots
-from dlsim.cpugpu.model import Reading
-from dlsim.cpugpu.records import Log
+from dlsim.cpugpu.live import (
+    CREWS,
+    App,
+    LiveJob,
+    Log,
+    Slot,
+    calibrate,
+    jobs_from_csv,
+    run_live,
+    slots,
+)
+from dlsim.cpugpu.live.log import LogFile
+from dlsim.cpugpu.live.session import identity, kinds_of, sized
+from dlsim.cpugpu.live.work import kernels_named
+from dlsim.cpugpu.model import Reading, policy_named
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError
-
-
-def _kernels(args: argparse.Namespace) -> list[Kernel]:
-    names = args.kernels.split(",") if args.kernels else list(KERNELS)
-    return [kernel_named(name) for name in names]
 
 
 def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
@@ -34,10 +39,15 @@ def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
     return devices
 
 
-def _factor(args: argparse.Namespace) -> float:
-    if not 0 < args.factor <= 100:
-        raise InputError(f"--factor must be above 0 and at most 100, got {args.factor:g}")
-    return float(args.factor)
+def _factors(args: argparse.Namespace) -> list[float]:
+    try:
+        factors = [float(text) for text in args.factor.split(",")]
+        if all(0 < factor <= 100 for factor in factors):
+            return factors
+    except ValueError:
+        pass
+    raise InputError(f"--factor must be above 0 and at most 100, or several such numbers with "
+                     f"commas between, got {args.factor}")  # fmt: skip
 
 
 def _what(path: Path) -> str:
@@ -86,20 +96,24 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _save(log: Log, path: Path) -> Path:
-    """Write a log; the one that is there is kept beside it, and so is whatever else came."""
+def _free(path: Path, same: str) -> None:
+    """Leave a log that goes on with the same jobs; keep any other one beside."""
     with _alone(path.parent):
+        if not path.exists():
+            return
+        log = Log.read(path)
+        if log.left and log.head["identity"] == same:
+            print(f"goes on where it stopped: {len(log.left)} of {len(log.fates)} jobs are left")
+            return
         beside = next(
             one for k in itertools.count(1)
             if not os.path.lexists(one := path.with_stem(f"{path.stem}-{k}"))
         )  # fmt: skip
-        if _in_the_way(path, log=True):
-            path = beside
-        elif path.exists():
+        with LogFile(path) as file, file.alone():
             path.rename(beside)
-            print(f"the log that was there is kept as {beside}")
-        log.save(path)
-    return path
+        Path(f"{path}-output").exists() and Path(f"{path}-output").rename(f"{beside}-output")
+        left = f", {len(log.left)} jobs left" if log.left else ""
+        print(f"the log that was there is kept as {beside}{left}")
 
 
 def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -108,14 +122,13 @@ def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
 
 def measure(args: argparse.Namespace) -> int:
     """Measure every kernel on every device and keep the times."""
-    kernels, factor = _kernels(args), _factor(args)
+    kernels, factors = kernels_named(args.kernels), _factors(args)
     csv = _place("--csv", args.csv) if args.csv else None
     devices = _devices(args)
     with Store(args.history) as store, CREWS[args.crew]([s.name for s in devices]) as crew:
-        table = calibrate(kernels, crew, devices, args.repeats, store, factor)
+        table = calibrate(kernels, crew, devices, args.repeats, store, factors)
         if csv:
-            played = {slot.name[:3]: slot.backend for slot in devices}
-            apps = workload.measured(store.history(crew.host, played))
+            apps = workload.measured(store.history(crew.host, kinds_of(devices)))
             with _alone(csv.parent):
                 workload.to_csv(apps, _place("--csv", args.csv))
     _show(table, ["app", "device", "backend", "seconds", "std", "transfer", "agrees"])
@@ -125,34 +138,50 @@ def measure(args: argparse.Namespace) -> int:
     return 1 if len(bad) else 0
 
 
+def _jobs(args: argparse.Namespace) -> list[LiveJob]:
+    """Return the jobs of a file, or drawn ones."""
+    if not args.jobs.isdecimal():
+        sys.path.insert(0, os.getcwd())  # where module:function is looked for
+        return jobs_from_csv(args.jobs, args.limit)
+    kernels, factors, count = kernels_named(args.kernels), _factors(args), int(args.jobs)
+    if count < 1 or args.seed < 0:
+        raise InputError(f"--jobs must be at least 1 and --seed 0, got {count}, {args.seed}")
+    rng = random.Random(args.seed)
+    chosen = [rng.choice(kernels) for _ in range(count)]
+    return [sized(kernel, factors[0] if len(factors) == 1 else rng.choice(factors))
+            for kernel in chosen]  # fmt: skip
+
+
 def run(args: argparse.Namespace) -> int:
-    """Draw jobs, run each where the policy sends it, keep times and decisions."""
-    kernels, reading, factor = _kernels(args), Reading.of(reading_of(args.reading)), _factor(args)
-    if args.jobs < 1 or args.seed < 0:
-        raise InputError(f"--jobs must be at least 1 and --seed 0, got {args.jobs}, {args.seed}")
-    path, saved = _place("--log", args.log), dict[Path, Log]()
-    devices, rng = _devices(args), random.Random(args.seed)
-    chosen = [rng.choice(kernels) for _ in range(args.jobs)]
-    jobs = [LiveJob(kernel, max(1, round(factor * kernel.size))) for kernel in chosen]
-
-    def keep(log: Log) -> None:
-        if log.rows:
-            saved[_save(log, path)] = log
-
+    """Run jobs, each where the policy sends it; keep times, decisions and output."""
+    reading = Reading.of(reading_of(args.reading))
+    name, policy = policy_named(args.policy)
+    path = _place("--log", args.log)
+    jobs = _jobs(args)
+    needs_process = any(isinstance(job.kernel, App) and job.kernel.is_bound for job in jobs)
+    crew = args.crew or ("processes" if needs_process else "threads")
+    devices = _devices(args)
     try:
-        with Store(args.history) as store, CREWS[args.crew]([s.name for s in devices]) as crew:
-            done = run_live(jobs, crew, devices, args.policy, reading, store=store, keep=keep)
+        with Store(args.history) as store, CREWS[crew]([s.name for s in devices]) as workers:
+            _free(path, identity(jobs, name, policy, reading))
+            done = run_live(jobs, workers, devices, policy, reading, store=store, log=path)
     except KeyboardInterrupt as stop:
-        so_far = [f"{len(log.rows)} decisions so far in {where}" for where, log in saved.items()]
-        raise KeyboardInterrupt("; ".join(filter(None, [str(stop), *so_far]))) from stop
-    (where,) = saved
+        so_far = ""
+        if path.exists() and (log := Log.read(path)).left:
+            so_far = (f"{log.decisions} decisions so far in {path}, {len(log.left)} jobs left: the "
+                      "same command goes on with them")  # fmt: skip
+        raise KeyboardInterrupt("; ".join(filter(None, [str(stop), so_far]))) from stop
     table = done.jobs.reset_index()
     _show(table, ["job", "app", "device", "start", "end", "seconds", "rule", "predicted"])
     wrong = done.log.audit()
     print(
-        f"\n{len(jobs)} jobs in {done.makespan:.3f} s under {args.policy}; {len(done.log.rows)} "
-        f"decisions in {where}, {len(wrong)} differ when computed again"
+        f"\n{len(jobs)} jobs in {done.makespan:.3f} s under {args.policy}; {done.log.decisions} "
+        f"decisions in {path}, {len(wrong)} differ when computed again"
     )
+    compiled = table[table["compiled"] > 0]
+    if len(compiled):
+        print(f"{len(compiled)} jobs were compiled first, {compiled['compiled'].sum():.3f} s in "
+              "all, which is not learned")  # fmt: skip
     bad = table[(table["error"] != "") | ~table["agrees"]]
     for job, app, error in bad[["job", "app", "error"]].to_numpy().tolist():
         print(f"job {job} {app}: {error or 'another result'}", file=sys.stderr)
@@ -169,7 +198,8 @@ def explain(args: argparse.Namespace) -> int:
     wrong = log.audit()
     for old, new in wrong:
         print(f"logged {old}, computed {new}", file=sys.stderr)
-    print(f"{len(log.rows)} decisions of policy {log.name}, {len(wrong)} differ")
+    left = f"; {len(log.left)} of {len(log.fates)} jobs are left" if log.left else ""
+    print(f"{log.decisions} decisions of policy {log.name}, {len(wrong)} differ{left}")
     return 1 if wrong else 0
 
 

@@ -1,6 +1,7 @@
 """What each command takes, one row per option, without what the command itself needs."""
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,27 +45,35 @@ def _reading(example: str, words: str = "a switch") -> Row:
 _SEED: Row = ("--seed", 0, "seed of what is drawn (default 0)")
 _MACHINE: list[Row] = [
     ("--kernels", str, "names of applications (default: all)", "A,B,..."),
-    ("--gpu", "auto", "auto, cuda, opencl, or threads: all CPU threads in its place"),
-    ("--cpu", "numpy", "numpy or numba (default numpy)"),
-    ("--crew", ("threads", "dask"), "who runs them: threads of this process, or Dask workers "
-     "(extra cluster)", None, {"default": "threads"}),
-    ("--factor", 1.0, "of the usual problem sizes (default 1)", "X"),
+    ("--gpu", "auto", "auto; cuda or opencl: every GPU found; opencl:1: that one; threads: all "
+     "CPU threads in its place; none; several with commas between"),
+    ("--cpu", "numpy", "numpy or numba (default numpy); numba:0-3: on these cores; numba/2: two "
+     "devices that share the cores out; none"),
+    ("--factor", "1", "of the usual problem sizes (default 1), several with commas between", "X"),
     ("--history", f"{LIVE}/history.sqlite", "where measured times are kept (default %(default)s)",
      "FILE"),
 ]
-_LOG: Row = ("--log", f"{LIVE}/log.jsonl", "decisions with their inputs (default %(default)s); an "
-             "earlier log is kept beside", "FILE")
+_CREWS = ("threads", "processes", "dask")
+_LOG: Row = ("--log", f"{LIVE}/log.sqlite", "every decision with what it used, every start and end "
+             "(default %(default)s); a run that was cut short goes on, an ended one is kept beside",
+             "FILE")
 
 #: What ``dlsim live`` can do, with the options of each.
 LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "calibrate": ("measure every kernel on every device, compare results", [
         *_MACHINE,
+        ("--crew", _CREWS, "who runs them (default threads)", None, {"default": "threads"}),
         ("--repeats", 3, "timed runs of each (default 3)"),
         ("--csv", str, "write the mean times as applications, to a new file", "FILE"),
     ]),
     "run": ("run a queue of kernels, each where the policy sends it", [
         *_MACHINE,
-        ("--jobs", 24, "jobs in the queue (default 24)"),
+        ("--crew", _CREWS, "who runs them: threads of this process, a process per device (default "
+         "where a job is module:function), or Dask workers (extra cluster)"),
+        ("--jobs", "24", "how many kernels to draw (default 24), or a CSV file of jobs: app, "
+         "arrival, command (or cpu and gpu), each a command without a shell or module:function, "
+         "size, args, limit", "N|FILE"),
+        ("--limit", math.inf, "seconds a job of the file may run", "S"),
         ("--seed", 0, "which jobs (default 0)"),
         ("--policy", "history", "default history"),
         _reading("both_free=best"),

@@ -14,9 +14,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu import backends, live, simulate, workload
-from dlsim.cpugpu.crew import CREWS
-from dlsim.cpugpu.kernels import kernel_named
+from dlsim.cpugpu import live, simulate, workload
 from dlsim.cpugpu.mapdata import map_block, partition_of
 from dlsim.cpugpu.mapreduce import run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
@@ -258,16 +256,16 @@ def record(
 ) -> Session:  # fmt: skip
     """Run kernels on the real devices of this machine under a policy, from an empty history."""
     devices = live.slots(gpu, cpu)
-    kernels = [kernel_named(name) for name in queue]
+    kernels = [live.kernel_named(name) for name in queue]
     jobs = [live.LiveJob(k, max(k.tiny, round(factor * k.size))) for k in kernels]
-    with CREWS[crew]([slot.name for slot in devices]) as workers:
+    with live.CREWS[crew]([slot.name for slot in devices]) as workers:
         run = live.run_live(jobs, workers, devices, policy)
     return Session(run, devices, _said(devices))
 
 
 def _said(devices: Sequence[live.Slot]) -> str:
     played = "; ".join(f"{slot.name}: {slot.note}" for slot in devices)
-    if devices[0].backend == "threads" and backends.best_gpu() == "threads":
+    if devices[0].backend == "threads" and live.best_gpu() == "threads":
         played += (
             ". Neither a CUDA device nor an OpenCL platform is here (extra opencl), so that run is"
             " skipped and all CPU threads play the GPU"
@@ -295,7 +293,7 @@ def learned(session: Session) -> pd.DataFrame:
 
 def audited(session: Session) -> str:
     """Compute every decision of a live run again from its log, by the pure policy."""
-    count, other = len(list(session.run.log.entries())), len(session.run.log.audit())
+    count, other = session.run.log.decisions, len(session.run.log.audit())
     return f"{count} decisions logged; computed again from the log, {count - other} are the same"
 
 

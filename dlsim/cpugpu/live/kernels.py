@@ -2,7 +2,7 @@
 
 Each is written three times: vectorised for NumPy; as a function of one element, which numba
 compiles for one CPU thread, for all of them, or for CUDA; and as the same function in
-OpenCL C. The binary is chosen once the device has been (`dlsim.cpugpu.backends`).
+OpenCL C. The binary is chosen once the device has been (`dlsim.cpugpu.live.devices`).
 """
 
 import math

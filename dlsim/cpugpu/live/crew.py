@@ -1,0 +1,195 @@
+"""Who runs the jobs: one worker per device, as threads, as processes, or as Dask processes.
+
+A crew never queues: the desk hands a device one job at a time, so that the sub-queues of the
+policy are the only ones (Dask would run what waits at one worker nearly in reverse). Whatever
+a crew starts carries its mark, and is ended with it.
+"""
+
+import multiprocessing
+import os
+import platform
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing import resource_tracker
+from typing import Any, Self
+
+from dlsim import processes
+from dlsim.cpugpu.live.kernels import Kernel
+from dlsim.cpugpu.live.work import App, packed
+from dlsim.given import extra
+
+
+class LostWorkerError(RuntimeError):
+    """The worker of a device died while it ran a job."""
+
+
+class Crew:
+    """One worker for each device, started and stopped with the crew as a context."""
+
+    #: Whether a worker is a process, which can be ended on its own.
+    HAS_PROCESSES = False
+    _pools: Any = ()
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self.host, self.mark, self._devices = platform.node(), secrets.token_hex(8), tuple(devices)
+        self._packed: dict[int, tuple[Any, Any]] = {}
+
+    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a function on the worker of a device."""
+        return self._pools[device].submit(function, *args)
+
+    def pack(self, work: Kernel | App) -> Any:
+        """Return what workers are sent for a kernel or App: to processes, the same bytes always."""
+        if not self.HAS_PROCESSES:
+            return work
+        if id(work) not in self._packed:
+            self._packed[id(work)] = work, packed(work)
+        return self._packed[id(work)][1]
+
+    def was_lost(self, error: BaseException) -> bool:
+        """Tell whether an error means that the worker died, or asked to run the job again."""
+        return isinstance(error, LostWorkerError)
+
+    def end(self, device: int) -> None:
+        """End what a device runs, where it is a process."""
+
+    def __enter__(self) -> Self:
+        self._outer = os.environ.get(processes.VARIABLE)
+        os.environ |= processes.marked(self.mark)  # what is started from here on inherits it
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            processes.end_run(self.mark)
+            self._stop()
+        finally:
+            os.environ.pop(processes.VARIABLE, None)
+            if self._outer is not None:
+                os.environ[processes.VARIABLE] = self._outer
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def _stop(self) -> None:
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
+
+
+class Threads(Crew):
+    """One thread of this process per device: no isolation, nothing to install."""
+
+    def _start(self) -> None:
+        self._pools = [ThreadPoolExecutor(1, f"dlsim-{name}") for name in self._devices]
+
+
+def _begin() -> None:
+    """Begin as a worker: an interrupt is for the session, and its end ends the worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Processes(Crew):
+    """One process per device, started anew if it dies: own interpreter, own output, own cores."""
+
+    HAS_PROCESSES = True
+
+    def __enter__(self) -> Self:
+        resource_tracker.ensure_running()  # Python's own, which outlives the crew
+        return super().__enter__()
+
+    def _start(self) -> None:
+        self._pools = [self._pool() for _ in self._devices]
+
+    def _pool(self) -> ProcessPoolExecutor:
+        spawn = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(1, spawn, initializer=_begin)
+
+    def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a function on the worker of a device, a new worker if the last one died."""
+        with suppress(BrokenExecutor):
+            return super().submit(device, function, *args)
+        self._pools[device] = self._pool()
+        return super().submit(device, function, *args)
+
+    def was_lost(self, error: BaseException) -> bool:
+        """Tell whether the worker's process died, too."""
+        return super().was_lost(error) or isinstance(error, BrokenExecutor)
+
+    def end(self, device: int) -> None:
+        """Kill the worker of a device."""
+        for process in list((self._pools[device]._processes or {}).values()):
+            process.kill()
+
+
+class Dask(Crew):
+    """One single-threaded Dask process per device, started anew if it dies (extra cluster)."""
+
+    HAS_PROCESSES = True
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._dask, self._distributed = (
+            extra("this crew", "cluster", name, ", or use --crew threads")
+            for name in ("dask", "distributed")
+        )
+        super().__init__(devices)
+        self._cluster: Any = None
+        self._client: Any = None
+
+    def _start(self) -> None:
+        distributed = self._distributed
+        options = {"nthreads": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}
+        workers = {
+            name: {"cls": distributed.Nanny, "options": {**options, "name": name}}
+            for name in self._devices
+        }
+        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None}}
+        # a job whose worker died comes back to the desk, which decides anew
+        rules = {"distributed.scheduler.allowed-failures": 0}
+        with self._dask.config.set(rules):
+            self._cluster = distributed.SpecCluster(
+                workers=workers, scheduler=scheduler, silence_logs="CRITICAL"
+            )
+            self._client = distributed.Client(self._cluster)
+            self._client.wait_for_workers(len(workers))
+        # nothing is looked up by name or kept: each submission is a run of its own
+        self._pools = [
+            self._client.get_executor(workers=[name], allow_other_workers=False, pure=False)
+            for name in self._devices
+        ]
+
+    def _stop(self) -> None:
+        for part in (self._client, self._cluster):
+            if part is not None:
+                part.close()
+
+    def __exit__(self, *_: object) -> None:
+        """Let Dask end its own processes first; it would start killed ones anew."""
+        self._stop()
+        self._client = self._cluster = None
+        super().__exit__()
+
+    def was_lost(self, error: BaseException) -> bool:
+        """Tell whether Dask reports that the worker died, too."""
+        return super().was_lost(error) or isinstance(error, self._distributed.KilledWorker)
+
+    def end(self, device: int) -> None:
+        """Let Dask start the worker of a device anew."""
+        self._client.restart_workers([self._devices[device]], raise_for_error=False)
+
+
+#: The crews by name.
+CREWS: dict[str, Callable[[Sequence[str]], Crew]] = {
+    "threads": Threads, "processes": Processes, "dask": Dask,
+}  # fmt: skip

@@ -1,0 +1,411 @@
+"""The log of a live run: what was decided, started and ended, written as it happens.
+
+A decision's row holds exactly what its rule used, so that it can be computed again, and is
+written before the job starts. A job is done once its end is written, and only once: a job
+that was running when the session was killed has no end, and runs again.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dlsim.cpugpu.history import UNSEEN, History, Record, Runs
+from dlsim.cpugpu.ledger import TEXT, TIME, Kind, Ledger
+from dlsim.cpugpu.live.sizes import Sizes
+from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
+from dlsim.cpugpu.rules import DECIDE
+from dlsim.errors import InputError
+from dlsim.files import StrPath, parse_json
+
+#: What each rule says, for `explain`.
+WORDS = {
+    "R0": "nothing is measured yet: the first free device",
+    "R2": "never assigned to this class: tried, to fill the history",
+    "R2*": "never assigned to this class, both free: tried, to fill the history",
+    "R3": "the free device is the faster one",
+    "R3*": "both free: the faster one",
+    "R4": "ends sooner on the slower, free device",
+    "R4q": "ends sooner behind the busy device: into its sub-queue",
+    "steal": "taken from the end of another sub-queue, where it would end later",
+}
+#: What a row is of: a start of the session, a job of it, a decision, a job's start, its end.
+EVENTS = ("run", "job", "decision", "start", "end")
+#: What reading a row raises that is not as it was written.
+BROKEN = (
+    ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError,
+    StopIteration,
+)  # fmt: skip
+#: Rules that look at one job of the main queue.
+AT_HEAD = ("five", "mct", "strict", "round-robin")
+
+
+class LogFile(Ledger):
+    """The rows of one live run in an SQLite file."""
+
+    KIND = Kind(
+        0x646C736C, 1, "a log of a live run", "event", "first: dlsim live run", "",
+        {
+            "kind": (f"TEXT NOT NULL CHECK (kind IN {EVENTS})", EVENTS.__contains__,
+                     f"one of {', '.join(EVENTS)}"),
+            "body": TEXT,
+            "at": TIME,
+        },
+    )  # fmt: skip
+
+    def append(self, rows: list[tuple[str, str, float]]) -> None:
+        """Add events, all or none."""
+        self._insert(rows)
+
+    def events(self) -> list[tuple[str, str]]:
+        """Return kind and body of every event."""
+        return [row[:2] for row in self._rows()]
+
+
+def _plain(value: float) -> float | None:
+    """JSON knows no NaN and no infinity: null, and a number beyond all others."""
+    return None if math.isnan(value) else min(value, 1.7e308)
+
+
+def _number(value: float | None) -> float:
+    if value is None:
+        return math.nan
+    return math.inf if value >= 1.7e308 else float(value)
+
+
+def _ranges(items: Iterable[Item]) -> list[list[int]]:
+    """Return the numbers of waiting jobs as ranges: a queue is mostly one or two of them."""
+    found: list[list[int]] = []
+    for item in items:
+        if found and item.job == found[-1][1] + 1:
+            found[-1][1] = item.job
+        else:
+            found.append([item.job, item.job])
+    return found
+
+
+class Entry(NamedTuple):
+    """A decision and what it was based on."""
+
+    state: State
+    decision: Decision
+
+
+class Asked(History):
+    """What a rule may know of a state: notes what it asks beyond the jobs at hand."""
+
+    def __init__(self, sizes: Sizes, state: State, policy: Policy) -> None:
+        super().__init__()
+        self.sizes, main = sizes, state.main
+        if policy.rule in AT_HEAD and not policy.bound:
+            main = main[:1]
+        held = [job.item for job in state.running if job]
+        apps = {item.app: None for item in [*held, *chain(*state.queues), *main]}
+        for app in apps:
+            for cls in CLASSES:
+                self.record(app, cls)
+        others: dict[str, list[float]] = {cls: [] for cls in CLASSES}
+        for (app, cls), record in sizes.history.records().items():
+            if app not in apps and record.count:
+                others[cls].append(record.expected(policy.estimate))
+        self.others = {cls: [len(known), math.fsum(known)] for cls, known in others.items()}
+
+    def record(self, app: str, cls: str) -> Record:
+        """Return what is known of an application on a class."""
+        return self._records.setdefault((app, cls), self.sizes.record(app, cls))
+
+    def average(self, cls: str, estimate: str = "mean") -> float:
+        """Return the mean expected time of a class's measured applications, NaN without any."""
+        whole = History()
+        whole._records = self.records()
+        return whole.average(cls, estimate)
+
+    def records(self) -> dict[tuple[str, str], Record]:
+        """Return what is known of the jobs at hand, and of all others together."""
+        return _with_others(self._records, self.others)
+
+
+def _with_others(
+    records: dict[tuple[str, str], Record], others: dict[str, list[Any]]
+) -> dict[tuple[str, str], Record]:
+    """Add as many other applications, whose times sum to what they sum to."""
+    found = {pair: one for pair, one in records.items() if one is not UNSEEN}
+    for cls, (count, whole) in others.items():
+        for k in range(count):
+            time = 0.0 if k else float(whole)
+            found[f"\0{k}", cls] = Record(1, 0, 1, time, 0.0, time, Runs([time]))
+    return found
+
+
+def _told(row: dict[str, Any]) -> History:
+    """Return the history as one decision's row tells it."""
+    history = History()
+    known = {
+        (app, cls): Record(*counts, _number(mean), _number(spread), _number(recent), Runs(runs))
+        for app, cls, counts, (mean, spread, recent), runs in row["known"]
+    }
+    history._records = _with_others(known, row["others"])
+    return history
+
+
+@dataclass
+class Fate:
+    """What became of a job so far."""
+
+    app: str
+    arrival: float
+    decided: float = math.nan
+    turn: int = -1
+    device: str = ""
+    backend: str = ""
+    start: float = math.nan
+    end: float = math.nan
+    seconds: float = math.nan
+    transfer: float = math.nan
+    rule: str = ""
+    predicted: float = math.nan
+    losses: int = 0
+    error: str = ""
+    agrees: bool = False
+    compiled: float = 0.0
+    output: str = ""
+    is_over: bool = False
+    signature: list[float] = field(default_factory=list)
+
+
+def _follow(items: dict[int, Item], kind: str, row: dict[str, Any]) -> None:
+    """Let the jobs that wait or run be what an event makes them."""
+    if kind == "job":
+        declared = {cls: _number(time) for cls, time in row["declared"].items()}
+        items[row["job"]] = Item(row["job"], row["app"], declared)
+    elif kind == "end" and row["without"]:
+        item = items[row["job"]]
+        rest = {cls: time for cls, time in item.declared.items() if cls != row["without"]}
+        items[item.job] = replace(item, declared=rest)
+
+
+def _load(row: dict[str, Any], items: dict[int, Item], machine: Machine) -> Entry:
+    """Return a decision as its row tells it, and the state that its rule saw."""
+
+    def queue(ranges: list[list[int]]) -> list[Item]:
+        return [items[job] for first, last in ranges for job in range(first, last + 1)]
+
+    state = State.of(machine, _told(row))
+    state.now, state.main = row["now"], queue(row["main"])
+    state.queues = [queue(ranges) for ranges in row["queues"]]
+    state.running = [job and Running(items[job[0]], job[1]) for job in row["running"]]
+    job, device, rule, finishes = row["decision"]
+    return Entry(state, Decision(job, device, rule, tuple(map(_number, finishes))))
+
+
+@dataclass
+class Log:
+    """Every event of a run, in order; written to a file as it comes where there is one."""
+
+    machine: Machine
+    name: str
+    policy: Policy
+    reading: Reading
+    devices: dict[str, str] = field(default_factory=dict)
+    rows: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    file: LogFile | None = field(default=None, repr=False, compare=False)
+    items: dict[int, Item] = field(default_factory=dict, repr=False, compare=False)
+    fates: dict[int, Fate] = field(default_factory=dict, repr=False, compare=False)
+    decisions: int = 0
+    _later: list[tuple[str, dict[str, Any]]] = field(default_factory=list, repr=False)
+
+    # --- writing --------------------------------------------------------------------------
+
+    def begin(self, items: Iterable[tuple[Item, float]], **who: Any) -> None:
+        """Write that a session starts, or goes on, and with which jobs."""
+        if self.file is not None and callable(self.policy.rule):
+            raise InputError("the log of a policy that is a function cannot be written")
+        rule = {"rule": "?"} if callable(self.policy.rule) else asdict(self.policy)
+        head = {
+            "log": "dlsim live 2", "machine": asdict(self.machine), "name": self.name,
+            "policy": rule, "reading": asdict(self.reading), "devices": self.devices, **who,
+        }  # fmt: skip
+        self.add([("run", head), *(
+            ("job", {"job": item.job, "app": item.app, "arrival": arrival,
+                     "declared": {cls: _plain(time) for cls, time in item.declared.items()}})
+            for item, arrival in items
+        )])  # fmt: skip
+
+    def write(self, state: State, decision: Decision, asked: Asked) -> None:
+        """Keep a decision with what its rule used, to be written before the job starts."""
+        self.add([("decision", {
+            "now": state.now, "main": _ranges(state.main),
+            "running": [job and [job.item.job, job.start] for job in state.running],
+            "queues": [_ranges(queue) for queue in state.queues],
+            "known": [
+                [app, cls, [record.assigned, record.elsewhere, record.count],
+                 [_plain(time) for time in (record.mean, record.spread, record.recent)],
+                 record.times if self.policy.estimate == "median" else []]
+                for (app, cls), record in asked._records.items()
+            ],
+            "others": asked.others,
+            "decision": [decision.job, decision.device, decision.rule,
+                         [_plain(time) for time in decision.finishes]],
+        })], later=True)  # fmt: skip
+
+    def add(self, rows: list[tuple[str, dict[str, Any]]], later: bool = False) -> None:
+        """Take notice of events, and write them, all or none, with those kept for `later`."""
+        for kind, row in rows:
+            self._take(kind, row)
+        self._later += rows
+        if not later:
+            now, file, rows = time.time(), self.file, self._later
+            self._later = []
+            if file is not None and rows:
+                told = [(kind, json.dumps(row, allow_nan=False), now) for kind, row in rows]
+                file.append(told)
+
+    def _take(self, kind: str, row: dict[str, Any]) -> None:
+        """Take notice of an event."""
+        self.rows.append((kind, row))
+        _follow(self.items, kind, row)
+        if kind == "job":
+            self.fates.setdefault(row["job"], Fate(row["app"], row["arrival"]))
+        if kind == "decision":
+            job, device, rule, finishes = row["decision"]
+            fate = self.fates[job]
+            fate.decided, fate.rule, fate.turn = row["now"], rule, self.decisions
+            self.decisions += 1
+            fate.predicted = _number(finishes[device]) if finishes else math.nan
+        elif kind == "start":
+            fate = self.fates[row["job"]]
+            fate.start, fate.device = row["now"], self.machine.devices[row["device"]]
+            fate.backend, fate.output = row["backend"], row["output"]
+        elif kind == "end":
+            self._end(self.fates[row["job"]], row)
+
+    def _end(self, fate: Fate, row: dict[str, Any]) -> None:
+        if fate.is_over:
+            raise InputError(f"job {row['job']} ended before; it cannot end twice")
+        fate.end, fate.is_over, fate.error = row["now"], row["final"], row["error"]
+        fate.losses += row["outcome"] == "lost"
+        if row["outcome"] == "done":
+            fate.seconds, fate.transfer = row["seconds"], row["transfer"]
+            fate.compiled, fate.signature = row["compiled"], row["signature"]
+            fate.agrees = row["agrees"]
+
+    def end(self, job: int, now: float, outcome: str, final: bool = True, **more: Any) -> None:
+        """Write how a run of a job ended: done, failed or lost, and whether for good."""
+        told = {"job": job, "now": now, "outcome": outcome, "final": final}
+        self.add([("end", {**told, "without": "", "error": "", **more})])
+
+    # --- reading --------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, path: StrPath) -> "Log":
+        """Read a log, of a run that goes on or has ended in whatever way."""
+        log, number = None, 0
+        with LogFile(path, create=False) as file:
+            rows = file.events()
+        try:
+            for number, (kind, body) in enumerate(rows, 1):
+                row = parse_json(path, body, number)
+                if log is None:
+                    log = cls._begun(row)
+                log._take(kind, row)
+                if kind == "decision":
+                    log._words(_load(row, log.items, log.machine))
+        except BROKEN as error:
+            known = isinstance(error, InputError)
+            why = str(error) if known else f"{type(error).__name__}: {error}"
+            what = f"{os.fspath(path)}, event {number}: not of the log of a live run ({why})"
+            raise InputError(f"{what}; it was left as it is") from error
+        if log is None:
+            raise InputError(f"{os.fspath(path)}: a log without any event; run again")
+        return log
+
+    @classmethod
+    def _begun(cls, head: dict[str, Any]) -> "Log":
+        if head["log"] != "dlsim live 2":
+            raise ValueError("another kind of log")
+        policy, reading = Policy(**head["policy"]), Reading(**head["reading"])
+        return cls(Machine(**head["machine"]), head["name"], policy, reading, head["devices"])
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The last start of the session: who ran it, with which jobs."""
+        return next(row for kind, row in reversed(self.rows) if kind == "run")
+
+    @property
+    def now(self) -> float:
+        """The last moment that it tells."""
+        return max((row["now"] for _, row in self.rows if "now" in row), default=0.0)
+
+    @property
+    def left(self) -> list[int]:
+        """The jobs that have not ended for good."""
+        return [job for job, fate in self.fates.items() if not fate.is_over]
+
+    def table(self) -> pd.DataFrame:
+        """Return what became of each job."""
+        rows = [{**vars(self.fates[job])} for job in sorted(self.fates)]
+        hidden = ["is_over", "signature"]
+        return pd.DataFrame(rows).drop(columns=hidden).rename_axis("job")
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every decision with the state it was made in."""
+        items: dict[int, Item] = {}
+        for kind, row in self.rows:
+            _follow(items, kind, row)
+            if kind == "decision":
+                yield _load(row, items, self.machine)
+
+    def audit(self) -> list[tuple[Decision, Decision | None]]:
+        """Decide everything again by the pure policy, from the logged inputs."""
+        rule = self.policy.rule
+        decide = rule if callable(rule) else DECIDE.get(rule)
+        if decide is None:
+            raise InputError(f"decisions of {rule!r} cannot be computed one by one")
+        wrong = []
+        for number, (state, old) in enumerate(self.entries(), 1):
+            try:
+                new = decide(state, self.policy, self.reading)
+            except BROKEN as error:
+                if callable(rule):
+                    raise
+                why = f"{type(error).__name__}: {error}"
+                raise InputError(f"decision {number}: inputs that cannot be ({why})") from error
+            if repr(old) != repr(new):
+                wrong.append((old, new))
+        return wrong
+
+    def explain(self) -> Iterator[str]:
+        """Say in words why each job went where it went."""
+        yield from map(self._words, self.entries())
+
+    def _words(self, entry: Entry) -> str:
+        """Say one decision in words, as only one that is whole can be said."""
+        state, decision = entry
+        waiting = [state.main, *state.queues]
+        item = next(i for queue in waiting for i in queue if i.job == decision.job)
+        word, names = WORDS.get(decision.rule, self.name), self.machine.devices
+        lines = [
+            f"{state.now:.3f} s: job {item.job} {item.app} -> {names[decision.device]} "
+            f"({decision.rule}: {word})"
+        ]
+        for d, name in enumerate(names):
+            lines.append(f"    {name}: {_situation(state, d, item, decision)}")
+        return "\n".join(lines)
+
+
+def _situation(state: State, device: int, item: Item, decision: Decision) -> str:
+    """Say what a device does, what is known of the job there, when it would end."""
+    job, record = state.running[device], state.history.record(item.app, state.classes[device])
+    doing = f"runs {job.item.app} since {job.start:.3f}" if job else "free"
+    queue = len(state.queues[device])
+    known = f"{record.mean:.3f} s +- {record.std:.3f} of {record.count} runs"
+    parts = [doing, f"{queue} waiting", known if record.count else "not measured"]
+    if decision.finishes and not math.isnan(decision.finishes[device]):
+        parts.append(f"would end at {decision.finishes[device]:.3f}")
+    return ", ".join(parts)

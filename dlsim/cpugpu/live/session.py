@@ -1,0 +1,437 @@
+"""Schedule real work on real devices, by the policy that drives the simulation.
+
+The desk of `dlsim.cpugpu.dispatch` decides; a crew runs; measured times enter the history.
+Every event is logged as it happens, every decision with all it was based on.
+"""
+
+import hashlib
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlsim import processes
+from dlsim.cpugpu.dispatch import Desk
+from dlsim.cpugpu.given import MOST_COUNT
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.intake import need_known
+from dlsim.cpugpu.live.crew import Crew
+from dlsim.cpugpu.live.devices import Slot
+from dlsim.cpugpu.live.kernels import Kernel, agree
+from dlsim.cpugpu.live.log import Asked, Log, LogFile
+from dlsim.cpugpu.live.sizes import Sizes
+from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform, warm_up
+from dlsim.cpugpu.model import (
+    Decision,
+    Item,
+    Machine,
+    Measures,
+    Policy,
+    Reading,
+    State,
+    policy_named,
+)
+from dlsim.cpugpu.rules import DECIDE
+from dlsim.cpugpu.store import Store
+from dlsim.errors import InputError, StudyError
+from dlsim.files import StrPath
+from dlsim.given import number, whole
+
+#: A job whose worker died so often is given up.
+MOST_LOSSES = 3
+
+
+@dataclass
+class LiveRun(Measures):
+    """What a live run did."""
+
+    jobs: pd.DataFrame
+    history: History
+    log: Log = field(repr=False)
+
+
+def _keep(
+    store: Store | None, host: str, slot: Slot, job: LiveJob,
+    outcome: Outcome | None, what: str = "done", error: str = "",
+) -> None:  # fmt: skip
+    """Write to the store what became of a run: its time, or why it has none."""
+    if store is None:
+        return
+    name, cls = job.kernel.name, slot.name[:3]
+    size = "" if job.size is None else str(job.size)
+    where = {"size": size, "host": host, "device": slot.kind}
+    if outcome is not None:
+        store.add(name, cls, outcome.seconds, transfer=outcome.transfer, **where)
+    else:
+        store.note(name, cls, what, error, **where)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+class _Session:
+    """One live run: the desk, the clock, and the log of what became of each job."""
+
+    def __init__(
+        self, jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot], log: Log,
+        known: History, store: Store | None, clock: Callable[[], float], outputs: Path | None,
+    ) -> None:  # fmt: skip
+        self.jobs, self.crew, self.devices, self.log = jobs, crew, devices, log
+        self.store, self.outputs = store, outputs
+        self.clock, self.zero = clock, clock() - log.now
+        policy, rule = log.policy, log.policy.rule
+        self.rule = rule if callable(rule) else DECIDE[rule]
+        self.sizes = Sizes(known, policy.min_samples)
+        self.desk = Desk(log.machine, policy, log.reading, known, decide=self._decide)
+        self.first = {fate.app: fate.signature for fate in log.fates.values() if fate.signature}
+        self.running: dict[Future[Outcome], int] = {}
+        self.limits: dict[Future[Outcome], float] = {}
+
+    def now(self) -> float:
+        return self.clock() - self.zero
+
+    def _decide(self, state: State, policy: Policy, reading: Reading) -> Decision | None:
+        """Let the rule decide by what is known, also of other sizes; log what it used."""
+        asked = Asked(self.sizes, state, policy)
+        state.history = asked
+        try:
+            decision = self.rule(state, policy, reading)
+        finally:
+            state.history = self.sizes.history
+        if decision is not None and decision.job in self.log.items:
+            self.log.write(state, decision, asked)
+        return decision
+
+    def go(self) -> None:
+        """Complete, arrive, dispatch, until every job has an end."""
+        coming = [self.log.items[job] for job in sorted(self.log.left)]
+        while True:
+            now = self.now()
+            arrived = [item for item in coming if self.jobs[item.job].arrival <= now]
+            coming = coming[len(arrived) :]
+            self.desk.arrive(now, arrived)
+            self._start(now)
+            if not self.running and not coming:
+                break
+            moments = [self.jobs[item.job].arrival for item in coming[:1]]
+            left = max(0.0, min([*moments, *self.limits.values()], default=math.inf) - self.now())
+            if self.running:
+                done, _ = wait(self.running, None if left == math.inf else left, FIRST_COMPLETED)
+                for future in done:
+                    self._end(future)
+                self._end_overdue()
+            else:
+                time.sleep(left)
+        for item in self.desk.state.main:
+            raise InputError(f"the policy leaves {item.app} waiting for ever")
+
+    def _start(self, now: float) -> None:
+        """Start what the desk decides, once decisions and starts are written."""
+        tasks, rows = [], []
+        for device, item in self.desk.dispatch(now):
+            job, slot = self.jobs[item.job], self.devices[device]
+            is_app = isinstance(job.kernel, App)
+            output = str(self.outputs / f"{item.job}.txt") if self.outputs and is_app else ""
+            where = {"backend": slot.backend, "output": output}
+            rows.append(("start", {"job": item.job, "device": device, "now": now, **where}))
+            work = self.crew.pack(job.kernel)
+            tasks.append((device, job.kernel, Task(work, slot, job.size, job.args, output)))
+        self.log.add(rows)
+        for device, work, task in tasks:
+            future = self.crew.submit(device, perform, task)
+            self.running[future] = device
+            if isinstance(work, App) and self.crew.HAS_PROCESSES and work.limit < math.inf:
+                self.limits[future] = self.now() + work.limit
+
+    def _end_overdue(self) -> None:
+        """End the workers of functions that ran too long; a command ends by itself."""
+        for future, moment in list(self.limits.items()):
+            if moment <= self.now() and moment > 0:
+                self.limits[future] = -math.inf
+                self.crew.end(self.running[future])
+
+    def _end(self, future: Future[Outcome]) -> None:
+        device, now = self.running.pop(future), self.now()
+        is_late = self.limits.pop(future, 0.0) < 0
+        held = self.desk.state.running[device]
+        if held is None:
+            raise StudyError(f"{self.devices[device].name} reports a job it was not given")
+        error = future.exception()
+        if error is None:
+            self._measured(held.item, device, now, future.result())
+        elif is_late:
+            limit = self.jobs[held.item.job].kernel.limit  # type: ignore[union-attr]
+            self._failed(held.item, device, now, f"ran longer than its limit of {limit:g} s")
+        elif self.crew.was_lost(error):
+            self._lost(held.item, device, now, _said(error))
+        else:
+            self._failed(held.item, device, now, _said(error))
+
+    def _measured(self, item: Item, device: int, now: float, outcome: Outcome) -> None:
+        """Log that a job is done, before all else; learn its time, unless it was compiled in it."""
+        job, slot = self.jobs[item.job], self.devices[device]
+        reference = self.first.setdefault(item.app, outcome.signature)
+        told = outcome._asdict() | {"agrees": agree(reference, outcome.signature)}
+        self.log.end(item.job, now, "done", **told)
+        if outcome.is_clean:
+            self.desk.complete(now, device, outcome.seconds)
+            self.sizes.measured(item.app, slot.name[:3], outcome.seconds)
+            _keep(self.store, self.crew.host, slot, job, outcome)
+        else:
+            self.desk.fail(now, device)
+            self.sizes.history.withdraw(item.app, slot.name[:3])
+
+    def _lost(self, item: Item, device: int, now: float, error: str) -> None:
+        """The worker died: the job goes back to the head of the queue, without a time."""
+        losses = self.log.fates[item.job].losses + 1
+        is_final = losses >= MOST_LOSSES
+        given_up = f"its worker died {losses} times" if is_final else ""
+        self.log.end(item.job, now, "lost", is_final, error=given_up)
+        self._note(item, device, "lost", error)
+        if is_final:
+            self.desk.fail(now, device)
+        else:
+            self.desk.lose(now, device)
+
+    def _failed(self, item: Item, device: int, now: float, error: str) -> None:
+        """It failed there: the job goes back without this version, if it has another."""
+        cls = self.devices[device].name[:3]
+        is_final = len(item.declared) == 1
+        told = {"error": error} if is_final else {"without": cls}
+        self.log.end(item.job, now, "failed", is_final, **told)
+        self._note(item, device, "failed", error)
+        self.desk.fail(now, device, None if is_final else self.log.items[item.job])
+
+    def _note(self, item: Item, device: int, what: str, error: str) -> None:
+        place = (self.crew.host, self.devices[device], self.jobs[item.job])
+        _keep(self.store, *place, None, what, error)
+
+
+def _item(
+    j: int, job: LiveJob, policy: Policy, sizes: Sizes, machine: Machine, classes: Iterable[str]
+) -> Item:
+    """Return a job as the policy sees it; declared times are learned means."""
+    told = {
+        c: sizes.record(job.app, c).expected(policy.estimate) for c in classes if machine.count(c)
+    }
+    if not told:
+        raise InputError(f"job {j} ({job.app}) has a version for {' and '.join(job.classes)} only, "
+                         "and this machine has no such device")  # fmt: skip
+    unknown = any(map(math.isnan, told.values()))
+    if unknown and policy.rule != "five" and not callable(policy.rule):
+        raise InputError(
+            f"policy {policy.rule!r} needs declared times, and {job.app} was not measured on "
+            "both devices; first: dlsim live calibrate"
+        )
+    return Item(j, job.app, told)
+
+
+def identity(jobs: Sequence[LiveJob], name: str, policy: Policy, reading: Reading) -> str:
+    """Return what tells one run from another: its jobs, its policy, its reading."""
+
+    def told(version: Any) -> Any:
+        return f"{version.__module__}:{version.__qualname__}" if callable(version) else version
+
+    rows = [
+        (job.app, job.arrival, job.args, [
+            told(getattr(job.kernel, cls)) for cls in job.classes if isinstance(job.kernel, App)])
+        for job in jobs
+    ]  # fmt: skip
+    rule = asdict(replace(policy, rule="five")) if callable(policy.rule) else asdict(policy)
+    whole = json.dumps([name, rule, asdict(reading), rows], default=str)
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _opened(stack: ExitStack, path: StrPath, fresh: Log, same: str) -> Log:
+    """Return the log to write to: a new one, or that of the same run, which goes on."""
+    file = stack.enter_context(LogFile(path))
+    stack.enter_context(file.alone())
+    if not file.events():
+        fresh.file = file
+        return fresh
+    log = Log.read(path)
+    head = log.head
+    if head["identity"] != same or not log.left:
+        what = f"{len(log.left)} jobs left" if log.left else "all jobs done"
+        raise InputError(f"{path}: the log of another run, with {what}; name another file")
+    processes.end_run(head["mark"])  # what a killed session left running
+    fresh.rows, fresh.items, fresh.fates, fresh.file = log.rows, log.items, log.fates, file
+    fresh.decisions = log.decisions
+    return fresh
+
+
+def run_live(
+    jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot],
+    policy: str | Policy = "history", reading: Reading | None = None,
+    history: History | None = None, store: Store | None = None,
+    clock: Callable[[], float] = time.monotonic, log: StrPath | None = None,
+) -> LiveRun:  # fmt: skip
+    """Run work on devices, each where the policy sends it.
+
+    Parameters
+    ----------
+    jobs : sequence of LiveJob
+        Kernels or `App` with size, arrival and arguments, sorted by arrival.
+    crew : Crew
+        Who runs them, entered as a context.
+    devices : sequence of Slot
+        Of `slots`, in the order of the crew.
+    policy : str or Policy
+        Any but ideal. Those that need declared times take what was measured.
+    reading : Reading, optional
+        Its gpu_cpu_share has no effect.
+    history : History, optional
+        What is known at the start; else what `store` holds of this host and these devices.
+    store : Store, optional
+        Measured runs go there as they end.
+    clock : callable
+        Seconds.
+    log : path, optional
+        Every event is written there as it happens. Where it holds the same run, begun and not
+        ended, only the jobs left are run: those without a logged end.
+
+    Returns
+    -------
+    LiveRun
+        Table of jobs, history, log.
+
+    Raises
+    ------
+    InputError
+        For jobs, devices or a policy that cannot be used, and a log of another run.
+
+    Notes
+    -----
+    A kernel is compiled and run at the size of its first job before the session. A time in
+    which something was compiled is not learned: a kernel is run once more, a function is
+    tried again by rule 2. A job whose worker dies goes back to the head of the main queue
+    and is decided anew; one that fails on one device is tried on the other.
+    """
+    name, policy = policy_named(policy)
+    if policy.rule == "ideal":
+        raise InputError(f"policy {name} knows all times in advance: simulate only")
+    machine = Machine(
+        sum(s.name.startswith("cpu") for s in devices),
+        sum(s.name.startswith("gpu") for s in devices),
+    )
+    if tuple(slot.name for slot in devices) != machine.devices:
+        raise InputError(f"devices must be {', '.join(machine.devices)} in this order")
+    arrivals = [job.arrival for job in jobs]
+    if not jobs or arrivals != sorted(arrivals):
+        raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
+    _need_limits(jobs, crew)
+    if history is None:
+        history = History() if store is None else store.history(crew.host, kinds_of(devices))
+    reading, known = need_known(reading, history)
+    events = Log(machine, name, policy, reading, {s.name: s.note for s in devices})
+    with ExitStack() as stack:
+        same = identity(jobs, name, policy, reading)
+        if log is not None:
+            events = _opened(stack, log, events, same)
+        sizes = Sizes(known, policy.min_samples)
+        left = events.left if events.rows else range(len(jobs))
+        items = [
+            (_item(j, jobs[j], policy, sizes, machine, classes), jobs[j].arrival)
+            for j in left
+            for classes in [events.items[j].declared if events.rows else jobs[j].classes]
+        ]
+        outputs = Path(f"{log}-output") if log is not None else None
+        events.begin(items, identity=same, mark=crew.mark, host=crew.host,
+                     kinds={slot.name: slot.kind for slot in devices})  # fmt: skip
+        wait(_warm_up([jobs[j] for j in left], crew, devices))
+        _Session(jobs, crew, devices, events, known, store, clock, outputs).go()
+    return LiveRun(events.table(), known, events)
+
+
+def kinds_of(devices: Sequence[Slot]) -> dict[str, str]:
+    """Return the kind of the devices of each class, by which the store knows them."""
+    return {slot.name[:3]: slot.kind for slot in devices}
+
+
+def _need_limits(jobs: Sequence[LiveJob], crew: Crew) -> None:
+    """Refuse a limit that nobody could keep."""
+    for work in dict.fromkeys(job.kernel for job in jobs if isinstance(job.kernel, App)):
+        if work.is_bound and work.limit < math.inf and not crew.HAS_PROCESSES:
+            raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "
+                             f"{work.limit:g} s; use --crew processes")  # fmt: skip
+
+
+def _warm_up(jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot]) -> "set[Future[Any]]":
+    """Compile every kernel on every device, at the size of its first job."""
+    first: dict[Kernel | App, LiveJob] = {}
+    for job in jobs:
+        if isinstance(job.kernel, Kernel):
+            first.setdefault(job.kernel, job)
+    return {
+        crew.submit(d, warm_up, Task(crew.pack(job.kernel), slot, job.size))
+        for d, slot in enumerate(devices)
+        for job in first.values()
+    }
+
+
+def calibrate(
+    kernels: Sequence[Kernel], crew: Crew, devices: Sequence[Slot], repeats: int = 3,
+    store: Store | None = None, factor: float | Sequence[float] = 1.0,
+) -> pd.DataFrame:  # fmt: skip
+    """Measure every kernel on every device, alone, and compare the results.
+
+    `factor`, or each of several, scales the usual sizes. A row per kernel, size and device:
+    app, device, backend, seconds, transfer (means), std (population), agrees (with the first
+    device's result) and error.
+    """
+    repeats = whole("repeats", repeats, 1, MOST_COUNT)
+    factors = [factor] if isinstance(factor, int | float) else list(factor)
+    rows = []
+    for job in [sized(kernel, one) for kernel in kernels for one in factors]:
+        reference = None
+        for device, slot in enumerate(devices):
+            outcomes, error = _measured(job, crew, device, slot, repeats, store)
+            reference = reference or next((one.signature for one in outcomes), None)
+            rows.append(_row(job, slot, outcomes, error, reference))
+    return pd.DataFrame(rows)
+
+
+def sized(kernel: Kernel, factor: float) -> LiveJob:
+    """Return a job of a kernel at a multiple of its usual size."""
+    number("factor", factor, high=100.0, above=True)
+    return LiveJob(kernel, max(1, round(factor * kernel.size)))
+
+
+def _measured(
+    job: LiveJob, crew: Crew, device: int, slot: Slot, repeats: int, store: Store | None
+) -> tuple[list[Outcome], str]:
+    """Run a kernel over and over on one device, until it fails; keep each time at once."""
+    outcomes: list[Outcome] = []
+    task = Task(crew.pack(job.kernel), slot, job.size)
+    for _ in range(repeats):
+        try:
+            one = crew.submit(device, perform, task).result()
+        except Exception as error:  # whatever a kernel raises is noted
+            _keep(store, crew.host, slot, job, None, "failed", _said(error))
+            return outcomes, _said(error)
+        _keep(store, crew.host, slot, job, one)
+        outcomes.append(one)
+    return outcomes, ""
+
+
+def _row(
+    job: LiveJob, slot: Slot, outcomes: list[Outcome], error: str, reference: list[float] | None
+) -> dict[str, Any]:
+    times = [one.seconds for one in outcomes]
+    return {
+        "app": job.app, "device": slot.name, "backend": slot.backend,
+        "seconds": statistics.fmean(times) if times else math.nan,
+        "transfer": statistics.fmean(one.transfer for one in outcomes) if times else math.nan,
+        "std": statistics.pstdev(times) if times else math.nan,
+        "agrees": bool(times) and all(agree(reference or [], o.signature) for o in outcomes),
+        "error": error,
+    }  # fmt: skip
