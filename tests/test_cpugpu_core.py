@@ -15,7 +15,7 @@ from dlsim.cpugpu.learning import ONLINE
 from dlsim.cpugpu.rules import decide
 from dlsim.errors import InputError
 from dlsim.kernel import records
-from tests.cpugpu_queues import SCALE
+from tests.scale import SCALE
 from tests.twins import cpugpu_desk as twin
 
 #: What each policy may be varied by; all combinations are drawn.
