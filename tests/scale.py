@@ -15,7 +15,7 @@ SCALE = float(_ASKED or 1)
 LONG = float(_ASKED or 0.3)
 
 
-def part(cases):
+def some_of(cases):
     """Return the cases or, where no scale is asked for, some of them, spread over all."""
     cases = list(cases)
     return cases if LONG >= 1 else cases[:: round(1 / LONG)]
