@@ -19,29 +19,29 @@ from dlsim.given import Floats
 MOST_JOBS, MOST_PAIRS = 12, 2_000_000
 
 
-def _fronts(arrival: Sequence[float], time: Sequence[float], total: bool) -> list[float]:
-    """Least cost of every set of jobs on one device, a set being the bits of its place."""
-    n = len(arrival)
-    if not total:
-        return _last_ends(arrival, time)
-    fronts: list[list[tuple[float, float]]] = [[(0.0, 0.0)]]
-    for jobs in range(1, 2**n):
-        found = []
-        for j in (j for j in range(n) if jobs >> j & 1 and time[j] == time[j]):
-            for end, cost in fronts[jobs ^ 1 << j]:
+#: Of jobs on one device in an order: the last end, the sum of the completion times, the order.
+Point = tuple[float, float, tuple[int, ...]]
+
+
+def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
+    """Return the least sum of completion times of every set of jobs on one device.
+
+    A set is the bits of its place. Of each are kept the orders that no other is at or below in
+    both the last end and the sum.
+    """
+    fronts: list[list[Point]] = [[(0.0, 0.0, ())]]
+    for jobs in range(1, 2 ** len(arrival)):
+        found: list[Point] = []
+        for j in (j for j in range(len(arrival)) if jobs >> j & 1 and time[j] == time[j]):
+            for end, cost, order in fronts[jobs ^ 1 << j]:
                 then = max(end, arrival[j]) + time[j]
-                found.append((then, cost + then - arrival[j]))
-        fronts.append(_undominated(found))
-    return [min((cost for _, cost in front), default=math.inf) for front in fronts]
-
-
-def _undominated(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Keep the (end, cost) that no other is at or below in both."""
-    kept: list[tuple[float, float]] = []
-    for end, cost in sorted(points):
-        if not kept or cost < kept[-1][1]:
-            kept.append((end, cost))
-    return kept
+                found.append((then, cost + then - arrival[j], (*order, j)))
+        front: list[Point] = []
+        for point in sorted(found):
+            if not front or point[1] < front[-1][1]:
+                front.append(point)
+        fronts.append(front)
+    return [front[-1] if front else (math.inf, math.inf, ()) for front in fronts]
 
 
 def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[float]:
@@ -83,25 +83,6 @@ def _subsets(jobs: int) -> NDArray[np.int64]:
     return parts
 
 
-def _ordered(
-    jobs: int, arrival: Sequence[float], time: Sequence[float], total: bool
-) -> tuple[int, ...]:
-    """Return a best order of one set of jobs on one device."""
-    members = [j for j in range(len(arrival)) if jobs >> j & 1]
-    if not total or not members:
-        return tuple(members)
-    fronts: dict[int, list[tuple[float, float, tuple[int, ...]]]] = {0: [(0.0, 0.0, ())]}
-    for part in sorted(_subsets(jobs).tolist())[1:]:
-        found = []
-        for j in (j for j in members if part >> j & 1):
-            for end, cost, order in fronts[part ^ 1 << j]:
-                then = max(end, arrival[j]) + time[j]
-                found.append((then, cost + then - arrival[j], (*order, j)))
-        found.sort()
-        fronts[part] = [p for i, p in enumerate(found) if i == 0 or p[1] < found[i - 1][1]]
-    return min(fronts[jobs], key=lambda point: point[1])[2]
-
-
 def ideal_plan(
     arrival: Sequence[float], times: Floats, objective: str = "makespan"
 ) -> list[tuple[int, ...]]:
@@ -113,16 +94,19 @@ def ideal_plan(
             f"sets, got {n} jobs on {devices} devices; for long queues use lb_fractional"
         )
     total = objective == "completion"
-    columns = [[float(t) for t in times[:, d]] for d in range(devices)]
-    seen: dict[tuple[float, ...], Floats] = {}
-    costs = []
-    for column in columns:
-        key = tuple(-1.0 if t != t else t for t in column)
-        if key not in seen:
-            seen[key] = np.array(_fronts(arrival, column, total))
-        costs.append(seen[key])
-    sets = _shared_out(costs, total, n)
-    return [_ordered(jobs, arrival, c, total) for jobs, c in zip(sets, columns, strict=True)]
+    columns = [tuple(-1.0 if t != t else t for t in column) for column in times.T.tolist()]
+    known: dict[tuple[float, ...], list[Point]] = {}
+    for key, column in zip(columns, times.T.tolist(), strict=True):
+        if key in known:
+            continue
+        if total:
+            known[key] = _best_orders(arrival, column)
+        else:
+            known[key] = [(end, end, ()) for end in _last_ends(arrival, column)]
+    sets = _shared_out([np.array([p[1] for p in known[key]]) for key in columns], total, n)
+    if total:
+        return [known[key][jobs][2] for jobs, key in zip(sets, columns, strict=True)]
+    return [tuple(j for j in range(n) if jobs >> j & 1) for jobs in sets]
 
 
 def follow(plan: list[tuple[int, ...]]) -> Decide:

@@ -31,8 +31,8 @@ class Schedule(Measures):
         What it was made with and of.
     history : History
         What is known afterwards; the history that was given stays as it was.
-    predictions : DataFrame
-        Predicted finish of each job on every device when it was decided.
+    trace
+        What the engine left.
     """
 
     jobs: pd.DataFrame
@@ -42,7 +42,7 @@ class Schedule(Measures):
     reading: Reading
     history: History
     given: Given = field(repr=False)
-    predictions: pd.DataFrame = field(repr=False)
+    trace: Trace = field(repr=False)
 
     @classmethod
     def of(
@@ -50,24 +50,29 @@ class Schedule(Measures):
         reading: Reading, history: History,
     ) -> Self:  # fmt: skip
         """Make the tables of a run."""
-        ran, names = trace.jobs, machine.devices
-        shape = (len(ran), len(names))
-        finishes = trace.finishes if len(trace.finishes) else np.full(shape, math.nan)
-        finishes = finishes + trace.origin
+        ran, told = trace.jobs, math.nan
+        if len(trace.finishes):
+            told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
         columns = {
             "app": np.array(given.names, object)[given.app],
             "arrival": given.arrival,
             "decided": trace.origin + ran["decided"],
             "turn": ran["turn"].astype(np.int64),
-            "device": np.array(names, object)[ran["on"]],
+            "device": np.array(machine.devices, object)[ran["on"]],
             "start": trace.origin + ran["start"],
             "end": trace.origin + ran["end"],
             "rule": trace.rules,
-            "predicted": finishes[np.arange(len(ran)), ran["on"]],
+            "predicted": told,
         }
         jobs = pd.DataFrame(columns, index=given.labels)
-        predictions = pd.DataFrame(finishes, index=given.labels, columns=list(names))
-        return cls(jobs, machine, policy, name, reading, history, given, predictions)
+        return cls(jobs, machine, policy, name, reading, history, given, trace)
+
+    @functools.cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Predicted finish of each job on every device when it was decided."""
+        devices, told = list(self.machine.devices), self.trace.finishes + self.trace.origin
+        rows = told if len(told) else np.full((len(self.jobs), len(devices)), math.nan)
+        return pd.DataFrame(rows, index=self.given.labels, columns=devices)
 
     @property
     def utilisation(self) -> pd.Series:
@@ -89,11 +94,7 @@ class Schedule(Measures):
     @property
     def run_times(self) -> pd.Series:
         """Realised time of each run, without the rounding of end - start."""
-        if self.reading.gpu_cpu_share:
-            return self.jobs["end"] - self.jobs["start"]
-        places = pd.Index(self.machine.devices).get_indexer(pd.Index(self.jobs["device"]))
-        times = self.given.times[np.arange(len(places)), places]
-        return pd.Series(times, index=self.jobs.index)
+        return pd.Series(self.trace.jobs["seconds"], index=self.jobs.index)
 
     def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
         """Say which jobs ended later than on their preferred device (section 5).

@@ -30,9 +30,10 @@ from dlsim.cpugpu.model import (
 from dlsim.given import Floats
 
 _TARGETS = {"gpu": core.GPU, "cpu": core.CPU, "preferred": core.PREFERRED}
-#: Rules that look at one job of the main queue; that predict finishes.
+#: Rules that look at one job of the main queue; that predict; that need no free device.
 _AT_HEAD = (core.FIVE, core.MCT, core.STRICT, core.TURN)
 _PREDICT = (core.FIVE, core.MCT)
+_WHILE_BUSY = (core.MCT, core.TURN)
 
 
 def rules_of(policy: Policy, reading: Reading) -> core.Rules:
@@ -109,6 +110,8 @@ def _around_the_middle(record: Record, jobs: int) -> tuple[Floats, int]:
 def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Decide what a built-in policy does in a state: the next job to move, or None."""
     r = rules_of(policy, reading)
+    if not (state.main or r.steal) or (r.rule not in _WHILE_BUSY and not state.free()):
+        return None
     devices = len(state.classes)
     held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
     held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]

@@ -29,6 +29,8 @@ from dlsim.errors import InputError
 from dlsim.given import Floats
 from dlsim.kernel import clock_origin
 
+_WORDS = np.array(core.WORDS, object)
+
 
 class Trace(NamedTuple):
     """What happened to each job, by its place in the queue order; times are from `origin` on.
@@ -84,20 +86,22 @@ def play(
     )  # fmt: skip
     s = state_of(w, r, given.names, history)
     begin(w, r, s)
-    desk = Desk(machine, policy, reading, history, decide)
-    step = _run_with_desk(desk, given, w, r, s) if r.rule == core.USER else run(w, r, s)
+    if r.rule == core.USER:
+        desk = Desk(machine, policy, reading, history, decide)
+        step = _run_with_desk(desk, given, w, r, s)
+    else:
+        step = run(w, r, s)
     if step == core.STUCK:
         waits = np.flatnonzero(s.jobs["on"][: s.head["coming"][0]] < 0)
         label = given.labels[waits[0]] if len(waits) else None
         raise InputError(f"policy {policy_named(policy)[0]} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
         _teach(history, given.names, w, s)
-        return Trace(origin, s.jobs, np.array(core.WORDS, object)[s.jobs["word"]], s.finishes)
+        return Trace(origin, s.jobs, _WORDS[s.jobs["word"]], s.finishes)
     decisions = [desk.moves[j].decision for j in range(len(given.labels))]
     blank = (math.nan,) * len(places)
     finishes = np.array([decision.finishes or blank for decision in decisions])
-    words = np.array([decision.rule for decision in decisions], object)
-    return Trace(origin, s.jobs, words, finishes)
+    return Trace(origin, s.jobs, np.array([one.rule for one in decisions], object), finishes)
 
 
 def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:

@@ -147,8 +147,8 @@ def _told(row: dict[str, Any]) -> History:
     """Return the history as one decision's row tells it."""
     history = History()
     known = {
-        (app, cls): Record(*counts, _number(mean), _number(spread), _number(recent), Runs(runs))
-        for app, cls, counts, (mean, spread, recent), runs in row["known"]
+        (app, cls): Record(a, e, n, _number(mean), _number(spread), _number(recent), Runs(runs))
+        for app, cls, (a, e, n), (mean, spread, recent), runs in row["known"]
     }
     history._records = _with_others(known, row["others"])
     return history
