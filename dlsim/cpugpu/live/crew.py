@@ -111,6 +111,8 @@ class Processes(Crew):
 
     def _start(self) -> None:
         self._pools = [self._pool() for _ in self._devices]
+        for ready in [pool.submit(os.getpid) for pool in self._pools]:
+            ready.result()
 
     def _pool(self) -> ProcessPoolExecutor:
         spawn = multiprocessing.get_context("spawn")
@@ -121,6 +123,7 @@ class Processes(Crew):
         with suppress(BrokenExecutor):
             return super().submit(device, function, *args)
         self._pools[device] = self._pool()
+        self._pools[device].submit(os.getpid).result()  # before the clock of the job starts
         return super().submit(device, function, *args)
 
     def was_lost(self, error: BaseException) -> bool:
