@@ -58,6 +58,8 @@ class Crew:
         """End what a device runs, where it is a process."""
 
     def __enter__(self) -> Self:
+        if self.HAS_PROCESSES:
+            resource_tracker.ensure_running()  # Python's own, which outlives the crew
         self._outer = os.environ.get(processes.VARIABLE)
         os.environ |= processes.marked(self.mark)  # what is started from here on inherits it
         try:
@@ -104,10 +106,6 @@ class Processes(Crew):
     """One process per device, started anew if it dies: own interpreter, own output, own cores."""
 
     HAS_PROCESSES = True
-
-    def __enter__(self) -> Self:
-        resource_tracker.ensure_running()  # Python's own, which outlives the crew
-        return super().__enter__()
 
     def _start(self) -> None:
         self._pools = [self._pool() for _ in self._devices]
