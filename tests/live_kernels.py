@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,3 +78,21 @@ KILLED_ONCE = replace(DOUBLE, name="killed-once", vectorised=double_but_killed_o
 FAILS = replace(DOUBLE, name="fails", vectorised=fail)
 WRONG_ONCE = replace(DOUBLE, name="wrong-once", vectorised=wrong_once)
 SAXPY = KERNELS["saxpy"]
+
+
+def prints(size):
+    print("printed", size, flush=True)
+    subprocess.run(["echo", "by a child"], check=True)
+
+
+def hangs(size):
+    time.sleep(1000)
+
+
+def dies_once(size):
+    if first_time("dies"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def cores_here():
+    return sorted(os.sched_getaffinity(0))

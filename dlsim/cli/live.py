@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from dlsim.cli.words import reading_of
-from dlsim.cpugpu import workload
+from dlsim.cpugpu import Machine, simulate, workload
 from dlsim.cpugpu.live import (
     CREWS,
     App,
@@ -21,15 +21,18 @@ from dlsim.cpugpu.live import (
     Slot,
     calibrate,
     jobs_from_csv,
+    kernel_named,
     run_live,
+    run_split,
     slots,
-)
+)  # fmt: skip
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.live.work import kernels_named
 from dlsim.cpugpu.model import Reading, policy_named
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError
+from dlsim.files import shared_file
 
 
 def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
@@ -158,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     name, policy = policy_named(args.policy)
     path = _place("--log", args.log)
     jobs = _jobs(args)
-    needs_process = any(isinstance(job.kernel, App) and job.kernel.is_bound for job in jobs)
+    needs_process = any(isinstance(job.kernel, App) and job.kernel.has_function for job in jobs)
     crew = args.crew or ("processes" if needs_process else "threads")
     devices = _devices(args)
     try:
@@ -188,6 +191,45 @@ def run(args: argparse.Namespace) -> int:
     return 1 if len(bad) or wrong else 0
 
 
+def split(args: argparse.Namespace) -> int:
+    """Run one divisible job on each device alone and over all, against the ideal."""
+    kernel, (factor,) = kernel_named(args.kernel), _factors(args)[:1]
+    devices = _devices(args)
+    with CREWS[args.crew]([s.name for s in devices]) as crew:
+        done = run_split(kernel, crew, devices, sized(kernel, factor).size, args.rounds)
+    lines = zip(devices, done.fixed, done.unit, done.ideal.shares, strict=True)
+    for slot, a, b, share in lines:
+        print(f"{slot.name}: {a:.4g} s + {1e6 * b:.4g} s per million elements; "
+              f"ideal share {share:.0f}")  # fmt: skip
+    rounds = done.runs[done.runs["way"] == "split"]
+    _show(rounds, ["round", "device", "share", "time"])
+    print(f"\nideal {done.ideal.time:.4g} s, all devices ending together")
+    _show(done.table(), ["way", "makespan", "over_ideal"])
+    if not done.agrees:
+        print(f"{kernel.name}: another result where it was split", file=sys.stderr)
+    return 0 if done.agrees else 1
+
+
+def play(args: argparse.Namespace) -> int:
+    """Simulate policies on applications of a table of measured times."""
+    if args.policy and args.compare:
+        raise InputError("--policy and --compare cannot be combined; name one of them")
+    path = args.csv or shared_file("data/examples/applications.csv")
+    apps, reading = workload.from_csv(path), Reading.of(reading_of(args.reading))
+    jobs = workload.draw(apps, args.jobs, args.seed, cv=args.cv, outliers=0.0)
+    usual = "history,preferred,mct,round-robin,rsc,asjf"
+    rows = []
+    for name in (args.policy or args.compare or usual).split(","):
+        s = simulate(jobs, Machine(args.cpus, args.gpus), name, reading=reading)
+        s.check()
+        waits = s.jobs["start"] - s.jobs["arrival"]
+        rows.append({"policy": name, "makespan": s.makespan, "mean_wait": waits.mean(),
+                     "on_gpu": s.jobs["device"].str.startswith("gpu").sum()})  # fmt: skip
+    print(f"{args.jobs} jobs of {len(apps)} applications ({path})")
+    _show(pd.DataFrame(rows), ["policy", "makespan", "mean_wait", "on_gpu"])
+    return 0
+
+
 def explain(args: argparse.Namespace) -> int:
     """Say why each job went where it went, and compute every decision again."""
     log = Log.read(args.log)
@@ -204,5 +246,6 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Do one of ``calibrate``, ``run``, ``explain``."""
-    return {"calibrate": measure, "run": run, "explain": explain}[args.live](args)
+    """Do one of ``calibrate``, ``run``, ``split``, ``simulate``, ``explain``."""
+    verbs = {"calibrate": measure, "run": run, "split": split, "simulate": play, "explain": explain}
+    return verbs[args.live](args)

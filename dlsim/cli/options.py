@@ -79,6 +79,26 @@ LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         _reading("both_free=best"),
         _LOG,
     ]),
+    "split": ("run one divisible job over all devices at once, and on each alone", [
+        ("kernel", str, "an application, such as n-body"),
+        ("--gpu", "auto", "as for run"),
+        ("--cpu", "numba", "numba (default), as for run; NumPy cannot compute a part"),
+        ("--crew", _CREWS, "who runs them (default threads)", None, {"default": "threads"}),
+        ("--factor", "1", "of the usual problem size (default 1)", "X"),
+        ("--rounds", 5, "runs of the split job, each by the rates of the last (default 5)"),
+    ]),
+    "simulate": ("schedule your own measured applications, simulated", [
+        ("--csv", str, "columns app, cpu_time, gpu_time in seconds, blank for no version, such as "
+         "calibrate --csv writes (default: an example measured here)", "FILE"),
+        ("--jobs", 24, "jobs drawn of them (default 24)"),
+        _SEED,
+        ("--cv", 0.1, "noise of run times (default 0.1)", "X"),
+        ("--cpus", 1, "CPUs of the machine (default 1)"),
+        ("--gpus", 1, "GPUs of the machine (default 1)"),
+        ("--policy", str, "one policy (default: history, preferred, mct, round-robin, rsc, asjf)"),
+        ("--compare", str, "several policies on the same jobs", "A,B,..."),
+        _reading("both_free=best"),
+    ]),
     "explain": ("why each job went where it went, computed again", [_LOG]),
 }
 #: Every command: a module of this package, its help, and its options.

@@ -13,10 +13,11 @@ from dlsim.cpugpu.live.devices import Slot, best_gpu, slots
 from dlsim.cpugpu.live.kernels import KERNELS, Kernel, Problem, kernel_named
 from dlsim.cpugpu.live.log import Log
 from dlsim.cpugpu.live.session import LiveRun, calibrate, run_live
+from dlsim.cpugpu.live.split import LiveSplit, run_split
 from dlsim.cpugpu.live.work import App, LiveJob, jobs_from_csv
 
 __all__ = [
-    "CREWS", "KERNELS", "App", "Crew", "Dask", "Kernel", "LiveJob", "LiveRun", "Log",
+    "CREWS", "KERNELS", "App", "Crew", "Dask", "Kernel", "LiveJob", "LiveRun", "LiveSplit", "Log",
     "LostWorkerError", "Problem", "Processes", "Slot", "Threads", "best_gpu", "calibrate",
-    "jobs_from_csv", "kernel_named", "run_live", "slots",
+    "jobs_from_csv", "kernel_named", "run_live", "run_split", "slots",
 ]  # fmt: skip

@@ -58,6 +58,8 @@ class Crew:
         """End what a device runs, where it is a process."""
 
     def __enter__(self) -> Self:
+        if self.HAS_PROCESSES:
+            resource_tracker.ensure_running()  # Python's own, which outlives the crew
         self._outer = os.environ.get(processes.VARIABLE)
         os.environ |= processes.marked(self.mark)  # what is started from here on inherits it
         try:
@@ -105,12 +107,10 @@ class Processes(Crew):
 
     HAS_PROCESSES = True
 
-    def __enter__(self) -> Self:
-        resource_tracker.ensure_running()  # Python's own, which outlives the crew
-        return super().__enter__()
-
     def _start(self) -> None:
         self._pools = [self._pool() for _ in self._devices]
+        for ready in [pool.submit(os.getpid) for pool in self._pools]:
+            ready.result()
 
     def _pool(self) -> ProcessPoolExecutor:
         spawn = multiprocessing.get_context("spawn")
@@ -121,6 +121,7 @@ class Processes(Crew):
         with suppress(BrokenExecutor):
             return super().submit(device, function, *args)
         self._pools[device] = self._pool()
+        self._pools[device].submit(os.getpid).result()  # before the clock of the job starts
         return super().submit(device, function, *args)
 
     def was_lost(self, error: BaseException) -> bool:

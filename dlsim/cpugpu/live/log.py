@@ -146,10 +146,10 @@ def _with_others(
 def _told(row: dict[str, Any]) -> History:
     """Return the history as one decision's row tells it."""
     history = History()
-    known = {
-        (app, cls): Record(a, e, n, _number(mean), _number(spread), _number(recent), Runs(runs))
-        for app, cls, (a, e, n), (mean, spread, recent), runs in row["known"]
-    }
+    known = {}
+    for app, cls, (assigned, elsewhere, count), times, runs in row["known"]:
+        mean, spread, recent = map(_number, times)
+        known[app, cls] = Record(assigned, elsewhere, count, mean, spread, recent, Runs(runs))
     history._records = _with_others(known, row["others"])
     return history
 

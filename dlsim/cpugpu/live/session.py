@@ -149,8 +149,11 @@ class _Session:
         for device, work, task in tasks:
             future = self.crew.submit(device, perform, task)
             self.running[future] = device
-            if isinstance(work, App) and self.crew.HAS_PROCESSES and work.limit < math.inf:
-                self.limits[future] = self.now() + work.limit
+            limit = (
+                work.limit if isinstance(work, App) and work.is_function(task.slot) else math.inf
+            )
+            if limit < math.inf:
+                self.limits[future] = self.now() + limit
 
     def _end_overdue(self) -> None:
         """End the workers of functions that ran too long; a command ends by itself."""
@@ -360,7 +363,7 @@ def kinds_of(devices: Sequence[Slot]) -> dict[str, str]:
 def _need_limits(jobs: Sequence[LiveJob], crew: Crew) -> None:
     """Refuse a limit that nobody could keep."""
     for work in dict.fromkeys(job.kernel for job in jobs if isinstance(job.kernel, App)):
-        if work.is_bound and work.limit < math.inf and not crew.HAS_PROCESSES:
+        if work.has_function and work.limit < math.inf and not crew.HAS_PROCESSES:
             raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "
                              f"{work.limit:g} s; use --crew processes")  # fmt: skip
 

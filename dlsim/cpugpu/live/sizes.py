@@ -66,6 +66,12 @@ def fit(sizes: Sequence[float], times: Sequence[float], weights: Sequence[float]
     return min(found, key=lambda law: law.residual)
 
 
+def fit_line(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, float]:
+    """Return a and b > 0 of the line a + b size of least relative squares, a not negative."""
+    s, t = np.asarray(sizes, float), np.asarray(times, float)
+    return _lines(s, t, np.ones(len(s)))[0]
+
+
 def _lines(s: Any, t: Any, w: Any) -> list[tuple[float, float]]:
     """Return the best line in relative error, and those through 0 and level if it falls or dips."""
     (a, b), *_ = np.linalg.lstsq(
@@ -105,16 +111,19 @@ class Sizes:
             self._laws.pop((name, cls), None)
 
     def measured(self, app: str, cls: str, seconds: float) -> None:
-        """Take notice of a run that entered the history; forget a law that was wrong too often."""
+        """Take notice of a run that entered the history.
+
+        One that is far from its law is set aside; `MOST_WRONG` in a row are the new truth.
+        """
         name, size = _split(app)
         law = self.law(name, cls) if size == size else None
-        if law is not None:
-            wrong = self._wrong.setdefault((name, cls), [])
-            is_off = abs(seconds - law.time(size)) > WRONG * law.time(size)
-            wrong[:] = [*wrong, app] if is_off else []
-            if len(wrong) >= MOST_WRONG:
-                self._known[name, cls] = {_split(one)[1]: one for one in wrong}
-                wrong.clear()
+        wrong = self._wrong.setdefault((name, cls), [])
+        if law is not None and abs(seconds - law.time(size)) > WRONG * law.time(size):
+            wrong.append(app)
+            if len(wrong) < MOST_WRONG:
+                return
+            self._known[name, cls] = {_split(one)[1]: one for one in wrong}
+        wrong.clear()
         self._note(app, cls)
 
     def law(self, name: str, cls: str) -> Law | None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from dlsim import files
-from dlsim.cpugpu.live.devices import Slot, compiler, execute, pin
+from dlsim.cpugpu.live.devices import Part, Slot, compiler, execute, pin
 from dlsim.cpugpu.live.kernels import KERNELS, Kernel, Problem, kernel_named, signature
 from dlsim.cpugpu.store import key
 from dlsim.errors import InputError
@@ -60,7 +60,7 @@ def _version(where: str, given: Version | None) -> Any:
                          "or install it")  # fmt: skip
     try:
         words = tuple(shlex.split(given) if isinstance(given, str) else given)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise InputError(f"{where}: not the words of a command ({error}): {given!r}") from error
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"{where} must be a function or the words of a command, got {given!r}")
@@ -121,9 +121,13 @@ class App:
         return tuple(cls for cls in ("gpu", "cpu") if getattr(self, cls) is not None)
 
     @property
-    def is_bound(self) -> bool:
-        """Whether a version is a function, which only a process of its own can be kept in."""
+    def has_function(self) -> bool:
+        """Whether a version is a function, whose output and limit need a process of its own."""
         return any(not isinstance(getattr(self, cls), tuple) for cls in self.classes)
+
+    def is_function(self, slot: Slot) -> bool:
+        """Whether the version for a device is a function, which cannot end itself."""
+        return not isinstance(getattr(self, slot.name[:3]), tuple)
 
 
 class LiveJob(NamedTuple):
@@ -232,6 +236,18 @@ def perform(task: Task) -> Outcome:
         return _call(work, task)
     run = execute(work, _problem(work, task.size), task.slot)
     return Outcome(run.seconds, run.transfer, signature(run.result), run.compiled)
+
+
+def run_part(task: Task, first: int, last: int) -> tuple[float, float]:
+    """Run elements first to before last of a kernel's result; return seconds and their sum."""
+    kernel: Any = _unpacked(task.work) if isinstance(task.work, bytes) else task.work
+    run = execute(kernel, _problem(kernel, task.size), task.slot, Part(first, last))
+    return run.seconds, float(run.result.sum(dtype=float))
+
+
+def elements(kernel: Kernel, size: int) -> int:
+    """Return how many elements a kernel's result has."""
+    return _problem(kernel, size).n
 
 
 def _call(app: App, task: Task) -> Outcome:
