@@ -7,6 +7,7 @@ section 6 names better ones as future work), and a job log replayed.
 import hashlib
 import tempfile
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks import (
-    DRAWN,
-    Environment,
-    Outcome,
-    Reading,
-    Scheduler,
-    run_many,
-    simulate,
-    tuning,
-    workload,
-)
+from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, simulate
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
+from dlsim.bricks.tuning import server_errors, target_failure
 from dlsim.bricks.view import View, best_server
+from dlsim.bricks.workload import draw, from_log, from_swf
 from dlsim.errors import InputError
 from dlsim.files import opened, write_text
 from dlsim.given import Floats
@@ -138,24 +131,17 @@ def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
         return Scheduler(cheapest(PAYERS[name], 0.7), **more)
     if name in TUNERS:
         learns, target = name.startswith("errors"), TUNERS[name]
-        own = tuning.server_errors(1.0, target) if learns else tuning.target_failure(target)
-        return Scheduler(own, **more)
+        return Scheduler(server_errors(1.0, target) if learns else target_failure(target), **more)
     try:
         opt = float(name.removeprefix("D-"))
     except ValueError:
-        known = ", ".join([*PAYERS, *TUNERS])
-        raise InputError(
-            f"policy must be Greedy, D-<Opt> or one of {known}; got {name!r}"
-        ) from None
+        rule = f"policy must be Greedy, D-<Opt> or one of {', '.join([*PAYERS, *TUNERS])}"
+        raise InputError(f"{rule}; got {name!r}") from None
     return Scheduler("deadline", opt=opt, **more)
 
 
-class Switches(NamedTuple):
-    """A reading of the paper, sorted by what it concerns."""
-
-    reading: Reading
-    drawn: dict[str, Any]
-    scheduler: dict[str, Any]
+#: A reading of the paper, sorted by what it concerns.
+Switches = namedtuple("Switches", "reading drawn scheduler")
 
 
 def split_switches(switches: Mapping[str, Any]) -> Switches:
@@ -240,10 +226,8 @@ def vary(
 ) -> list[Row]:  # fmt: skip
     """Run schedulers where one parameter differs (what drives failure)."""
     if parameter == "nodes":
-        domains, nodes = SIZES[int(value)]
-        return compare(
-            options={**options, "domains": domains, "nodes": nodes}, switches=switches, **how
-        )
+        size = dict(zip(("domains", "nodes"), SIZES[int(value)], strict=True))
+        return compare(options={**options, **size}, switches=switches, **how)
     return compare(options=options, switches={**switches, parameter: value}, **how)
 
 
@@ -255,12 +239,6 @@ def under(condition: str, *, switches: Mapping[str, Any], **how: Any) -> list[Ro
 def extra(network: str, mechanism: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
     """Run schedulers with a further mechanism."""
     return compare(switches={**switches, "network": network}, **EXTRAS[mechanism], **how)
-
-
-def _spread(values: Any) -> float:
-    """Return how far coefficients of variation lie apart, over their mean; 0 where none varies."""
-    varied = values.std(axis=1) / values.mean(axis=1)
-    return float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0
 
 
 def link_rates(env: Environment) -> Floats:
@@ -276,16 +254,17 @@ def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
         link_background="data" if jobs else "trace", **switches,
     )  # fmt: skip
     hours = env.traces.shape[-1] * env.step / 3600
+    servers, links = 0 if env.load_traces is None else env.load_traces.size, env.traces.size
     if jobs:
         hours = 1.5 * BACKGROUND_SECONDS / 3600
         servers, links = len(env.background.times), len(env.link_background.times)
-    else:
-        servers = 0 if env.load_traces is None else env.load_traces.size
-        links = env.traces.size
+    rates = link_rates(env)
+    varied = rates.std(axis=1) / rates.mean(axis=1)
     return {
         "servers": servers / len(env.servers) / hours,
         "links": links / len(env.rates) / hours,
-        "spread": _spread(link_rates(env)),
+        # how far coefficients of variation lie apart, over their mean; 0 where none varies
+        "spread": float(np.ptp(varied) / varied.mean()) if varied.max() > TOL else 0.0,
     }
 
 
@@ -363,11 +342,11 @@ def log_text(seed: Any, hours: float = 24.0, jobs: int = 900, users: int = 40) -
     user = rng.integers(1, users + 1, jobs)
     unknown = " ".join(["-1"] * 6)
     lines = [
-        f"{k + 1} {submit[k]:.0f} -1 {run[k]:.0f} 1 -1 -1 1 -1 -1 1 {user[k]} {unknown}"
+        f"{k + 1} {submit[k]:.0f} -1 {run[k]:.0f} 1 -1 -1 1 -1 -1 1 {user[k]} {unknown}\n"
         for k in range(jobs)
     ]
-    head = ["; Version: 2.2", "; Computer: none, a synthetic log", f"; MaxJobs: {jobs}"]
-    return "\n".join([*head, f"; MaxRecords: {jobs}", *lines]) + "\n"
+    head = f"; Version: 2.2\n; Computer: none, a synthetic log\n; MaxJobs: {jobs}\n"
+    return "".join([head, f"; MaxRecords: {jobs}\n", *lines])
 
 
 def fingerprint(path: str) -> str:
@@ -380,15 +359,15 @@ def fingerprint(path: str) -> str:
 
 def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Environment]:
     """Draw an environment, and put the requests of a log in the place of its own."""
-    parts = workload.draw(seed, **options)
+    parts = draw(seed, **options)
     clients = len(parts["clients"])
     if path:
-        requests = workload.from_log(path, clients, seed=seed)
+        requests = from_log(path, clients, seed=seed)
     else:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "synthetic.swf"
             write_text(log, log_text(seed, options["horizon"] / 3600))
-            requests = workload.from_swf(log, clients, seed=seed)
+            requests = from_swf(log, clients, seed=seed)
     drawn = Environment(**parts)
     return Environment(**{**parts, "requests": requests, "horizon": None}), drawn
 

@@ -35,8 +35,7 @@ def traffic(o: Outcome) -> dict[str, int]:
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 1: the parts of the simulator, with what passed between them in one run."""
     ax, s = axes_of(ax, (9.0, 4.6)), cells.split_switches(study.switches)
-    env = Environment.random(**study.drawn_first)
-    kind = Kind(study.middle, 0, 1)
+    env, kind = Environment.random(**study.drawn_first), Kind(study.middle, 0, 1)
     n = traffic(simulate(env, cells.scheduler_of(kind, **s.scheduler), s.reading))
     for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
                               ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
@@ -161,6 +160,5 @@ def table_readings(study: Study) -> pd.DataFrame:
         for word, count, point, unit, e, a, b in zip(*columns, *ends, strict=True)
     ]
     wide = table.assign(cell=texts).pivot(index="claim", columns="reading", values="cell")
-    order = list(dict.fromkeys(table["claim"]))
-    found = wide.reindex(index=order, columns=[k for k in kept if k in wide.columns])
-    return found.rename_axis(columns=None).reset_index()
+    shown = wide.loc[table["claim"].unique(), [name for name in kept if name in wide]]
+    return shown.rename_axis(columns=None).reset_index()

@@ -18,8 +18,6 @@ from dlsim.study.study import Switches, labelled
 from dlsim.study.sweeps import sweep
 
 HOUR = 3600.0
-INTERVALS = (60.0, 90.0, 120.0)
-OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
 NODES = tuple(cells.SIZES)
 #: Switches that the two background models of claim 12 depend on.
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
@@ -56,8 +54,8 @@ class Study(study.Study):
         "" for a synthetic one.
     """
 
-    intervals: Sequence[float] = INTERVALS
-    opts: Sequence[float] = OPTS
+    intervals: Sequence[float] = (60.0, 90.0, 120.0)
+    opts: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9)
     fallbacks: Sequence[int] = tuple(range(6))
     nodes: Sequence[int] = NODES
     domains: int = 10
@@ -147,15 +145,15 @@ class Study(study.Study):
 
     def causes_at(self, switches: Switches) -> pd.DataFrame:
         """Take away what section 4.2 blames for the small gain of Load Correction."""
-        grid, schedulers = {"condition": list(cells.CONDITIONS)}, self.versions(self.few)
-        label = labelled("causes", switches)
-        return self.run(cells.under, grid, label, schedulers=schedulers, switches=dict(switches))
+        how: Any = {"schedulers": self.versions(self.few), "switches": dict(switches)}
+        grid = {"condition": list(cells.CONDITIONS)}
+        return self.run(cells.under, grid, labelled("causes", switches), **how)
 
     def sizes_at(self, switches: Switches) -> pd.DataFrame:
         """Run the same over the number of nodes."""
+        how: Any = {"schedulers": self.versions(self.few), "switches": dict(switches)}
         grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
-        schedulers, label = self.versions(self.few), labelled("nodes", switches)
-        return self.run(cells.vary, grid, label, schedulers=schedulers, switches=dict(switches))
+        return self.run(cells.vary, grid, labelled("nodes", switches), **how)
 
     def background_at(self, switches: Switches) -> pd.DataFrame:
         """Draw both models of other users' load."""
@@ -163,25 +161,12 @@ class Study(study.Study):
         count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
         return self.sweep(cells.background, grid, "background", count, switches=own)
 
-    @functools.cached_property
-    def main(self) -> pd.DataFrame:
-        """Figures 3 to 6: interval replicate policy corrected fallbacks failure cost ..."""
-        return self.main_at(self.switches)
-
-    @functools.cached_property
-    def causes(self) -> pd.DataFrame:
-        """Load Correction without what section 4.2 blames: condition replicate policy ..."""
-        return self.causes_at(self.switches)
-
-    @functools.cached_property
-    def sizes(self) -> pd.DataFrame:
-        """The same over the number of nodes: parameter value replicate policy ..."""
-        return self.sizes_at(self.switches)
-
-    @functools.cached_property
-    def background(self) -> pd.DataFrame:
-        """Both models of other users' load under the study's own reading."""
-        return self.background_at(self.switches)
+    # the same under the study's own reading: interval replicate policy corrected failure ...,
+    # condition replicate policy ..., parameter value replicate policy ..., model replicate ...
+    main = functools.cached_property(lambda self: self.main_at(self.switches))
+    causes = functools.cached_property(lambda self: self.causes_at(self.switches))
+    sizes = functools.cached_property(lambda self: self.sizes_at(self.switches))
+    background = functools.cached_property(lambda self: self.background_at(self.switches))
 
     @functools.cached_property
     def seconds(self) -> pd.DataFrame:

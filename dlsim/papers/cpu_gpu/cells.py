@@ -55,6 +55,7 @@ FAIR_BATCHES = 4
 ABOVE = (0.0, *np.geomspace(0.01, 30, 24).round(4).tolist())
 
 Row = dict[str, Any]
+Tables = list[pd.DataFrame]
 
 
 class Setting(NamedTuple):
@@ -85,14 +86,11 @@ class Setting(NamedTuple):
         return workload.applications(mix, self.apps, seed, base=self.base)
 
 
-def policy_of(name: str) -> Policy:
-    """Return a policy by the name in the legends."""
-    return {**POLICIES, **VARIANTS}[name]
+#: Every policy by its name in the legends.
+NAMED: dict[str, Policy] = {**POLICIES, **VARIANTS}
 
 
-def batches_of(
-    table: pd.DataFrame, setting: Setting, seed: Any, **options: Any
-) -> list[pd.DataFrame]:
+def batches_of(table: pd.DataFrame, setting: Setting, seed: Any, **options: Any) -> Tables:
     """Draw the batches of a replicate, each to start on an idle machine."""
     given = {**setting.noise, "batches": setting.batches, **options}
     drawn = workload.draw(table, setting.jobs, seed, **given)
@@ -101,7 +99,7 @@ def batches_of(
 
 def world(
     mix: str, setting: Sequence[Any], seed: Any, **changed: Any
-) -> tuple[Setting, pd.DataFrame, list[pd.DataFrame]]:
+) -> tuple[Setting, pd.DataFrame, Tables]:
     """Draw what a replicate meets: its setting, the applications, the batches."""
     here = Setting(*setting)._replace(**changed)
     table = here.applications(mix, seed)
@@ -114,7 +112,7 @@ def follow(
 ) -> Iterator[Schedule]:  # fmt: skip
     """Run batches one after another, the history handed on."""
     for part in parts:
-        schedule = simulate(part, setting.machine, policy_of(policy), history, reading)
+        schedule = simulate(part, setting.machine, NAMED[policy], history, reading)
         history = schedule.history
         yield schedule
 
@@ -126,14 +124,13 @@ def compare(
     """Run all policies on the same batches, the history of each handed on."""
     here, reading = Setting(*setting), Reading.of(switches)
     frame = learn(
-        mix, [policy_of(name) for name in policies], batches=here.batches, jobs=here.jobs,
+        mix, [NAMED[name] for name in policies], batches=here.batches, jobs=here.jobs,
         machine=here.machine, reading=reading, error=error, table=here.applications(mix, seed),
         seed=seed, **here.noise,
     )  # fmt: skip
-    if seed.spawn_key[-1:] == (0,):
-        for name in policies:
-            for schedule in follow(world(mix, setting, seed)[2][:1], here, name, reading):
-                schedule.check()
+    for name in policies if seed.spawn_key[-1:] == (0,) else ():
+        for schedule in follow(world(mix, setting, seed)[2][:1], here, name, reading):
+            schedule.check()
     return frame.assign(policy=np.repeat(list(policies), here.batches))
 
 
@@ -150,7 +147,7 @@ def run_each(
 ) -> dict[str, Schedule]:  # fmt: skip
     """Run one queue under every policy."""
     given = (known, Reading.of(switches))
-    return {name: simulate(queue, here.machine, policy_of(name), *given) for name in policies}
+    return {name: simulate(queue, here.machine, NAMED[name], *given) for name in policies}
 
 
 def ideal(
@@ -177,17 +174,14 @@ def fairness(
     here, _, parts = world(mix, setting, seed, cv=cv)
     parts, rows = parts[:FAIR_BATCHES], []
     schedules = list(follow(parts, here, "history", Reading.of(switches)))
+    times = pd.concat(parts, ignore_index=True)
     for fair in FAIR:
-        judged = []
-        for s, part in zip(schedules, parts, strict=True):
-            jobs = s.fairness(fair, significant).jobs
-            own = np.where(jobs["preferred"] == "gpu", part["gpu_time"], part["cpu_time"])
-            late = jobs["lateness"].where(jobs["late"], 0.0)
-            judged.append(jobs.assign(relative=late / own))
-        jobs = pd.concat(judged)
+        jobs = pd.concat([s.fairness(fair, significant).jobs for s in schedules], ignore_index=True)
+        own = times["gpu_time"].where(jobs["preferred"] == "gpu", times["cpu_time"])
+        relative = jobs["lateness"].where(jobs["late"], 0.0) / own
         unexcused = float((jobs["late"] & (jobs["excuse"] == "")).mean())
         rows += [
-            {"fair": fair, "above": above, "share": float((jobs["relative"] > above).mean()),
+            {"fair": fair, "above": above, "share": float((relative > above).mean()),
              "late": float(jobs["late"].mean()), "unexcused": unexcused, "jobs": len(jobs)}
             for above in ABOVE
         ]  # fmt: skip
@@ -331,9 +325,9 @@ def issue(
     free = float(run_chunks(table, Gpu(4, engines)).makespan)
     first = int(seed.generate_state(1)[0])
     planned = run_chunks(chunks_of(profile, chunks, 0.0, seed), Gpu(4, engines)).ops
-    orders: list[tuple[str, Any, int]] = [("threads", "threads", k) for k in range(draws)]
-    orders += [(name, name, 0) for name in ("depth", "breadth")]
-    orders += [("scheduled", list(zip(planned["chunk"], planned["stage"], strict=True)), 0)]
+    scheduled: Any = list(zip(planned["chunk"], planned["stage"], strict=True))
+    orders = [("threads", "threads", k) for k in range(draws)]
+    orders += [("depth", "depth", 0), ("breadth", "breadth", 0), ("scheduled", scheduled, 0)]
     return [
         {"order": name, "number": k,
          "slowdown": float(run_chunks(table, gpu, order, seed=first + k).makespan) / free}
@@ -383,12 +377,10 @@ def count_words(
 
 def peaks(cut: Cut, timeline: Timeline, output: float) -> dict[str, float]:
     """Return the most memory that chunks take at once, on a GPU and on the host."""
-    ops = timeline.ops
-    whole = cut.chunk * (1 + output)
-    on_gpu = ops[ops["stage"].isin(("h2d", "map", "d2h"))]
-    most = {"gpu": _overlap(on_gpu) * whole}
-    most["host"] = (_overlap(ops) if cut.mode == "disk" else len(cut.chunks)) * whole
-    return most
+    ops, whole = timeline.ops, cut.chunk * (1 + output)
+    on_gpu = _overlap(ops[ops["stage"].isin(("h2d", "map", "d2h"))])
+    on_host = _overlap(ops) if cut.mode == "disk" else len(cut.chunks)
+    return {"gpu": on_gpu * whole, "host": on_host * whole}
 
 
 def _overlap(ops: pd.DataFrame) -> int:

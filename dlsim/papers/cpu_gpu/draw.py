@@ -1,10 +1,10 @@
 """Paper C's drawings made from runs, its live run, and the inventory of its mechanisms."""
 
 import importlib
-from collections import Counter
+from collections import namedtuple
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,15 +22,13 @@ from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
-from dlsim.papers.cpu_gpu.cells import moldable_jobs, policy_of
+from dlsim.papers.cpu_gpu.cells import NAMED, moldable_jobs
 from dlsim.papers.cpu_gpu.study import Study
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.plot import axes_of, panels
 from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
-#: Mechanism, section of the paper, what runs it, and the picture or table, if there is one.
-MECHANISMS = "data/papers/cpu-gpu-mechanisms.csv"
 #: The sentence of Figure 3, and how it is cut.
 SENTENCE, MAPS, PARTS = "the quick fox the dog the fox", 3, 2
 #: Policies whose schedules are drawn.
@@ -138,12 +136,8 @@ def fig3(study: Study, ax: Axes | None = None) -> Axes:
 def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
     """Return how many jobs wait in a class's sub-queues, as steps."""
     rows = jobs[jobs["device"].str.startswith(kind) & (jobs["start"] > jobs["decided"])]
-    steps = Counter[float]()
-    for begin, end in zip(rows["decided"], rows["start"], strict=True):
-        steps[begin] += 1
-        steps[end] -= 1
-    times = sorted(steps)
-    return [0.0, *times], [0, *np.cumsum([steps[t] for t in times]).tolist()]
+    steps = rows["decided"].value_counts().sub(rows["start"].value_counts(), fill_value=0)
+    return [0.0, *steps.sort_index().index], [0, *steps.sort_index().cumsum().astype(int)]
 
 
 def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
@@ -154,7 +148,7 @@ def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
     grid = np.array(panels(
         None, 2, (11, 2.6 * down), False, 2 * down, height_ratios=[2, 1] * down, sharex=True,
     )).reshape(down, 2, 2)  # fmt: skip
-    runs = {p: simulate(jobs, study.setting.machine, policy_of(p), None, None) for p in policies}
+    runs = {p: simulate(jobs, study.setting.machine, NAMED[p]) for p in policies}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(sorted(table.index))
     for k, (name, s) in enumerate(runs.items()):
         ax, below = grid[k // 2, :, k % 2]
@@ -179,10 +173,8 @@ def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
 def fig_nodes(study: Study) -> Axes:
     """F11: one batch of moldable jobs on nodes with a CPU and a GPU each."""
     setting, seed = study.setting._replace(jobs=12), np.random.SeedSequence(study.seed)
-    jobs, pool = (
-        moldable_jobs(study.mixes[0], 0.0, study.nodes, setting, seed),
-        NodePool(study.nodes),
-    )
+    jobs = moldable_jobs(study.mixes[0], 0.0, study.nodes, setting, seed)
+    pool = NodePool(study.nodes)
     axs = panels(None, 2, (11, 5.4), rows=2, sharex=True)
     runs = {name: run_moldable(jobs, pool, name) for name in MOULDED}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(list(jobs.index))
@@ -242,12 +234,8 @@ def fig_pipes() -> Axes:
 QUEUE = ("mandelbrot", "n-body", "black-scholes", "matmul") * 3
 
 
-class Session(NamedTuple):
-    """What a live run did, and where."""
-
-    run: live.LiveRun
-    devices: tuple[live.Slot, ...]
-    said: str
+#: What a live run did, on which devices, and what is said of them.
+Session = namedtuple("Session", "run devices said")
 
 
 def record(
@@ -260,17 +248,13 @@ def record(
     jobs = [live.LiveJob(k, max(k.tiny, round(factor * k.size))) for k in kernels]
     with live.CREWS[crew]([slot.name for slot in devices]) as workers:
         run = live.run_live(jobs, workers, devices, policy)
-    return Session(run, devices, _said(devices))
-
-
-def _said(devices: Sequence[live.Slot]) -> str:
     played = "; ".join(f"{slot.name}: {slot.note}" for slot in devices)
     if devices[0].backend == "threads" and live.best_gpu() == "threads":
         played += (
             ". Neither a CUDA device nor an OpenCL platform is here (extra opencl), so that run is"
             " skipped and all CPU threads play the GPU"
         )
-    return played + "."
+    return Session(run, devices, f"{played}.")
 
 
 def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
@@ -298,16 +282,14 @@ def audited(session: Session) -> str:
 
 
 def inventory() -> pd.DataFrame:
-    """T1: list every mechanism of the paper with what runs it and what shows it.
+    """T1: list every mechanism of the paper with its section, what runs it and what shows it.
 
-    Examples
-    --------
     >>> inventory().loc[8, "runs in"]
     'core.rivals.mct'
     """
-    table = read_csv(shared_file(MECHANISMS), {"mechanism": "text"})
-    for path in table["runs in"]:
-        module, _, name = path.rpartition(".")
+    path = shared_file("data/papers/cpu-gpu-mechanisms.csv")
+    table = read_csv(path, {"mechanism": "text"})
+    for module, name in table["runs in"].str.rsplit(".", n=1):
         if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
             raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")
     return table.set_index(pd.RangeIndex(1, len(table) + 1, name="row"))

@@ -92,21 +92,18 @@ class Study(study.Study):
 
         `knows` names the other switches that the cell takes.
         """
-        given = {**{name: options[0] for name, options in SWITCHES.items()}, "nodes": self.nodes}
-        own = {name: v for name, v in self.under(switches).items() if name in OF_ENGINE}
-        given |= self.under(switches)
+        usual, own = {name: options[0] for name, options in SWITCHES.items()}, self.under(switches)
+        given = {**usual, "nodes": self.nodes, **own}
         noise = (self.cv, self.outliers, self.factor, given["base"])
-        return {
-            "setting": Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise),
-            **({"switches": own} if engine else {}),
-            **{name: given[name] for name in knows},
-        }
+        how = {name: given[name] for name in knows}
+        how["setting"] = Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
+        of_engine = {"switches": {name: v for name, v in own.items() if name in OF_ENGINE}}
+        return how | (of_engine if engine else {})
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> Any:
         """What all workloads have in common."""
-        setting: Setting = self.how()["setting"]
-        return setting
+        return self.how()["setting"]
 
     def run(
         self, function: Any, label: str, how: Any = None, mixes: Any = (), **axes: Any

@@ -19,27 +19,25 @@ RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
 COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 #: Generators of `dlsim.realtime.workload` whose switches a reading may name.
 GENERATORS = ("dcratio", "user_split")
-#: Switches of the engine that matter here; batches, set-up costs, overtaking and no
-#: admission do not occur.
-ENGINE_SWITCHES = (
-    "release", "commit", "link", "backfill", "split", "mn_count", "same_time", "scope", "ties",
-    "count_single",
-)  # fmt: skip
-#: Switches of the engine, then of the workload, with their options, the default first.
+#: Switches of the engine that matter here (batches, set-up costs, overtaking and no admission
+#: do not occur), then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {
-    **{name: OF_ENGINE[name] for name in ENGINE_SWITCHES},
+    **{name: OF_ENGINE[name] for name in (
+        "release", "commit", "link", "backfill", "split", "mn_count", "same_time", "scope", "ties",
+        "count_single",
+    )},
     **{k: v for name in GENERATORS for k, v in workload.SWITCHES[name].items()},
-}
+}  # fmt: skip
 #: Suffixes of the policies, FIFO and EDF alike, in the order of the paper and beyond.
 ROLES = (
     "DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT", "OPR-MN", "OPR-FRAG", "EQ-MN", "UMR-MN",
     "US", "AN",
 )  # fmt: skip
-#: Those that start on a node before all nodes of the task are free.
+#: Those that start on a node before all nodes of the task are free, and their partitions.
 EARLY = ("DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT")
+EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
 #: Those whose use of idle time is measured: OPR-MN, which leaves it unused, comes first.
 USED = ("OPR-MN", *EARLY)
-EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
 #: Partitions of one load on given release times: legend, partition, and what is compared.
 PARTITIONS = {
     "no idle time used": ("opr", "completion"),
@@ -140,20 +138,16 @@ def idle_use(s: Schedule) -> Row:
     return {"idle": float(wait[real].sum()), "used": float(table["used"][real].sum())}
 
 
-def _counts(s: Schedule, rule: str) -> Row:
+def _counts(s: Schedule, rule: str) -> Any:
     """Return a row of `Schedule.counts` as floats, NaN where the rule has no such count."""
-    row = s.counts.astype(float).loc[[rule], list(COUNTS)].iloc[0]
-    return {str(name): float(value) for name, value in row.items()}
+    return s.counts.astype(float).loc[rule, list(COUNTS)].to_dict()
 
 
 def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) -> Row:
     row = {
-        "policy": s.name,
-        "ratio": s.reject_ratio,
-        "realised_load": tasks.attrs["realised_load"],
-        "tasks": len(tasks),
-        "admitted": int(s.tasks["admitted"].sum()),
-    }
+        "policy": s.name, "ratio": s.reject_ratio, "realised_load": tasks.attrs["realised_load"],
+        "tasks": len(tasks), "admitted": int(s.tasks["admitted"].sum()),
+    }  # fmt: skip
     if s.policy.partition in ("dlt", "I", "II") and s.reading.backfill == "off":
         row |= _counts(s, counting)
     return row | (idle_use(s) if s.name in use else {})

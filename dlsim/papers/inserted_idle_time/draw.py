@@ -98,8 +98,7 @@ def _first(study: Study, name: str, policy: str, ax: Axes | None) -> Axes:
     mine = mine.assign(node=range(4))
     mine[times] = chunks.loc[own, times].to_numpy()
     idle, used = (mine["last"] - mine["release"]).sum(), mine["used"].sum()
-    end = float(s.tasks["completion"]["T"])
-    ax = axes_of(ax, (7.2, 3.8))
+    ax, end = axes_of(ax, (7.2, 3.8)), s.tasks["completion"]["T"]
     _four(ax, chunks, mine, rf"$\sum p_i$ = {idle:g}, used {used:g}; T ends at {end:.4g}")
     _one_legend([ax])
     return study.keep(name, ax, mine)
@@ -115,17 +114,13 @@ def fig1b(study: Study, ax: Axes | None = None) -> Axes:
     return _first(study, "fig1b", "FIDO-II", ax)
 
 
-#: What is asked of one load where Constraint 2 fails, and the partition that answers.
-_KINDS = {
-    "Constraint 2 fails, so the remodel": "II", "true optimum": "exact", "idle time unused": "opr",
-}  # fmt: skip
-
-
 def fig_partitions(study: Study) -> Axes:
     """Beyond the paper: one load on nodes where Constraint 2 fails, three partitions."""
     axes = panels(None, 1, (7.2, 9.0), sharey=False, rows=3, sharex=True)
+    kinds = {"Constraint 2 fails, so the remodel": "II", "true optimum": "exact",
+             "idle time unused": "opr"}  # fmt: skip
     tables = {}
-    for ax, (title, partition) in zip(axes, _KINDS.items(), strict=True):
+    for ax, (title, partition) in zip(axes, kinds.items(), strict=True):
         split = split_load(40.0, CROWDED, FOUR, partition)
         times = {name: getattr(split, name) for name in ("send_start", "send_end", "compute_end")}
         chunks = pd.DataFrame({"task": "T", "node": range(4), "alpha": split.alpha, **times})
@@ -171,8 +166,7 @@ def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame])
     """Return when the task came whose nodes wait longest, under all policies if possible."""
     each = [table.groupby("task")["wait"].sum() for table in waits]
     table = pd.concat(each, axis=1).sort_index().fillna(0.0)
-    ranks = pd.DataFrame({"least": table.min(axis=1), "total": table.sum(axis=1)})
-    order = ranks.sort_values(["least", "total"], kind="stable").index
+    order = table.index[np.lexsort((table.sum(axis=1), table.min(axis=1)))]
     return float(arrival[order[-1]]) if len(order) else 0.0
 
 
@@ -210,21 +204,16 @@ def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
         ax.annotate("", places[end], places[start], zorder=4, arrowprops=look)
         one, two = ("?" if pd.isna(n := counts[role][branch]) else f"{n:,}" for role in ("I", "II"))
         label = f"{word}I {one}, II {two}"
-        ink: dict[str, Any] = {"fontsize": 8.5, "color": INK["blue"]}
+        x, y, ha, va = 0.56 * width, y0 + 0.1, "center", "baseline"
         if x0 == x1:
-            ax.text(0.12, (y0 + y1) / 2, label, va="center", **ink)
-        else:
-            ax.text(0.56 * width, y0 + 0.1, label, ha="center", **ink)
+            x, y, ha, va = 0.12, (y0 + y1) / 2, "left", "center"
+        ax.text(x, y, label, ha=ha, va=va, fontsize=8.5, color=INK["blue"])
     ax.set(xlim=(-2.4, width + 1.9), ylim=(0.4, 5.5))
     ax.axis("off")
     ax.set_title(f"FIDO-I and FIDO-II at load {load:g}, {study.size.runs} runs", fontsize=10)
     return study.keep("fig2", ax, counts)
 
 
-#: Ten runs of 10,000,000 time units: what Table 1 seems to be summed over.
-PAPER_TIME = 1e8
-#: What lies nearest to the printed shares: a rule and a reading.
-NEAREST = ("rtgrid", "release=finish")
 _SHARES = {"%": "share", "% II": "share_ii"}
 
 
@@ -234,7 +223,7 @@ def table1(study: Study) -> pd.DataFrame:
     Measured are the cases seen in all runs, the exact bounds of what they are in the time of
     the paper's runs, and shares with exact bounds.
     """
-    printed, measured = printed_table(), study.counted
+    printed, measured, longer = printed_table(), study.counted, _longer(study)
     beside = printed.add_prefix("printed_").rename(columns={"printed_load": "load"})
     study.table("table1", measured.merge(beside, on="load", how="left"))
     printed = printed.set_index("load")
@@ -245,13 +234,14 @@ def table1(study: Study) -> pd.DataFrame:
     for name, end in zip(_SHARES, ("", "_ii"), strict=True):
         each = zip(*(printed[c + end] for c in ("percent", "follows", "share")), strict=True)
         said["printed", name] = [f"{p:.0f}" + f" (≠ {100 * x:.1f})" * (not ok) for p, ok, x in each]
-    longer = PAPER_TIME / (study.size.horizon * study.size.runs)
-    for rule, reading in [(rule, "") for rule in RULES] + [NEAREST]:
+    # the last rule and reading lie nearest to the printed shares
+    for rule, reading in [*((rule, "") for rule in RULES), ("rtgrid", "release=finish")]:
         what = ", ".join(filter(None, (rule, reading)))
         rows = measured.query("rule == @rule and reading == @reading").set_index("load")
         rows = rows.reindex(printed.index)
         said[what, "seen"] = rows["s_iits"].map("{:.0f}".format)
-        ends = (longer * gammaincinv(rows["s_iits"] + more, q) for more, q in _POISSON)
+        # exact bounds of the mean of a count
+        ends = (longer * gammaincinv(rows["s_iits"] + k, q) for k, q in ((0, 0.025), (1, 0.975)))
         said[what, "in 10⁸"] = _texts("{:.0f} to {:.0f}", *ends)
         for name, share in _SHARES.items():
             if (rule, share) != ("rtgrid", "share_ii"):  # it has one count only
@@ -260,8 +250,9 @@ def table1(study: Study) -> pd.DataFrame:
     return pd.DataFrame(said, index=printed.index)
 
 
-#: Added to a count, and the quantile, of the lower and the upper exact bound of its mean.
-_POISSON = ((0, 0.025), (1, 0.975))
+def _longer(study: Study) -> float:
+    """Ten runs of 10,000,000 time units, which Table 1 seems to sum over, over those run here."""
+    return 1e8 / (study.size.horizon * study.size.runs)
 
 
 def _texts(form: str, *columns: Any) -> list[str]:
@@ -274,9 +265,7 @@ def fit(study: Study) -> pd.DataFrame:
     The extent of the shares, their distance in points from those of the printed counts (root
     of the mean square over cases), and of measured over printed cases in equal time.
     """
-    printed = printed_table().set_index("load")
-    longer = PAPER_TIME / (study.size.horizon * study.size.runs)
-    rows = {}
+    printed, longer, rows = printed_table().set_index("load"), _longer(study), {}
     for (rule, reading), part in study.counted.groupby(["rule", "reading"], sort=False):
         part, row = part.set_index("load"), dict[str, Any]()
         for name, share in _SHARES.items():

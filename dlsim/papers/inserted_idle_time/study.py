@@ -18,12 +18,8 @@ from dlsim.study import study
 from dlsim.study.stats import share_bounds
 from dlsim.study.study import Switches, labelled
 
-LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
-TAUS = (8.0, 4.0, 2.0, 1.0)
 #: Figure 4 has one curve for each of them.
 TAU_LOADS = (0.6, 0.8, 1.0)
-DC_RATIOS = (2.0, 3.0, 5.0, 10.0, 20.0)
-CLUSTERS = (4, 16)
 #: Readings under which Table 1 is counted beside the study's own.
 COUNT_READINGS = (
     "scope=all", "scope=all, count_single=yes", "ties=skip", "release=finish", "mn_count=frozen",
@@ -58,10 +54,10 @@ class Study(study.Study):
     """
 
     counting: str = RULES[0]
-    loads: Sequence[float] = LOADS
-    taus: Sequence[float] = TAUS
-    dc_ratios: Sequence[float] = DC_RATIOS
-    clusters: Sequence[int] = CLUSTERS
+    loads: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    taus: Sequence[float] = (8.0, 4.0, 2.0, 1.0)
+    dc_ratios: Sequence[float] = (2.0, 3.0, 5.0, 10.0, 20.0)
+    clusters: Sequence[int] = (4, 16)
     nodes: int = 16
     cms: float = 1.0
     cps: float = 100.0
@@ -80,9 +76,8 @@ class Study(study.Study):
         for name in ("loads", "taus", "dc_ratios", "clusters"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise InputError(
-                    f"{name} must be one value or more, such as (1, 2); got {values!r}"
-                )
+                rule = f"{name} must be one value or more, such as (1, 2)"
+                raise InputError(f"{rule}; got {values!r}")
             for value in values:
                 number(name, value, above=True)
         if len(set(self.taus)) < 2:
@@ -102,7 +97,7 @@ class Study(study.Study):
     def switches(self) -> dict[str, str]:
         """The reading as a plain mapping, and ``counting`` where it is not the default."""
         rule = {} if self.counting == RULES[0] else {"counting": self.counting}
-        return {**(self.reading or {}), **rule}
+        return {**super().switches, **rule}
 
     @property
     def cluster(self) -> Cluster:

@@ -28,8 +28,7 @@ def tasks_and_reading(
 ) -> tuple[pd.DataFrame, Reading]:  # fmt: skip
     """Draw a workload of section 6.1 under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
-    options: dict[str, Any] = {**drawn, **law}
-    tasks = workload.mcdf(cluster, load, horizon, seed, **options)
+    tasks = workload.mcdf(cluster, load, horizon, seed, **{**drawn, **law})
     # pandas copies attrs whenever a column is taken
     tasks.attrs = {"realised_load": tasks.attrs["realised_load"]}
     return tasks, Reading.of(reading)
@@ -42,13 +41,10 @@ def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
         quarter = max(1, len(delay) // 4)
         grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
     return {
-        "policy": s.name,
-        "ratio": s.reject_ratio if refusing else s.miss_ratio,
-        "work_ratio": s.work_reject_ratio if refusing else np.nan,
-        "delay_growth": grown,
-        "realised_load": tasks.attrs["realised_load"],
-        "tasks": len(tasks),
-    }
+        "policy": s.name, "ratio": s.reject_ratio if refusing else s.miss_ratio,
+        "work_ratio": s.work_reject_ratio if refusing else np.nan, "delay_growth": grown,
+        "realised_load": tasks.attrs["realised_load"], "tasks": len(tasks),
+    }  # fmt: skip
 
 
 def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
@@ -85,9 +81,11 @@ def negotiated(
         s = simulate(tasks, cluster, name, reading, negotiate=factor if factor > 1 else 0.0)
         stretch = checked(s, load, check_at, seed).stretch
         changed = stretch != 1
-        row = {"policy": name, "ratio": s.reject_ratio, "agreed": float(changed.mean())}
-        row["stretch"] = float(stretch[changed].mean()) if changed.any() else 1.0
-        rows.append({**row, "realised_load": tasks.attrs["realised_load"]})
+        rows.append({
+            "policy": name, "ratio": s.reject_ratio, "agreed": float(changed.mean()),
+            "stretch": float(stretch[changed].mean()) if changed.any() else 1.0,
+            "realised_load": tasks.attrs["realised_load"],
+        })  # fmt: skip
     return rows
 
 
@@ -137,11 +135,9 @@ def order_costs(
     for both in _pools(pools, queue, 1.0, spread, cluster, seed):
         pool = both.iloc[:queue]
         mine = simulate(pool, cluster, "MCDF", reading)
-        if mine.reject_ratio > 0:
-            continue
-        cost = _costs(pool, cluster, reading)["cost"]
-        more = mine.total_cost / cost.min() - 1
-        excess.append(more if more > 1e-9 else 0.0)  # equal but for the order of a sum
+        if mine.reject_ratio == 0:
+            more = mine.total_cost / _costs(pool, cluster, reading)["cost"].min() - 1
+            excess.append(more if more > 1e-9 else 0.0)  # equal but for the order of a sum
     worse = np.array(excess) > 0
     mean, beaten = (float(np.mean(x)) if len(excess) else np.nan for x in (excess, worse))
     return [{"excess": mean, "beaten": beaten, "pools": len(excess)}]
@@ -175,11 +171,11 @@ def newcomers(
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for pool in _pools(pools, queue, load, spread, cluster, seed):
-        plans = _costs(pool, cluster, reading)
-        if len(plans) < 2 or plans["cost"].max() <= plans["cost"].min() * (1 + 1e-9):
-            continue
-        by_cost = plans.sort_values("cost", kind="stable")["newcomer"].to_numpy(dtype=bool)
-        cheap.append(by_cost[0])
-        dear.append(by_cost[-1])
-    shares = (float(np.mean(x)) if x else np.nan for x in (cheap, dear))
-    return [dict(zip(("cheap", "dear"), shares, strict=True)) | {"pools": len(cheap)}]
+        plans = _costs(pool, cluster, reading).sort_values("cost", kind="stable")
+        if len(plans) > 1 and plans["cost"].iloc[-1] > plans["cost"].iloc[0] * (1 + 1e-9):
+            first, *_, last = plans["newcomer"].astype(bool)
+            cheap.append(first)
+            dear.append(last)
+    shares = {"cheap": cheap, "dear": dear}
+    means = {name: float(np.mean(x)) if x else np.nan for name, x in shares.items()}
+    return [means | {"pools": len(cheap)}]

@@ -15,14 +15,10 @@ from dlsim.study import study
 from dlsim.study.study import Switches, labelled
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
-SETUPS = (0.0, 5.0, 10.0, 15.0, 20.0)
-RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 MODES = ("vary_cms", "vary_cps")
 THREE_LOADS = (0.1, 0.5, 1.0)
 #: Random queues of claims 15 and 16: a cluster so small that tasks have to wait.
 QUEUES = {"spread": 1.5, "nodes": 3, "cms": 10.0, "cps": 10.0}
-
-
 SCALES = study.scales("mcdf")
 
 
@@ -39,8 +35,8 @@ class Study(study.Study):
     """
 
     loads: Sequence[float] = LOADS
-    setups: Sequence[float] = SETUPS
-    ratios: Sequence[float] = RATIOS
+    setups: Sequence[float] = (0.0, 5.0, 10.0, 15.0, 20.0)
+    ratios: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
     nodes: int = 10
     cms: float = 10.0
     cps: float = 10.0
@@ -70,8 +66,7 @@ class Study(study.Study):
     def main(self, switches: Switches | None = None, loads: Sequence[float] = ()) -> pd.DataFrame:
         """Run Figures 4 to 9: every policy at every load and set-up cost."""
         grid = {"load": loads or self.loads, "setup": self.setups}
-        everyone = {"without": WITHOUT_ADMISSION}
-        return self.compare(cells.compare, grid, "Figures 4-9", switches, **everyone)
+        return self.compare(cells.compare, grid, "Figures 4-9", switches, without=WITHOUT_ADMISSION)
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run Figures 4 to 10, half the time, doubled parameters; queues without `switches`."""

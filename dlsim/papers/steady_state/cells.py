@@ -25,10 +25,8 @@ from dlsim.steady.relaxation import unfixed
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
 
-#: The paper's four heuristics in the order of the legends.
+#: The paper's four heuristics in the order of the legends, the cheap ones first.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
-#: The cheap ones.
-CHEAP = ("G", "LPR", "LPRG")
 #: What a second stage and a last linear program add.
 IMPROVED = (
     "G", "G+polish", "LPR", "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish",
@@ -80,15 +78,17 @@ def optimum(p: Platform, found: Sequence[Allocation], rng: np.random.Generator) 
     return solve_program(p, start=best, most_nodes=MOST_NODES)
 
 
+def _below(usage: Floats) -> float:
+    """Return which part of the relaxed connections in use are less than one."""
+    used = usage[usage > SNAP]
+    return float((used < 1 - SNAP).mean()) if len(used) else np.nan
+
+
 def network_use(p: Platform, usage: Floats, rounded: Allocation) -> Row:
     """Measure what rounding down does to relaxed connections (claims 9 and 10)."""
-    hops = np.diff(p.tables.start)
-    kept, used = rounded.connections[tuple(p.tables.pairs.T)], usage > SNAP
+    hops, kept = np.diff(p.tables.start), rounded.connections[tuple(p.tables.pairs.T)]
     filled, opened = float((usage * hops).sum()), float((kept * hops).sum())
-    return {
-        "lost": 1 - opened / filled if filled > SNAP else np.nan,
-        "below": float((usage[used] < 1 - SNAP).mean()) if used.any() else np.nan,
-    }
+    return {"lost": 1 - opened / filled if filled > SNAP else np.nan, "below": _below(usage)}
 
 
 def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
@@ -112,7 +112,7 @@ def compare(
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
     costly = (int(seed.spawn_key[-1]) + round(10 * connectivity)) % costly_every == 0
-    top, found = bound(p), {name: solve(p, name, reading=reading) for name in CHEAP}
+    top, found = bound(p), {name: solve(p, name, reading=reading) for name in HEURISTICS[:3]}
     row: Row = dict.fromkeys((*HEURISTICS, "MILP", "programs"), np.nan)
     if costly and clusters <= costly_to:
         rng, least = generator(rounding(seed), 0), reading.vertex == "least_connections"
@@ -151,13 +151,10 @@ def at_vertices(
 
 def across(structure: str, numbers: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
     """Compare the heuristics where one table's numbers meet another's network (claim 12)."""
-    reading, _ = split_switches(switches)
-    p = crossed(structure, numbers, clusters, seed)
-    row: Row = dict(ratios(p, ("G", "LPRG", "LPRR"), seed, reading))
+    reading, p = split_switches(switches)[0], crossed(structure, numbers, clusters, seed)
     usage = solve(p, "LP", reading=reading).connections[tuple(p.tables.pairs.T)]
-    used = usage[usage > SNAP]
-    row["below"] = float((used < 1 - SNAP).mean()) if len(used) else np.nan
-    return row | features(p)
+    below = {"below": _below(usage)}
+    return {**ratios(p, ("G", "LPRG", "LPRR"), seed, reading), **below, **features(p)}
 
 
 def improve(
@@ -166,8 +163,9 @@ def improve(
 ) -> Row:  # fmt: skip
     """Run methods, and what may follow them, at a spread of the numbers (claim 5) if given."""
     reading, drawn = split_switches(switches)
-    change = {"heterogeneity": heterogeneity} if heterogeneity else {}
-    p = of_kind(kind, clusters, seed, connectivity, **drawn, **change)
+    if heterogeneity:
+        drawn["heterogeneity"] = heterogeneity
+    p = of_kind(kind, clusters, seed, connectivity, **drawn)
     return dict(ratios(p, methods, seed, reading))
 
 
@@ -192,12 +190,9 @@ POLICIES = ("none", "4 per pair", "1 per pair", "10 % for others", "both")
 
 def limits_of(policy: str, clusters: int) -> Limits:
     """Return the limits that a policy of section 7 sets."""
-    everyone = range(clusters)
-    others = tuple(
-        Share(k, tuple(j for j in everyone if j != k), 0.1) for k in everyone if clusters > 1
-    )
-    pairs = {"4 per pair": 4, "1 per pair": 1, "both": 1}.get(policy)
-    return Limits(others if policy in ("10 % for others", "both") else (), pairs)
+    everyone = range(clusters) if policy in ("10 % for others", "both") and clusters > 1 else ()
+    others = [Share(k, tuple(j for j in everyone if j != k), 0.1) for k in everyone]
+    return Limits(tuple(others), {"4 per pair": 4, "1 per pair": 1, "both": 1}.get(policy))
 
 
 def under_policy(kind: str, rule: str, clusters: int, *, switches: Switches, seed: Any) -> Row:
@@ -205,8 +200,7 @@ def under_policy(kind: str, rule: str, clusters: int, *, switches: Switches, see
     reading, drawn = split_switches(switches)
     free = of_kind(kind, clusters, seed, **drawn)
     p = replace(free, limits=limits_of(rule, clusters))
-    row: Row = dict(ratios(p, HEURISTICS, seed, reading))
-    return row | {"allowed": share(bound(p), bound(free))}
+    return {**ratios(p, HEURISTICS, seed, reading), "allowed": share(bound(p), bound(free))}
 
 
 #: Who knows which bandwidths when a period's schedule is made, best informed last.
@@ -221,11 +215,9 @@ SERVING, PER_HOUR = ("G", "LPRG", "LPRR"), 5 / 3
 
 def drifts(size: int, periods: int, rng: np.random.Generator) -> Floats:
     """Draw how bandwidths depart from their means, in decades."""
-    noise = rng.standard_normal((periods, size))
-    walk = np.empty((periods, size))
-    walk[0] = noise[0]
+    walk = rng.standard_normal((periods, size))
     for t in range(1, periods):
-        walk[t] = MEMORY * walk[t - 1] + np.sqrt(1 - MEMORY**2) * noise[t]
+        walk[t] = MEMORY * walk[t - 1] + np.sqrt(1 - MEMORY**2) * walk[t]
     return DECADES * walk
 
 
@@ -238,8 +230,7 @@ def drifted(p: Platform, decades: Floats) -> Platform:
 
 def delivered(p: Platform, planned: Allocation) -> float:
     """Return what a schedule achieves where bandwidths are not those it was made for."""
-    cut = trim(p, planned.work, planned.connections)
-    real = Allocation(p, cut, planned.connections)
+    real = Allocation(p, trim(p, planned.work, planned.connections), planned.connections)
     real.check()
     return real.objective
 
@@ -253,16 +244,12 @@ def adapt(clusters: int, *, periods: int, method: str, switches: Switches, seed:
     plans = [solve(state, method, draws, reading) for state in states]
     rows = []
     for t, state in enumerate(states):
-        used = {
-            "frozen": plans[0],
-            "new work only": polish(state, plans[0].connections),
-            "last period's": plans[max(t - 1, 0)],
-            "this period's": plans[t],
-        }
-        top = bound(state)
-        for name in INFORMED:
-            ratio = share(delivered(state, used[name]), top)
-            rows.append({"period": t + 1, "policy": name, "ratio": ratio})
+        new_work, top = polish(state, plans[0].connections), bound(state)
+        used = (plans[0], new_work, plans[max(t - 1, 0)], plans[t])
+        rows += [
+            {"period": t + 1, "policy": name, "ratio": share(delivered(state, plan), top)}
+            for name, plan in zip(INFORMED, used, strict=True)
+        ]
     return rows
 
 

@@ -44,9 +44,9 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     graph, router = to_graph(p), list(p.router)
     places = nx.kamada_kawai_layout(graph)
     centre = np.mean(list(places.values()), axis=0)
-    look = {"node_size": 70, "node_color": "white", "edgecolors": INK["blue"], "linewidths": 1.5}
     nx.draw_networkx_edges(graph, places, ax=ax, width=1.6, edge_color="0.6")
-    nx.draw_networkx_nodes(graph, places, ax=ax, **look)
+    nx.draw_networkx_nodes(graph, places, ax=ax, node_size=70, node_color="white",
+                           edgecolors=INK["blue"], linewidths=1.5)  # fmt: skip
     for k, node in enumerate(router):
         away = places[node] - centre
         spot = places[node] + 0.42 * away / (np.linalg.norm(away) + 1e-9)
@@ -68,9 +68,8 @@ def notation() -> Platform:
     graph.edges["router k", "router"].update(bandwidth=3.0, max_connect=2)
     graph.edges["router", "router l"].update(bandwidth=5.0, max_connect=4)
     one = {name: [1.0, 1.0] for name in ("priority", "work", "data")}
-    return from_graph(
-        graph, ["router k", "router l"], speed=[10.0, 2.0], gateway=[20.0, 20.0], **one
-    )
+    ends = {"speed": [10.0, 2.0], "gateway": [20.0, 20.0]}
+    return from_graph(graph, ["router k", "router l"], **ends, **one)
 
 
 def fig2(study: Study, ax: Axes | None = None) -> Axes:
@@ -91,8 +90,7 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
         color, wide = (INK["vermillion"], 3) if own else ("0.5", 2)
         ax.plot([a, b], [0, 0], color=color, lw=wide, zorder=1)
         ax.text((a + b) / 2, -0.34 if own else -0.42, text, ha="center", fontsize=9)
-    route = ", ".join(f"l_{i}" for i in p.routes[0, 1])
-    one = p.connection_bandwidth(0, 1)
+    route, one = ", ".join(f"l_{i}" for i in p.routes[0, 1]), p.connection_bandwidth(0, 1)
     ax.annotate("", (x[3], 0.5), (x[1], 0.5), arrowprops={"arrowstyle": "->", "color": "0.3"})
     text = rf"$L_{{k,l}} = \{{{route}\}}$,  $g_{{k,l}} = \min bw$ = {one:g} per connection"
     ax.text(x[2], 0.58, text, ha="center")
@@ -121,10 +119,8 @@ def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> di
 
 def fig3(study: Study, clusters: int = 15) -> Axes:
     """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
-    axes = panels(None, 2, (11, 5.4))
-    graph, routers = tiers_network(clusters, _seed(study))
-    small = prune(graph, routers)
-    places = tiers_places(graph, study.seed)
+    axes, (graph, routers) = panels(None, 2, (11, 5.4)), tiers_network(clusters, _seed(study))
+    small, places = prune(graph, routers), tiers_places(graph, study.seed)
     for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
         plain = [node for node in shown if node not in set(routers)]
         nx.draw_networkx_edges(shown, places, ax=ax, width=0.6, edge_color="0.6")
@@ -173,8 +169,8 @@ def link_keys(**words: str) -> list[Line2D]:
     return [Line2D([], [], color=LINKS[state], lw=3, label=words[state]) for state in LINKS]
 
 
-def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
-    """Draw links, and clusters by speed and by what they do for others."""
+def _map(ax: Axes, a: Allocation, places: Places, title: str) -> tuple[pd.DataFrame, Any]:
+    """Draw links, and clusters by speed and by what they do for others; return both."""
     p, (_, busy), table = a.platform, flows(a), draw_links(ax, a, places)
     others = busy.sum(axis=0) - np.diag(busy)
     spots = np.array([places[node] for node in p.router])
@@ -189,7 +185,7 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> pd.DataFrame:
     ax.set(title=title)
     ax.margins(0.06)
     ax.axis("off")
-    return table
+    return table, busy
 
 
 def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
@@ -199,12 +195,11 @@ def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
     reading, _ = cells.split_switches(study.switches)
     a = solve(p, method, rounding(_seed(study, 1)), reading)
     places = nx.kamada_kawai_layout(to_graph(p))
-    table = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
-    _, busy = flows(a)
+    table, busy = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
     drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
     every, title = range(p.clusters), "share of the speed of l"
-    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k", title=title)
-    axes[1].set(xticks=every, yticks=every)
+    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k", title=title,
+                xticks=every, yticks=every)  # fmt: skip
     axes[1].grid(visible=False)
     axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
     return study.keep("flows", axes[0], table.reset_index(names="link"))
@@ -244,19 +239,14 @@ def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Ax
     return study.keep("wan", axes[0], table)
 
 
-_SAMPLE = {1: ("Tiers", "tiers_clusters"), 2: ("random", "random_clusters")}
-_NUMBERS = ("bandwidth", "gateway", "speed", "max_connect", "data", "work", "priority")
-
-
 def drawn(study: Study, number: int) -> dict[str, Any]:
     """Return the numbers of the first five of the study's largest platforms, by parameter."""
-    kind, name = _SAMPLE[number]
-    some = [of_kind(kind, max(getattr(study.size, name)), _seed(study, r)) for r in range(5)]
+    kind, sizes = {1: ("Tiers", study.size.tiers_clusters),
+                   2: ("random", study.size.random_clusters)}[number]  # fmt: skip
+    some = [of_kind(kind, max(sizes), _seed(study, r)) for r in range(5)]
     return {
-        name: np.concatenate(
-            [np.ravel(p.links[name] if name in p.links else getattr(p, name)) for p in some]
-        )
-        for name in _NUMBERS
+        name: np.concatenate([p.links[name] if name in p.links else getattr(p, name) for p in some])
+        for name in ("bandwidth", "gateway", "speed", "max_connect", "data", "work", "priority")
     }
 
 
@@ -264,7 +254,7 @@ def parameters(study: Study, number: int) -> pd.DataFrame:
     """Table 1 or 2: what is printed, and the numbers of the study's platforms."""
     table = printed_table(number).set_index("parameter")
     found = {name: np.quantile(x, (0, 0.5, 1)) for name, x in drawn(study, number).items()}
-    for k, column in enumerate(("least drawn", "median drawn", "largest drawn")):
-        table[column] = pd.Series({name: values[k] for name, values in found.items()})
+    columns = ["least drawn", "median drawn", "largest drawn"]
+    table = table.join(pd.DataFrame.from_dict(found, "index", columns=columns))
     study.table(f"table{number}", table.reset_index())
     return table

@@ -51,25 +51,24 @@ def steps(number: int, parameter: str) -> tuple[float, ...]:
     >>> steps(2, "gateway")
     (50.0, 250.0, 450.0, 650.0, 850.0)
     """
-    table = printed_table(number).set_index("parameter")
-    row: list[float] = [float(table[name][parameter]) for name in ("first", "second", "step")]
-    first, last, step = row
+    row = printed_table(number).set_index("parameter").loc[parameter]
+    first, last, step = map(float, row[["first", "second", "step"]])
     count = math.floor((last - first) / step + 1e-9) + 1
     return tuple(round(first + step * k, 9) for k in range(count))
 
 
-def _child(seed: SeedSequence, *key: int) -> SeedSequence:
-    return SeedSequence(seed.entropy, spawn_key=key)
+def _of_replicate(seed: SeedSequence, purpose: int) -> SeedSequence:
+    return SeedSequence(seed.entropy, spawn_key=(purpose, int(seed.spawn_key[-1])))
 
 
 def rounding(seed: SeedSequence) -> SeedSequence:
     """Return the randomness of LPRR on a replicate's platform, apart from the platform's."""
-    return _child(seed, _ROUNDING, int(seed.spawn_key[-1]))
+    return _of_replicate(seed, _ROUNDING)
 
 
 def tiers_network(clusters: int, seed: SeedSequence) -> tuple[nx.Graph, list[Any]]:
     """Return a network of the Tiers-like sample and its clusters' routers."""
-    place = _child(seed, _TOPOLOGY, int(seed.spawn_key[-1]) % TOPOLOGIES)
+    place = SeedSequence(seed.entropy, spawn_key=(_TOPOLOGY, int(seed.spawn_key[-1]) % TOPOLOGIES))
     graph = topology.tiers_graph(place)
     return graph, some_nodes(graph, clusters, place)
 
@@ -77,8 +76,7 @@ def tiers_network(clusters: int, seed: SeedSequence) -> tuple[nx.Graph, list[Any
 def on_tiers(clusters: int, seed: SeedSequence) -> Platform:
     """Return a platform of the Tiers-like sample."""
     graph, routers = tiers_network(clusters, seed)
-    numbers = _child(seed, _NUMBERS, int(seed.spawn_key[-1]))
-    return topology.table1(prune(graph, routers), routers, numbers)
+    return topology.table1(prune(graph, routers), routers, _of_replicate(seed, _NUMBERS))
 
 
 def some_nodes(graph: nx.Graph, clusters: int, seed: SeedSequence) -> list[Any]:
@@ -93,7 +91,8 @@ def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
     """Return the means of Table 2 that a replicate takes at one connectivity."""
     names = ("gateway", "bandwidth", "max_connect", "heterogeneity")
     every = list(itertools.product(*(steps(2, name) for name in names)))
-    order = np.random.default_rng(_child(seed, _ORDER)).permutation(len(every))
+    key = SeedSequence(seed.entropy, spawn_key=(_ORDER,))
+    order = np.random.default_rng(key).permutation(len(every))
     stride = len(steps(2, "connectivity"))
     place = stride * int(seed.spawn_key[-1]) + round(10 * connectivity)
     return dict(zip(names, every[order[place % len(every)]], strict=True))
@@ -124,23 +123,17 @@ def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> 
         graph = prune(graph, routers)
     else:
         drawn = topology.random(clusters, CONNECTIVITY[structure], seed=seed)
-        routers = list(range(clusters))
-        graph = nx.Graph()
-        graph.add_nodes_from(routers)
+        routers, graph = list(range(clusters)), nx.empty_graph(clusters)
         graph.add_edges_from(drawn.links[["start", "end"]].itertuples(index=False))
     if numbers == "Table 1":
         return topology.table1(graph, routers, seed)
-    return _table2(graph, routers, seed)
-
-
-def _table2(graph: nx.Graph, routers: list[Any], seed: SeedSequence) -> Platform:
-    """Draw the numbers of Table 2 for any network (reading "one")."""
-    rng = np.random.default_rng(_child(seed, _NUMBERS, int(seed.spawn_key[-1])))
+    # those of Table 2 for any network (reading "one")
+    rng = np.random.default_rng(_of_replicate(seed, _NUMBERS))
 
     def spread(mean: float, size: int) -> Any:
         return mean * (1 + MIDDLE["heterogeneity"] * rng.uniform(-1.0, 1.0, size))
 
-    clusters, edges = len(routers), graph.number_of_edges()
+    edges = graph.number_of_edges()
     speed, gateway = spread(100.0, clusters), spread(MIDDLE["gateway"], clusters)
     wide, most = spread(MIDDLE["bandwidth"], edges), spread(MIDDLE["max_connect"], edges)
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
@@ -151,10 +144,8 @@ def _table2(graph: nx.Graph, routers: list[Any], seed: SeedSequence) -> Platform
 
 def features(p: Platform) -> dict[str, float]:
     """Describe the network between the clusters."""
-    ends = p.links[["start", "end"]].to_numpy()
-    graph = nx.Graph(ends.tolist())
-    lengths = np.diff(p.tables.start)
-    links = max(len(p.links), 1)
+    graph = nx.Graph(p.links[["start", "end"]].to_numpy().tolist())
+    lengths, links = np.diff(p.tables.start), max(len(p.links), 1)
     trees = len(graph) - nx.number_connected_components(graph) if len(graph) else 0
     return {
         "treeness": trees / links,

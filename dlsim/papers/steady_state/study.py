@@ -86,8 +86,7 @@ class Study(study.Study):
             others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
         if self.runs:
-            names = [name for name in size._fields if name.endswith("_runs")]
-            given |= dict.fromkeys(names, self.runs)
+            given |= {name: self.runs for name in size._fields if name.endswith("_runs")}
         size = size._replace(**given)
         if self.share:
             random = len(size.random_clusters) * len(size.connectivities)

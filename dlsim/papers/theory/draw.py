@@ -37,9 +37,8 @@ def fig3(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
 
 def graph() -> nx.Graph:
     """Return the graph of Figures 6 and 7: a triangle, a path, a vertex of its own."""
-    example = nx.Graph()
-    example.add_nodes_from(range(1, VERTICES + 1))
-    example.add_edges_from(EDGES)
+    example = nx.Graph(EDGES)
+    example.add_node(VERTICES)
     return example
 
 
@@ -85,22 +84,17 @@ def fig7(study: Study, ax: Axes | None = None) -> Axes:
     for name, (start, end) in platform.links[["start", "end"]].iterrows():
         common = str(name).startswith("common")
         bend = 0 if common else 0.45 if start[0] == end[0] == "C" else 0.08
-        ax.annotate(
-            "", place[end], place[start],
-            arrowprops={
-                "arrowstyle": "-", "linewidth": 3.4 if common else 1.2,
-                "color": INK["blue"] if name in busy else "#BBBBBB",
-                "connectionstyle": f"arc3,rad={bend}",
-            },
-        )  # fmt: skip
+        ax.annotate("", place[end], place[start], arrowprops={
+            "arrowstyle": "-", "linewidth": 3.4 if common else 1.2,
+            "color": INK["blue"] if name in busy else "#BBBBBB",
+            "connectionstyle": f"arc3,rad={bend}",
+        })  # fmt: skip
     for name, (x, y) in place.items():
         box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "#333333"}
         text = f"$C^{name[1:]}$" if name[0] == "C" else f"$Q_{name[1:-1]}^{name[-1]}$"
         ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=5)
-    ax.set(
-        xlim=(-0.4, 4.0),
-        ylim=(min(y for _, y in place.values()) - 0.6, max(y for _, y in place.values()) + 0.6),
-    )
+    heights = [y for _, y in place.values()]
+    ax.set(xlim=(-0.4, 4.0), ylim=(min(heights) - 0.6, max(heights) + 0.6))
     ax.set_axis_off()
     ax.set_title(f"best throughput: {best.objective:g} (one connection per link)")
     return keep(study, "steady-state-fig7", ax, platform.links.rename_axis("link"))
@@ -119,9 +113,7 @@ def _placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataF
 def fig_order(study: Study) -> Figure:
     """Draw the counterexample to the order rule: cost 32 in decreasing DC, 30 otherwise."""
     figure, axes = plt.subplots(2, 1, figsize=(7.2, 4.6), layout="constrained")
-    tasks = pd.DataFrame(
-        {"arrival": [0.0] * 3, "deadline": [17.0, 32.0, 19.0]}, index=["1", "2", "3"]
-    )
+    tasks = pd.DataFrame({"arrival": 0.0, "deadline": [17.0, 32.0, 19.0]}, index=["1", "2", "3"])
     colors = task_colors(list(tasks.index))
     plans = {
         "decreasing DC: 12 + 12 + 8 = 32": [

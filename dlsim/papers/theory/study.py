@@ -67,34 +67,29 @@ def split(sigma: float, n: int, cluster: Cluster) -> pd.DataFrame:
     """Lay out one load on n equal nodes: sends in turn, a common end (paper M, section 4)."""
     alpha = shares(sigma, n, cluster)
     sent = np.cumsum(cluster.st + alpha * sigma * cluster.cms)
-    return pd.DataFrame(
-        {
-            "task": 0, "node": np.arange(1, n + 1), "alpha": alpha,
-            "send_start": np.r_[0.0, sent[:-1]], "send_end": sent,
-            "compute_end": sent + cluster.sc + alpha * sigma * cluster.cps,
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "task": 0, "node": np.arange(1, n + 1), "alpha": alpha,
+        "send_start": np.r_[0.0, sent[:-1]], "send_end": sent,
+        "compute_end": sent + cluster.sc + alpha * sigma * cluster.cps,
+    })  # fmt: skip
 
 
 def curves(study: Study) -> pd.DataFrame:
     """Tabulate E, the cost W, the first share B and the last one for n = 1..N."""
     counts, one, sigma = range(1, study.nodes + 1), study.cluster, study.sigma
     time = np.array([execution_time(sigma, n, one) for n in counts])
-    return pd.DataFrame(
-        {
-            "n": counts, "E": time, "W": np.array(counts) * time,
-            "B": (time - one.st - one.sc) / (sigma * (one.cms + one.cps)),
-            "last_share": [shares(sigma, n, one)[-1] for n in counts],
-            "E_without": [execution_time(sigma, n, study.bare) for n in counts],
-        }
-    )  # fmt: skip
+    return pd.DataFrame({
+        "n": counts, "E": time, "W": np.array(counts) * time,
+        "B": (time - one.st - one.sc) / (sigma * (one.cms + one.cps)),
+        "last_share": [shares(sigma, n, one)[-1] for n in counts],
+        "E_without": [execution_time(sigma, n, study.bare) for n in counts],
+    })  # fmt: skip
 
 
 def _reference(cluster: Cluster, sigma: float, n: int) -> Decimal:
     """Return E(n) to sixty digits and more."""
-    cms, cps, st, sc, size = (
-        Decimal(v) for v in (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma)
-    )
+    given = (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma)
+    cms, cps, st, sc, size = map(Decimal, given)
     w = cms + cps
     growth = (1 - (cps / w) ** n) * w / cms
     return st + sc + (st * (n - growth) * w / cms + size * w) / growth
