@@ -53,8 +53,7 @@ class Poisson:
 
     def of(self, queue: int) -> Floats:
         """Draw all arrivals at a queue."""
-        stream = generator(self.seed, self.purpose, queue)
-        return arrivals(float(self.rates[queue]), self.end, stream)
+        return arrivals(self.rates[queue], self.end, generator(self.seed, self.purpose, queue))
 
     def sizes_of(self, _queue: int) -> Floats:
         """Return the one size of all."""

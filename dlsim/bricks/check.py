@@ -6,7 +6,7 @@ its trace, queues are served first come, first served, and eq. (6) and (7) were 
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,14 +24,9 @@ Rule = tuple[str, pd.Index, Any]
 
 #: Columns of the tables of an outcome.
 COLUMNS = {
-    "requests": (
-        "server", "fallbacks", "completion", "missed", "cost", "submitted", "arrived", "start",
-        "end",
-    ),
-    "attempts": (
-        "request", "server", "submitted", "estimate", "arrived", "promised", "accepted",
-    ),
-}  # fmt: skip
+    "requests": "server fallbacks completion missed cost submitted arrived start end".split(),
+    "attempts": "request server submitted estimate arrived promised accepted".split(),
+}
 #: Stands for an estimate that is infinite, over a link of throughput zero.
 FAR = 1e300
 
@@ -308,13 +303,11 @@ def _loads(o: Result) -> tuple[Floats, Floats] | None:
 
 def _on_path(o: Result, pairs: NDArray[np.int64], entries: NDArray[np.int64]) -> Floats:
     """Return the smallest throughput on each path at its entry; inf for an empty path."""
-    env = o.environment
-    first, hops, rates = env.topology.first, env.topology.hops, env.open_rates
-    found = [
-        rates[hops[first[pair] : first[pair + 1]], k].min(initial=np.inf)
-        for pair, k in zip(pairs, entries, strict=True)
-    ]
-    return np.array(found, dtype=float)
+    first, hops = o.environment.topology.first, o.environment.topology.hops
+    paths = (hops[first[pair] : first[pair + 1]] for pair in pairs)
+    found = zip(paths, entries, strict=True)
+    rates = o.environment.open_rates
+    return np.array([rates[path, k].min(initial=np.inf) for path, k in found], dtype=float)
 
 
 def _estimate_rules(o: Result) -> Iterator[Rule]:
@@ -353,21 +346,18 @@ def _estimate_rules(o: Result) -> Iterator[Rule]:
 
 def check_outcome(o: Result) -> None:
     """Raise at the first rule that an outcome breaks."""
+    for name, columns in COLUMNS.items():
+        for column in columns:
+            if column not in getattr(o, name):
+                where = f"table {name} needs the column {column}"
+                raise ScheduleError(f"{where} ({o.scheduler.name})")
     parts = (
         _request_rules, _cause_rules, _transfer_rules, _queue_rules, _fallback_rules,
         _estimate_rules,
     )  # fmt: skip
-    for name, columns in COLUMNS.items():
-        for column in columns:
-            if column not in getattr(o, name):
-                what = f"table {name} needs the column {column}"
-                raise ScheduleError(f"{what} ({o.scheduler.name})")
-    for rules in parts:
-        for rule, index, holds in rules(o):
-            good = np.asarray(holds, dtype=bool)
-            if not good.all():
-                where = index[int(np.argmin(good))] if len(index) else "none"
-                changes = o.reading.changes() or "default reading"
-                raise ScheduleError(
-                    f"{rule}: broken by request {where!r} ({o.scheduler.name}, {changes})"
-                )
+    for rule, index, holds in chain.from_iterable(rules(o) for rules in parts):
+        good = np.asarray(holds, dtype=bool)
+        if not good.all():
+            where = index[int(np.argmin(good))] if len(index) else "none"
+            who = f"{o.scheduler.name}, {o.reading.changes() or 'default reading'}"
+            raise ScheduleError(f"{rule}: broken by request {where!r} ({who})")

@@ -73,22 +73,18 @@ def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
     predictor = code(reading.predictor, SWITCHES["predictor"])
     correct, links = scheduler.load_correction, scheduler.correct_links
     return Rules(
-        algorithm=algorithm,
-        load=code(reading.load, SWITCHES["load"]),
-        predictor=predictor,
+        algorithm=algorithm, predictor=predictor, load=code(reading.load, SWITCHES["load"]),
         in_place=predictor in (state.LAST, state.PERFECT),
         opt=1.0 if algorithm == state.GREEDY else float(scheduler.opt),
         pload=float(scheduler.pload) if correct or links else 1.0,
-        slack=float(scheduler.fallback_slack) if most else 0.0,
-        probe=float(reading.probe),
+        slack=float(scheduler.fallback_slack) if most else 0.0, probe=float(reading.probe),
         most=most + (most > 0 and not reading.fallback_strict),
-        correct=correct,
-        correct_links=links,
+        correct=correct, correct_links=links,
         exclude=most > 0 and scheduler.exclude_rejecting,
         at_arrival=most > 0 and reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
         until_served=(correct or algorithm == state.USER) and reading.corrected_until == "served",
-    )
+    )  # fmt: skip
 
 
 def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
@@ -108,10 +104,8 @@ def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
 
 def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
     """Let a user's predictor speak after a probe."""
-    rule = (
-        "predictor must return one finite number of at least 0 per series, "
-        f"shape {s.predicted.shape}"
-    )
+    rule = "predictor must return one finite number of at least 0 per series, shape "
+    rule += str(s.predicted.shape)
     try:
         found: Any = reading.predictor(window_of(r, s))  # type: ignore[operator]
         values = np.asarray(found, dtype=np.float64)

@@ -66,11 +66,10 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
     """Pack arrivals, one sorted list per queue, and their sizes."""
     if isinstance(times, Stream | Poisson):
         return times
-    lists = _lists(name, "arrival times", times if times is not None else [])
+    lists = _lists(name, "arrival times", () if times is None else times)
     lists = lists or [np.empty(0)] * queues
-    if len(lists) != queues:
-        what = f"one list of arrival times per queue, {queues}"
-        raise InputError(f"{name} needs {what}; got {len(lists)}")
+    if (got := len(lists)) != queues:
+        raise InputError(f"{name} needs one list of arrival times per queue, {queues}; got {got}")
     for k, one in enumerate(lists):
         if one.ndim != 1:
             raise InputError(f"{name} needs a list of arrival times for queue {k}; got {one!r}")
@@ -161,31 +160,25 @@ class Environment:
         if not len(self.servers):
             raise InputError("servers must have at least one row: nobody could run a request")
         object.__setattr__(self, "traces", _rates("traces", self.traces, (2, 3)))
+        servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
             loads = _rates("load_traces", self.load_traces, (2,))
-            if len(loads) != len(self.servers):
-                raise InputError(
-                    f"load_traces needs a row per server, {len(self.servers)}; got {len(loads)}"
-                )
+            if len(loads) != servers:
+                raise InputError(f"load_traces needs a row per server, {servers}; got {len(loads)}")
             object.__setattr__(self, "load_traces", loads)
-        jobs = _stream("background", len(self.servers), self.background, self.background_work)
-        data = _stream("link_background", len(self.rates), self.link_background, self.link_data)
+        jobs = _stream("background", servers, self.background, self.background_work)
+        data = _stream("link_background", links, self.link_background, self.link_data)
         object.__setattr__(self, "background", jobs)
         object.__setattr__(self, "link_background", data)
-        self._check_data()
-        self._check_links()
-        self._check_requests()
-
-    def _check_data(self) -> None:
-        """Refuse other users' data so far on that what they leave would not fit in memory."""
-        times = self.link_background.times
-        last, links = float(times.max(initial=0.0)), len(self.rates)
-        if last / self.step * links > MOST_ENTRIES:
+        last = float(data.times.max(initial=0.0))
+        if last / self.step * links > MOST_ENTRIES:  # what they leave would not fit in memory
             raise InputError(
                 f"link_background must end before {MOST_ENTRIES * self.step / links:.3g} s, where "
                 f"{links} links have {MOST_ENTRIES} entries of {self.step:g} s; got an arrival at "
                 f"{last:g}; use a longer step, or leave out what comes after the requests"
             )
+        self._check_links()
+        self._check_requests()
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -199,10 +192,8 @@ class Environment:
                 f"(domains, 4, steps) take none; got shape {self.traces.shape}"
             )
         if self.traces.ndim == 3 and self.traces.shape[1] != len(TWO_LEVEL):
-            raise InputError(
-                f"traces must hold {', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps); "
-                f"got shape {self.traces.shape}"
-            )
+            rule = f"{', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps)"
+            raise InputError(f"traces must hold {rule}; got shape {self.traces.shape}")
         stuck = self.rates[:, -1] == 0
         if stuck.any():
             raise InputError(
@@ -216,22 +207,18 @@ class Environment:
                 "give every link a trace"
             )
         for name in ("servers", "clients"):
-            domain = getattr(self, name)["domain"].to_numpy()
-            if (domain >= topology.domains).any():
-                raise InputError(
-                    f"{name}: domain {domain.max()} has no links; there are "
-                    f"{topology.domains} domains, from 0"
-                )
+            most = getattr(self, name)["domain"].max()
+            if most >= topology.domains:
+                there = f"there are {topology.domains} domains, from 0"
+                raise InputError(f"{name}: domain {most} has no links; {there}")
 
     def _check_requests(self) -> None:
-        r = self.requests
+        r, clients = self.requests, len(self.clients)
         client = r["client"].to_numpy()
-        if (client >= len(self.clients)).any():
-            row = int(np.argmax(client >= len(self.clients)))
-            raise InputError(
-                f"requests: row {r.index[row]!r} comes from client {client[row]}; there are "
-                f"{len(self.clients)} clients, from 0"
-            )
+        if (client >= clients).any():
+            row = int(np.argmax(client >= clients))
+            where = f"row {r.index[row]!r} comes from client {client[row]}"
+            raise InputError(f"requests: {where}; there are {clients} clients, from 0")
         back = np.diff(r["time"]) < 0
         if back.any():
             raise InputError(
@@ -263,10 +250,10 @@ class Environment:
         """Whether every domain hangs below one core by a LAN and a WAN link each way."""
         if self.paths is None:
             return True
-        if len(self.rates) != len(TWO_LEVEL) * self.topology.domains:
-            return False
-        usual = two_level(self.topology.domains)
         mine = self.topology
+        if len(self.rates) != len(TWO_LEVEL) * mine.domains:
+            return False
+        usual = two_level(mine.domains)
         return np.array_equal(usual.first, mine.first) and np.array_equal(usual.hops, mine.hops)
 
     @functools.cached_property
@@ -315,10 +302,9 @@ class Environment:
         """
         from dlsim.bricks.workload import draw
 
-        known = draw.__kwdefaults__ or {}
-        if unknown := [name for name in options if name not in known]:
-            raise InputError(
-                f"Environment.random takes the options {', '.join(sorted(known))}; got "
-                f"{unknown[0]!r}"
-            )
+        known = sorted(draw.__kwdefaults__ or {})
+        for name in options:
+            if name not in known:
+                what = f"Environment.random takes the options {', '.join(known)}"
+                raise InputError(f"{what}; got {name!r}")
         return cls(**draw(seed, interval, **options))

@@ -31,12 +31,8 @@ class Outcome:
         One row per submission, in order: request, server, submitted, estimate (T_Si of that
         server, eq. 2), arrived, promised (the clock plus the right side of eq. (6), as
         estimated by the server on arrival), accepted.
-    environment : Environment
-        Where it ran.
-    scheduler : Scheduler
-        Who decided.
-    reading : Reading
-        How the paper was understood.
+    environment, scheduler, reading
+        What was simulated.
     """
 
     requests: pd.DataFrame
@@ -78,9 +74,8 @@ class Outcome:
             return env.servers["performance"].to_numpy()[self._jobs.server]
         if name == "missed":
             due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
-            return np.asarray(
-                self._jobs.completion > latest_finish(due - env.origin, np.abs(due - time))
-            )
+            latest = latest_finish(due - env.origin, np.abs(due - time))
+            return np.asarray(self._jobs.completion > latest)
         values = np.array(self._jobs[name])
         return values if values.dtype.kind == "i" else env.origin + values
 
@@ -98,8 +93,7 @@ class Outcome:
     def work_weighted_cost(self) -> float:
         """The same, weighted by work; NaN where there is none."""
         work = self.environment.requests["work"].to_numpy()
-        total = work.sum()
-        return float((self.column("cost") * work).sum() / total) if total else np.nan
+        return float((self.column("cost") * work).sum() / work.sum()) if work.any() else np.nan
 
     @property
     def cost(self) -> float:

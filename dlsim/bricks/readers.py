@@ -110,13 +110,10 @@ def from_swf(
     table["deadline"] = table["time"] + due
     table.index = pd.RangeIndex(len(table), name="request")
     table.attrs = {
-        "source": os.fspath(path),
-        "synthesised": list(SYNTHESISED),
-        "skipped": skipped,
-        "notes": notes,
-        "seed": seed_record(seed),
+        "source": os.fspath(path), "synthesised": list(SYNTHESISED), "skipped": skipped,
+        "notes": notes, "seed": seed_record(seed),
         "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
-    }
+    }  # fmt: skip
     return table
 
 

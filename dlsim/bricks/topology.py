@@ -59,12 +59,9 @@ class Topology:
         """Every hop of every path: source, target, hop (from 0), link."""
         length = np.diff(self.first)
         pair = np.repeat(np.arange(len(length)), length)
-        columns = {
-            "source": pair // self.domains,
-            "target": pair % self.domains,
-            "hop": np.arange(len(pair)) - self.first[pair],
-            "link": self.hops,
-        }
+        source, target = divmod(pair, self.domains)
+        hop = np.arange(len(pair)) - self.first[pair]
+        columns = {"source": source, "target": target, "hop": hop, "link": self.hops}
         return pd.DataFrame(columns)
 
 
@@ -140,14 +137,9 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     climbs = [_climb(parents, leaf) for leaf in leaves]
     row = {vertex: number for number, vertex in enumerate(below)}
     at = set(leaves)
-    links = pd.DataFrame(
-        [
-            (f"{direction} {v}", "lan" if v in at else "wan", direction, v)
-            for v in below
-            for direction in ("up", "down")
-        ],
-        columns=["name", "kind", "direction", "vertex"],
-    )
+    kinds = [(v, "lan" if v in at else "wan") for v in below]
+    table = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
+    links = pd.DataFrame(table, columns=["name", "kind", "direction", "vertex"])
     first, hops = [0], list[int]()
     for path in (_way(a, b, row) for a in climbs for b in climbs):
         hops.extend(path)
@@ -213,10 +205,9 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
     domains : int
         How many; each has a LAN on a router drawn at random.
     routers : int
-        Vertices of the WAN; each but the root is attached to an earlier one, drawn at
-        random.
+        Vertices of the WAN; each but the root hangs on an earlier one, drawn at random.
     seed : int or numpy.random.SeedSequence
-        Same seed, same tree.
+        Of the draw.
     """
     domains, routers = whole("domains", domains), whole("routers", routers)
     stream = generator(seed)
@@ -266,12 +257,9 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
 
 
 def draw_means(
-    topology: Topology,
-    seed: Seed = 0,
-    *,
-    lan: tuple[float, float] = (50.0, 100.0),
+    topology: Topology, seed: Seed = 0, *, lan: tuple[float, float] = (50.0, 100.0),
     wan: tuple[float, float] = (500.0, 1000.0),
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Draw the average throughput of every link, in Mbit/s.
 
     Parameters
@@ -279,7 +267,7 @@ def draw_means(
     topology : Topology
         Its links have a ``kind``, lan or wan.
     seed : int or numpy.random.SeedSequence
-        Same seed, same bytes; a link's draw is that of its row.
+        A link's draw is that of its row.
     lan, wan : tuple of float
         Range of the uniform law, Mbit/s (defaults: Table 1).
     """

@@ -160,10 +160,7 @@ def _paxson(n: int, H: float) -> Callable[[Generator], Floats]:
 
 
 #: The methods: length and H to a function from a generator to one noise.
-METHODS: dict[str, Callable[[int, float], Callable[[Generator], Floats]]] = {
-    "davies-harte": _davies_harte,
-    "paxson": _paxson,
-}
+METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
 
 
 def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
@@ -185,21 +182,18 @@ def noise(
 
     Parameters
     ----------
-    n : int
-        Length.
+    n, count : int
+        Length of a row; number of independent rows.
     H : float
         Hurst parameter in (0, 1); 0.5 is white noise.
     seed : int or numpy.random.SeedSequence
-        Same seed, same bytes; each row has a seed of its own.
-    count : int
-        Number of independent rows; more rows leave the former ones as they are.
+        Each row has a seed of its own: more rows leave the former ones as they are.
     method : {"davies-harte", "paxson"}
         Module docstring. With ``"paxson"`` an odd `n` is the beginning of n + 1 values,
         and its sample mean is 0 only up to the value left out.
     """
     n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
-    rows = list(_noises(n, H, seed, count, method))
-    return np.array(rows).reshape(count, n)
+    return np.array([*_noises(n, H, seed, count, method)]).reshape(count, n)
 
 
 def draw(
@@ -218,15 +212,10 @@ def draw(
         Average throughput of each trace, above 0.
     steps : int
         Values per trace.
-    seed : int or numpy.random.SeedSequence
-        Same seed, same bytes. Each trace has a seed of its own, by its position:
-        further traces leave the former ones as they are.
-    H : float
-        Hurst parameter in (0, 1). The paper gives none.
+    seed, H, method
+        As in `noise`; the paper gives no H.
     std : float
         Standard deviation over the mean (paper B, section 4.1: 10 %).
-    method : {"davies-harte", "paxson"}
-        Module docstring.
 
     Examples
     --------
@@ -268,9 +257,8 @@ def whittle(values: ArrayLike) -> float:
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
-        raise InputError(
-            f"whittle takes one row of at least 16 finite values that vary, got shape {x.shape}"
-        )
+        rule = "one row of at least 16 finite values that vary"
+        raise InputError(f"whittle takes {rule}, got shape {x.shape}")
     power = np.abs(np.fft.rfft(x - x.mean())[1 : (len(x) + 1) // 2]) ** 2
     frequency = 2 * math.pi * np.arange(1, len(power) + 1) / len(x)
 
@@ -293,10 +281,8 @@ class Traces:
         """Refuse what is no table of traces."""
         check_values(self.values, self.step)
         if self.values.ndim != 2 or len(self.names) != len(self.values):
-            raise InputError(
-                f"traces need one name per row: {len(self.names)} names, "
-                f"values of shape {self.values.shape}"
-            )
+            got = f"{len(self.names)} names, values of shape {self.values.shape}"
+            raise InputError(f"traces need one name per row: {got}")
         if len(set(self.names)) != len(self.names):
             raise InputError("traces need a different name for every row")
 
@@ -320,15 +306,13 @@ def write_traces(path: files.StrPath, traces: Traces) -> None:
     """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
     suffix, (links, steps) = Path(path).suffix.lower(), traces.values.shape
     if suffix == ".csv":
-        columns = {
-            "link": np.repeat(np.array(traces.names, dtype=object), steps),
-            "time": np.tile(np.arange(steps) * float(traces.step), links),
-            "throughput": traces.values.ravel(),
-        }
+        names = np.repeat(np.array(traces.names, dtype=object), steps)
+        times = np.tile(np.arange(steps) * float(traces.step), links)
+        columns = dict(zip(COLUMNS, (names, times, traces.values.ravel()), strict=True))
         files.write_csv(path, pd.DataFrame(columns))
     elif suffix == ".npz":
-        stream, step, names = BytesIO(), np.float64(traces.step), np.array(traces.names)
-        np.savez_compressed(stream, values=traces.values, step=step, names=names)
+        stream, step = BytesIO(), np.float64(traces.step)
+        np.savez_compressed(stream, values=traces.values, step=step, names=np.array(traces.names))
         files.write_bytes(path, stream.getvalue())
     else:
         raise InputError(f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}")
@@ -414,13 +398,13 @@ def read_traces(path: files.StrPath, step: float | None = None, limit: int | Non
     if packed:
         return _read_npz(path, limit or files.LIMIT)
     stamps = _stamps(path, files.read_csv(path, COLUMNS, limit=limit or files.LIMIT))
+    rows = [row for _, row in stamps.values()]
     if step is None:
         step = _common_step(path, stamps)
-        values = np.array([row for _, row in stamps.values()])
-        return files.placed(os.fspath(path), Traces, values, step, tuple(stamps))
-    check_values(np.ones(1), step)
-    steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
-    if steps * len(stamps) > MOST_VALUES:
-        raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
-    rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
+    else:
+        check_values(np.ones(1), step)
+        steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
+        if steps * len(stamps) > MOST_VALUES:
+            raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
+        rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
     return files.placed(os.fspath(path), Traces, np.array(rows), float(step), tuple(stamps))

@@ -66,23 +66,22 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
     return choose
 
 
-def _compare(memory: dict[str, Any], server: int, ratio: float) -> None:
-    """Enter one ratio of time to estimate into a server's running means."""
-    error = ratio - memory["mean"][server]
+def _compare(memory: dict[str, Any], server: int, time: float, estimate: float) -> None:
+    """Enter the ratio of a time to its estimate into a server's running means."""
+    error = time / max(estimate, LEAST_ESTIMATE) - memory["mean"][server]
     memory["mean"][server] += SHARE * error
     memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
 
 
-def _learn(view: View) -> None:
+def _learn(view: View, rows: list[int]) -> None:
     """Compare what has come back with what was estimated, server by server."""
     m = view.memory
-    for row in _news(view):
+    for row in rows:
         server = m["home"][row]
         estimate, back = m["estimates"].pop(row)
         m["pending"][server].pop(row, None)
         m["free"][server] = max(m["free"][server], view.completion[row] - back)
-        ratio = (view.completion[row] - view.submitted[row]) / max(estimate, LEAST_ESTIMATE)
-        _compare(m, server, ratio)
+        _compare(m, server, view.completion[row] - view.submitted[row], estimate)
 
 
 def _learn_rejected(view: View) -> None:
@@ -100,8 +99,7 @@ def _learn_rejected(view: View) -> None:
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here
     m["free"][server] = view.promised - back - own
-    ratio = (view.promised - view.submitted[view.row]) / max(estimate, LEAST_ESTIMATE)
-    _compare(m, server, ratio)
+    _compare(m, server, view.promised - view.submitted[view.row], estimate)
 
 
 def _backlogs(view: View) -> Floats:
@@ -147,12 +145,11 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
                 mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), estimates={}, home={},
                 pending=[{} for _ in range(n)], spread=spread,
             )  # fmt: skip
-        first = m.get("seen", 0)
-        _learn(view)
+        news = _news(view)
+        _learn(view, news)
         if target is not None:
-            for row in view.returned[first:]:
-                step = 0.1 * (_is_missed(view, row) - target)
-                m["spread"] = max(0.0, m["spread"] + step)
+            for row in news:
+                m["spread"] = max(0.0, m["spread"] + 0.1 * (_is_missed(view, row) - target))
         _learn_rejected(view)
         span = view.work / view.performance
         arrival = view.now + view.sending

@@ -59,17 +59,16 @@ def _between(limits: Range, unit: Floats) -> Floats:
 def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream | Poisson:
     """Draw Poisson arrivals at several queues, or promise them where they are too many."""
     most = MOST_ARRIVALS if purpose == JOBS else MOST_KEPT
-    count = float(rates.sum()) * end
+    count, sizes = float(rates.sum()) * end, np.array([float(size)])
     what = f"{count:.3g} background arrivals"
     remedy = "use larger background jobs, a shorter horizon or the trace model"
     if count > most:
         raise InputError(f"{what} are more than {most}; {remedy}")
-    if count <= MOST_KEPT:
-        need_memory(what, 8 * count, remedy)
-    else:
-        return Poisson(rates, end, np.array([float(size)]), seed, purpose)
-    lists = [arrivals(rate, end, generator(seed, purpose, k)) for k, rate in enumerate(rates)]
-    return packed(lists, np.array([float(size)]))
+    promised = Poisson(rates, end, sizes, seed, purpose)
+    if count > MOST_KEPT:
+        return promised
+    need_memory(what, 8 * count, remedy)
+    return packed([promised.of(queue) for queue in range(len(rates))], sizes)
 
 
 def _request_times(
@@ -164,10 +163,10 @@ def draw(
     memory does not grow with them; everything else is kept and grows with the horizon.
     """
     _check_options(locals())
-    interval, horizon, trace_step = positive(
-        interval=interval, horizon=horizon, trace_step=trace_step
-    )
-    background_work, link_data = positive(background_work=background_work, link_data=link_data)
+    interval, horizon, trace_step, background_work, link_data = positive(
+        interval=interval, horizon=horizon, trace_step=trace_step,
+        background_work=background_work, link_data=link_data,
+    )  # fmt: skip
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
@@ -175,18 +174,17 @@ def draw(
     counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
-    steps = (1 + LONGER) * horizon / trace_step
+    end = (1 + LONGER) * horizon
+    entries = end / trace_step * len(topology.links)
     _check_sizes(
         requests=(own * horizon / (60 * interval), MOST_REQUESTS, "a longer interval"),
-        trace_entries=(steps * len(topology.links), MOST_ENTRIES, "a longer trace_step"),
+        trace_entries=(entries, MOST_ENTRIES, "a longer trace_step"),
     )
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
-    end = (1 + LONGER) * horizon
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
 
     def noise(mean: Floats, purpose: int, std: float) -> Floats:
-        steps = math.ceil(end / trace_step)
-        own = child(seed, purpose)
+        steps, own = math.ceil(end / trace_step), child(seed, purpose)
         return traces.draw(mean, steps, own, H=H, std=std, method=trace_method).values
 
     parts: dict[str, Any] = {
@@ -208,14 +206,9 @@ def draw(
     elif server_load > 0:
         parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
     times, who = _request_times(interval, interval_scope, len(clients), horizon, seed)
-    send, recv, work, factor = (
-        _between(limits, unit)
-        for limits, unit in zip(
-            (data_range, data_range, work_range, deadline_factor),
-            generator(seed, SIZES).random((len(times), 4)).T,
-            strict=True,
-        )
-    )
+    ranges = (data_range, data_range, work_range, deadline_factor)
+    units = generator(seed, SIZES).random((len(times), len(ranges))).T
+    send, recv, work, factor = map(_between, ranges, units)
     usual = work / np.mean(performance)
     if deadline_communication:
         usual = usual + (send + recv) / np.mean(lan)

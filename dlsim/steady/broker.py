@@ -64,10 +64,6 @@ class _Application:
     done: float = 0.0
     completion: float = math.nan
 
-    @property
-    def is_active(self) -> bool:
-        return math.isnan(self.completion)
-
 
 class Broker:
     """A broker and the world it works in, moved through time by `advance`.
@@ -84,10 +80,8 @@ class Broker:
     trust : float
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
         estimate begins with the speed declared.
-    seed : int or SeedSequence
-        Of the method; every schedule draws anew.
-    reading : Reading, optional
-        How the paper is read.
+    seed, reading
+        As in `dlsim.steady.solve`; every schedule draws anew.
 
     Attributes
     ----------
@@ -124,8 +118,6 @@ class Broker:
         self._running: list[_Application] = []
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
-
-    # ------------------------------------------------------------- what people do
 
     def register(self, site: str, speed: float) -> None:
         """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
@@ -182,7 +174,6 @@ class Broker:
         self._reasons.append("arrival")
 
     def _priority(self, given: float | Mapping[str, float]) -> float | Floats:
-        """Return one priority, or one for each site in order."""
         if not isinstance(given, Mapping):
             return number("priority", given, above=True)
         for site in given:
@@ -197,10 +188,7 @@ class Broker:
 
     def _record_site(self, name: str) -> None:
         site = self._sites[name]
-        row = (self.now, name, site.declared, site.real, site.estimate)
-        self._log["sites"].append(row)
-
-    # ---------------------------------------------------------------- what happens
+        self._log["sites"].append((self.now, name, site.declared, site.real, site.estimate))
 
     def advance(self, until: float = math.inf) -> None:
         """Let time pass, by default until nothing more can happen."""
@@ -218,20 +206,20 @@ class Broker:
         """Solve the steady state of what is there now, if that has changed."""
         if not self._reasons:
             return
-        active = [app for app in self._all.values() if app.is_active]
+        active = [app for app in self._all.values() if math.isnan(app.completion)]
         speed = np.array([site.estimate for site in self._sites.values()])
         able, self._allocation = self._able(active, speed), None
         if able:
             p = self._platform(able, speed)
             seed = child(self.seed, len(self._log["schedules"]))
             self._allocation = solve(p, self.method, seed, self.reading)
-        self._running = able
-        found, reason = self._allocation, ", ".join(dict.fromkeys(self._reasons))
+        self._running, found = able, self._allocation
+        reason = ", ".join(dict.fromkeys(self._reasons))
         worth = (math.nan, math.nan, 0)
         if found:
             worth = (found.objective, found.ratio, int(np.sum(found.connections)))
-        row = (self.now, reason, len(able), len(active) - len(able), *worth)
-        self._log["schedules"].append(row)
+        waiting = len(active) - len(able)
+        self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
         self._reasons = []
 
     def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
@@ -272,11 +260,8 @@ class Broker:
         return np.asarray((self._planned() > 0).any(axis=0)).tolist()
 
     def _next_completion(self, rates: Floats) -> float:
-        left = [
-            (app.load - app.done) / rate
-            for app, rate in zip(self._running, rates.sum(axis=1).tolist(), strict=True)
-            if rate > 0
-        ]
+        pairs = zip(self._running, rates.sum(axis=1).tolist(), strict=True)
+        left = [(app.load - app.done) / rate for app, rate in pairs if rate > 0]
         return self.now + min(left, default=math.inf)
 
     def _pass(self, then: float, rates: Floats) -> None:
@@ -295,7 +280,7 @@ class Broker:
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
             self._log["rates"].append((self.now, then, app.name, planned, rate))
             app.done += rate * lasted
-            if app.is_active and (is_done or app.load - app.done <= DONE * app.load):
+            if math.isnan(app.completion) and (is_done or app.load - app.done <= DONE * app.load):
                 app.done, app.completion = app.load, then
                 self._reasons.append("completion")
         self.now = then
@@ -313,8 +298,6 @@ class Broker:
                 self._record_site(name)
                 self._reasons.append("period")
             site.busy = site.seen = 0.0
-
-    # ------------------------------------------------------------------ what it was
 
     @property
     def allocation(self) -> Allocation | None:
@@ -343,20 +326,17 @@ class Broker:
     def schedules(self) -> pd.DataFrame:
         """Return every schedule: when, why, for how many, objective, ratio, connections."""
         self._settle()
-        return self._table("schedules")
+        return pd.DataFrame(self._log["schedules"], columns=_COLUMNS["schedules"])
 
     @property
     def rates(self) -> pd.DataFrame:
         """Return what each application was planned to get and got, stretch by stretch."""
-        return self._table("rates")
+        return pd.DataFrame(self._log["rates"], columns=_COLUMNS["rates"])
 
     @property
     def sites(self) -> pd.DataFrame:
         """Return each change of a site: speed declared, delivered and estimated."""
-        return self._table("sites")
-
-    def _table(self, name: str) -> pd.DataFrame:
-        return pd.DataFrame(self._log[name], columns=_COLUMNS[name])
+        return pd.DataFrame(self._log["sites"], columns=_COLUMNS["sites"])
 
     def summary(self) -> dict[str, float]:
         """Return the numbers that sum a run up.

@@ -40,14 +40,6 @@ def split_method(method: str) -> tuple[str, set[str]]:
     return name, set(suffixes)
 
 
-def _relaxed(p: Platform, reading: Reading) -> Allocation:
-    """Return the relaxed optimum with the least connections for its work."""
-    program = relaxed(p, reading.vertex == "least_connections")
-    work = trim(p, program.work)
-    connections = least_connections(p, work)
-    return Allocation(p, work, connections, is_relaxed=True, upper=bound(p))
-
-
 def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocation:
     """Return an allocation with better work for the same connections, where there is one."""
     p = found.platform
@@ -79,10 +71,8 @@ def solve(
         Routes that LPRR rounds between two solutions; 1 in the paper.
     runs : int
         Runs of LPRR, the best of which is kept; 1 in the paper.
-    most_nodes : int
-        Where the search of MILP ends; what it found is returned with its `gap`.
-    most_seconds : float
-        Another end of that search, by the clock: what it finds depends on the machine.
+    most_nodes, most_seconds
+        Where the search of MILP ends, as in `solve_program`.
 
     Returns
     -------
@@ -92,8 +82,7 @@ def solve(
     Raises
     ------
     InputError
-        For what is no platform or reading, an unknown method or suffix, or a number that
-        is not whole.
+        For an unknown method or suffix, or another argument that cannot be used.
     StudyError
         If a program is not solved.
 
@@ -122,7 +111,9 @@ def solve(
     if "least" in suffixes:
         reading = replace(reading, vertex="least_connections")
     if name == "LP":
-        found = _relaxed(platform, reading)
+        work = trim(platform, relaxed(platform, reading.vertex == "least_connections").work)
+        least = least_connections(platform, work)
+        found = Allocation(platform, work, least, is_relaxed=True, upper=bound(platform))
     elif name == "MILP":
         start = polish(platform, heuristic("LPRR", platform, seed, reading, batch=8)[1])
         found = solve_program(platform, True, start, most_nodes, most_seconds)

@@ -8,7 +8,6 @@ whatever their speeds (bandwidth-centric).
 
 import math
 from collections.abc import Hashable
-from typing import Any
 
 import networkx as nx
 
@@ -16,10 +15,6 @@ from dlsim.errors import InputError
 from dlsim.given import number, option
 
 PORTS = ("one", "many")
-
-
-def _number(where: str, name: str, attributes: dict[str, Any]) -> float:
-    return float(number(f"{name} of {where}", attributes.get(name)))
 
 
 def equivalent_speed(
@@ -77,13 +72,14 @@ def equivalent_speed(
         raise InputError(f"master {master!r} is no node of the tree")
     data = float(number("data", data))
     work = float(number("work", work, above=True))
-    speed = {v: _number(f"node {v!r}", "speed", tree.nodes[v]) for v in tree}
+    speed = {v: float(number(f"speed of node {v!r}", tree.nodes[v].get("speed"))) for v in tree}
     children = nx.dfs_successors(tree, master)
     for node in nx.dfs_postorder_nodes(tree, master):
         offers = sorted(
             (data / b if b else math.inf if data else 0.0, speed[child] / work)
             for child in children.get(node, ())
-            for b in [_number(f"edge {node!r} - {child!r}", "bandwidth", tree[node][child])]
+            for edge in [f"bandwidth of edge {node!r} - {child!r}"]
+            for b in [float(number(edge, tree[node][child].get("bandwidth")))]
         )
         speed[node] += work * _fed(offers, ports)
     return speed[master]

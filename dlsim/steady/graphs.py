@@ -18,9 +18,9 @@ def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
     need_pairs(len(routers), len(graph))
-    unknown = [router for router in routers if router not in graph]
-    if unknown:
-        raise InputError(f"router {unknown[0]!r} is no node of {graph}")
+    for router in routers:
+        if router not in graph:
+            raise InputError(f"router {router!r} is no node of {graph}")
 
 
 #: Hops where no path leads.
@@ -144,18 +144,13 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     for u, v, edge in graph.edges(data=True):
         if not {"bandwidth", "max_connect"} <= set(edge):
             raise InputError(f"edge {u!r} - {v!r} must carry bandwidth and max_connect; got {edge}")
-    routes: Any = None
-    if _is_unchanged(graph, routers):
-        named, ways = graph.graph["links"], graph.graph["routes"]
-        routes = {(k, to): route for k, to, route in ways}
-    else:
-        named = [[i, *edge] for i, edge in enumerate(graph.edges)]
-    table = [
-        (u, v, graph.edges[u, v]["bandwidth"], graph.edges[u, v]["max_connect"])
-        for _, u, v in named
-    ]
-    columns = ["start", "end", "bandwidth", "max_connect"]
-    links = pd.DataFrame(table, columns=columns, index=[label for label, _, _ in named])
+    is_old = _is_unchanged(graph, routers)
+    named = graph.graph["links"] if is_old else [[i, *edge] for i, edge in enumerate(graph.edges)]
+    numbers = ["bandwidth", "max_connect"]
+    table = [(u, v, *(graph.edges[u, v][name] for name in numbers)) for _, u, v in named]
+    labels = [label for label, _, _ in named]
+    links = pd.DataFrame(table, columns=["start", "end", *numbers], index=labels)
+    routes: Any = {(k, to): way for k, to, way in graph.graph["routes"]} if is_old else None
     if routes is None:
         routes = shortest_routes(graph, routers, links.index)
     return Platform(links=links, routes=routes, router=tuple(routers), **fields)
@@ -195,18 +190,16 @@ def to_graph(platform: Platform) -> nx.Graph:
     if not {"start", "end"} <= set(links.columns) or router is None:
         raise InputError("a graph needs links with the columns start and end, and router")
     graph = nx.Graph()
-    ends = zip(links["start"], links["end"], links.index, strict=True)
-    for (u, v, label), bandwidth, most in zip(
-        ends, links["bandwidth"], links["max_connect"], strict=True
-    ):
+    rows = links[["start", "end", "bandwidth", "max_connect"]]
+    for label, u, v, bandwidth, most in rows.itertuples():
         if graph.has_edge(u, v):
             raise InputError(f"two links join {u!r} and {v!r}; a graph holds one, merge them")
         graph.add_edge(u, v, bandwidth=bandwidth, max_connect=most, link=label)
     for k, node in enumerate(router):
         graph.add_node(node)
         graph.nodes[node].setdefault("clusters", []).append(k)
-    ends = zip(links.index.tolist(), links["start"].tolist(), links["end"].tolist(), strict=True)
-    graph.graph["links"] = [list(names) for names in ends]
+    ends = links.index.tolist(), links["start"].tolist(), links["end"].tolist()
+    graph.graph["links"] = [list(names) for names in zip(*ends, strict=True)]
     graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in platform.routes.items()]
     graph.graph["routers"] = list(router)
     return graph

@@ -34,8 +34,6 @@ def day(
     ----------
     p : Platform
         Sites, links, routes, limits, and speeds declared (work per hour).
-    method : str
-        How schedules are found.
     seed : int or SeedSequence
         Of everything drawn; the same day for every method.
     hours : float
@@ -44,22 +42,13 @@ def day(
         Number of applications, at least 1.
     load : float
         Expected work submitted over the work the sites could do in the time, above 0.
-    period : float
-        Hours between corrections of the estimates.
-    trust : float
-        Weight of observed speeds.
-    reading : Reading, optional
-        How the paper is read.
+    method, period, trust, reading
+        As in `Broker`; times are hours.
 
     Returns
     -------
     Broker
         At the end; `Broker.summary` sums it up.
-
-    Raises
-    ------
-    InputError
-        For a number out of range.
     """
     applications = whole("applications", applications)
     hours, load = positive(hours=hours, load=load)

@@ -21,24 +21,20 @@ WHOLE = 1e-6
 #: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
 MOST_NODES = 100_000
 
-_SECONDS = "a number of at least 0 (inf for no limit)"
+#: The solver's own bound of the mixed program is taken with this relative margin.
+PADDING = 1e-9
 
 _MIXED: dict[str, Any] = {
-    "output_flag": False,
-    "threads": 1,
-    "random_seed": 0,
-    "small_matrix_value": 1e-12,
-    "mip_rel_gap": 1e-7,
-    "mip_abs_gap": 1e-9,
-    "mip_feasibility_tolerance": FEASIBLE * 10,
-    "primal_feasibility_tolerance": FEASIBLE * 10,
-    "dual_feasibility_tolerance": FEASIBLE * 10,
-}
+    "output_flag": False, "threads": 1, "random_seed": 0, "small_matrix_value": 1e-12,
+    "mip_rel_gap": 1e-7, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": FEASIBLE * 10,
+    "primal_feasibility_tolerance": FEASIBLE * 10, "dual_feasibility_tolerance": FEASIBLE * 10,
+}  # fmt: skip
 
 
 def seconds(value: object) -> float:
     """Return a limit of seconds, infinite for none."""
-    return float(number("most_seconds", value, high=math.inf, rule=_SECONDS))
+    rule = "a number of at least 0 (inf for no limit)"
+    return float(number("most_seconds", value, high=math.inf, rule=rule))
 
 
 def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
@@ -60,12 +56,9 @@ def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
 
 
 def solve_program(
-    platform: Platform,
-    integer: bool = True,
-    start: Allocation | None = None,
-    most_nodes: int = MOST_NODES,
-    most_seconds: float = math.inf,
-) -> Allocation:
+    platform: Platform, integer: bool = True, start: Allocation | None = None,
+    most_nodes: int = MOST_NODES, most_seconds: float = math.inf,
+) -> Allocation:  # fmt: skip
     """Solve (6) in full: the best allocation, with whole connections or real ones.
 
     Parameters
@@ -109,8 +102,9 @@ def solve_program(
     if integer:
         return _mixed(rows, matrix, limit, start, ends)
     values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
-    work = trim(platform, rows.work(values[1 : 1 + len(rows.app)]))
-    connections = platform.tables.spread(np.maximum(values[1 + len(rows.app) :], 0.0))
+    _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
+    work = trim(platform, rows.work(amounts))
+    connections = platform.tables.spread(np.maximum(opened, 0.0))
     least = least_connections(platform, work)  # where a solver's fall short of it by rounding
     opened = np.where(np.abs(connections - least) <= WHOLE, least, connections)
     return _checked(platform, work, opened, is_relaxed=True)
@@ -145,8 +139,9 @@ def _mixed(
     kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(whole), whole, kinds)
     if start is not None:
-        solution = highspy.HighsSolution()
-        solution.col_value = _as_columns(rows, start)
+        solution, amounts = highspy.HighsSolution(), start.work[rows.app, rows.cluster] / rows.unit
+        opened = np.asarray(start.connections, dtype=float)[tuple(p.tables.pairs.T)]
+        solution.col_value = [start.objective / rows.scale, *amounts, *opened]
         solver.setSolution(solution)
     solver.run()
     status, found = solver.getModelStatus(), solver.getInfo()
@@ -165,16 +160,6 @@ def _mixed(
     return _checked(p, best.work, best.connections, method="MILP", upper=upper)
 
 
-#: The solver's own bound of the mixed program is taken with this relative margin.
-PADDING = 1e-9
-
-
-def _as_columns(rows: Rows, start: Allocation) -> list[float]:
-    amounts = start.work[rows.app, rows.cluster] / rows.unit
-    opened = np.asarray(start.connections, dtype=float)[tuple(rows.platform.tables.pairs.T)]
-    return [start.objective / rows.scale, *amounts, *opened]
-
-
 def polish(platform: Platform, connections: Any) -> Allocation:
     """Return the best work for given whole connections: one linear program.
 
@@ -183,19 +168,12 @@ def polish(platform: Platform, connections: Any) -> Allocation:
     platform : Platform
         What to schedule on.
     connections : array_like of int, shape (K, K)
-        Of any heuristic; kept as they are.
+        Of any heuristic, kept as they are: whole numbers of at least 0.
 
     Returns
     -------
     Allocation
-        Checked against (6).
-
-    Raises
-    ------
-    InputError
-        For connections that are not whole numbers of at least 0.
-    StudyError
-        If the solver proves no optimum.
+        Checked as that of `solve_program`, whose refusals apply.
     """
     if connections is None:
         raise InputError("connections must be a table of whole numbers, got None")
@@ -215,22 +193,13 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
 
     Parameters
     ----------
-    platform : Platform
-        What to schedule on.
-    connections : array_like of int, shape (K, K), optional
-        To be kept; by default connections are real numbers as in the relaxed program.
+    platform, connections
+        As in `polish`; without connections these are real numbers as in the relaxed program.
 
     Returns
     -------
     Allocation
-        Checked against (6).
-
-    Raises
-    ------
-    InputError
-        For connections that are not whole numbers of at least 0.
-    StudyError
-        If the solver proves no optimum of the first round.
+        Checked as that of `solve_program`, whose refusals apply.
 
     Notes
     -----

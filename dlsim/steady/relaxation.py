@@ -29,26 +29,16 @@ DUST = 1e-13
 
 #: Options of every linear program: pinned, for the optimum found depends on them.
 SIMPLEX: dict[str, Any] = {
-    "output_flag": False,
-    "presolve": "off",
-    "solver": "simplex",
-    "simplex_strategy": 1,
-    "threads": 1,
-    "random_seed": 0,
-    "small_matrix_value": 1e-12,
-    "primal_feasibility_tolerance": FEASIBLE,
-    "dual_feasibility_tolerance": FEASIBLE,
-}
+    "output_flag": False, "presolve": "off", "solver": "simplex", "simplex_strategy": 1,
+    "threads": 1, "random_seed": 0, "small_matrix_value": 1e-12,
+    "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE,
+}  # fmt: skip
+_LOOSER = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 #: Further tries where those options prove no optimum, from scratch and one after another.
 TRIES: tuple[dict[str, Any], ...] = (
-    {},
-    {"simplex_strategy": 4},
-    {"presolve": "on"},
-    *(
-        {"primal_feasibility_tolerance": t, "dual_feasibility_tolerance": t}
-        for t in (10 * FEASIBLE, 100 * FEASIBLE)
-    ),
-)
+    {}, {"simplex_strategy": 4}, {"presolve": "on"},
+    *(dict.fromkeys(_LOOSER, factor * FEASIBLE) for factor in (10, 100)),
+)  # fmt: skip
 #: Up to so many cells all become columns at once: the vertex found is then that of the whole.
 ALL = 12_000
 #: Columns that a cluster's own application or its guests gain in a round.
@@ -170,11 +160,10 @@ class ReducedProgram:
 
     def _first_cells(self) -> Ints:
         """Return the cells at home, and for each application those that could do most."""
-        rows = self.rows
-        home = self.platform.origin[rows.app] == rows.cluster
-        order = np.lexsort((-rows.unit, rows.app))
-        rank = np.arange(len(order)) - np.searchsorted(rows.app[order], rows.app[order])
-        return np.union1d(np.flatnonzero(home), order[rank < GAINED])
+        return np.union1d(self._at_home(), _foremost(self.rows.app, self.rows.unit))
+
+    def _at_home(self) -> Ints:
+        return np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)
 
     def _add(self, cells: Ints) -> None:
         some = self._columns(cells).tocsc()[:, 1:]
@@ -286,19 +275,13 @@ class ReducedProgram:
             if not outside.any():
                 return values
             found = np.flatnonzero(outside)
-            self._add(found[self._best(found, helps[found])])
+            # those that help most, a few of each application and on each cluster
+            kinds = (self.rows.app[found], self.rows.cluster[found])
+            chosen = np.concatenate([_foremost(kind, helps[found]) for kind in kinds])
+            self._add(found[np.unique(chosen)])
             some = slice(len(values) - 1, None)
             for cell, value in zip(self.cells[some], worth[self.cells[some]], strict=True):
                 self._solver.changeColCost(int(self._place[cell]), float(value))
-
-    def _best(self, cells: Ints, helps: Floats) -> Any:
-        """Choose the cells that help most, a few of each application and on each cluster."""
-        chosen = np.zeros(len(cells), dtype=bool)
-        for kind in (self.rows.app[cells], self.rows.cluster[cells]):
-            order = np.lexsort((-helps, kind))
-            rank = np.arange(len(order)) - np.searchsorted(kind[order], kind[order])
-            chosen[order[rank < GAINED]] = True
-        return chosen
 
     def _second_stage(self, first: Floats, worth: Floats) -> Floats:
         """Return the best optimum for what cells are worth, or the first where none is found."""
@@ -357,8 +340,8 @@ class ReducedProgram:
 
     def narrowed(self) -> "ReducedProgram":
         """Return the program on the cells at home and those of the last solution."""
-        at_home = self.platform.origin[self.rows.app] == self.rows.cluster
-        few = ReducedProgram(self.platform, cells=np.flatnonzero(at_home | (self._amounts > 0)))
+        cells = np.union1d(self._at_home(), np.flatnonzero(self._amounts))
+        few = ReducedProgram(self.platform, cells=cells)
         few.objective, few.usage, few._amounts = self.objective, self.usage, self._amounts
         return few
 
@@ -373,6 +356,13 @@ class ReducedProgram:
         tight = ~inside & (self.rows.priced(sharper) < 0 if duals[:fair].any() else True)
         some = self._columns(np.flatnonzero(tight)).tocsc()[:, 1:]
         return certified(hstack([self.matrix, some], format="csr"), self.limit, duals, fair)
+
+
+def _foremost(kind: Ints, value: Floats) -> Any:
+    """Return where the `GAINED` largest values of each kind are."""
+    order = np.lexsort((-value, kind))
+    rank = np.arange(len(order)) - np.searchsorted(kind[order], kind[order])
+    return order[rank < GAINED]
 
 
 def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
@@ -405,9 +395,10 @@ def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> flo
     return float((multipliers[binding] @ limit[binding]) * (1 + slack))
 
 
-#: Per platform the program as first solved, its duals, and its solver until it is taken.
-_SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, list[Any]]]"
-_SOLVED = weakref.WeakKeyDictionary()
+#: Per platform the program as first solved, its duals, and its solver until it is taken; and
+#: what is proved.
+_SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, list[Any]]]" = weakref.WeakKeyDictionary()
+_BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
 
 
 def _solved(platform: Platform, least: bool) -> list[Any]:
@@ -437,9 +428,6 @@ def unfixed(platform: Platform, least: bool = False) -> ReducedProgram:
     return program
 
 
-_BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
-
-
 def bound(platform: Platform) -> float:
     """Return a proven upper bound of the objective, the relaxed optimum of (6).
 
@@ -462,19 +450,13 @@ def bound(platform: Platform) -> float:
     StudyError
         If the solver proves no optimum.
     """
-    instance("platform", platform, Platform)
-    if platform not in _BOUNDS:
-        _BOUNDS[platform] = _prove(platform)
-    return _BOUNDS[platform]
-
-
-def _prove(platform: Platform) -> float:
-    """Return the least bound that the duals of one try or, where it is loose, more prove."""
     program, duals, *_ = _solved(platform, False)
-    if not np.isin(np.flatnonzero(platform.counted), program.rows.app).all():
-        return 0.0  # one that counts can do nothing anywhere
-    scale, proved = program.rows.scale, program.proved(duals)
-    for options in TRIES:
+    if platform in _BOUNDS:
+        return _BOUNDS[platform]
+    can = np.isin(np.flatnonzero(platform.counted), program.rows.app)
+    # where one that counts can do nothing anywhere there is nothing to prove
+    scale, proved = program.rows.scale, program.proved(duals) if can.all() else 0.0
+    for options in TRIES:  # where the duals of one try are loose, those of more
         if proved * scale <= program.objective + NEAR * scale:
             break
         program = ReducedProgram(platform)
@@ -484,4 +466,4 @@ def _prove(platform: Platform) -> float:
         except StudyError:
             break
         proved = min(proved, program.proved(program.duals()))
-    return float(proved * scale)
+    return _BOUNDS.setdefault(platform, float(proved * scale))

@@ -66,43 +66,35 @@ def to_document(platform: Platform) -> dict[str, Any]:
     p, links = platform, platform.links
     ends = {"start", "end"} <= set(links.columns)
     routers = {} if p.router is None else {"router": p.router}
+    columns = ["bandwidth", "max_connect", *(("start", "end") if ends else ())]
+    ways = sorted(p.routes.items())
     document: dict[str, Any] = {
         "cluster": _tables(speed=p.speed, gateway=p.gateway, **routers),
         "application": _tables(origin=p.origin, priority=p.priority, work=p.work, data=p.data),
-        "link": _tables(
-            name=links.index,
-            bandwidth=links["bandwidth"],
-            max_connect=links["max_connect"],
-            **({"start": links["start"], "end": links["end"]} if ends else {}),
-        ),
-        "route": [
-            {"from": _plain(k), "to": _plain(to), "links": _plain(route)}
-            for (k, to), route in sorted(p.routes.items())
-        ],
+        "link": _tables(name=links.index, **{name: links[name] for name in columns}),
+        "route": [_plain_row({"from": k, "to": to, "links": way}) for (k, to), way in ways],
     }
     return document | ({"limits": limits} if (limits := _limits(p.limits)) else {})
 
 
+def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row.items()}
+
+
 def _tables(**columns: Any) -> list[dict[str, Any]]:
-    lists = {name: list(values) for name, values in columns.items()}
-    rows = zip(*lists.values(), strict=True)
-    return [dict(zip(lists, map(_plain, row), strict=True)) for row in rows]
+    rows = zip(*map(list, columns.values()), strict=True)
+    return [_plain_row(dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def _limits(limits: Limits) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(limits.pairs, Mapping):
-        found["pair"] = [
-            {"from": k, "to": to, "most": _plain(most)}
-            for (k, to), most in sorted(limits.pairs.items())
-        ]
+        most = sorted(limits.pairs.items())
+        found["pair"] = [_plain_row({"from": k, "to": to, "most": n}) for (k, to), n in most]
     elif limits.pairs is not None:
         found["pairs"] = _plain(limits.pairs)
     if limits.shares:
-        found["share"] = [
-            {"cluster": s.cluster, "origins": list(s.origins), "share": _plain(s.share)}
-            for s in limits.shares
-        ]
+        found["share"] = [_plain_row(vars(cap)) for cap in limits.shares]
     return found
 
 
@@ -130,9 +122,8 @@ def _platform(found: Mapping[str, Any]) -> Platform:
 
 def _routed(links: list[dict[str, Any]], routers: list[Any], fields: dict[str, Any]) -> Platform:
     if None in routers or not all({"start", "end"} <= set(row) for row in links):
-        raise InputError(
-            "without routes every cluster must name its router and every link its start and end"
-        )
+        what = "every cluster must name its router and every link its start and end"
+        raise InputError(f"without routes {what}")
     graph = nx.Graph()
     for row in links:
         if graph.has_edge(row["start"], row["end"]):
@@ -188,7 +179,7 @@ def write_platform(path: StrPath, platform: Platform) -> None:
     Parameters
     ----------
     path : path
-        JSON where the name ends in ``.json``, otherwise TOML.
+        As in `read_platform`.
     platform : Platform
         Reads back the same.
 
@@ -215,11 +206,8 @@ def write_platform(path: StrPath, platform: Platform) -> None:
 
 
 def _toml(name: str, rows: list[dict[str, Any]]) -> list[str]:
-    return [
-        line
-        for row in rows
-        for line in (f"[[{name}]]", *(f"{key} = {_value(v)}" for key, v in row.items()), "")
-    ]
+    tables = [[f"[[{name}]]", *(f"{key} = {_value(v)}" for key, v in row.items())] for row in rows]
+    return [line for lines in tables for line in (*lines, "")]
 
 
 def _value(value: Any) -> str:

@@ -119,10 +119,8 @@ def table1(
 
     Parameters
     ----------
-    graph : networkx.Graph
-        Of routers.
-    routers : sequence of nodes
-        Of each cluster.
+    graph, routers
+        As in `from_graph`.
     seed : int or SeedSequence
         Of the draw.
     limits : Limits, optional
@@ -136,13 +134,10 @@ def table1(
     for (_, _, edge), wide, count in zip(graph.edges(data=True), bandwidths, most, strict=True):
         edge.update(bandwidth=float(wide), max_connect=int(count))
     return from_graph(
-        graph,
-        routers,
-        speed=sites.uniform(*SPEEDS, clusters),
-        gateway=_bandwidths(sites, clusters),
+        graph, routers, limits=limits or Limits(),
+        speed=sites.uniform(*SPEEDS, clusters), gateway=_bandwidths(sites, clusters),
         **{name: apps.uniform(*SIZES, clusters) for name in ("data", "work", "priority")},
-        limits=limits or Limits(),
-    )
+    )  # fmt: skip
 
 
 def _on_some(graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None) -> Platform:
@@ -164,10 +159,8 @@ def tiers(
     ----------
     clusters : int
         K different nodes at random, with an application each.
-    seed : int or SeedSequence
-        Of the draw.
-    limits : Limits, optional
-        Policies to add.
+    seed, limits
+        As in `table1`.
     **network
         Of `tiers_graph`: wan, mans, man, RW, RM, RMW.
 
@@ -177,9 +170,8 @@ def tiers(
     >>> p.clusters, len(p.routes)
     (5, 20)
     """
-    known = ("wan", "mans", "man", "RW", "RM", "RMW")
     for name in network:
-        option("parameter of tiers", name, known)
+        option("parameter of tiers", name, ("wan", "mans", "man", "RW", "RM", "RMW"))
     return _on_some(tiers_graph(seed, **network), clusters, seed, limits)
 
 
@@ -201,14 +193,12 @@ def random(
         max-connect is then rounded down.
     heterogeneity : float
         0 to 1.
-    seed : int or SeedSequence
-        Of the draw.
+    seed, limits
+        As in `table1`.
     table2 : {"one", "het"}
         What the table does not say: priority, work and data are 1, or drawn like the
         others with the mean 1. The speeds vary in both: were they equal too, all work
         would stay at home.
-    limits : Limits, optional
-        Policies to add.
 
     Examples
     --------
@@ -217,14 +207,11 @@ def random(
     """
     option("table2", table2, SWITCHES["table2"])
     clusters = whole("clusters", clusters)
-    connectivity, heterogeneity = (
-        float(number(name, value, high=1, rule="a finite number from 0 to 1"))
-        for name, value in (("connectivity", connectivity), ("heterogeneity", heterogeneity))
-    )
-    means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect}
-    gateway, bandwidth, max_connect, speed = (
-        float(number(name, value)) for name, value in {**means, "speed": speed}.items()
-    )
+    rule = "a finite number from 0 to 1"
+    connectivity = float(number("connectivity", connectivity, high=1, rule=rule))
+    heterogeneity = float(number("heterogeneity", heterogeneity, high=1, rule=rule))
+    means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect, "speed": speed}
+    gateway, bandwidth, max_connect, speed = (float(number(*mean)) for mean in means.items())
     draws = streams(seed, _PURPOSES)
 
     def spread(purpose: str, mean: float, size: int) -> Floats:
@@ -240,17 +227,12 @@ def random(
     wide, most = spread("links", bandwidth, edges), spread("links", max_connect, edges)
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
         edge.update(bandwidth=float(one), max_connect=math.floor(count))
-    spreads = table2 == "het"
+    sizes = {name: np.ones(clusters) for name in ("priority", "work", "data")}
+    if table2 == "het":
+        sizes = {name: spread("applications", 1.0, clusters) for name in sizes}
+    speeds, gateways = (spread("sites", mean, clusters) for mean in (speed, gateway))
     return from_graph(
-        graph,
-        range(clusters),
-        speed=spread("sites", speed, clusters),
-        gateway=spread("sites", gateway, clusters),
-        **{
-            name: spread("applications", 1.0, clusters) if spreads else np.ones(clusters)
-            for name in ("priority", "work", "data")
-        },
-        limits=limits or Limits(),
+        graph, range(clusters), speed=speeds, gateway=gateways, limits=limits or Limits(), **sizes
     )
 
 
@@ -268,10 +250,8 @@ def hub(
         Of the network, case as in topohub.
     clusters : int, optional
         K nodes at random; all nodes by default.
-    seed : int or SeedSequence
-        Of the draw.
-    limits : Limits, optional
-        Policies to add.
+    seed, limits
+        As in `table1`.
 
     Raises
     ------
@@ -283,7 +263,7 @@ def hub(
         with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
             warnings.simplefilter("ignore", ResourceWarning)
             data = topohub.get(name)
-    except (KeyError, FileNotFoundError, OSError, TypeError, AttributeError) as error:
+    except (KeyError, OSError, TypeError, AttributeError) as error:
         reason = f" ({error})" if str(error) else ""
         raise InputError(
             f"topohub has no network {name!r}{reason}; names look like 'topozoo/Abilene' "
