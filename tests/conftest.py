@@ -31,6 +31,15 @@ settings.register_profile("dlsim", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("dlsim")
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave the tests that are marked so to where a scale is asked for (see `tests.scale`)."""
+    if "DLSIM_TEST_SCALE" in os.environ:
+        return
+    deep = [item for item in items if item.get_closest_marker("deep")]
+    config.hook.pytest_deselected(items=deep)
+    items[:] = [item for item in items if not item.get_closest_marker("deep")]
+
+
 def pytest_collection_finish(session):
     """Compile the real-time engine in one worker while another, first, compiles the Grid's.
 

@@ -1,11 +1,14 @@
 """How many random instances the tests try.
 
 DLSIM_TEST_SCALE multiplies the numbers of all differential and Hypothesis tests. Where it is not
-set, the tests that take seconds try a part of theirs: the README's command takes minutes so, and
-``.ci/run`` then runs those files in full, with DLSIM_TEST_SCALE=1.
+set, the tests that take seconds try a part of theirs, and some are deselected that look closer at
+what others look at too: the README's command takes minutes so, and ``.ci/run`` then runs those
+files in full, with DLSIM_TEST_SCALE=1.
 """
 
 import os
+
+import pytest
 
 _ASKED = os.environ.get("DLSIM_TEST_SCALE")
 
@@ -13,6 +16,8 @@ _ASKED = os.environ.get("DLSIM_TEST_SCALE")
 SCALE = float(_ASKED or 1)
 #: The same for what takes seconds.
 LONG = float(_ASKED or 0.3)
+#: Tests that are run only where a scale is asked for.
+deep = pytest.mark.deep
 
 
 def some_of(cases):

@@ -16,7 +16,7 @@ from dlsim.files import write_csv
 from dlsim.owned import RECORD, Owned
 from dlsim.study import notebooks, sweep
 from tests import sweep_functions as functions
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 
@@ -74,6 +74,7 @@ def family(process):
         return []
 
 
+@deep
 def test_kills_at_random_moments_lose_no_cell_and_change_no_byte(tmp_path, capsys):
     text = SWEEP.replace("LOADS", str(LOADS)).replace("REPLICATES", str(REPLICATES))
     source, out, marks, once = (tmp_path / n for n in ("one.ipynb", "out", "marks", "once"))

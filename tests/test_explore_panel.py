@@ -15,7 +15,7 @@ from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, _png, new_figure
 from dlsim.given import LEAST
-from tests.scale import SCALE
+from tests.scale import LONG, SCALE, some_of
 
 PANELS = list(explore.PANELS)
 
@@ -265,9 +265,10 @@ class TestPanel:
         panel = getattr(explore, name)
         labels = [control.label for control in panel.controls]
         assert len(set(labels)) == len(labels)
-        for control in panel.controls:
+        for number, control in enumerate(panel.controls):
             *others, last = ends_of(control)
-            for value in (*others, last):
+            ends = (*others, last)
+            for value in ends if LONG >= 1 else ends[number % len(ends) :][:1]:
                 given = {control.name: value}
                 assert values_of_link(panel.link(**given), panel) == panel.values(**given)
                 draws_or_says_why_not(panel, given, to_the_end=value == last)
@@ -275,7 +276,7 @@ class TestPanel:
     def test_each_switch_draws(self, name):
         panel = getattr(explore, name)
         for switch, options in panel.switches.items():
-            for option in options[1:]:
+            for option in some_of(options[1:]):
                 panel.figure(reading={switch: option})
 
     def test_shows_every_control_and_switch(self, name):

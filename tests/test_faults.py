@@ -25,7 +25,7 @@ from dlsim.study.execution import first_problem
 from dlsim.study.notebooks import _WORK
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 
@@ -220,6 +220,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
     assert 0 <= twice <= KILLS * WORKERS
 
 
+@deep
 def test_two_runs_at_once_on_one_cache_give_the_same_bytes(checkout, tmp_path):
     expected, cache = expected_bytes(tmp_path), tmp_path / "cache"
     no_home = {"HOME": None, "XDG_CACHE_HOME": None}

@@ -13,6 +13,7 @@ import pytest
 
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import measured
+from tests.scale import LONG
 
 SEED = 1
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
@@ -47,7 +48,7 @@ SAMPLES = {
     "steady-state": (
         {
             "tiers_clusters": (5, 25, 45, 65, 85), "random_clusters": (5, 15),
-            "connectivities": (0.4,), "side_clusters": (5,),
+            "connectivities": (0.4,), "side_clusters": (5,), "runs": 0 if LONG >= 1 else 8,
         },
         of_steady_state,
         ("2a", "2b", "3c", "4b"),
@@ -58,7 +59,7 @@ SAMPLES = {
         ("2b", "4", "5", "6b", "7a", "7b"),
     ),
     "cpu-gpu": (
-        {"runs": 8},
+        {"runs": 8 if LONG >= 1 else 3},
         lambda study: study.measure(),
         ("1a", "2a", "2b", "3", "6a", "6b", "7a", "14a", "18a"),
     ),

@@ -29,7 +29,7 @@ from dlsim.steady import (
 )
 from dlsim.steady.reduction import instance
 from dlsim.steady.relaxation import certified
-from tests.scale import SCALE
+from tests.scale import LONG, SCALE
 from tests.steady_platforms import (
     alone,
     as_instance,
@@ -45,8 +45,8 @@ from tests.twins import steady as twin
 CLOSE = 1e-7
 
 
-def random_platforms(count, **options):
-    return [draw_platform(seed, **options) for seed in range(int(count * SCALE))]
+def random_platforms(count, scale=LONG, **options):
+    return [draw_platform(seed, **options) for seed in range(int(count * scale))]
 
 
 # ---------------------------------------------------------------- hand cases
@@ -123,7 +123,7 @@ def crowded(seed, clusters=3, links=3, most=2):
 
 def test_the_mixed_program_is_what_trying_everything_finds():
     drawn = random_platforms(40, clusters=3, apps=3, odd=0.2)
-    for p in drawn + [crowded(seed) for seed in range(int(60 * SCALE))]:
+    for p in drawn + [crowded(seed) for seed in range(int(60 * LONG))]:
         exact = float(twin.brute_force(as_instance(p)))
         best = solve_program(p)
         assert best.objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
@@ -136,13 +136,13 @@ def test_some_of_these_platforms_have_a_gap_and_some_are_limited():
     short = [p for p in tight if solve_program(p).objective < bound(p) * (1 - 1e-3)]
     assert len(short) >= 10
     assert sum(solve_program(p).objective > 0 for p in short) >= 5
-    drawn = random_platforms(40, clusters=3, apps=3, odd=0.2)
+    drawn = random_platforms(40, SCALE, clusters=3, apps=3, odd=0.2)
     assert sum(bool(p.limits.shares) for p in drawn) >= 10
     assert sum(p.priority.ndim == 2 for p in drawn) >= 10
     assert sum(not p.routes.get(k, True) for p in drawn for k in p.routes) >= 5
 
 
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=int(60 * LONG), deadline=None)
 @given(platforms(3))
 def test_bound_relaxed_and_mixed_on_degenerate_platforms(p):
     exact = twin.relaxed(as_instance(p))[0]
@@ -159,7 +159,7 @@ def test_bound_relaxed_and_mixed_on_degenerate_platforms(p):
 # ---------------------------------------------------- certified, whatever the solver
 
 
-@settings(max_examples=int(100 * SCALE), deadline=None)
+@settings(max_examples=int(100 * LONG), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 2), st.integers(0, 100))
 def test_a_bound_from_any_duals_is_a_bound(seed, noise, case):
     p = draw_platform(case, clusters=3, apps=3)
@@ -181,7 +181,7 @@ def test_no_duals_at_all_prove_a_weak_bound():
 
 
 def test_wide_priorities_are_solved_by_every_method():
-    for seed in (144, *range(int(10 * SCALE))):
+    for seed in (144, *range(int(10 * LONG))):
         p = draw_wide(seed)
         top = bound(p)
         for method in ("LP+least", "LPR+least", "LPRR+least", "LP+fair", "G+fair", "LPRG+fair"):
@@ -291,7 +291,7 @@ def test_units_do_not_matter():
 
 
 def many_kinds(count):
-    wide = [draw_wide(seed) for seed in range(int(count * SCALE))]
+    wide = [draw_wide(seed) for seed in range(int(count * LONG))]
     return wide + random_platforms(count, clusters=6, odd=0.3) + random_platforms(count, apps=7)
 
 
@@ -326,7 +326,7 @@ def test_generated_columns_find_the_same_optimum(monkeypatch):
             )
             assert fair(other).objective == pytest.approx(best.objective, rel=1e-6, abs=1e-9)
             left_out += len(few.cells) < len(few.rows.app)
-    assert left_out >= 10 * SCALE
+    assert left_out >= 10 * LONG
 
 
 def test_the_bound_of_generated_columns_is_proved(monkeypatch):
@@ -424,7 +424,7 @@ def test_bad_input(call, message):
 
 
 def test_an_application_that_can_do_nothing_proves_the_bound_zero():
-    for seed in range(int(30 * SCALE)):
+    for seed in range(int(30 * LONG)):
         p = draw_platform(seed, exact=False, clusters=5)
         speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
         routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}

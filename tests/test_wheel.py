@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dlsim.kernel import source_digest
+from tests.scale import deep
 from tests.test_lab import served
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,7 @@ def test_the_wheel_carries_what_it_needs_and_no_more(installed, tmp_path):
         assert tracked - hidden <= carried
 
 
+@deep
 def test_the_wheel_reproduces_a_paper(installed, tmp_path):
     command, environment = installed
     words = [command, "reproduce", "theory", "--out", "results", "--jobs", "1"]
@@ -101,6 +103,7 @@ def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
     assert list(command.parents[1].rglob("*.nbi")) == []
 
 
+@deep
 def test_the_wheel_opens_the_lab(installed, tmp_path):
     command, environment = installed
     status, names, picture = served([str(command)], tmp_path, environment)
