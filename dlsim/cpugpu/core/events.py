@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsim.cpugpu.core.known import assign, expect, measure
-from dlsim.cpugpu.core.queues import join, leave, leave_main, wait_in_main
+from dlsim.cpugpu.core.queues import change_main, join, leave
 from dlsim.cpugpu.core.rivals import decide
 from dlsim.cpugpu.core.state import (
     BEFORE,
@@ -26,7 +26,7 @@ def follow(w, r, s):
     head = s.head[0]
     j, d = head.job, head.on
     if head.line < 0:
-        leave_main(j, w, r, s)
+        change_main(j, -1, w, r, s)
     else:
         leave(j, head.line, w, r, s)
     job = s.jobs[j]
@@ -108,7 +108,7 @@ def _advance(w, r, s):
         _complete(s.due[k], w, r, s)
     while head.coming < n and w.arrival[head.coming] <= limit:
         head.now = max(head.now, w.arrival[head.coming])
-        wait_in_main(head.coming, w, r, s)
+        change_main(head.coming, 1, w, r, s)
         head.coming += 1
     _settle(w, r, s)
     for k in range(ending):
@@ -175,7 +175,7 @@ def decide_from(places, w, r, s):
     devices = w.column.shape[0]
     for j in range(places.shape[0]):
         if places[j] < 0:
-            wait_in_main(j, w, r, s)
+            change_main(j, 1, w, r, s)
         elif places[j] < devices:
             s.devices[places[j]].job = j
             drop(s.free, places[j])

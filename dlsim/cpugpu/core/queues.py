@@ -14,7 +14,7 @@ from dlsim.cpugpu.core.state import (
     SHORTEST,
     SPEED_UP,
 )  # fmt: skip
-from dlsim.cpugpu.core.sums import add, add_times, drop, first_from, put, set_leaf
+from dlsim.cpugpu.core.sums import add, add_times, change, drop, first_from, put, set_leaf
 from dlsim.kernel import kernel
 
 
@@ -78,38 +78,36 @@ def _cell_of(known, d, s):
 
 
 @kernel(inline=True)
-def join(j, d, w, r, s):
-    """Put a job at the end of a sub-queue, and its expected time to that of the others."""
+def _count_time(j, d, step, w, r, s):
+    """Let what a job is expected to take count in a sub-queue (step 1), or no longer (-1)."""
     line, c = s.lines[d], int(d >= w.gpus)
+    if r.rule == MCT:
+        add(line, step * w.told[j, c])
+    elif r.rule == FIVE:
+        time = s.known[w.app[j], c].time
+        s.cells[s.jobs[j].cell].count += step
+        if np.isnan(time):
+            line.unknown += step
+        else:
+            add_times(line, step, time)
+
+
+@kernel(inline=True)
+def join(j, d, w, r, s):
+    """Put a job at the end of a sub-queue."""
     _link(j, d, s)
     drop(s.free, d)
-    if r.rule == MCT:
-        add(line, w.told[j, c])
-    elif r.rule == FIVE:
-        known = s.known[w.app[j], c]
-        cell = _cell_of(known, d, s)
-        s.jobs[j].cell = cell
-        s.cells[cell].count += 1
-        if np.isnan(known.time):
-            line.unknown += 1
-        else:
-            add_times(line, 1, known.time)
+    if r.rule == FIVE:
+        s.jobs[j].cell = _cell_of(s.known[w.app[j], int(d >= w.gpus)], d, s)
+    _count_time(j, d, 1, w, r, s)
 
 
 @kernel(inline=True)
 def leave(j, d, w, r, s):
     """Take a job out of a sub-queue."""
-    line, c = s.lines[d], int(d >= w.gpus)
+    line = s.lines[d]
     _unlink(j, d, s)
-    if r.rule == MCT:
-        add(line, -w.told[j, c])
-    elif r.rule == FIVE:
-        time = s.known[w.app[j], c].time
-        s.cells[s.jobs[j].cell].count -= 1
-        if np.isnan(time):
-            line.unknown -= 1
-        else:
-            add_times(line, -1, time)
+    _count_time(j, d, -1, w, r, s)
     if line.count == 0:
         line.high = line.low = 0.0
         if s.devices[d].job < 0:
@@ -133,16 +131,7 @@ def versions_of(j, w):
 
 
 @kernel(inline=True)
-def _count_waiting(j, step, w, r, s):
-    """Let the least known time of a job count as waiting, or no longer."""
-    if r.bound > 0:
-        versions = versions_of(j, w)
-        s.waiting[w.app[j], versions] += step
-        add_times(s.head[0], step, least_known(w.app[j], versions, s))
-
-
-@kernel(inline=True)
-def main_line(j, w, r):
+def _main_line(j, w, r):
     """Return the line of the main queue in which a job waits."""
     if r.rule == SHARE:
         return w.column.shape[0] + w.app[j]
@@ -152,36 +141,30 @@ def main_line(j, w, r):
 
 
 @kernel(inline=True)
-def wait_in_main(j, w, r, s):
-    """Put a job into the main queue."""
-    if r.rule != SPEED_UP and r.rule != SHORTEST:
-        _link(j, main_line(j, w, r), s)
-        _count_waiting(j, 1, w, r, s)
+def change_main(j, step, w, r, s):
+    """Put a job into the main queue (step 1) or take it out (-1)."""
+    if r.rule == SPEED_UP or r.rule == SHORTEST:
+        s.lines[w.column.shape[0]].count += step
+        _change_sets(j, step > 0, w, r, s)
         return
-    c = preferred(j, w)
-    s.lines[w.column.shape[0]].count += 1
-    if r.rule == SPEED_UP:
-        put(s.sets[c], w.rank[0, j])
-        return
-    put(s.sets[c], w.rank[c, j])
-    set_leaf(s.tree[c], w.rank[c, j], w.told[j, c])
-    if w.has[j, 1 - c]:
-        put(s.sets[2 + 1 - c], w.rank[1 - c, j])
+    if step > 0:
+        _link(j, _main_line(j, w, r), s)
+    else:
+        _unlink(j, _main_line(j, w, r), s)
+    if r.bound > 0:
+        versions = versions_of(j, w)
+        s.waiting[w.app[j], versions] += step
+        add_times(s.head[0], step, least_known(w.app[j], versions, s))
 
 
 @kernel(inline=True)
-def leave_main(j, w, r, s):
-    """Take a job out of the main queue."""
-    if r.rule != SPEED_UP and r.rule != SHORTEST:
-        _unlink(j, main_line(j, w, r), s)
-        _count_waiting(j, -1, w, r, s)
-        return
+def _change_sets(j, waits, w, r, s):
+    """Let a job wait among those that are sorted, or no longer."""
     c = preferred(j, w)
-    s.lines[w.column.shape[0]].count -= 1
     if r.rule == SPEED_UP:
-        drop(s.sets[c], w.rank[0, j])
+        change(s.sets[c], w.rank[0, j], waits)
         return
-    drop(s.sets[c], w.rank[c, j])
-    set_leaf(s.tree[c], w.rank[c, j], 0.0)
+    change(s.sets[c], w.rank[c, j], waits)
+    set_leaf(s.tree[c], w.rank[c, j], w.told[j, c] if waits else 0.0)
     if w.has[j, 1 - c]:
-        drop(s.sets[2 + 1 - c], w.rank[1 - c, j])
+        change(s.sets[2 + 1 - c], w.rank[1 - c, j], waits)

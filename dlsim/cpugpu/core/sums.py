@@ -62,6 +62,15 @@ def drop(bits, i):
 
 
 @kernel
+def change(bits, i, there):
+    """Let a number be in a set, or not."""
+    if there:
+        put(bits, i)
+    else:
+        drop(bits, i)
+
+
+@kernel
 def first_from(bits, i):
     """Return the least number of a set from i on, or -1."""
     level, top = 0, bits.shape[0]
