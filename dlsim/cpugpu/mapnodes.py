@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 
 import numpy as np
 
@@ -144,8 +145,9 @@ def local_first(
         if decision is None or own is None:
             return decision
         node = places[state.devices[decision.device]]
-        alike = [i for i in state.main if (i.app, set(i.declared)) == (own.app, set(own.declared))]
-        local = next((item for item in [own, *alike] if is_local(item.job, node)), own)
+        kind, versions = own.app, own.declared.keys()
+        alike = (i for i in state.main if i.app == kind and i.declared.keys() == versions)
+        local = next((item for item in chain([own], alike) if is_local(item.job, node)), own)
         if local.declared != own.declared:
             decision = decision._replace(finishes=())
         return decision._replace(job=local.job)

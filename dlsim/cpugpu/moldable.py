@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.booking import Plan, run_jobs, search_best
-from dlsim.cpugpu.given import apart, hold, together
+from dlsim.cpugpu.given import apart, before, hold, together
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
 from dlsim.given import named, usual
@@ -179,10 +179,9 @@ class MoldableSchedule(Measures):
         jobs, row = self.jobs, self.scheduler
         line = jobs.sort_values("arrival", kind="stable")
         if row.line != "none":
-            lane = line["type"] if row.line == "class" else pd.Series("all", line.index)
-            for _, mine in line.groupby(lane):
-                start = mine["start"].to_numpy()
-                yield "a line is served in order", not_after(start[:-1], start[1:], self._span)
+            lanes = (line["type"] == "gpu") & (row.line == "class")
+            ahead = before(lanes, line["start"], -np.inf)
+            yield "a line is served in order", not_after(ahead, line["start"], self._span)
         instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
         start = jobs["start"].to_numpy()
         after = np.searchsorted(instants, start).clip(1, len(instants) - 1)

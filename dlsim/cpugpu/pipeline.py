@@ -235,7 +235,13 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
                     heapq.heappush(ready[servers[then % period]], (key[then], then))
                     touched.add(servers[then % period])
     if len(ran) < count:
-        _refuse_deadlock(work, {op for op, *_ in ran}, issue)
+        started = {work.name(op) for op, *_ in ran}
+        chunk, stage = next(op for op in issue if op not in started)
+        raise InputError(
+            f"the issue order must not block its own queue: {stage} of chunk {chunk} waits for an "
+            f"operation behind it; issue chunk i after the copy out of chunk i - {work.lanes}, or "
+            "use queues='hyper-q'"
+        )
     return ran
 
 
@@ -243,16 +249,6 @@ def makespan(times: list[Any], gpu: Gpu) -> Any:
     """Return the end of chunks by the times of their copies in, kernels and copies out."""
     work = Work(list(ON_GPU), times, gpu)
     return max(end for *_, end in run_operations(work, issue_order(work)))
-
-
-def _refuse_deadlock(work: Work, started: set[int], issue: Sequence[Operation]) -> None:
-    names = set(map(work.name, started))
-    chunk, stage = next(op for op in issue if op not in names)
-    raise InputError(
-        f"the issue order must not block its own queue: {stage} of chunk {chunk} waits for an "
-        f"operation behind it; issue chunk i after the copy out of chunk i - {work.lanes}, or "
-        "use queues='hyper-q'"
-    )
 
 
 def _table(work: Work, ran: list[Ran]) -> pd.DataFrame:

@@ -115,8 +115,12 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     devices = len(state.classes)
     held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
     held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
-    alone = r.rule in _AT_HEAD and not r.bound
-    held += [(core.NOBODY, item) for item in (state.main[:1] if alone else state.main)]
+    waiting = state.main[:1] if r.rule in _AT_HEAD and not r.bound else state.main
+    if r.rule == core.FIFO:  # the first of each class
+        heads = [next((i for i in state.main if i.preferred == c), None) for c in CLASSES]
+        firsts = [item for item in heads if item is not None]
+        waiting = firsts if r.target == core.PREFERRED else state.main[:1]
+    held += [(core.NOBODY, item) for item in waiting]
     if not held:
         return None
     items = [item for _, item in held]
