@@ -85,7 +85,7 @@ def test_a_device_is_neither_read_nor_written(capsys):
     refused([*RUN, "--log", "/dev/zero"], capsys, "/dev/zero: a device or the like is there")
     refused([*CALIBRATE, "--csv", "/dev/null"], capsys, "/dev/null: a device or the like")
     assert main(["live", "explain", "--log", "/dev/zero"]) == 2
-    assert "not a file" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", FILES)

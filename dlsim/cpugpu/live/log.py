@@ -22,7 +22,7 @@ from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
 from dlsim.cpugpu.rules import DECIDE
 from dlsim.errors import InputError
-from dlsim.files import StrPath, parse_json
+from dlsim.files import StrPath, opened, parse_json
 
 #: What each rule says, for `explain`.
 WORDS = {
@@ -306,6 +306,8 @@ class Log:
     def read(cls, path: StrPath) -> "Log":
         """Read a log, of a run that goes on or has ended in whatever way."""
         log, number = None, 0
+        if os.path.lexists(path):
+            opened(path).close()  # refuses a device or a pipe in words
         with LogFile(path, create=False) as file:
             rows = file.events()
         try:

@@ -44,6 +44,7 @@ class LiveSplit:
         """Return the makespan of every way and its ratio to the ideal; the split's last round."""
         rows = self.runs.groupby(["way", "round"], sort=False)["time"].max().rename("makespan")
         table = rows.reset_index().groupby("way", sort=False).last().reset_index()
+        table = table.drop(columns="round")
         return table.assign(over_ideal=table["makespan"] / self.ideal.time)
 
 
