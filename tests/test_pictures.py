@@ -1,6 +1,7 @@
 """Pictures are drawn once: the same bytes from the cache, to the notebook, and no stale ones."""
 
 import base64
+import io
 import struct
 
 import matplotlib.pyplot as plt
@@ -47,6 +48,21 @@ def test_an_equal_figure_is_not_drawn_again(drawn):
     first = pictures.png_of(figure())
     assert pictures.png_of(figure()) == first
     assert len(drawn) == 1
+
+
+@pytest.mark.parametrize("layout", ["constrained", "tight", "none"])
+def test_a_picture_is_what_matplotlib_saves(layout):
+    def made():
+        one, (left, right) = plt.subplots(1, 2, layout=layout)
+        left.imshow([[1, 2], [3, 4], [5, 6]])
+        right.plot([1, 2], label="beside")
+        right.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        right.set_aspect("equal")
+        return one
+
+    buffer, bare = io.BytesIO(), {"Software": None}
+    made().savefig(buffer, format="png", dpi=150, metadata=bare, bbox_inches="tight")
+    assert pictures.png_of(made()) == buffer.getvalue()
 
 
 @pytest.mark.parametrize("change", [{"label": "y"}, {"color": "C1"}])

@@ -72,14 +72,29 @@ def _kept(path: Path) -> bytes:
     return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else b""
 
 
+def _drawn(figure: Figure) -> bytes:
+    """Draw a figure; where matplotlib would draw all of it for its layout, lay it out alone."""
+
+    def lay_out(_renderer: Any) -> None:
+        del vars(figure)["draw"]
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+
+    buffer, bare = io.BytesIO(), {"Software": None}
+    vars(figure)["draw"] = lay_out
+    try:
+        figure.savefig(buffer, format="png", dpi=_DPI, metadata=bare, bbox_inches="tight")
+    finally:
+        vars(figure).pop("draw", None)
+    return buffer.getvalue()
+
+
 def png_of(figure: Figure) -> bytes:
     """Return a figure as PNG, without a date or tool; a notebook then shows the same picture."""
     path = _place(figure)
     png = _kept(path) if path else b""
     if not png:
-        buffer, bare = io.BytesIO(), {"Software": None}
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata=bare, bbox_inches="tight")
-        png = buffer.getvalue()
+        png = _drawn(figure)
         if path:
             with suppress(DlsimError):  # on a full disk it is drawn again
                 write_bytes(path, hashlib.sha256(png).digest() + png, sync=False)
