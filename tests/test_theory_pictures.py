@@ -10,8 +10,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import theory as pictures
-from dlsim.papers.theory.draw import _placed
-from dlsim.papers.theory.study import split
+from dlsim.papers.theory.study import _placed, split
 from dlsim.realtime import Cluster
 from dlsim.study.execution import run_notebook
 

@@ -94,24 +94,20 @@ def point(policy: str, setting: Setting) -> tuple[float, float]:
 
 def per_server(o: Outcome) -> pd.DataFrame:
     """Count what became of the requests on every server, the slowest first."""
-    rows = o.environment.servers.index
-    missed = o.requests["missed"].astype(bool)
+    servers, missed = o.environment.servers, o.requests["missed"].astype(bool)
     parts = {
-        "met": o.requests.loc[~missed, "server"],
-        "missed": o.requests.loc[missed, "server"],
-        "refused": o.attempts.loc[~o.attempts["accepted"], "server"],
-    }
-    count = {name: servers.value_counts() for name, servers in parts.items()}
-    table = pd.DataFrame(count).reindex(rows, fill_value=0).fillna(0).astype(int)
-    table.insert(0, "performance", o.environment.servers["performance"].to_numpy())
+        "met": o.requests["server"][~missed], "missed": o.requests["server"][missed],
+        "refused": o.attempts["server"][~o.attempts["accepted"]],
+    }  # fmt: skip
+    count = pd.DataFrame({name: part.value_counts() for name, part in parts.items()})
+    table = servers[["performance"]].join(count.reindex(servers.index).fillna(0).astype(int))
     return table.sort_values("performance", kind="stable")
 
 
 def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     curve = np.array([point(deadline(opt), setting) for opt in OPTS])
-    ax.plot(
-        *curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label="Deadline, Opt fixed", zorder=2
-    )
+    name = "Deadline, Opt fixed"
+    ax.plot(*curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label=name, zorder=2)
     for opt, (x, y) in zip(OPTS, curve, strict=True):
         ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=7.5,
                     in_layout=False)  # fmt: skip
@@ -163,9 +159,8 @@ def draw_grid(
 ) -> Figure:  # fmt: skip
     """Draw failure rate against cost, and what happened at every server."""
     name = "Greedy" if policy == "Greedy" else deadline(opt)
-    setting = Setting(
-        interval, seed, fallbacks, int(correction), probe, tuple(sorted(reading.items()))
-    )
+    switches = tuple(sorted(reading.items()))
+    setting = Setting(interval, seed, fallbacks, int(correction), probe, switches)
     plain = setting._replace(fallbacks=0, corrected=0)
     figure = new_figure(9.2, 4.4, (0.54, 0.5, 0.1, 0.63), wspace=0.15)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
@@ -176,9 +171,8 @@ def draw_grid(
 
 
 def _sentence(name: str, setting: Setting) -> str:
-    cost, failure = point(name, setting)
+    (cost, failure), fallbacks = point(name, setting), setting.fallbacks
     count = sum(len(o.requests) for o in outcomes(name, setting))
-    fallbacks = setting.fallbacks
     words = (
         f"{name} with {fallbacks or 'no'} fallback{'s' * (fallbacks != 1)}"
         f"{' and Load Correction' * setting.corrected}, probes every {setting.probe:.4g} s: "

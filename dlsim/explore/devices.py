@@ -24,15 +24,13 @@ APPS, JOBS = 8, 24
 #: What the history may hold at the start.
 KNOWN = ("nothing", "every run time")
 _LETTERS = "ABCDEFGH"
-_POLICIES = tuple(POLICIES)
 
 
 def applications(cpu: Sequence[float], gpu: Sequence[float], speed_up: float) -> pd.DataFrame:
     """Return the applications A, B, ... of the editor as `dlsim.cpugpu.workload` knows them."""
     if len(cpu) != len(gpu):
-        raise InputError(
-            f"cpu and gpu must hold one time per application each, got {len(cpu)} and {len(gpu)}"
-        )
+        got = f"{len(cpu)} and {len(gpu)}"
+        raise InputError(f"cpu and gpu must hold one time per application each, got {got}")
     times = {"cpu_time": np.array(cpu), "gpu_time": np.array(gpu) / speed_up}
     return pd.DataFrame(times, index=pd.Index(list(_LETTERS[: len(cpu)]), name="app"))
 
@@ -44,14 +42,11 @@ def jobs_of(
     known = range(1, len(table) + 1)
     for number in queue:
         if number not in known:
-            raise InputError(
-                f"queue must name applications 1 to {len(table)}, as many as there are times in "
-                f"cpu; got {number:g}"
-            )
+            rule = f"queue must name applications 1 to {len(table)}, as many as there are times in"
+            raise InputError(f"{rule} cpu; got {number:g}")
     if len(arrivals) not in (1, len(queue)):
-        raise InputError(
-            f"arrivals must hold one time, or one per job, {len(queue)}; got {len(arrivals)}"
-        )
+        rule = f"arrivals must hold one time, or one per job, {len(queue)}"
+        raise InputError(f"{rule}; got {len(arrivals)}")
     jobs = workload.repeated(table, [str(table.index[int(number) - 1]) for number in queue])
     unit = pd.DataFrame({"cpu_time": [1.0], "gpu_time": [1.0]}, index=pd.Index(["one"]))
     factors = workload.draw(unit, len(jobs), seed, noise, 0.0)
@@ -123,8 +118,8 @@ def draw_queue(
         if row == 0:
             ax.set_xticks([])
     ax.xaxis.set_major_locator(MaxNLocator(6))
-    late = bool(jobs["arrival"].any())
-    ax.set_xlabel("seconds; in a block: application and rule" + "; triangles: arrivals" * late)
+    triangles = "; triangles: arrivals" * bool(jobs["arrival"].any())
+    ax.set_xlabel(f"seconds; in a block: application and rule{triangles}")
     below = figure.add_subplot(grid[:, 1])
     _learned(below, pair[0].history, table)
     title(below, f"run times {pair[0].name} has seen")
@@ -141,13 +136,10 @@ def _sentence(one: Schedule, other: Schedule) -> str:
         words += f", as {other.name} does"
     else:
         change = 100 * (ends[0] / ends[1] - 1)
-        words += (
-            f", {abs(change):.3g} % {'later' if change > 0 else 'earlier'} than {other.name} "
-            f"at {ends[1]:.4g} s"
-        )
+        words += f", {abs(change):.3g} % {'later' if change > 0 else 'earlier'} than {other.name}"
+        words += f" at {ends[1]:.4g} s"
     learning = int(one.explored.sum())
-    return words + (f"; placed to learn: {learning} of {len(one.jobs)} jobs." if learning
-                    else ".")  # fmt: skip
+    return words + f"; placed to learn: {learning} of {len(one.jobs)} jobs" * bool(learning) + "."
 
 
 PANEL = Panel(
@@ -155,8 +147,8 @@ PANEL = Panel(
     title="A queue of jobs on CPUs and GPUs: two policies, rule by rule",
     update=draw_queue,
     controls=(
-        Choice("policy", _POLICIES, "policy", "history"),
-        Choice("rival", _POLICIES, "beside it", "mct"),
+        Choice("policy", tuple(POLICIES), "policy", "history"),
+        Choice("rival", tuple(POLICIES), "beside it", "mct"),
         Numbers(
             "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
             1.0, APPS, JOBS,

@@ -79,10 +79,8 @@ def update(
 ) -> Figure:  # fmt: skip
     """Draw the timing diagram of one load, and execution time and cost over the nodes."""
     if used > nodes:
-        raise InputError(
-            f"used must be at most nodes={nodes}, got {used}: use fewer nodes, or give the cluster "
-            "more"
-        )
+        remedy = "use fewer nodes, or give the cluster more"
+        raise InputError(f"used must be at most nodes={nodes}, got {used}: {remedy}")
     cluster = Cluster(nodes, cms, cps, st, sc)
     # what the engine does where all nodes serve every task
     task = pd.DataFrame({"arrival": [0.0], "sigma": [sigma], "deadline": [deadline]})
@@ -94,27 +92,22 @@ def update(
     top = figure.add_subplot(grid[0, :])
     _draw_chunks(top, chunks, deadline)
     keys = [
-        key("send", "sending", INK["blue"]),
-        key("compute", "computing its share", INK["blue"]),
+        key("send", "sending", INK["blue"]), key("compute", "computing its share", INK["blue"]),
         mark("all done", color="#333333", linestyle="--"),
         mark("deadline", color=INK["vermillion"]),
-    ]
+    ]  # fmt: skip
     if n > best:
         keys.insert(2, key("impossible", "share below 0", INK["vermillion"]))
     legend_above(top, keys)
-    every = range(1, nodes + 1)
     names = {"fewest in time": least, "fastest": best, "used": n}
     names = {name: at for name, at in names.items() if at}
-    for column, (function, label) in enumerate(
-        ((execution_time, "execution time E(n)"), (total_cost, "cost W(n) = n E(n), node time"))
-    ):
-        ax = figure.add_subplot(grid[1, column])
-        _draw_curve(ax, [function(sigma, k, cluster) for k in every], best, n, names, label)
-        if function is execution_time:
-            ax.axhline(deadline, color=INK["vermillion"], linewidth=1.6)
-    best_end = execution_time(sigma, best, cluster)
-    words = _sentence(chunks["alpha"], end, cluster, deadline, least, best, best_end)
-    say(figure, words)
+    every = [execution_time(sigma, k, cluster) for k in range(1, nodes + 1)]
+    costs = [total_cost(sigma, k, cluster) for k in range(1, nodes + 1)]
+    times, below = (figure.add_subplot(grid[1, column]) for column in (0, 1))
+    _draw_curve(times, every, best, n, names, "execution time E(n)")
+    times.axhline(deadline, color=INK["vermillion"], linewidth=1.6)
+    _draw_curve(below, costs, best, n, names, "cost W(n) = n E(n), node time")
+    say(figure, _sentence(chunks["alpha"], end, cluster, deadline, least, best, every[best - 1]))
     return figure
 
 

@@ -66,9 +66,7 @@ def funnel() -> Platform:
 #: Platforms by name: (clusters, seed, speeds, table2) to a platform.
 NETWORKS: dict[str, Callable[[int, int, Sequence[float], str], Platform]] = {
     "Tiers-like": lambda k, seed, speeds, table2: topology.tiers(k, seed, **TIERS),
-    "random": lambda k, seed, speeds, table2: topology.random(
-        k, seed=seed, table2=table2, **RANDOM
-    ),
+    "random": lambda k, seed, speeds, two: topology.random(k, seed=seed, table2=two, **RANDOM),
     "Abilene": lambda k, seed, speeds, table2: topology.hub(REAL, k, seed),
     "chain by hand": lambda k, seed, speeds, table2: chain(speeds),
     "one connection for two": lambda k, seed, speeds, table2: funnel(),
@@ -98,9 +96,7 @@ def _places(p: Platform) -> dict[Any, Any]:
         own = nx.spring_layout(_in_order(graph, nodes), iterations=300, seed=0, method="force")
         spots = np.array([own[node] for node in nodes]) * math.sqrt(len(nodes))
         spots -= spots.min(axis=0)
-        places |= {
-            node: spot + np.array([right, 0.0]) for node, spot in zip(nodes, spots, strict=True)
-        }
+        places |= dict(zip(nodes, spots + np.array([right, 0.0]), strict=True))
         right += float(spots[:, 0].max()) + 1.0
     return places
 
@@ -133,9 +129,8 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     fills = [INK["orange"] if share > TIE else "white" for share in others]
     spots = np.array([places[node] for node in p.router])
     size = 110 + 190 * p.speed / max(p.speed.max(), 1e-9)
-    ax.scatter(
-        spots[:, 0], spots[:, 1], s=size, c=fills, edgecolors="#222222", linewidths=1.2, zorder=3
-    )
+    look: Any = {"s": size, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
+    ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):
         ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5, in_layout=False)
     ax.set_title(title, fontsize=9.5, pad=3, y=1.0)
@@ -152,12 +147,10 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     # bars are cut well above the bound, below lonely giants
     highest = max(float(values.max(initial=0.0)), top, 1e-9)
     high = 1.08 * (min(highest, 4 * top) if top > 0 else highest)
-    looks: list[tuple[Allocation, float, dict[str, Any]]] = [
-        (a, -0.2, {"color": ink, "label": a.method}),
-        (best, 0.2, {"color": "#C8C8C8", "label": name, "hatch": "////"}),
-    ]
-    for one, shift, look in looks:
-        ax.bar(at + shift, one.values[counted], 0.38, edgecolor="#333333", lw=0.6, **look)
+    looks = (a, -0.2, ink, a.method, ""), (best, 0.2, "#C8C8C8", name, "////")
+    for one, shift, color, label, hatch in looks:
+        ax.bar(at + shift, one.values[counted], 0.38, edgecolor="#333333", lw=0.6, color=color,
+               label=label, hatch=hatch)  # fmt: skip
         for x, value in zip(at + shift, one.values[counted], strict=True):
             if value > high:
                 text = f"{value:.4g}"
@@ -204,12 +197,11 @@ def _sentence(a: Allocation, best: Allocation, top: float) -> str:
     full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
     words = f"{a.method} gives its worst-served application {a.objective:.4g}"
     other = f"{best.objective:.4g}" if best.is_proved else f"at least {best.objective:.4g}"
+    part = f"the optimum {other}"
     if best.objective > 0:
-        words += f", {100 * a.objective / best.objective:.3g} % of the optimum's {other}"
-    else:
-        words += f", the optimum {other}"
-    words += f" (relaxed bound {top:.4g})"
-    return f"{words}; links with all connections open: {full} of {len(table)}."
+        part = f"{100 * a.objective / best.objective:.3g} % of the optimum's {other}"
+    links = f"links with all connections open: {full} of {len(table)}"
+    return f"{words}, {part} (relaxed bound {top:.4g}); {links}."
 
 
 PANEL = Panel(

@@ -31,27 +31,19 @@ NAMES = {
 }
 
 
-def _fewest(sigma: float, release: list[float], deadline: float, cluster: Cluster) -> Split:
-    """Return the optimum on the fewest nodes that end in time; on all of them if none do."""
-    for count in range(1, len(release) + 1):
-        split = split_load(sigma, release[:count], cluster, "exact-n")
-        if meets(split.estimate, deadline, deadline):
-            break
-    return split
-
-
 def splits_of(
     release: tuple[float, ...], sigma: float, deadline: float, cms: float, cps: float, rounds: int
 ) -> dict[str, Split]:
     """Split one load by every partition there is."""
     times, cluster = sorted(release), Cluster(len(release), cms, cps)
-    splits = {}
-    for partition in PARTITIONS:
-        if partition == "exact-n":
-            splits[partition] = _fewest(sigma, times, deadline, cluster)
-        else:
-            number = rounds if partition in IN_ROUNDS else 1
-            splits[partition] = split_load(sigma, times, cluster, partition, number)
+    splits = {
+        name: split_load(sigma, times, cluster, name, rounds if name in IN_ROUNDS else 1)
+        for name in PARTITIONS
+    }
+    for count in range(1, len(times)):  # the fewest nodes that end in time; all if none do
+        fewer = split_load(sigma, times[:count], cluster, "exact-n")
+        if meets(fewer.estimate, deadline, deadline):
+            return splits | {"exact-n": fewer}
     return splits
 
 

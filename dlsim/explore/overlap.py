@@ -72,13 +72,11 @@ def draw_pipeline(
     table = equal_chunks(chunks, h2d=copy_in, map=kernel, d2h=copy_out)
     runs = {
         (n, k): run_chunks(table, Gpu(k, n, pinned=pinned, **reading), issue)
-        for n in (1, 2)
-        for k in STREAMS
-    }
-    holds = pinned and reading.get("queues", "hyper-q") == "hyper-q"
-    formula = (
-        [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS] if holds else []
-    )
+        for n in (1, 2) for k in STREAMS
+    }  # fmt: skip
+    formula = []
+    if pinned and reading.get("queues", "hyper-q") == "hyper-q":
+        formula = [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS]
     figure = new_figure(9.0, 4.6, (0.73, 0.79, 0.1, 0.63), wspace=0.19, hspace=0.27)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
     drawn = [runs[engines, k] for k in DRAWN]
@@ -101,11 +99,9 @@ def _sentence(drawn: Sequence[Timeline], formula: Sequence[float]) -> str:
     stages = " + ".join(f"{last.chunks[stage].iloc[0]:g}" for stage in _STAGES)
     count, ratio = len(last.chunks), f"{ends[0] / ends[-1]:.3g}"
     gain = "just" if ratio == "1" else f"{ratio} times"
-    text = (
-        f"{count} chunk{'s' * (count > 1)} of {stages} end at "
-        f"{', '.join(f'{end:.4g}' for end in ends)} with 1, 2, 3 streams: "
-        f"three are {gain} as fast as one"
-    )
+    said = ", ".join(f"{end:.4g}" for end in ends)
+    text = f"{count} chunk{'s' * (count > 1)} of {stages} end at {said} with 1, 2, 3 streams: "
+    text += f"three are {gain} as fast as one"
     if last.hidden == last.hidden:
         text += f" and hide {100 * last.hidden:.0f} % of the copying behind kernels"
     if formula:

@@ -1,6 +1,6 @@
 """Two policies on one workload, one admission test after the other (papers M and I)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, wrapped
-from dlsim.explore.refusals import Refusal, why_refused
 from dlsim.explore.strips import draw_bars, draw_chunks, key, mark, name_rows
-from dlsim.realtime import POLICIES, SWITCHES, Cluster, Reading, Schedule, execution_time, simulate
+from dlsim.given import label
+from dlsim.kernel import same_instant
+from dlsim.realtime import POLICIES, SWITCHES, Cluster, Offer, Reading, Schedule, simulate
 from dlsim.realtime import workload as laws
+from dlsim.realtime.partition import execution_time
 from dlsim.study.gantt import lanes_of, task_colors
 from dlsim.study.style import INK
 
@@ -36,22 +38,16 @@ def tasks_of(
 ) -> pd.DataFrame:  # fmt: skip
     """Draw the tasks, or take those of the lists."""
     if source == "my lists":
-        sizes = list(map(len, lists))
-        if len(set(sizes)) > 1:
-            raise InputError(
-                "arrival, size and deadline must be lists of one length, got "
-                f"{sizes[0]}, {sizes[1]} and {sizes[2]} numbers"
-            )
+        if len(set(map(len, lists))) > 1:
+            got = "{}, {} and {} numbers".format(*map(len, lists))
+            raise InputError(f"arrival, size and deadline must be lists of one length, got {got}")
         tasks = pd.DataFrame(dict(zip(("arrival", "sigma", "deadline"), lists, strict=True)))
         tasks = tasks.sort_values("arrival", kind="stable", ignore_index=True)
     else:
         mean = 100.0 if source == "paper M" else 200.0
         span = 4 * count * execution_time(mean, cluster.nodes, cluster) / load
-        tasks = (
-            laws.mcdf(cluster, load, span, seed, **switches)
-            if source == "paper M"
-            else laws.dcratio(cluster, load, span, seed)
-        ).head(count)
+        law, how = (laws.mcdf, switches) if source == "paper M" else (laws.dcratio, {})
+        tasks = law(cluster, load, span, seed, **how).head(count)
     tasks = laws.user_split(tasks, cluster, seed)
     return tasks.set_axis(range(1, len(tasks) + 1))
 
@@ -70,10 +66,9 @@ def _draw_all(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> N
     on_link = -0.36 + (lanes + 0.5) * height
     waits, real = chunks["planned"].to_numpy(), chunks["alpha"].to_numpy() > 0
     for part, send, compute in (
-        (~waits & real, "send", "compute"),
-        (waits & real, "planned send", "planned"),
+        (~waits & real, "send", "compute"), (waits & real, "planned send", "planned"),
         (~real, "impossible", "impossible"),
-    ):
+    ):  # fmt: skip
         link = "many sends" if len(chunks) > CROWDED and send == "send" else send
         times = [values[part] for values in (begin, sent, begins, done)]
         draw_bars(ax, on_link[part], times[0], times[1], inks[part], link, height)
@@ -89,10 +84,8 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
     place = chunks.groupby("task")["node"].agg(["min", "max"])
     ends, inks = due[place.index], [colors[task] for task in place.index]
     ax.vlines(ends, place["min"] + 0.5, place["max"] + 1.5, colors=inks, linewidth=1.8, zorder=3)
-    ax.scatter(
-        ends, place["min"] + 0.5, 36, inks, marker="v", edgecolors="#333333", linewidths=0.5,
-        zorder=4,
-    )  # fmt: skip
+    ax.scatter(ends, place["min"] + 0.5, 36, inks, marker="v", edgecolors="#333333", linewidths=0.5,
+               zorder=4)  # fmt: skip
     widest = (chunks["compute_end"] - chunks["send_start"]).groupby(chunks["task"]).idxmax()
     for task, own in chunks.loc[widest].set_index("task").iterrows():
         ax.text(
@@ -103,10 +96,77 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
     ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
     for answer, marker, ink in ((True, "o", INK["green"]), (False, "x", INK["vermillion"])):
         came = s.tasks.loc[s.tasks["admitted"] == answer, "arrival"]
-        ax.plot(
-            came, np.full(len(came), -0.6), marker, color=ink, ms=6, mew=1.8, zorder=5,
-            clip_on=False,
-        )  # fmt: skip
+        ax.plot(came, np.full(len(came), -0.6), marker, color=ink, ms=6, mew=1.8, zorder=5,
+                clip_on=False)  # fmt: skip
+
+
+class Refusal(NamedTuple):
+    """Why one task was refused: what it would have needed, and who stood in its way."""
+
+    offer: Offer | None
+    alone: bool | None
+    rival: object
+
+
+def _started(s: Schedule, task: Any) -> pd.DataFrame:
+    """Return the tasks that ran when the newcomer came, as if each had arrived at its start."""
+    now, table = s.tasks.loc[task, "arrival"], s.tasks
+    ran = table["start"].notna() & (table["start"] <= now) & (table.index != task)
+    ran &= table["arrival"] < now
+    moved = table[ran].sort_values("start", kind="stable")
+    due = moved["arrival"] + moved["deadline"]
+    return moved.assign(arrival=moved["start"], deadline=due - moved["start"])
+
+
+def _again(s: Schedule, given: pd.DataFrame, rows: list[pd.DataFrame]) -> Schedule:
+    """Run the policy on some of its tasks, with the columns that it was given."""
+    tasks = pd.concat(rows)[["arrival", "sigma", "deadline"]]
+    if "user_nodes" in given:
+        tasks = tasks.join(given["user_nodes"])
+    return simulate(tasks, s.cluster, s.policy, s.reading)
+
+
+def _same_runs(old: pd.DataFrame, new: pd.DataFrame) -> bool:
+    """Tell whether tasks run as they did: same start, nodes and estimate."""
+    return bool(new["admitted"].all() and (new["nodes"] == old["nodes"]).all()) and all(
+        same_instant(float(a), float(b), float(span))
+        for name in ("start", "estimate")
+        for a, b, span in zip(old[name], new[name], old["deadline"], strict=True)
+    )
+
+
+def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
+    """Explain a refusal by asking the engine again.
+
+    Tasks that had started when the newcomer came are given to it as arriving at their start: each
+    then starts at once, on as many nodes, and the state is the one the newcomer met. Whether that
+    worked is checked, and nothing is said about who is in the way where it did not.
+    """
+    try:
+        offer = s.offer(task)
+    except InputError:  # pieces of a task that are admitted one by one
+        offer = None
+    started = _started(s, task)
+    table, mine = s.tasks, s.tasks.loc[[task]]
+    waits = table["admitted"] & ~table.index.isin(started.index) & (table.index != task)
+    waiting = table[waits].sort_values("start", kind="stable")  # as they would start
+    waiting = waiting.assign(
+        arrival=mine["arrival"].iloc[0],
+        deadline=waiting["arrival"] + waiting["deadline"] - mine["arrival"].iloc[0],
+    )
+    unknown = Refusal(offer, None, None)
+    if not s.policy.admission or s.parts is not None or (waiting["deadline"] <= 0).any():
+        return unknown
+    state = _again(s, tasks, [started, waiting, mine])
+    rest = state.tasks.drop(index=task)
+    if state.tasks.loc[task, "admitted"] or not _same_runs(table.loc[rest.index], rest):
+        return unknown
+    for count in range(len(waiting) + 1):
+        one = _again(s, tasks, [started, waiting.iloc[:count], mine])
+        if not one.tasks.loc[task, "admitted"]:
+            rival = waiting.index[count - 1] if count else None
+            return Refusal(offer, count > 0, label(rival))
+    return unknown
 
 
 def told(s: Schedule, why: Refusal | None) -> str:
@@ -131,11 +191,9 @@ def told(s: Schedule, why: Refusal | None) -> str:
     if why.offer is None:
         unknown = s.parts is not None
         return words + ("." if unknown else "; no deadline, however long, would let it in.")
-    best = why.offer
-    return words + (
-        f"; due {row['arrival'] + best.deadline:.5g} it would start at {best.start:.5g} on "
-        f"{best.nodes} and end at {best.completion:.5g}."
-    )
+    best, due = why.offer, row["arrival"] + why.offer.deadline
+    would = f"start at {best.start:.5g} on {best.nodes} and end at {best.completion:.5g}"
+    return f"{words}; due {due:.5g} it would {would}."
 
 
 def walk(

@@ -16,8 +16,8 @@ def rooms(package: str, names: Sequence[str]) -> Callable[[str], Any]:
 
     def find(name: str) -> Any:
         if name in names:
-            for room in ("study", "draw"):
-                found = importlib.import_module(f"{package}.{room}")
+            for room in (f"{package}.study", f"{package}.draw", "dlsim.study.study"):
+                found = importlib.import_module(room)
                 if hasattr(found, name):
                     return getattr(found, name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -13,7 +13,6 @@ from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import Study, printed_table
 from dlsim.study.claims import SYMBOLS
 from dlsim.study.plot import PERCENT, axes_of
-from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}

@@ -26,7 +26,6 @@ from dlsim.papers.cpu_gpu.cells import NAMED, moldable_jobs
 from dlsim.papers.cpu_gpu.study import Study
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.plot import axes_of, panels
-from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
 #: The sentence of Figure 3, and how it is cut.

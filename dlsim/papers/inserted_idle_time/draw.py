@@ -16,7 +16,6 @@ from dlsim.papers.inserted_idle_time.study import Study, printed_table
 from dlsim.realtime import Cluster, execution_time, simulate, split_load
 from dlsim.study.gantt import plot_gantt, task_colors
 from dlsim.study.plot import axes_of, panels
-from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK
 
 #: Figure 1: three tasks on one node each, then one that needs all four. By hand: r =

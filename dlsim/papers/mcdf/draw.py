@@ -10,7 +10,6 @@ from dlsim.papers.mcdf.study import Study
 from dlsim.realtime import Cluster, simulate
 from dlsim.study.gantt import plot_gantt, task_colors
 from dlsim.study.plot import axes_of, panels
-from dlsim.study.study import verdicts as verdicts
 
 
 def fig1(study: Study, ax: Axes | None = None) -> Axes:

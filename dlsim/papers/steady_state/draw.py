@@ -19,7 +19,6 @@ from dlsim.papers.steady_state.study import METHOD, Study
 from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
 from dlsim.study.plot import axes_of, panels
-from dlsim.study.study import verdicts as verdicts
 from dlsim.study.style import INK, style_of
 
 Places = Mapping[Any, Any]
