@@ -61,7 +61,7 @@ class Poisson:
 
     def none_yet(self) -> Stream:
         """Return the arrivals before the first ones are drawn."""
-        return Stream(np.zeros(len(self.rates) + 1, np.int64), np.empty(0), self.sizes)
+        return packed([np.empty(0)] * len(self.rates), self.sizes)
 
 
 class Ahead:

@@ -89,8 +89,7 @@ def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
 
 def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    servers = len(w.performance)
-    view = view_of(outlook, w, s, s.moving[:, w.server_domain])
+    servers, view = len(w.performance), view_of(outlook, w, s)
     rule = f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]

@@ -66,22 +66,16 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "corrected_until": ("returned", "served"),
     "cost": ("mean", "work_weighted"),
 }
-#: Numbers of `Reading`, with their defaults.
-NUMBERS = {"probe": 60.0}
-
+_NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
 #: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
 DRAWN: dict[str, tuple[Any, ...]] = {
     "work_range": ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
-    "interval_scope": ("client", "system"),
-    "deadline_communication": (True, False),
-    "server_load": (0.1, 0.0, 0.3),
-    "server_background": ("jobs", "trace"),
-    "link_background": ("trace", "data"),
-    "H": (0.8, 0.5, 0.9),
-    "trace_step": (10.0, 1.0, 60.0, 900.0),
-    "trace_std": (0.1, 0.0, 0.5),
+    "interval_scope": ("client", "system"), "deadline_communication": (True, False),
+    "server_load": (0.1, 0.0, 0.3), "server_background": ("jobs", "trace"),
+    "link_background": ("trace", "data"), "H": (0.8, 0.5, 0.9),
+    "trace_step": (10.0, 1.0, 60.0, 900.0), "trace_std": (0.1, 0.0, 0.5),
     "trace_method": ("davies-harte", "paxson"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,9 +146,6 @@ class Scheduler:
             short = "Greedy" if self.algorithm == "greedy" else f"D-{self.opt:g}"
         fallback = "F" if self.max_fallbacks else "x"
         return f"{short} {'L' if self.load_correction else 'x'}/{fallback}"
-
-
-_NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
 
 
 @dataclass(frozen=True)

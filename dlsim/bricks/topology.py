@@ -164,12 +164,11 @@ def two_level(domains: int) -> Topology:
     """
     domains = whole("domains", domains)
     _check_hops(domains, 4 * domains**2)
+    names = [f"{d} {name}" for d in range(domains) for name in TWO_LEVEL]
     columns = {
-        "name": [f"{d} {name}" for d in range(domains) for name in TWO_LEVEL],
-        "kind": ["lan", "lan", "wan", "wan"] * domains,
-        "direction": ["up", "down"] * (2 * domains),
-        "vertex": np.repeat(np.arange(2 * domains), 2),
-    }
+        "name": names, "kind": ["lan", "lan", "wan", "wan"] * domains,
+        "direction": ["up", "down"] * (2 * domains), "vertex": np.repeat(np.arange(2 * domains), 2),
+    }  # fmt: skip
     d, e = np.indices((domains, domains))
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)
@@ -222,11 +221,9 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     Parameters
     ----------
     links : DataFrame
-        One row per link, in the order of the traces; with a column ``name``, and
-        ``kind`` where means shall be drawn.
+        As `Topology.links`; ``kind`` is needed where means shall be drawn.
     paths : DataFrame
-        Columns source, target (domains from 0 on), hop (its place on the path, rising)
-        and link (row of `links`), as `Topology.paths`; every pair of domains has one.
+        As `Topology.paths`: domains from 0 on, hops rising; every pair of domains has one.
 
     Raises
     ------
@@ -241,8 +238,7 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     rows = paths[wanted].sort_values(wanted[:3], kind="stable")
     _whole("link", rows["link"], 0, len(links))
     ends = _whole("source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15)
-    if rows.duplicated(wanted[:3]).any():
-        source, target, hop = rows[rows.duplicated(wanted[:3])].iloc[0][wanted[:3]]
+    for source, target, hop, _ in rows[rows.duplicated(wanted[:3])].itertuples(index=False):
         raise InputError(f"hop {hop} of the path from {source} to {target} is named twice")
     domains = max(ends) + 1
     pair = (rows["source"] * domains + rows["target"]).to_numpy()

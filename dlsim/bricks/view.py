@@ -114,10 +114,10 @@ def _read_only(values: Any) -> Any:
 
 def outlook_of(w: World, r: Rules, s: State) -> View:
     """Return a view of no request: what stays the same, or changes by itself, during a run."""
-    nothing = np.empty(0)
+    none = np.empty(0)
     return View(
         row=-1, now=0.0, send=0.0, recv=0.0, work=0.0, deadline=0.0, fallbacks=0,
-        promised=np.nan, opt=r.opt, estimates=nothing, sending=nothing, receiving=nothing,
+        promised=np.nan, opt=r.opt, estimates=none, sending=none, receiving=none,
         performance=w.performance, load=_read_only(s.predicted[len(w.rates) :]),
         ours=_read_only(s.servers.ours), barred=_read_only(s.barred),
         submitted=_read_only(s.jobs.submitted), server=_read_only(s.jobs.server),
@@ -126,9 +126,9 @@ def outlook_of(w: World, r: Rules, s: State) -> View:
     )  # fmt: skip
 
 
-def view_of(outlook: View, w: World, s: State, terms: Floats) -> View:
+def view_of(outlook: View, w: World, s: State) -> View:
     """Show a user's scheduler what it may know."""
-    head = s.head[0]
+    head, terms = s.head[0], s.moving[:, w.server_domain]
     row = int(head["row"])
     job = s.jobs[row]
     fallbacks = int(job["fallbacks"])

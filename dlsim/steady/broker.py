@@ -223,9 +223,8 @@ class Broker:
         self._reasons = []
 
     def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
-        return self.network.platform(
-            speed, [(app.origin, app.priority, app.work, app.data) for app in apps]
-        )
+        there = [(app.origin, app.priority, app.work, app.data) for app in apps]
+        return self.network.platform(speed, there)
 
     def _able(self, active: list[_Application], speed: Floats) -> list[_Application]:
         """Return the applications that some resource could serve."""
@@ -273,9 +272,8 @@ class Broker:
                 site.busy = site.seen = 0.0
             worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
             site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
-        for app, rate, planned in zip(
-            self._running, rates.sum(axis=1).tolist(), self._planned().sum(axis=1), strict=True
-        ):
+        each = rates.sum(axis=1).tolist(), self._planned().sum(axis=1)
+        for app, rate, planned in zip(self._running, *each, strict=True):
             # the instant of completion counts: what is left may take less than one rounding
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
             self._log["rates"].append((self.now, then, app.name, planned, rate))
@@ -350,11 +348,9 @@ class Broker:
         weight = lasted[known]
         ratio = np.average(plans["ratio"][known], weights=weight) if len(weight) else math.nan
         slowdown = apps["response"] * apps["priority"] / apps["load"]
-        return {
-            "submitted": float(len(apps)),
-            "completed": float(apps["completion"].notna().sum()),
-            "response": float(apps["response"].mean()),
-            "slowdown": float(slowdown.mean()),
-            "ratio": float(ratio),
-            "schedules": float(len(plans)),
-        }
+        found = {
+            "submitted": len(apps), "completed": apps["completion"].notna().sum(),
+            "response": apps["response"].mean(), "slowdown": slowdown.mean(), "ratio": ratio,
+            "schedules": len(plans),
+        }  # fmt: skip
+        return {name: float(value) for name, value in found.items()}

@@ -55,6 +55,10 @@ def _added(where: Any, values: Any, size: int) -> Any:
     return total
 
 
+def _where(mask: Any) -> list[Pair]:
+    return list(zip(*np.nonzero(mask), strict=True))
+
+
 def _no_cells(_: int) -> list[Pair]:
     return []
 
@@ -69,7 +73,7 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
         return [(a, k) for a in range(len(home))]
 
     def through(k: int) -> list[Pair]:
-        return list(zip(*np.nonzero(away & ((home == k)[:, None] | (everyone == k))), strict=True))
+        return _where(away & ((home == k)[:, None] | (everyone == k)))
 
     yield Rows("(6b) speed of cluster {}".format, cost.sum(axis=0), speed, done, False)
     sent = np.where(away, size, 0)
@@ -77,11 +81,8 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
     yield Rows("(6c) gateway of cluster {}".format, busy, number(p.gateway), through)
     stray = away & (p.routes.number < 0)[home]
     lost = _added(home, np.where(stray, work, 0).sum(axis=1), p.clusters)
-
-    def strays(k: int) -> list[Pair]:
-        return list(zip(*np.nonzero(stray & (home == k)[:, None]), strict=True))
-
-    yield Rows("work of cluster {} without a route".format, lost, 0 * lost, strays)
+    unrouted = "work of cluster {} without a route".format
+    yield Rows(unrouted, lost, 0 * lost, lambda k: _where(stray & (home == k)[:, None]))
     for cap in p.limits.shares:
         held = np.flatnonzero(np.isin(home, cap.origins))
         name = f"share of {cap.origins} in cluster {cap.cluster}"

@@ -1,7 +1,6 @@
 """One verb for every method of paper S: ``solve(platform, "LPRG+polish")``."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -38,15 +37,6 @@ def split_method(method: str) -> tuple[str, set[str]]:
     for suffix in suffixes:
         option(f"suffix of {name}", suffix, taken)
     return name, set(suffixes)
-
-
-def _improved(found: Allocation, better: Callable[..., Allocation]) -> Allocation:
-    """Return an allocation with better work for the same connections, where there is one."""
-    p = found.platform
-    other = better(p) if found.is_relaxed else better(p, found.connections)
-    if better is polish and other.objective <= found.objective:
-        return found
-    return replace(other, upper=found.upper)
 
 
 def solve(
@@ -119,10 +109,11 @@ def solve(
         found = solve_program(platform, True, start, most_nodes, most_seconds)
     else:
         found = Allocation(platform, *heuristic(name, platform, seed, reading, batch, runs))
-    if "fair" in suffixes:
-        found = _improved(found, fair)
-    elif "polish" in suffixes:
-        found = _improved(found, polish)
+    if suffixes & {"fair", "polish"}:  # better work for the same connections, where there is one
+        better = fair if "fair" in suffixes else polish
+        other = better(platform, None if found.is_relaxed else found.connections)
+        if better is fair or other.objective > found.objective:
+            found = replace(other, upper=found.upper)
     found = replace(found, method=method, seed=seed, reading=reading)
     found.check()
     return found

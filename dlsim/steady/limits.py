@@ -72,11 +72,10 @@ class Share:
             raise InputError(f"origins of a share cap must be a list, got {self.origins!r}")
         origins = tuple(whole("origins of a share cap", k, 0, rule=rule) for k in self.origins)
         cluster = whole("cluster of a share cap", self.cluster, 0, rule=rule)
-        object.__setattr__(self, "origins", origins)
-        object.__setattr__(self, "cluster", cluster)
         share = number("share", self.share, high=1, rule="a number from 0 to 1")
-        object.__setattr__(self, "share", share)
-        if not self.origins:
+        for name, value in (("cluster", cluster), ("origins", origins), ("share", share)):
+            object.__setattr__(self, name, value)
+        if not origins:
             raise InputError("a share cap must name at least one origin, got none")
 
 

@@ -67,11 +67,8 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     """Return a read-only copy of finite numbers of at least 0, in one of the shapes if any."""
     array = column(name, values, rule="a finite number of at least 0")
     if shapes and array.shape not in shapes:
-        wanted, got = (
-            " or ".join(" x ".join(map(str, shape)) for shape in some)
-            for some in (shapes, [array.shape])
-        )
-        raise InputError(f"{name} must have {wanted} entries, got {got or 1}")
+        got, *wanted = (" x ".join(map(str, shape)) for shape in (array.shape, *shapes))
+        raise InputError(f"{name} must have {' or '.join(wanted)} entries, got {got or 1}")
     if array.ndim == 0:
         raise InputError(f"{name} must be a list of numbers, got {values!r}")
     array.flags.writeable = False
@@ -139,7 +136,7 @@ class Platform:
             "priority": numbers("priority", self.priority, (apps,), (apps, clusters)),
             "work": numbers("work", self.work, (apps,)),
             "data": numbers("data", self.data, (apps,)),
-            "origin": self._homes(apps),
+            "origin": self._homes(apps, clusters),
             "links": self._backbone(),
         }
         for name, value in sized.items():
@@ -155,37 +152,30 @@ class Platform:
         object.__setattr__(self, "routes", routes)
         self._check_limits()
 
-    def _homes(self, apps: int) -> Ints:
+    def _homes(self, apps: int, clusters: int) -> Ints:
         given = listed("origin", range(apps) if self.origin is None else self.origin)
-        clusters = range(len(np.atleast_1d(self.speed)))
         if len(given) == apps:
             with suppress(InputError):
-                return column("origin", given, 0, len(clusters) - 1, is_whole=True)
-        raise InputError(
-            f"origin must name one of {len(clusters)} clusters for each of {apps} "
-            f"applications, got {given}"
-        )
+                return column("origin", given, 0, clusters - 1, is_whole=True)
+        rule = f"one of {clusters} clusters for each of {apps} applications"
+        raise InputError(f"origin must name {rule}, got {given}")
 
     def _backbone(self) -> pd.DataFrame:
         labels = table("links", self.links, ("bandwidth", "max_connect")).index
         rule = "a number of at least 0 (inf for no limit)"
-        most = column(
-            "max_connect", self.links["max_connect"], high=math.inf, rule=rule,
-            row="link", labels=labels,
-        )  # fmt: skip
-        bandwidth = column("bandwidth", self.links["bandwidth"], row="link", labels=labels)
+        of: dict[str, Any] = {"row": "link", "labels": labels}
+        most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
+        bandwidth = column("bandwidth", self.links["bandwidth"], **of)
         return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
 
     def _check_limits(self) -> None:
-        instance("limits", self.limits, Limits)
-        clusters = range(self.clusters)
+        pairs, known = instance("limits", self.limits, Limits).pairs, set(range(self.clusters))
         for cap in self.limits.shares:
-            if not {cap.cluster, *cap.origins} <= set(clusters):
+            if not {cap.cluster, *cap.origins} <= known:
                 raise InputError(f"{cap} must name clusters 0 to {self.clusters - 1}")
-        pairs = self.limits.pairs
-        for k, to in pairs if isinstance(pairs, Mapping) else ():
-            if k not in clusters or to not in clusters:
-                raise InputError(f"limits.pairs must name two clusters, got {(k, to)}")
+        for pair in pairs if isinstance(pairs, Mapping) else ():
+            if not set(pair) <= known:
+                raise InputError(f"limits.pairs must name two clusters, got {pair}")
 
     @property
     def clusters(self) -> int:

@@ -92,12 +92,9 @@ class Period:
 
 def _within(schedule: Period, period: int, sent: Any, computed: Any, there: Any) -> None:
     """Check one period: data that is there, time of clusters, gateways and routes, links."""
-    if (computed > there).any():
-        a, to = np.argwhere(computed > there)[0]
-        raise ScheduleError(
-            f"period {period}: cluster {to} computes {computed[a, to]} units of application {a} "
-            f"but holds {there[a, to]}"
-        )
+    for a, to in np.argwhere(computed > there):
+        what = f"cluster {to} computes {computed[a, to]} units of application {a}"
+        raise ScheduleError(f"period {period}: {what} but holds {there[a, to]}")
     share = Fraction(1, schedule.length)
     p, opened = schedule.platform, schedule.connections
     for amounts, is_sending in ((computed, False), (sent, True)):

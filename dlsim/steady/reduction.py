@@ -28,9 +28,7 @@ def instance(graph: nx.Graph) -> Platform:
     if not len(graph):
         raise InputError("the graph must have at least one vertex, got none")
     number = {vertex: i for i, vertex in enumerate(graph, start=1)}
-    ends: dict[str, tuple[str, str]] = {
-        f"common {k}": (f"Q{k}a", f"Q{k}b") for k, _ in enumerate(graph.edges, start=1)
-    }
+    ends = {f"common {k}": (f"Q{k}a", f"Q{k}b") for k in range(1, len(graph.edges) + 1)}
     routes: dict[tuple[int, int], list[str]] = {}
     for vertex, i in number.items():
         shared = [k for k, edge in enumerate(graph.edges, start=1) if vertex in edge]
@@ -42,15 +40,8 @@ def instance(graph: nx.Graph) -> Platform:
     n = len(number)
     links = pd.DataFrame.from_dict(ends, orient="index", columns=["start", "end"])
     unit = np.ones(n + 1)
-    return Platform(
-        speed=[0, *[1] * n],
-        gateway=[n, *[1] * n],
-        links=links.assign(bandwidth=1.0, max_connect=1),
-        routes=routes,
-        priority=[1, *[0] * n],
-        work=unit,
-        data=unit,
-    )
+    links = links.assign(bandwidth=1.0, max_connect=1)
+    return Platform([0, *[1] * n], [n, *[1] * n], links, routes, [1, *[0] * n], unit, unit)
 
 
 def largest_independent_set(graph: nx.Graph) -> set[Hashable]:

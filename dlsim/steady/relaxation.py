@@ -216,9 +216,8 @@ class ReducedProgram:
         links = self.platform.tables.links_of(r)
         most = self.room[links].min()
         if self.fixed[r] or not 0 <= value <= most or value != int(value):
-            raise InputError(
-                f"route {r} must be fixed once, to a whole number from 0 to {most:g}; got {value!r}"
-            )
+            rule = f"must be fixed once, to a whole number from 0 to {most:g}"
+            raise InputError(f"route {r} {rule}; got {value!r}")
         self.fixed[r] = True
         self.room[links] -= value
         self._bound(r, float(value))
@@ -300,9 +299,8 @@ class ReducedProgram:
 
     def _count(self, first: float, worth: Floats) -> None:
         """Say what x_0 and the cells count in the objective."""
-        n = 1 + len(self.cells)
         costs = np.append(first, worth[self.cells])
-        self._solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
+        self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def hold(self) -> int:
         """Keep every application that no optimum of the last `solve` can raise at its value.

@@ -20,8 +20,6 @@ Pair = tuple[int, int]
 
 #: Routes that are looked at together where all are: memory stays small.
 CHUNK = 2**14
-
-
 #: Bytes that a platform takes at least: per pair of clusters, per cluster and router.
 PAIR, TREE = 36, 26
 
@@ -74,10 +72,8 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         for (k, to), way in ways.items():
             unknown = [x for x in way if not isinstance(x, Hashable) or x not in place]
             if not (0 <= k < clusters and 0 <= to < clusters) or k == to or unknown:
-                raise InputError(
-                    f"route {k} -> {to} must join two clusters over known links; "
-                    f"got {unknown[0] if unknown else (k, to)!r}"
-                )
+                rule, got = "must join two clusters over known links", [*unknown, (k, to)][0]
+                raise InputError(f"route {k} -> {to} {rule}; got {got!r}")
             if len(set(way)) < len(way):
                 raise InputError(f"route {k} -> {to} must pass each link once, got {tuple(way)}")
         numbered = {pair: [place[label] for label in ways[pair]] for pair in sorted(ways)}

@@ -35,9 +35,8 @@ def most_work(p: Platform) -> Floats:
     done = np.broadcast_to(p.speed, moved.shape) / p.work[:, None]
     for cap in p.limits.shares:
         held = np.isin(home, cap.origins)
-        done[held, cap.cluster] = np.minimum(
-            done[held, cap.cluster], cap.share * p.speed[cap.cluster] / p.work[held]
-        )
+        most = cap.share * p.speed[cap.cluster] / p.work[held]
+        done[held, cap.cluster] = np.minimum(done[held, cap.cluster], most)
     return np.where(p.worth > 0, np.minimum(moved, done), 0.0)
 
 
@@ -84,13 +83,8 @@ class Rows:
             link, cell, value = self.link_cells(cells)
             bound = np.isfinite(self.platform.tables.capacity[link])
             blocks.append((0, (link[bound], 1 + cell[bound], value[bound])))
-        row, column, value = (
-            np.concatenate(parts)
-            for parts in zip(
-                *((r + at, c, v) for at, (_, (r, c, v)) in zip(sizes, blocks, strict=False)),
-                strict=True,
-            )
-        )
+        parts = [(r + at, c, v) for at, (_, (r, c, v)) in zip(sizes, blocks, strict=False)]
+        row, column, value = map(np.concatenate, zip(*parts, strict=True))
         rows = sizes[-1] + with_links * len(self.platform.tables.capacity)
         return csr_array((value, (row, column)), shape=(rows, 1 + len(cells)))
 
@@ -110,15 +104,13 @@ class Rows:
         """Return what every cell pays, the duals of all rows times its column."""
         p, n = self.platform, self.platform.clusters
         counted, caps = np.flatnonzero(p.counted), p.limits.shares
-        fair, speed, share, gateway, link = np.split(
-            duals, np.cumsum([len(counted), n, len(caps), n])
-        )
+        ends = np.cumsum([len(counted), n, len(caps), n])
+        fair, speed, share, gateway, link = np.split(duals, ends)
         earned, home = np.zeros(p.applications), p.origin[self.app]
         earned[counted] = fair / self.alone[counted]
         cost = self.unit * p.work[self.app] / p.speed[self.cluster]
-        paid = cost * speed[self.cluster] - (
-            self.unit * p.worth[self.app, self.cluster] * earned[self.app]
-        )
+        gain = self.unit * p.worth[self.app, self.cluster] * earned[self.app]
+        paid = cost * speed[self.cluster] - gain
         for cap, dual in zip(caps, share, strict=True):
             held = (self.cluster == cap.cluster) & np.isin(home, cap.origins)
             paid[held] += cost[held] / cap.share * dual
@@ -153,14 +145,9 @@ def _blocks(rows: Rows, cells: Ints) -> Iterator[tuple[int, Block]]:
     counted = np.flatnonzero(p.counted)
     place = np.cumsum(p.counted) - 1
     gain = -unit * p.worth[app, cluster] / rows.alone[app]
-    yield (
-        len(counted),
-        (
-            np.concatenate([np.arange(len(counted)), place[app]]),
-            np.concatenate([np.zeros(len(counted), dtype=np.int64), column]),
-            np.concatenate([rows.scale / rows.alone[counted], gain]),
-        ),
-    )
+    fair = np.append(np.arange(len(counted)), place[app])
+    first = np.append(np.zeros(len(counted), dtype=np.int64), column)
+    yield len(counted), (fair, first, np.append(rows.scale / rows.alone[counted], gain))
     cost = unit * p.work[app] / p.speed[cluster]
     yield p.clusters, (cluster, column, cost)
     for cap in p.limits.shares:

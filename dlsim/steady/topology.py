@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 import networkx as nx
 import numpy as np
 from numpy.random import Generator
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, extra, need_memory, number, option, streams, whole
@@ -38,20 +39,11 @@ SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
 
 def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
     """Return a minimum spanning tree of points and edges to the nearest up to a degree."""
-    n = len(places)
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
-    inside, best = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
-    edges: set[tuple[int, int]] = set()
-    inside[:1] = True
-    for _ in range(n - 1):
-        distance = np.where(inside, np.inf, far[np.arange(n), best])
-        v = int(np.argmin(distance))
-        edges.add((min(v, int(best[v])), max(v, int(best[v]))))
-        inside[v] = True
-        closer = far[:, v] < far[np.arange(n), best]
-        best[closer] = v
-    degree = np.bincount(np.array(list(edges), dtype=np.int64).ravel(), minlength=n)
-    for u in range(n):
+    u, v = minimum_spanning_tree(np.triu(far)).nonzero()
+    edges = set(zip(u.tolist(), v.tolist(), strict=True))
+    degree = np.bincount(np.append(u, v), minlength=len(places))
+    for u in range(len(places)):
         for v in map(int, np.argsort(far[u], kind="stable")):
             if degree[u] >= redundancy:
                 break

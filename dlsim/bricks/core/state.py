@@ -164,29 +164,18 @@ def fresh_state(w: World, r: Rules) -> State:
     requests, servers, links = len(w.time), len(w.performance), len(w.rates)
     series = links + servers
     s = State(
-        head=_records(1, HEAD),
-        heap=_records(2 * ROUND, EVENT),
-        course=np.zeros(BLOCK),
-        jobs=_records(requests, JOB),
-        attempts=_records(requests * (r.most + 1), ATTEMPT),
-        returned=np.zeros(requests, dtype=np.int64),
-        servers=_records(servers, SERVER),
+        head=_records(1, HEAD), heap=_records(2 * ROUND, EVENT), course=np.zeros(BLOCK),
+        jobs=_records(requests, JOB), attempts=_records(requests * (r.most + 1), ATTEMPT),
+        returned=np.zeros(requests, dtype=np.int64), servers=_records(servers, SERVER),
         cursors=_records((servers, len((SEEN, GONE, BUSY, BEFORE))), CURSOR),
-        links=_records(links, LINK),
-        ring=np.zeros((WINDOW, series)),
-        predicted=np.zeros(series),
-        errors=np.zeros((len(FORECASTERS), series)),
-        forecasts=np.zeros((len(FORECASTERS), series)),
-        shown=np.zeros(links),
-        edges=np.zeros((2, w.domains)),
-        reach=np.zeros((2, 2)),
-        slowness=np.zeros(servers),
-        order=np.arange(servers, dtype=np.int32),
-        changed=np.arange(servers, dtype=np.int32),
-        moving=np.zeros((2, w.domains)),
+        links=_records(links, LINK), ring=np.zeros((WINDOW, series)), predicted=np.zeros(series),
+        errors=np.zeros((len(FORECASTERS), series)), forecasts=np.zeros((len(FORECASTERS), series)),
+        shown=np.zeros(links), edges=np.zeros((2, w.domains)), reach=np.zeros((2, 2)),
+        slowness=np.zeros(servers), order=np.arange(servers, dtype=np.int32),
+        changed=np.arange(servers, dtype=np.int32), moving=np.zeros((2, w.domains)),
         barred=np.zeros(servers, dtype=bool),
         refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
-    )
+    )  # fmt: skip
     s.head.choice = s.head.entry = s.head.broken = s.links.alone = -1
     s.links.sure = -np.inf
     s.head.changed, s.servers.listed, s.servers.touched = servers, 1, -np.inf
