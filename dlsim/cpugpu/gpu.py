@@ -226,25 +226,14 @@ def cut_input(
     total = size * (1 + output)
     mode = "in-core" if total <= gpu_memory * gpus else "out-of-core"
     mode = "disk" if total > host_memory else mode
-    chunks = equal_chunks(count, **_stage_times(part, rates, output, mode))
+    units = {"h2d": part, "map": part, "d2h": part * output}
+    if mode == "disk":
+        units |= {"read": part, "write": part * output}
+        if rates.read <= 0:
+            raise InputError(
+                "rates.read must be positive, got 0: the input exceeds the host's memory, so it "
+                "comes from the disk"
+            )
+    times = {stage: rates.setup + units[stage] * getattr(rates, stage) for stage in units}
     buffers = int(host_memory // (part * (1 + output))) if mode == "disk" else 0
-    return Cut(chunks, mode, buffers, part)
-
-
-def _stage_times(part: float, rates: Rates, output: float, mode: str) -> dict[str, float]:
-    times = {
-        "h2d": rates.setup + part * rates.h2d,
-        "map": rates.setup + part * rates.map,
-        "d2h": rates.setup + part * output * rates.d2h,
-    }
-    if mode != "disk":
-        return times
-    if rates.read <= 0:
-        raise InputError(
-            "rates.read must be positive, got 0: the input exceeds the host's memory, so it "
-            "comes from the disk"
-        )
-    return times | {
-        "read": rates.setup + part * rates.read,
-        "write": rates.setup + part * output * rates.write,
-    }
+    return Cut(equal_chunks(count, **times), mode, buffers, part)

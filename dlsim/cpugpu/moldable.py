@@ -82,10 +82,10 @@ def _tables(
     columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
     table = pd.DataFrame(rows, columns=["job", *columns]).set_index("job")
     given = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]]
-    given = given.assign(requested=jobs["nodes"] if "nodes" in jobs else 1)
-    for name in ("cpu", "gpu"):
-        declared = f"{name}_estimate"
-        given[declared] = jobs[declared if declared in jobs else f"{name}_time"]
+    declared = {
+        f"{c}_estimate": jobs.get(f"{c}_estimate", jobs[f"{c}_time"]) for c in ("cpu", "gpu")
+    }
+    given = given.assign(requested=jobs.get("nodes", 1), **declared)
     table.index.name = jobs.index.name
     return given.join(table), pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
 
