@@ -51,7 +51,7 @@ def test_every_kernel_is_tied():
     assert own == {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "carried", "reach_of",
         "optimum", "instalment", "first_chunk", "rounds_time", "fewest_in_rounds", "spread",
-        "ends_in_groups",
+        "ends_in_groups", "write_fall",
     }  # fmt: skip
 
 
@@ -182,8 +182,25 @@ def test_a_group_of_the_remodel_ends_with_its_first_node():
     for t, c, size, r in draws(100, 6):
         unit = {len(r): exact_time((t, c, Q(0), Q(0), size), len(r)) / size}
         _, node_by_node = laid(REMODEL, t, c, size, r)
-        found = K.ends_in_groups(REMODEL, pool(r), len(r), len(r), size, 0, t, c, unit)
-        assert found == node_by_node
+        own = [SimpleNamespace() for _ in r]
+        given = REMODEL, pool(r), len(r), len(r), size, 0, t, c, unit
+        assert K.ends_in_groups(*given, False, 0, own) == (*node_by_node, 0)
+        *found, count = K.ends_in_groups(*given, True, 0, own)
+        assert found == list(node_by_node)
+        assert count == len(r)
+        assert max(one.time for one in own) == node_by_node[0]
+
+
+def test_nodes_of_a_group_end_step_by_step():
+    time, step, q = sp.symbols("f s q", positive=True)
+    values = {time: Q(50), step: Q(3), q: Q(2, 3)}
+    out = [SimpleNamespace() for _ in range(4)]
+    assert K.write_fall(*(values[k] for k in (time, step, q)), 4, Q(0), 0, out) == 4
+    assert [(one.time, one.nodes) for one in out] == [
+        ((time - step * (1 - q**k) / (1 - q)).subs(values), 1) for k in range(4)
+    ]
+    assert K.write_fall(Q(50), Q(1, 10**15), q, 9, Q(1), 0, out) == 1  # one instant
+    assert (out[0].time, out[0].nodes) == (50, 9)
 
 
 def test_the_optimum_is_the_greatest_bound_of_opt_blk():

@@ -276,5 +276,11 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))
     costs = (cms, cps, 0.0, 0.0)
     wanted = spread(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
-    found = ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit)
+    own = np.empty(n, BLOCK).view(np.recarray)
+    *found, count = ends_in_groups(
+        kind, pool, groups, n, sigma, end, cms, cps, unit, kind == REMODEL, 0.0, own
+    )  # fmt: skip
     assert found == pytest.approx(wanted, rel=1e-12)
+    assert (count > 0) == (kind == REMODEL)
+    single = np.repeat(own.time[:count], own.nodes[:count])
+    np.testing.assert_allclose(single, rows[: len(single), 3], rtol=1e-12)

@@ -160,17 +160,22 @@ def lay(i, kind, rounds, n, end, q, r, s, c):
 
 
 @kernel
-def ends(i, kind, rounds, n, groups, end, q, r, s, c):
+def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
     """Return when a task on the nodes of the pool is computed, and when its last send ends.
 
-    Node by node, for `State.rows`, where each is released for itself or they are few.
+    Where its nodes are its `own`, released for themselves, `State.own` says when; return in how
+    many places. Few nodes are laid out one by one, in `State.rows`.
     """
-    if n > MANY and not r.finish and (kind == releases.REMODEL or kind == releases.OPTIMUM):
+    if n > MANY and (kind == releases.REMODEL or (kind == releases.OPTIMUM and not own)):
         return releases.ends_in_groups(
-            kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit
-        )
+            kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit, own, s.head[0].span,
+            s.own,
+        )  # fmt: skip
     fill_releases(groups, s)
-    return lay(i, kind, rounds, n, end, q, r, s, c)
+    completion, sent = lay(i, kind, rounds, n, end, q, r, s, c)
+    for k in range(n if own else 0):
+        s.own[k].time, s.own[k].nodes = s.rows[(rounds - 1) * n + k, 3], 1
+    return completion, sent, n
 
 
 @kernel
@@ -180,27 +185,33 @@ def ends_together(kind, groups):
 
 
 @kernel(inline=True)
-def vacate(fresh, i, kind, rounds, n, groups, start, end, size, link, q, r, s, c):
-    """Release the nodes of a task on the heap; return its size, the link, and a `fresh` end."""
-    even = ends_together(kind, groups)
+def vacate(fresh, more, i, kind, rounds, n, groups, start, end, size, link, q, r, s, c):
+    """Release the nodes of a task on the heap; return its size, the link, and a `fresh` end.
+
+    Where nobody comes after him who takes `more` nodes, only a fresh end is found.
+    """
+    even, count = ends_together(kind, groups), 0
     own = kind == releases.PIECES or (r.finish and not even)
-    if own or (r.shared and not even) or (fresh and kind == releases.ROUNDS_EARLY):
-        completion, sent = ends(i, kind, rounds, n, groups, end, q, r, s, c)
-        if fresh and (kind == releases.ROUNDS_EARLY or (kind == releases.PIECES and r.shared)):
+    late = kind == releases.ROUNDS_EARLY or (kind == releases.PIECES and r.shared)
+    if (more and (own or (r.shared and not even))) or (fresh and late):
+        completion, sent, count = ends(i, kind, rounds, n, groups, end, own, q, r, s, c)
+        if fresh and late:
             end = completion
     else:
         sent = sent_by(i, n, start, q, r)
+    if not more:
+        return size, link, end
     if r.shared:
         link = max(link, sent)
     if not own:
         return state.push(s.heap, size, end, n), link, end
-    for k in range(n - 1, -1, -1):  # mostly ever later: a push costs least
-        size = state.push(s.heap, size, s.rows[(rounds - 1) * n + k, 3], 1)
+    for k in range(count - 1, -1, -1):  # mostly ever later: a push costs least
+        size = state.push(s.heap, size, s.own[k].time, s.own[k].nodes)
     return size, link, end
 
 
 @kernel(inline=True)
-def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
+def assign(more, i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     """Split a task over the pool, write its placement, release its nodes on the heap."""
     if r.part == state.BY_OPR or (groups == 1 and state.BY_DLT <= r.part < state.BY_UMR):  # as OPR
         # not left to `divide`: a call with all that state costs 0.1 us
@@ -213,7 +224,7 @@ def assign(i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     for g in range(filled, groups):
         size = state.push(s.heap, size, s.pool[g].time, s.pool[g].nodes)
     size, link, end = vacate(
-        True, i, kind, rounds, used, filled, start, end, size, link, q, r, s, c
+        True, more, i, kind, rounds, used, filled, start, end, size, link, q, r, s, c
     )  # fmt: skip
     entry = s.plan[1, slot]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, used, start, end, rank

@@ -4,7 +4,8 @@ Paper I's policies, paper M's all-nodes policies, and any static order without o
 A task takes the nodes that are released first; who follows finds the others no earlier, so
 a test plans from the newcomer's place on and leaves what is before it. Nodes count in
 groups of one release time (`State.pool`): 65,536 nodes that end together cost 1.6 times what
-16 cost; with ``release="finish"`` every node of a task is a group, and 16,384 cost 230 times.
+16 cost; with ``release="finish"`` nodes that end at different instants are groups of their own,
+and 16,384 cost some 70 times.
 
 With ``commit="last"`` a waiting task may have begun on its first nodes; its releases move
 with every test, and all is planned anew. `dlsim.realtime.core.plan` has the tests where
@@ -265,8 +266,8 @@ def count_planned(now, q, r, s, c):
 def rest_of(s):
     """Return the state in which all of the plan in force has run."""
     return state.State(
-        s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.release, s.rows, s.counts,
-        s.rest_head, s.rest,
+        s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.own, s.release, s.rows,
+        s.counts, s.rest_head, s.rest,
     )  # fmt: skip
 
 
@@ -317,6 +318,7 @@ def admit_in_line(x, now, q, r, s, c):
             if waits and not r.last:
                 known, marks = entry.nodes, entry.marks
             pos += 1
+        more = behind or waits or pos < stop or stop - first + 1 >= LONG
         floor = max(now, link) if r.shared else now
         n, groups, idle, block, size, beyond = reserve(
             i, known, floor, idle, block, size, r.offers and i == x, q, r, s, c
@@ -327,8 +329,8 @@ def admit_in_line(x, now, q, r, s, c):
             return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
             size, link, _ = vacate(
-                False, i, entry.kind, entry.rounds, n, groups, entry.start, entry.end, size, link,
-                q, r, s, c,
+                False, more, i, entry.kind, entry.rounds, n, groups, entry.start, entry.end, size,
+                link, q, r, s, c,
             )  # fmt: skip
             if entry.start == entry.ready and (groups > 1 or marks > 0):  # early nodes idled on
                 marks = marks_of(i, n, groups, block, size, q, r, s)
@@ -338,7 +340,7 @@ def admit_in_line(x, now, q, r, s, c):
             continue
         if groups > 1 or r.every:
             marks = marks_of(i, n, groups, block, size, q, r, s)
-        size, link = assign(i, n, groups, slot, size, link, key, marks, q, r, s, c)
+        size, link = assign(more, i, n, groups, slot, size, link, key, marks, q, r, s, c)
         tally(2, marks, 1, s)
         if i == x:
             tally(1, marks, 1, s)
@@ -396,13 +398,14 @@ def dispatch(now, inclusive, d, q, r, s, c):
             s.pool[groups].time, s.pool[groups].nodes = time, nodes
             groups += 1
         kind, rounds, completion = entry.kind, entry.rounds, entry.end
+        own = kind == releases.PIECES or (r.finish and not even)
         if even:
             sent = sent_by(i, n, entry.start, q, r)
         else:
-            completion, sent = ends(i, kind, rounds, n, groups, entry.end, q, r, s, c)
+            completion, sent, count = ends(i, kind, rounds, n, groups, entry.end, own, q, r, s, c)
         head.link = max(head.link, sent)
-        if kind == releases.PIECES or (r.finish and not even):
-            state.insert_nodes(n, (rounds - 1) * n, s)
+        if own:
+            state.insert_own(count, s)
         else:
             state.insert_block(entry.end, n, s)
         tally(3, entry.marks, 1, s)

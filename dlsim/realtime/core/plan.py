@@ -296,7 +296,9 @@ def admit_with_backfill(x, now, q, r, s, c):
                 continue
             filled, groups = take(n, groups, s)
             idle -= n
-            size, link = assign(i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c)
+            size, link = assign(
+                True, i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c
+            )  # fmt: skip
             if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1

@@ -223,7 +223,23 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
 
 
 @kernel
-def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
+def write_fall(time, step, ratio, nodes, span, count, out):
+    """Write when nodes end, each `step` before the one before; those of one instant as one."""
+    begin = time
+    out[count].time, out[count].nodes = time, nodes
+    if same_instant(time, time - (nodes - 1) * step, span):
+        return count + 1
+    for k in range(1, nodes):
+        time, step = time - step, step * ratio
+        if not same_instant(time, begin, span):
+            out[count].nodes -= nodes - k
+            count, begin = count + 1, time
+            out[count].time, out[count].nodes = time, nodes - k
+    return count + 1
+
+
+@kernel
+def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span, out):
     r"""Return when a task is computed and when its last send ends, group by group.
 
     Nodes of one release share geometrically. The remodel's shares x_k of a group, with
@@ -231,9 +247,10 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
 
     .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
 
-    so that the first of each group decides; the optimum ends at once.
+    so that the first of each group decides; the optimum ends at once. Where the remodel's nodes are
+    each their `own`, write when they end into `out`; return also how many places are filled.
     """
-    clock = pool[0].time
+    clock, count = pool[0].time, 0
     if kind == OPTIMUM:
         head, run = clock, 0
         for g in range(groups):
@@ -241,7 +258,7 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
                 head, run = pool[g].time, 0
             run += pool[g].nodes
             clock = head + (end - head) * reach_of(run, cms / (cms + cps), unit)
-        return end, clock
+        return end, clock, 0
     time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
     chi = cps * time / (time + (last - clock))
     load = remodelled_time(pool, groups, sigma, cms, cps, time) / (cms + chi)
@@ -250,14 +267,18 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit):
         if g > 0:
             load = load * chi / (cms + ahead)
         chi, clock = ahead, max(clock, pool[g].time)
-        completion = max(completion, clock + load * cms + load * cps)
+        finish = clock + load * cms + load * cps
+        completion = max(completion, finish)
+        if own:
+            step = load * cms * (cps - chi) / (cms + chi)
+            count = write_fall(finish, step, chi / (cms + chi), m, span, count, out)
         if m == 1 or chi == 0:  # without computing the first has all of it
             clock, load = clock + load * cms, load * (m == 1)
             continue
         decay = np.log1p(cms / chi)
         clock = clock - load * (cms + chi) * np.expm1(-m * decay)
         load = load * np.exp(-(m - 1) * decay)
-    return completion, clock
+    return completion, clock, count
 
 
 @kernel

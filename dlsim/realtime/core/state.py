@@ -110,6 +110,7 @@ class State(NamedTuple):
     heap: Records  # planned completions, a binary heap
     pool: Records  # release times of the task being placed,
     free: Records  # of the nodes idle at an instant,
+    own: Records  # when the nodes of a task that end by themselves do, mostly ever earlier
     release: NDArray[np.float64]  # and node by node
     rows: NDArray[np.float64]  # its chunks
     counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
@@ -130,6 +131,7 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
         records(groups, BLOCK),
         records((2, room), ENTRY),
         records(room, PENDING),
+        records(pool, BLOCK),
         records(pool, BLOCK),
         records(pool, BLOCK),
         records(pool, BLOCK),
@@ -287,29 +289,28 @@ def insert_block(time, nodes, s):
 
 
 @kernel
-def insert_nodes(n, first, s):
-    """Add n nodes, each running until its end in `State.rows` from the row `first` on."""
-    size, falls = 0, True
-    for k in range(n):  # the remodel's finish ever earlier
-        s.release[k] = s.rows[first + n - 1 - k, 3]
-        falls = falls and (k == 0 or s.release[k - 1] <= s.release[k])
+def insert_own(count, s):
+    """Add running blocks: those of `State.own`."""
+    falls, size = True, 0
+    for k in range(1, count):
+        falls = falls and s.own[k].time <= s.own[k - 1].time
     if not falls:
-        for k in range(n):
-            size = push(s.heap, size, s.release[k], 1)
-        for k in range(n):
-            s.release[k] = s.heap[0].time
+        for k in range(count):
+            size = push(s.heap, size, s.own[k].time, s.own[k].nodes)
+        for k in range(count - 1, -1, -1):
+            move_block(k, s.heap[0], s.own)
             size = pop(s.heap, size)
-    make_room(n, s)
+    make_room(count, s)
     head = s.head[0]
-    i, j = head.stop - 1, n - 1
-    while j >= 0:
-        if i >= head.block and s.blocks[i].time > s.release[j]:
-            move_block(i + j + 1, s.blocks[i], s.blocks)
+    i, k = head.stop - 1, 0
+    while k < count:
+        if i >= head.block and s.blocks[i].time > s.own[k].time:
+            move_block(i + count - k, s.blocks[i], s.blocks)
             i -= 1
         else:
-            s.blocks[i + j + 1].time, s.blocks[i + j + 1].nodes = s.release[j], 1
-            j -= 1
-    head.stop += n
+            move_block(i + count - k, s.own[k], s.blocks)
+            k += 1
+    head.stop += count
 
 
 @kernel
