@@ -166,21 +166,17 @@ def draw_grid(
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _curve(left, name, setting, plain)
     _servers(right, outcomes(name, setting)[0])
-    say(figure, _sentence(name, setting))
-    return figure
-
-
-def _sentence(name: str, setting: Setting) -> str:
-    (cost, failure), fallbacks = point(name, setting), setting.fallbacks
+    cost, failure = point(name, setting)
     count = sum(len(o.requests) for o in outcomes(name, setting))
     words = (
         f"{name} with {fallbacks or 'no'} fallback{'s' * (fallbacks != 1)}"
-        f"{' and Load Correction' * setting.corrected}, probes every {setting.probe:.4g} s: "
+        f"{' and Load Correction' * correction}, probes every {probe:.4g} s: "
         f"{failure:.3g} % of {count} requests late at a cost of {cost:.4g} Mops/s"
     )
     other = "D-0.7" if name == "Greedy" else "Greedy"
     cost, failure = point(other, setting)
-    return f"{words}; {other}: {failure:.3g} % at {cost:.4g}."
+    say(figure, f"{words}; {other}: {failure:.3g} % at {cost:.4g}.")
+    return figure
 
 
 PANEL = Panel(

@@ -58,8 +58,7 @@ def jobs_of(
 
 
 def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> None:
-    devices = {device: device for device in s.machine.devices}
-    texts = s.jobs["app"] + "\n" + s.jobs["rule"]
+    devices, texts = {d: d for d in s.machine.devices}, s.jobs["app"] + "\n" + s.jobs["rule"]
     plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", inks, texts, until)
     if s.jobs["arrival"].any():
         ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
@@ -106,11 +105,10 @@ def draw_queue(
     table = applications(cpu, gpu, speed_up)
     jobs = jobs_of(table, queue, arrivals, noise, seed)
     history = History() if known == KNOWN[0] else History.exact(table)
-    rules, machine = Reading.of(reading), Machine(cpus, gpus)
+    rules, machine, inks = Reading.of(reading), Machine(cpus, gpus), task_colors(list(table.index))
     pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
     until = 1.02 * max(float(s.jobs["end"].max()) for s in pair)
     figure = new_figure(9.4, 4.8, (0.51, 0.95, 0.1, 0.43), wspace=0.073, hspace=0.15)
-    inks = task_colors(list(table.index))
     grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
     for row, s in enumerate(pair):
         ax = figure.add_subplot(grid[row, 0])

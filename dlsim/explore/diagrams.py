@@ -56,23 +56,6 @@ def _draw_curve(
     ax.set_title(label, loc="left", fontsize=10, y=1.0)
 
 
-def _sentence(
-    alpha: "pd.Series[float]", end: float, cluster: Cluster, deadline: float, least: int,
-    best: int, best_end: float,
-) -> str:  # fmt: skip
-    n, nodes, below = len(alpha), cluster.nodes, int((alpha <= 0).sum())
-    verdict = "in time" if meets(end, deadline, deadline) else "too late"
-    few = f"{least} would do" if least else f"no number of the {nodes} would do"
-    words = f"On {n} of {nodes} nodes the load ends at {end:.4g}, {verdict}: {few}"
-    words += f", {best} {'is' if best == 1 else 'are'} the fastest ({best_end:.4g})."
-    if n > best:
-        words += (
-            " Beyond that a further set-up costs more than the share it takes over: "
-            f"{below} {'share comes' if below == 1 else 'shares come'} out at or below zero."
-        )
-    return words
-
-
 def update(
     nodes: int, used: int, sigma: float, deadline: float, cms: float, cps: float, st: float,
     sc: float, reading: dict[str, str],
@@ -107,7 +90,17 @@ def update(
     _draw_curve(times, every, best, n, names, "execution time E(n)")
     times.axhline(deadline, color=INK["vermillion"], linewidth=1.6)
     _draw_curve(below, costs, best, n, names, "cost W(n) = n E(n), node time")
-    say(figure, _sentence(chunks["alpha"], end, cluster, deadline, least, best, every[best - 1]))
+    verdict = "in time" if meets(end, deadline, deadline) else "too late"
+    few = f"{least} would do" if least else f"no number of the {nodes} would do"
+    words = f"On {n} of {nodes} nodes the load ends at {end:.4g}, {verdict}: {few}"
+    words += f", {best} {'is' if best == 1 else 'are'} the fastest ({every[best - 1]:.4g})."
+    if n > best:
+        count = int((chunks["alpha"] <= 0).sum())
+        words += (
+            " Beyond that a further set-up costs more than the share it takes over: "
+            f"{count} {'share comes' if count == 1 else 'shares come'} out at or below zero."
+        )
+    say(figure, words)
     return figure
 
 

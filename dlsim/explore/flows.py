@@ -36,9 +36,7 @@ REAL = "topozoo/Abilene"
 #: bandwidth of every cluster's own link.
 HAND, GATEWAY = {"bandwidth": 3.0, "max_connect": 2}, 20.0
 _MOST = 10
-_PLATE: dict[str, Any] = {
-    "facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85,
-}  # fmt: skip
+_PLATE: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
 
 
 def chain(speeds: Sequence[float]) -> Platform:
@@ -93,20 +91,15 @@ def _places(p: Platform) -> dict[Any, Any]:
     graph, places, right = to_graph(p), dict[Any, Any](), 0.0
     for part in nx.connected_components(graph):
         nodes = [node for node in graph if node in part]
-        own = nx.spring_layout(_in_order(graph, nodes), iterations=300, seed=0, method="force")
+        alone = nx.Graph()  # in the order of these nodes, not in that of a set
+        alone.add_nodes_from(nodes)
+        alone.add_edges_from((u, v) for u, v in graph.edges if u in part)
+        own = nx.spring_layout(alone, iterations=300, seed=0, method="force")
         spots = np.array([own[node] for node in nodes]) * math.sqrt(len(nodes))
         spots -= spots.min(axis=0)
         places |= dict(zip(nodes, spots + np.array([right, 0.0]), strict=True))
         right += float(spots[:, 0].max()) + 1.0
     return places
-
-
-def _in_order(graph: nx.Graph, nodes: Sequence[Any]) -> nx.Graph:
-    """Return the part of a graph on some nodes, in their order and not in that of a set."""
-    part = nx.Graph()
-    part.add_nodes_from(nodes)
-    part.add_edges_from((u, v) for u, v in graph.edges if u in part)
-    return part
 
 
 @functools.lru_cache(maxsize=64)
@@ -188,11 +181,6 @@ def draw_wan(
                    label="computes for others (larger: faster)")  # fmt: skip
     keys = [*link_keys(used="in use (used/allowed)"), works]
     figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=8)
-    say(figure, _sentence(a, best, top))
-    return figure
-
-
-def _sentence(a: Allocation, best: Allocation, top: float) -> str:
     table, _ = flows(a)
     full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
     words = f"{a.method} gives its worst-served application {a.objective:.4g}"
@@ -201,7 +189,8 @@ def _sentence(a: Allocation, best: Allocation, top: float) -> str:
     if best.objective > 0:
         part = f"{100 * a.objective / best.objective:.3g} % of the optimum's {other}"
     links = f"links with all connections open: {full} of {len(table)}"
-    return f"{words}, {part} (relaxed bound {top:.4g}); {links}."
+    say(figure, f"{words}, {part} (relaxed bound {top:.4g}); {links}.")
+    return figure
 
 
 PANEL = Panel(

@@ -31,11 +31,9 @@ _STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the hos
 
 
 def _timeline(ax: Axes, t: Timeline, until: float) -> None:
-    stages = [stage for stage in _STAGES if stage in t.chunks]
-    lanes = list(dict.fromkeys(t.gpu.engine(stage) for stage in stages))
+    engines = (t.gpu.engine(stage) for stage in _STAGES if stage in t.chunks)
     at = [t.gpu.engine(stage) for stage in t.ops["stage"]]
-    texts = (t.ops["chunk"] + 1).astype(str)
-    named = {lane: _LANES[lane] for lane in lanes}
+    texts, named = (t.ops["chunk"] + 1).astype(str), {lane: _LANES[lane] for lane in engines}
     plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, until)
     ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
     k = t.gpu.streams

@@ -2,8 +2,6 @@
 
 from dlsim.papers import rooms
 
-__all__ = [
-    "SCALES", "Study", "fig1", "fig2", "table1", "table_readings", "verdicts",
-]  # fmt: skip
+__all__ = ["SCALES", "Study", "fig1", "fig2", "table1", "table_readings", "verdicts"]
 
 __getattr__ = rooms(__name__, __all__)

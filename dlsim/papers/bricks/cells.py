@@ -27,20 +27,16 @@ from dlsim.given import Floats
 from dlsim.kernel import TOL
 
 Row = dict[str, Any]
-
 #: Switches of `Scheduler`.
 OF_SCHEDULER: dict[str, tuple[Any, ...]] = {"exclude_rejecting": (False, True)}
 #: Of the simulator, of `Environment.random`, and of the scheduler; the default first.
 SWITCHES: dict[str, tuple[Any, ...]] = {
     **OF_ENGINE, "probe": (60.0, 1.0, 900.0), **DRAWN, **OF_SCHEDULER,
 }  # fmt: skip
-
 #: The four versions of Figures 3 and 4: Load Correction, and fallbacks.
 VERSIONS = {"x/x": (0, 0), "L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
 #: Nodes of the whole system: domains, and fewest and most nodes of each.
-SIZES = {
-    4: (2, (2, 2)), 20: (4, (5, 5)), 75: (10, (5, 10)), 150: (20, (5, 10)), 300: (40, (5, 10)),
-}  # fmt: skip
+SIZES = {4: (2, (2, 2)), 20: (4, (5, 5)), 75: (10, (5, 10)), 150: (20, (5, 10)), 300: (40, (5, 10))}
 #: What section 4.2 blames for the small gain of Load Correction, taken away.
 CONDITIONS: dict[str, dict[str, Any]] = {
     "as it is": {},

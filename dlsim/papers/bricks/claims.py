@@ -20,8 +20,6 @@ FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Pairs of versions that differ in Fallback, and in Load Correction.
 FALLBACK = (("x/x", "x/F"), ("L/x", "L/F"))
 CORRECTION = (("x/x", "L/x"), ("x/F", "L/F"))
-
-
 #: The sweeps that claims are measured on; None where one was not run.
 Evidence = namedtuple(
     "Evidence", "main causes sizes background seconds", defaults=[None, None, None, None]
@@ -33,11 +31,14 @@ def by_scheduler(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.D
     return wide(frame, [by], column, ["policy", "corrected", "fallbacks"])
 
 
-def by_opt(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """One column per version of Deadline, one row per Int, Opt and environment."""
+def _over_opt(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Estimate the trend of Deadline over Opt in every version: failures, or what it saves."""
     rows = with_version(frame[(frame["fallbacks"] <= 1) & frame["policy"].str.startswith("D-")])
     rows["opt"] = rows["policy"].str.removeprefix("D-").astype(float)
-    return wide(rows, ["interval", "opt"], column, "version")
+    table = wide(rows, ["interval", "opt"], column, "version")
+    if column == "cost":
+        table = 1 - table / table.groupby(level=["interval", "replicate"]).transform("first")
+    return trend(table, "opt")
 
 
 def _at(changes: Any, by: str = "interval") -> pd.DataFrame:
@@ -102,12 +103,6 @@ def _dearer(e: Evidence) -> pd.DataFrame:
     return _at({name: table[(name, 0, most)] / table[(name, 0, 0)] - 1 for name in names})
 
 
-def _saved(e: Evidence) -> pd.DataFrame:
-    """By which fraction every Opt costs less than the smallest."""
-    table = by_opt(e.main, "cost")
-    return 1 - table / table.groupby(level=["interval", "replicate"]).transform("first")
-
-
 def _fallback_in_points(e: Evidence) -> pd.DataFrame | None:
     """What one fallback takes, where more fail without it than it would have to take."""
     table = by_scheduler(e.main, "failure")
@@ -158,9 +153,9 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame | None]] = {
     "1b": lambda e: _removed(e, 1, 0, (0, 1)),
     "2a": lambda e: _gained(e.main),
     "2b": lambda e: _gained(e.main),
-    "3": lambda e: trend(by_opt(e.main, "failure"), "opt"),
+    "3": lambda e: _over_opt(e.main, "failure"),
     "4": lambda e: _than_greedy(e, "cost", slice(None), same=True),
-    "5": lambda e: trend(_saved(e), "opt"),
+    "5": lambda e: _over_opt(e.main, "cost"),
     "6a": lambda e: _than_greedy(e, "failure", slice(1)),
     "6b": lambda e: _than_greedy(e, "cost", slice(1)),
     "7a": lambda e: _removed(e, e.main["fallbacks"].max(), 0),

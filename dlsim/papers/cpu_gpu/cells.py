@@ -31,7 +31,6 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "both": (0.95, 0.8, 1.0),
     "nodes": (4, 2, 8),
 }
-
 #: Policies that decide job by job, in the order of the legends.
 ONLINE = (
     "history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "torque-strict", "rsc",
@@ -46,6 +45,8 @@ VARIANTS: dict[str, Policy] = {
     "history, ewma": Policy(estimate="ewma"),
     "history, steal": Policy(steal=True),
 }
+#: Every policy by its name in the legends.
+NAMED: dict[str, Policy] = {**POLICIES, **VARIANTS}
 #: Compared with the exhaustive schedule.
 WITH_IDEAL = ("history", "mct", "rsc", "asjf", "round-robin", "preferred", "gpu-only")
 FAIR = ("local", "global")
@@ -53,7 +54,6 @@ FAIR = ("local", "global")
 FAIR_BATCHES = 4
 #: Lateness, in run times on the preferred device, whose excess is counted.
 ABOVE = (0.0, *np.geomspace(0.01, 30, 24).round(4).tolist())
-
 Row = dict[str, Any]
 Tables = list[pd.DataFrame]
 
@@ -84,10 +84,6 @@ class Setting(NamedTuple):
     def applications(self, mix: str, seed: Any) -> pd.DataFrame:
         """Draw the applications of a mix."""
         return workload.applications(mix, self.apps, seed, base=self.base)
-
-
-#: Every policy by its name in the legends.
-NAMED: dict[str, Policy] = {**POLICIES, **VARIANTS}
 
 
 def batches_of(table: pd.DataFrame, setting: Setting, seed: Any, **options: Any) -> Tables:
@@ -255,8 +251,6 @@ SIZES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 HOST = 8.0
 #: Map and reduce tasks of the word count.
 BLOCKS, PARTITIONS = 24, 8
-
-
 #: What differs among the devices between which the optimiser splits.
 CASES: dict[str, dict[str, float]] = {
     "no start-up": {"start_up": 0.0},

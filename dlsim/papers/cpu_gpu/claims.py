@@ -17,8 +17,6 @@ EXISTING = ("torque-strict", "torque", "mct")
 #: Policies that the readings are judged by.
 JUDGED = ("history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "rsc", "asjf")
 STREAMS = (1, 3)
-
-
 #: The sweeps that claims are measured on; None where they were not run.
 Evidence = namedtuple(
     "Evidence",

@@ -231,8 +231,6 @@ def fig_pipes() -> Axes:
 
 #: What is run, in this order.
 QUEUE = ("mandelbrot", "n-body", "black-scholes", "matmul") * 3
-
-
 #: What a live run did, on which devices, and what is said of them.
 Session = namedtuple("Session", "run devices said")
 

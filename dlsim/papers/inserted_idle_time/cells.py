@@ -1,12 +1,12 @@
 """What paper I runs (section 5), one function per experiment, each a cell of a sweep."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.given import Floats
 from dlsim.kernel import latest_finish
@@ -46,7 +46,6 @@ PARTITIONS = {
     "constraint 2": ("II", "completion"),
     "optimum": ("exact", "completion"),
 }
-
 Row = dict[str, Any]
 
 
@@ -61,20 +60,13 @@ def named(order: str, role: str) -> str:
     return f"{order}{role}" if role == "AN" else f"{order}-{role}"
 
 
-def both(roles: Iterable[str]) -> tuple[str, ...]:
+def both(roles: Sequence[str]) -> tuple[str, ...]:
     """Return the FIFO and the EDF policy of every role."""
-    roles = tuple(roles)
     return tuple(named(order, role) for order in ("FIFO", "EDF") for role in roles)
 
 
-class Setting(NamedTuple):
-    """What all workloads of a study have in common."""
-
-    nodes: int
-    cps: float
-    mean: float
-    dc_ratio: float
-    horizon: float
+#: What all workloads of a study have in common.
+Setting = namedtuple("Setting", "nodes cps mean dc_ratio horizon")
 
 
 def drawn(
@@ -113,21 +105,13 @@ def waits(s: Schedule) -> pd.DataFrame:
     at_once = s.reading.release == "finish" or s.policy.partition == "pieces"
     released = done if at_once else ran["estimate"].to_numpy()[code]
     floor = ran["start" if early else "arrival"].to_numpy()[code]
-    release = np.maximum(floor, _previous(released, node))
+    before = pd.Series(released).groupby(node).shift(fill_value=-np.inf)
+    release = np.maximum(floor, before.to_numpy())
     each = np.flatnonzero(np.r_[True, code[1:] != code[:-1]])
     last = np.maximum.reduceat(release, each)[code]
     used = np.add.reduceat((np.minimum(end, np.repeat(last, size)) - busy_from).clip(0), first)
     columns = {"task": tasks[code], "node": node, "release": release, "last": last, "used": used}
     return pd.DataFrame(columns | {"send_start": sent[first], "compute_end": done})
-
-
-def _previous(values: Floats, node: NDArray[np.int64]) -> Floats:
-    """Return the value of the row before with the same node; -inf for its first row."""
-    order = np.argsort(node, kind="stable")
-    before = np.full(len(values), -np.inf)
-    same = node[order][1:] == node[order][:-1]
-    before[order[1:][same]] = values[order[:-1][same]]
-    return before
 
 
 def idle_use(s: Schedule) -> Row:
@@ -141,16 +125,6 @@ def idle_use(s: Schedule) -> Row:
 def _counts(s: Schedule, rule: str) -> Any:
     """Return a row of `Schedule.counts` as floats, NaN where the rule has no such count."""
     return s.counts.astype(float).loc[rule, list(COUNTS)].to_dict()
-
-
-def _row(s: Schedule, tasks: pd.DataFrame, counting: str, use: Sequence[str]) -> Row:
-    row = {
-        "policy": s.name, "ratio": s.reject_ratio, "realised_load": tasks.attrs["realised_load"],
-        "tasks": len(tasks), "admitted": int(s.tasks["admitted"].sum()),
-    }  # fmt: skip
-    if s.policy.partition in ("dlt", "I", "II") and s.reading.backfill == "off":
-        row |= _counts(s, counting)
-    return row | (idle_use(s) if s.name in use else {})
 
 
 def compare(
@@ -171,8 +145,15 @@ def compare(
         s = simulate(tasks, cluster, name, reading)
         if load == check_at and seed.spawn_key[-1:] == (0,):
             s.check()
-        row, admitted = _row(s, tasks, counting, use), s.tasks["admitted"]
-        decided[name] = admitted
+        admitted = decided[name] = s.tasks["admitted"]
+        row = {
+            "policy": name, "ratio": s.reject_ratio,
+            "realised_load": tasks.attrs["realised_load"], "tasks": len(tasks),
+            "admitted": int(admitted.sum()),
+        }  # fmt: skip
+        if s.policy.partition in ("dlt", "I", "II") and s.reading.backfill == "off":
+            row |= _counts(s, counting)
+        row |= idle_use(s) if name in use else {}
         remodel = decided.get(named("FIFO" if name.startswith("FI") else "EDF", "DLT"))
         other = math.nan if remodel is None else float((admitted != remodel).sum())
         rows.append(row | {"discordant": other})
@@ -184,8 +165,7 @@ def count(
     switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Count plannings with idle time under FIFO-DLT by every rule (Table 1)."""
-    pairs = [pair.split("=") for pair in reading.split(", ") if pair]
-    changed = {**switches, **{name: value for name, value in pairs}}
+    changed = {**switches, **dict(pair.split("=") for pair in reading.split(", ") if pair)}
     tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
     s = simulate(tasks, cluster, "FIFO-DLT", engine)
     return [{"rule": rule, **_counts(s, rule)} for rule in RULES]

@@ -22,8 +22,6 @@ USE = ("DLT", "II", "UMR-IIT")
 CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
 #: The two steps of Figure 3.
 LADDER = (("DLT", "I"), ("I", "II"))
-
-
 #: The sweeps that claims are measured on.
 Evidence = namedtuple("Evidence", "main taus")
 

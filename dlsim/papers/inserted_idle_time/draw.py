@@ -134,7 +134,7 @@ def fig_partitions(study: Study) -> Axes:
 
 def fig_gantt(study: Study, policies: Sequence[str] = GANTT, load: float = 1.0) -> Axes:
     """One stretch of a workload under several policies, with idle node time and r_i, s_i."""
-    least = execution_time(study.mean, study.nodes, study.cluster)
+    least = execution_time(study.mean, study.nodes, Cluster(study.nodes, study.cms, study.cps))
     setting = study.setting(150 * least)
     tasks, cluster, reading, _ = cells.drawn(setting, load, study.cms, study.switches, study.seed)
     schedules = [simulate(tasks, cluster, name, reading) for name in policies]

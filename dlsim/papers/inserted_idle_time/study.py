@@ -99,11 +99,6 @@ class Study(study.Study):
         rule = {} if self.counting == RULES[0] else {"counting": self.counting}
         return {**super().switches, **rule}
 
-    @property
-    def cluster(self) -> Cluster:
-        """The baseline's cluster."""
-        return Cluster(self.nodes, self.cms, self.cps)
-
     def setting(self, horizon: float = 0.0) -> Setting:
         """Return what all workloads have in common."""
         horizon = horizon or self.size.horizon

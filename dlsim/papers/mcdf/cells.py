@@ -14,11 +14,9 @@ from dlsim.realtime.partition import least_times, table_of
 
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
-
 #: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
 WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
-
 Row = dict[str, Any]
 
 

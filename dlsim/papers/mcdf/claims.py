@@ -16,8 +16,6 @@ from dlsim.study.stats import family
 RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
 ALL_NODES = ("FIFOAN", "EDFAN")
 FEWEST_NODES = ("FIFOMN", "EDFMN")
-
-
 #: The sweeps that claims are measured on; None where one was not run.
 Evidence = namedtuple(
     "Evidence", "main ratios doubled half orders newcomers", defaults=[None, None, None]

@@ -24,7 +24,6 @@ from dlsim.steady.relaxation import unfixed
 
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
-
 #: The paper's four heuristics in the order of the legends, the cheap ones first.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: What a second stage and a last linear program add.
@@ -36,7 +35,6 @@ IMPROVED = (
 TIE = 1e-6
 #: Where the exact search ends; what is not proved by then is left out.
 MOST_NODES = 200
-
 Row = dict[str, Any]
 Switches = Mapping[str, str]
 

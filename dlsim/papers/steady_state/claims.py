@@ -27,8 +27,6 @@ LPRR_TO, CROSSING = 45, 15
 CLASSES = 3
 #: The part of the relaxed program's connections that it is significant not to open.
 SIGNIFICANT = 0.1
-
-
 #: The sweeps that claims are measured on; None where one was not run.
 Evidence = namedtuple(
     "Evidence", "tiers random spread crossed timing ends vertices",

@@ -22,7 +22,6 @@ from dlsim.study.plot import axes_of, panels
 from dlsim.study.style import INK, style_of
 
 Places = Mapping[Any, Any]
-
 #: Links: nothing on them, in use, all connections open.
 LINKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}

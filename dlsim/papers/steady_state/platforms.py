@@ -33,7 +33,6 @@ CONNECTIVITY = {"random 0.1": 0.1, "random 0.4": 0.4, "random 0.8": 0.8}
 STRUCTURES = (*REDUNDANCY, *CONNECTIVITY)
 #: Where in the middle of Table 2 its numbers are set beside another table's.
 MIDDLE = {"gateway": 450.0, "bandwidth": 50.0, "max_connect": 25.0, "heterogeneity": 0.6}
-
 # Spawn keys that no replicate reaches.
 _TOPOLOGY, _NUMBERS, _ORDER, _ROUNDING = range(10**6, 10**6 + 4)
 
