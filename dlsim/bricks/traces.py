@@ -250,9 +250,7 @@ def whittle(values: ArrayLike) -> float:
     with the periodogram I and the density f of `spectrum`. Mean and variance do not
     matter. Its standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
 
-    References
-    ----------
-    P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
+    Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
     """
     x = np.asarray(values, dtype=float)
