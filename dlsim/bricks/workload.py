@@ -15,28 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim import files, joblog
+from dlsim import files, given, joblog
 from dlsim.bricks import traces
 from dlsim.bricks.background import Poisson, arrivals
 from dlsim.bricks.core.network import Stream, packed
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import (
-    Floats,
-    Seed,
-    child,
-    generator,
-    in_range,
-    instance,
-    need_memory,
-    number,
-    option,
-    positive,
-    seed_record,
-    span,
-    whole,
-)  # fmt: skip
+from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -89,7 +75,7 @@ def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -
     promised = Poisson(rates, end, sizes, seed, purpose)
     if count > MOST_KEPT:
         return promised
-    need_memory(what, 8 * count, remedy)
+    given.need_memory(what, 8 * count, remedy)
     return packed([promised.of(queue) for queue in range(len(rates))], sizes)
 
 
@@ -185,14 +171,14 @@ def draw(
     memory does not grow with them; everything else is kept and grows with the horizon.
     """
     _check_options(locals())
-    interval, horizon, trace_step, background_work, link_data = positive(
+    interval, horizon, trace_step, background_work, link_data = given.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
     )  # fmt: skip
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
-    instance("topology", topology, Topology, "; see two_level(10)")
+    given.instance("topology", topology, Topology, "; see two_level(10)")
     counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
@@ -256,15 +242,15 @@ def _check_sizes(**sizes: tuple[float, int, str]) -> None:
             )
 
 
-def _check_options(given: dict[str, Any]) -> None:
+def _check_options(chosen: dict[str, Any]) -> None:
     for name, options in DRAWN.items():
         if isinstance(options[0], str | bool):
-            option(name, given[name], options)
+            option(name, chosen[name], options)
     for name, least in _RANGES.items():
-        span(name, given[name], least)
-    if given["topology"] is None:
-        whole("domains", given["domains"])
-        nodes = float(given["nodes"][1]) * float(given["domains"])
+        span(name, chosen[name], least)
+    if chosen["topology"] is None:
+        whole("domains", chosen["domains"])
+        nodes = float(chosen["nodes"][1]) * float(chosen["domains"])
         _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
 
 
@@ -323,7 +309,7 @@ def from_swf(
     """
     rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
     ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
-    performance, throughput, time_scale = positive(**rule)
+    performance, throughput, time_scale = given.positive(**rule)
     clients = whole("clients", clients)
     max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
     ranges = {name: span(name, limits) for name, limits in ranges.items()}
@@ -340,7 +326,7 @@ def from_swf(
         table["work"] = WORK[work](jobs, processors) * performance
         away = (table["send"] + table["recv"]) / throughput
         due = drawn["deadline_factor"] * (table["work"] / performance + away)
-    fits = in_range(table["work"]) & in_range(table["time"])
+    fits = given.in_range(table["work"]) & given.in_range(table["time"])
     order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")
     table, due = table.loc[order], due[order]
     table["time"] -= table["time"].iloc[0]
@@ -349,7 +335,7 @@ def from_swf(
     table.index = pd.RangeIndex(len(table), name="request")
     table.attrs = {
         "source": os.fspath(path), "synthesised": list(SYNTHESISED), "skipped": skipped,
-        "notes": notes, "seed": seed_record(seed),
+        "notes": notes, "seed": given.seed_record(seed),
         "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
     }  # fmt: skip
     return table
