@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dlsim.bricks import workload
-from dlsim.bricks.readers import GWF_FIELDS, read_gwf
+from dlsim.bricks.workload import GWF_FIELDS, read_gwf
 from dlsim.errors import InputError
 from dlsim.joblog import SWF_FIELDS, read_swf
 

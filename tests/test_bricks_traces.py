@@ -15,8 +15,8 @@ from scipy.integrate import quad
 from scipy.linalg import toeplitz
 
 from dlsim.bricks import traces
-from dlsim.bricks.readers import SYNTHESISED, from_swf
 from dlsim.bricks.traces import Traces, read_traces, write_traces
+from dlsim.bricks.workload import SYNTHESISED, from_swf
 from dlsim.errors import DlsimError, InputError
 from tests.scale import SCALE
 

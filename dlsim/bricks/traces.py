@@ -35,21 +35,9 @@ from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
-from dlsim import files
+from dlsim import files, given
 from dlsim.errors import InputError
-from dlsim.given import (
-    LEAST,
-    MOST,
-    Floats,
-    Seed,
-    column,
-    generator,
-    in_range,
-    need_memory,
-    number,
-    option,
-    whole,
-)  # fmt: skip
+from dlsim.given import Floats, Seed, column, generator, number, option, whole
 
 #: Most values of all traces together: 4 GiB.
 MOST_VALUES = 2**29
@@ -170,7 +158,7 @@ def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[F
     what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
     if not n * count <= MOST_VALUES:
         raise InputError(f"{what} are more than {MOST_VALUES} values; {remedy}")
-    need_memory(what, 8 * n * count, remedy)
+    given.need_memory(what, 8 * n * count, remedy)
     make = METHODS[method](n, H)
     return (make(generator(seed, number)) for number in range(count))
 
@@ -250,9 +238,7 @@ def whittle(values: ArrayLike) -> float:
     with the periodogram I and the density f of `spectrum`. Mean and variance do not
     matter. Its standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
 
-    References
-    ----------
-    P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
+    Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
     """
     x = np.asarray(values, dtype=float)
@@ -292,12 +278,12 @@ def check_values(values: Floats, step: float) -> None:
     number("step", step, above=True, rule="a finite number of seconds above 0")
     if values.ndim < 1 or values.size == 0:
         raise InputError(f"traces need at least one step, got shape {values.shape}")
-    bad = ~((values >= 0) & in_range(values))
+    bad = ~((values >= 0) & given.in_range(values))
     bad[..., -1] |= values[..., -1] == 0
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InputError(
-            f"trace values must be 0 or between {LEAST:g} and {MOST:g}, the last "
+            f"trace values must be 0 or between {given.LEAST:g} and {given.MOST:g}, the last "
             f"of a trace above 0 because it is held after the end; position {at} holds {values[at]}"
         )
 

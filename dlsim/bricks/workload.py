@@ -1,4 +1,4 @@
-"""Draw environments as in Table 1 of paper B (section 4.1).
+"""Draw environments as in Table 1 of paper B (section 4.1), or take requests from a job log.
 
 Every purpose has a seed of its own, so that one may change and the others stay: the same
 servers, links, traces and background serve every interval, and the same uniform numbers are
@@ -6,32 +6,23 @@ behind data sizes, work and deadline factors whatever their ranges.
 """
 
 import math
+import os
+from array import array
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim import files, given, joblog
 from dlsim.bricks import traces
 from dlsim.bricks.background import Poisson, arrivals
 from dlsim.bricks.core.network import Stream, packed
 from dlsim.bricks.model import DRAWN
-from dlsim.bricks.readers import from_gwf, from_log, from_swf
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import (
-    Floats,
-    Seed,
-    child,
-    generator,
-    instance,
-    need_memory,
-    number,
-    option,
-    positive,
-    span,
-    whole,
-)  # fmt: skip
+from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -49,6 +40,23 @@ MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
+#: Fields of a line, in order. Some archives' names differ; their order does not.
+GWF_FIELDS = tuple(
+    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
+    "memory_requested status user group executable queue partition site_submitted site_run "
+    "structure structure_details network disk resources platform_requested network_requested "
+    "disk_requested resources_requested organisation project".split()
+)
+#: Those that are numbers and are read; ``user`` is read as a name; the others are not.
+GWF_NUMBERS = ("submit", "run_time", "processors", "processors_requested", "status")
+_AT = {name: GWF_FIELDS.index(name) for name in (*GWF_NUMBERS, "user")}
+#: How a job's work is told from its line: seconds at the reference performance.
+WORK = {
+    "run_time": lambda jobs, processors: jobs["run_time"],
+    "processor_time": lambda jobs, processors: jobs["run_time"] * processors,
+}
+#: Columns that no log has; ``attrs["synthesised"]`` names them.
+SYNTHESISED = ("send", "recv", "deadline")
 
 
 def _between(limits: Range, unit: Floats) -> Floats:
@@ -67,7 +75,7 @@ def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -
     promised = Poisson(rates, end, sizes, seed, purpose)
     if count > MOST_KEPT:
         return promised
-    need_memory(what, 8 * count, remedy)
+    given.need_memory(what, 8 * count, remedy)
     return packed([promised.of(queue) for queue in range(len(rates))], sizes)
 
 
@@ -163,14 +171,14 @@ def draw(
     memory does not grow with them; everything else is kept and grows with the horizon.
     """
     _check_options(locals())
-    interval, horizon, trace_step, background_work, link_data = positive(
+    interval, horizon, trace_step, background_work, link_data = given.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
     )  # fmt: skip
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
-    instance("topology", topology, Topology, "; see two_level(10)")
+    given.instance("topology", topology, Topology, "; see two_level(10)")
     counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
@@ -234,13 +242,111 @@ def _check_sizes(**sizes: tuple[float, int, str]) -> None:
             )
 
 
-def _check_options(given: dict[str, Any]) -> None:
+def _check_options(chosen: dict[str, Any]) -> None:
     for name, options in DRAWN.items():
         if isinstance(options[0], str | bool):
-            option(name, given[name], options)
+            option(name, chosen[name], options)
     for name, least in _RANGES.items():
-        span(name, given[name], least)
-    if given["topology"] is None:
-        whole("domains", given["domains"])
-        nodes = float(given["nodes"][1]) * float(given["domains"])
+        span(name, chosen[name], least)
+    if chosen["topology"] is None:
+        whole("domains", chosen["domains"])
+        nodes = float(chosen["nodes"][1]) * float(chosen["domains"])
         _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
+
+
+def read_gwf(
+    path: files.StrPath, limit: int = files.LOG
+) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read a job log in the Grid Workload Format.
+
+    Its first sixteen fields are those of the Standard Workload Format, but users are names.
+    Values out of range (-1 for "unknown") are data: whoever uses the log decides about them.
+    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
+    """
+    values, users, number = array("d"), dict[bytes, float]({b"-1": -1.0}), 0
+    for number, line in files.numbered_lines(path, limit):
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not text or text.startswith((b"#", b";")):
+            continue
+        fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
+        if len(fields) != len(GWF_FIELDS):
+            what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
+            raise files.refusal(path, number, what)
+        some = [fields[_AT[name]] for name in GWF_NUMBERS]
+        values.extend(joblog.finite(path, number, GWF_NUMBERS, some))
+        values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
+    if not values:
+        raise files.refusal(path, max(1, number), "the file ends without a single job line")
+    rows: Any = np.frombuffer(values).reshape(-1, len(_AT))
+    jobs = pd.DataFrame(rows, columns=list(_AT))
+    late = bool((jobs["submit"].diff() < 0).any())
+    return jobs, {}, ["submit times are not in order"] * late
+
+
+def from_swf(
+    path: files.StrPath, clients: int, *, performance: float = 300.0, throughput: float = 75.0,
+    work: str = "run_time", send: tuple[float, float] = (100.0, 5000.0),
+    recv: tuple[float, float] = (100.0, 5000.0), deadline_factor: tuple[float, float] = (1.0, 3.0),
+    time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0, limit: int = files.LOG,
+    read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
+) -> pd.DataFrame:  # fmt: skip
+    r"""Make requests of the jobs of a log in the Standard Workload Format.
+
+    A log knows neither data sizes nor deadlines; how a job becomes a request is this rule:
+
+    - time = (submit time - that of the first usable job) * `time_scale`;
+    - client = the job's user, users numbered in the order of their first usable jobs,
+      modulo `clients`;
+    - work = run time * `performance`, so that a server of that performance is busy as
+      long as the job was; or processors * run time * `performance`, for one processor
+      each, with the requested processors where the allocated ones are unknown;
+    - send, recv: synthesised, uniform (Table 1);
+    - deadline = time + DF (work / performance + (send + recv) / `throughput`):
+      synthesised, DF uniform (section 4.1).
+
+    Jobs without run time, processors (where they count) or submit time, lines for a part
+    of a job (status 2, 3, 4) and numbers out of the range of `dlsim.given` are skipped, counted.
+    """
+    rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
+    ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
+    performance, throughput, time_scale = given.positive(**rule)
+    clients = whole("clients", clients)
+    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
+    ranges = {name: span(name, limits) for name, limits in ranges.items()}
+    option("work", work, WORK)
+    jobs, _, notes = read(path, limit)
+    drawn = {  # one value per line of the log and purpose, whatever is skipped
+        name: low + (high - low) * generator(seed, number).random(len(jobs))
+        for number, (name, (low, high)) in enumerate(ranges.items())
+    }
+    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    with np.errstate(over="ignore"):
+        table = pd.DataFrame({"time": jobs["submit"] * time_scale, "client": jobs["user"]})
+        table["send"], table["recv"] = drawn["send"], drawn["recv"]
+        table["work"] = WORK[work](jobs, processors) * performance
+        away = (table["send"] + table["recv"]) / throughput
+        due = drawn["deadline_factor"] * (table["work"] / performance + away)
+    fits = given.in_range(table["work"]) & given.in_range(table["time"])
+    order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")
+    table, due = table.loc[order], due[order]
+    table["time"] -= table["time"].iloc[0]
+    table["client"] = (pd.factorize(table["client"])[0] % clients).astype(np.int64)
+    table["deadline"] = table["time"] + due
+    table.index = pd.RangeIndex(len(table), name="request")
+    table.attrs = {
+        "source": os.fspath(path), "synthesised": list(SYNTHESISED), "skipped": skipped,
+        "notes": notes, "seed": given.seed_record(seed),
+        "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
+    }  # fmt: skip
+    return table
+
+
+def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
+    """Make requests of the jobs of a log in the Grid Workload Format."""
+    return from_swf(path, clients, read=read_gwf, **options)
+
+
+def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
+    """Make requests, as `from_swf`, of a log whose name tells its format: .gwf, .gwf.gz or SWF."""
+    name = os.fspath(path).lower().removesuffix(".gz")
+    return (from_gwf if name.endswith(".gwf") else from_swf)(path, clients, **options)

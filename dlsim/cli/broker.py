@@ -15,8 +15,8 @@ from dlsim.files import Fields, Row, Schema, placed, read_tables
 from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
 from dlsim.progress import step
 from dlsim.steady.broker import Broker
-from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Network, Reading
+from dlsim.steady.routes import Limits, Share
 
 #: What each event holds beside `at` and `do`: what the broker's method takes; ? marks what
 #: may be missing.

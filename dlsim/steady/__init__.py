@@ -14,12 +14,12 @@ from dlsim.steady.check import exact, verify
 from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.equivalent import equivalent_speed
 from dlsim.steady.graphs import from_graph, to_graph
-from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import SWITCHES, Network, Platform, Reading
 from dlsim.steady.organisation import day
 from dlsim.steady.outcome import Allocation, Period
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.routes import Limits, Share
 from dlsim.steady.store import read_platform, write_platform
 
 __all__ = [

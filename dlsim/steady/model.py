@@ -18,10 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, instance, table
+from dlsim.given import Floats, column, instance, table
 from dlsim.reading import BaseReading
-from dlsim.steady.limits import Limits, floored
-from dlsim.steady.routes import Floats, Ints, Routes, Tables, listed, need_pairs
+from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
 
 Flags = NDArray[np.bool_]
 

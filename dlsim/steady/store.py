@@ -23,8 +23,8 @@ from dlsim.errors import InputError
 from dlsim.files import Fields, StrPath, placed, read_tables, tables_of, write_text
 from dlsim.given import anything, items, real, whole
 from dlsim.steady.graphs import from_graph
-from dlsim.steady.limits import Limits, Share
 from dlsim.steady.model import Platform
+from dlsim.steady.routes import Limits, Share
 
 
 def _label(name: str, value: Any) -> Any:

@@ -20,9 +20,8 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from dlsim.errors import InputError
 from dlsim.given import Seed, extra, need_memory, number, option, streams, whole
 from dlsim.steady.graphs import from_graph, prune
-from dlsim.steady.limits import Limits
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.routes import need_pairs
+from dlsim.steady.routes import Limits, need_pairs
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
