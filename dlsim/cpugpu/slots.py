@@ -16,7 +16,7 @@ import pandas as pd
 
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import begin, run
-from dlsim.cpugpu.given import hold, time_column, together
+from dlsim.cpugpu.given import apart, hold, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Measures
 from dlsim.cpugpu.rules import state_of, world_of
@@ -70,11 +70,8 @@ class SlotSchedule(Measures):
         hold("a task takes its time", took, labels)
         early = not_after(given["arrival"].to_numpy(), tasks["start"], span)
         hold("no task starts before its job arrives", early, labels)
-        line = tasks.sort_values(["slot", "start", "end"])
-        for _, mine in line.groupby("slot"):
-            ends, starts = mine["end"].to_numpy()[:-1], mine["start"].to_numpy()[1:]
-            apart = not_after(ends, starts, span)
-            hold("a slot runs one task at a time", apart, mine["job"].tolist()[1:])
+        alone = apart(tasks["slot"], tasks["start"], tasks["end"], span)
+        hold("a slot runs one task at a time", alone, labels)
         self._check_turns()
         last = tasks.groupby("job")["end"].max().reindex(jobs.index)
         hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
