@@ -38,7 +38,7 @@ from dlsim.cpugpu.model import (
     Reading,
     State,
     policy_named,
-)
+)  # fmt: skip
 from dlsim.cpugpu.rules import DECIDE
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError, StudyError
