@@ -100,13 +100,10 @@ def decisions():
         with LogFile(f"{folder}/log") as file:
             log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {"gpu0": "none"}, file=file)
             log.begin([(item, 0.0)])
-            log.write(
-                state, Decision(0, 1, "mct", (2.0, 1.0)), Asked(Sizes(history), state, log.policy)
-            )
-            history.measure("A", "cpu", 1.5)
-            log.write(
-                state, Decision(0, 0, "mct", (1.0, 3.0)), Asked(Sizes(history), state, log.policy)
-            )
+            for decision in (Decision(0, 1, "mct", (2.0, 1.0)), Decision(0, 0, "mct", (1.0, 3.0))):
+                asked = Asked(Sizes(history), state, log.policy, Reading())
+                log.write(state, decision, asked)
+                history.measure("A", "cpu", 1.5)
             log.add([])
         return Path(folder, "log").read_bytes()
 

@@ -457,7 +457,7 @@ def test_numbers_beyond_json_go_through_it(tmp_path):
         log.write(
             state,
             Decision(0, 1, "mct", (math.inf, 1.0)),
-            Asked(Sizes(History()), state, log.policy),
+            Asked(Sizes(History()), state, log.policy, Reading()),
         )
         log.add([])
     (entry,) = Log.read(tmp_path / "l").entries()

@@ -556,6 +556,17 @@ def test_a_divisible_job_is_split_and_its_result_is_that_of_one_device():
     np.testing.assert_allclose(table["over_ideal"], table["makespan"] / done.ideal.time)
 
 
+def test_the_command_splits_a_job(capsys):
+    words = ["live", "split", "n-body", "--gpu", "threads", "--factor", "0.1", "--rounds", "2"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "gpu0: numba on " in said
+    assert " s per million elements; ideal share " in said
+    assert "history's choice" in said
+    assert main(["live", "split", "n-body", "--gpu", "threads", "--cpu", "numpy"]) == 2
+    assert "NumPy computes whole results only; use --cpu numba" in capsys.readouterr().err
+
+
 def test_the_next_shares_follow_the_measured_rates():
     from dlsim.cpugpu.live.split import _next
 

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -100,20 +99,29 @@ class Entry(NamedTuple):
 class Asked(History):
     """What a rule may know of a state: notes what it asks beyond the jobs at hand."""
 
-    def __init__(self, sizes: Sizes, state: State, policy: Policy) -> None:
+    def __init__(self, sizes: Sizes, state: State, policy: Policy, reading: Reading) -> None:
         super().__init__()
         self.sizes, main = sizes, state.main
         if policy.rule in AT_HEAD and not policy.bound:
             main = main[:1]
-        held = [job.item for job in state.running if job]
-        apps = {item.app: None for item in [*held, *chain(*state.queues), *main]}
+        placed = [
+            (item, cls)
+            for job, queue, cls in zip(state.running, state.queues, state.classes, strict=True)
+            for item in [*([job.item] if job else []), *queue]
+        ]
+        apps = {item.app: None for item in [*(item for item, _ in placed), *main]}
         for app in apps:
             for cls in CLASSES:
                 self.record(app, cls)
+        # the mean of all the others stands for a time that is not known, and for nothing else
+        is_guessed = policy.rule == "five" and reading.unknown_remaining == "avg" and any(
+            not self.record(item.app, cls).count for item, cls in placed
+        )  # fmt: skip
         others: dict[str, list[float]] = {cls: [] for cls in CLASSES}
-        for (app, cls), record in sizes.history.records().items():
-            if app not in apps and record.count:
-                others[cls].append(record.expected(policy.estimate))
+        if is_guessed or callable(policy.rule):
+            for (app, cls), record in sizes.history.records().items():
+                if app not in apps and record.count:
+                    others[cls].append(record.expected(policy.estimate))
         self.others = {cls: [len(known), math.fsum(known)] for cls, known in others.items()}
 
     def record(self, app: str, cls: str) -> Record:
@@ -137,9 +145,9 @@ def _with_others(
     """Add as many other applications, whose times sum to what they sum to."""
     found = {pair: one for pair, one in records.items() if one is not UNSEEN}
     for cls, (count, whole) in others.items():
+        first, nothing = (Record(1, 0, 1, x, 0.0, x, Runs([x])) for x in (float(whole), 0.0))
         for k in range(count):
-            time = 0.0 if k else float(whole)
-            found[f"\0{k}", cls] = Record(1, 0, 1, time, 0.0, time, Runs([time]))
+            found[f"\0{k}", cls] = nothing if k else first
     return found
 
 

@@ -38,7 +38,7 @@ from dlsim.cpugpu.model import (
     Reading,
     State,
     policy_named,
-)
+)  # fmt: skip
 from dlsim.cpugpu.rules import DECIDE
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError, StudyError
@@ -101,7 +101,7 @@ class _Session:
 
     def _decide(self, state: State, policy: Policy, reading: Reading) -> Decision | None:
         """Let the rule decide by what is known, also of other sizes; log what it used."""
-        asked = Asked(self.sizes, state, policy)
+        asked = Asked(self.sizes, state, policy, reading)
         state.history = asked
         try:
             decision = self.rule(state, policy, reading)
@@ -351,6 +351,10 @@ def run_live(
         events.begin(items, identity=same, mark=crew.mark, host=crew.host,
                      kinds={slot.name: slot.kind for slot in devices})  # fmt: skip
         wait(_warm_up([jobs[j] for j in left], crew, devices))
+        if not callable(policy.rule):  # compiled, before the clock starts
+            state = State.of(machine, History())
+            state.main = [item for item, _ in items[:1]]
+            DECIDE[policy.rule](state, policy, reading)
         _Session(jobs, crew, devices, events, known, store, clock, outputs).go()
     return LiveRun(events.table(), known, events)
 
