@@ -132,20 +132,20 @@ def fig3(study: Study, ax: Axes | None = None) -> Axes:
     return study.keep("fig3", ax, table)
 
 
-def _depth(jobs: pd.DataFrame, kind: str) -> tuple[list[float], list[int]]:
-    """Return how many jobs wait in a class's sub-queues, as steps."""
-    rows = jobs[jobs["device"].str.startswith(kind) & (jobs["start"] > jobs["decided"])]
-    steps = rows["decided"].value_counts().sub(rows["start"].value_counts(), fill_value=0)
+def _depth(jobs: pd.DataFrame, come: str, go: str) -> tuple[list[float], list[int]]:
+    """Return how many jobs wait from one instant of theirs to another, as steps."""
+    rows = jobs[jobs[go] > jobs[come]]
+    steps = rows[come].value_counts().sub(rows[go].value_counts(), fill_value=0)
     return [0.0, *steps.sort_index().index], [0, *steps.sort_index().cumsum().astype(int)]
 
 
 def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
-    """F1: one queue under several policies, each bar with its rule, sub-queues below."""
+    """F1: one queue under several policies, each bar with its rule; who waits where, below."""
     table = study.setting._replace(apps=5).applications(study.mixes[0], study.seed)
     jobs = workload.draw(table, 12, study.seed, study.cv, 0.0)
     down = (len(policies) + 1) // 2
     grid = np.array(panels(
-        None, 2, (11, 2.6 * down), False, 2 * down, height_ratios=[2, 1] * down, sharex=True,
+        None, 2, (12.5, 3 * down), False, 2 * down, height_ratios=[5, 2] * down, sharex=True,
     )).reshape(down, 2, 2)  # fmt: skip
     runs = {p: simulate(jobs, study.setting.machine, NAMED[p]) for p in policies}
     until, colors = 1.02 * max(s.makespan for s in runs.values()), task_colors(sorted(table.index))
@@ -153,16 +153,19 @@ def fig_gantt(study: Study, policies: Sequence[str] = DRAWN) -> Axes:
         ax, below = grid[k // 2, :, k % 2]
         s.check()
         devices = {device: device for device in s.machine.devices}
-        apps = s.jobs["app"]
-        texts = apps + "\n" + s.jobs["rule"] if name == "history" else apps
+        texts = s.jobs["app"] + "\n" + s.jobs["rule"]
         plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", colors, texts, until)
         ax.set_title(_ended(name, s), fontsize=10)
-        for kind, ink in (("gpu", INK["blue"]), ("cpu", INK["vermillion"])):
-            below.step(*_depth(s.jobs, kind), where="post", color=ink, lw=1.4, label=kind)
+        waits = {"main": _depth(s.jobs, "arrival", "decided")}
+        for kind in ("gpu", "cpu"):
+            own = s.jobs[s.jobs["device"].str.startswith(kind)]
+            waits[kind] = _depth(own, "decided", "start")
+        for (queue, steps), ink in zip(waits.items(), ("black", "blue", "vermillion"), strict=True):
+            below.step(*steps, where="post", color=INK[ink], lw=1.4, label=queue)
         below.set_ylabel("queued", fontsize=8)
         below.set_ylim(-0.1, max(1.1, below.get_ylim()[1]))
         below.yaxis.set_major_locator(MaxNLocator(integer=True))
-    grid[0, 1, 0].legend(loc="upper right", fontsize=8, ncols=2)
+    grid[0, 1, 0].legend(loc="upper right", fontsize=8, ncols=3)
     for below in grid[-1, 1]:
         below.set_xlabel("seconds")
     kept = pd.concat({name: s.jobs for name, s in runs.items()}, names=["policy"])
