@@ -170,17 +170,17 @@ def _opencl_queue(index: int) -> Any:
 
 
 @functools.cache
-def _opencl_program(source: str, index: int) -> Any:
+def _opencl_program(source: str, queue: Any) -> Any:
     import pyopencl as cl
 
-    return cl.Kernel(cl.Program(_opencl_queue(index).context, source).build(), "run")
+    return cl.Kernel(cl.Program(queue.context, source).build(), "run")
 
 
 def _opencl(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
     import pyopencl as cl
 
     queue = _opencl_queue(slot.number)
-    program = _opencl_program(opencl_source(kernel, p), slot.number)
+    program = _opencl_program(opencl_source(kernel, p), queue)
     count = part.last - part.first
     group = min(GROUP, queue.device.max_work_group_size)
     begun, flags, out = time.perf_counter(), cl.mem_flags, np.empty(count, np.float32)
