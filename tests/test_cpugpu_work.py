@@ -464,7 +464,7 @@ for moment in range(2, 12):
         os.chdir("..")
 print("TOLD", json.dumps(told))
 """
-JOBS = 6
+JOBS = 12  # even if two of them end at each instant, the session writes more often than moments
 
 
 def test_a_session_killed_at_twenty_moments_goes_on_and_runs_nothing_twice(tmp_path):
