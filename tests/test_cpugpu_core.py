@@ -1,7 +1,10 @@
 """The compiled core against the engine in plain Python that it took the place of."""
 
 import math
+import os
 import random
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -207,3 +210,28 @@ def test_a_running_sum_does_not_drift():
     for time in times[1:]:
         sums.add_times(total[0], -3, time)
     assert total[0]["high"] + total[0]["low"] == 3 * times[0]
+
+
+def test_a_stolen_job_has_room_where_every_job_is_of_its_own_application():
+    """The place of every count is checked: the uncompiled core raises where one is missing."""
+    code = """
+import math, random
+import pandas as pd
+from dlsim.cpugpu import History, Machine, Policy, simulate
+rng, stolen = random.Random(1), 0
+while not stolen:
+    history, rows = History(), []
+    for job in range(40):
+        times = [math.exp(rng.uniform(-3, 4)) for _ in "cg"]
+        for cls, time in zip(("cpu", "gpu"), times):
+            history.add(f"a{job}", cls, time * rng.uniform(0.3, 3))
+        rows.append((f"a{job}", 0.0, *times))
+    jobs = pd.DataFrame(rows, columns=["app", "arrival", "cpu_time", "gpu_time"])
+    s = simulate(jobs, Machine(1, 4), Policy(steal=True), history)
+    s.check()
+    stolen += (s.jobs["rule"] == "steal").sum()
+"""
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -140,7 +140,7 @@ def fresh_state(w: World, r: Rules, apps: int, base: Floats, predicts: bool) -> 
         lines=records(devices + (apps if r.rule == SHARE else 2), LINE),
         known=records((apps, 2), KNOWN),
         averages=records(2, AVERAGES),
-        cells=records(n if learns else 0, CELL),
+        cells=records(n * (1 + bool(r.steal)) if learns else 0, CELL),  # a stolen job takes two
         free=np.zeros((levels_of(devices), devices // 32 + 1), dtype=np.int64),
         sets=np.zeros((ranked, levels_of(n), n // 32 + 1 if ranked else 0), dtype=np.int64),
         tree=np.zeros((2, 2 * leaves)),
