@@ -496,7 +496,8 @@ def test_a_session_killed_at_twenty_moments_goes_on_and_runs_nothing_twice(tmp_p
 
 
 def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(tmp_path):
-    first = "echo $$ >> pids; if [ $(wc -l < pids) = 1 ]; then exec sleep 1000; fi"
+    """The command dies with the session on Linux, and never ends its work; its child is found."""
+    first = "sleep 1000 & echo $! >> pids; [ $(wc -l < pids) = 1 ] || kill $!; wait; echo >> over"
     (tmp_path / "jobs.csv").write_text(f"app,command\nonce,\"sh -c '{first}'\"\n")
     words = ["live", "run", "--jobs", "jobs.csv", "--gpu", "none", "--history", "h"]
     command, name = [sys.executable, "-W", "ignore", "-m", "dlsim", *words], f"left-{os.getpid()}"
@@ -505,11 +506,48 @@ def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(t
     until(lambda: pids.exists() and pids.read_text().endswith("\n"), session)
     session.kill()
     session.wait()
-    assert [p.pid for p in alive(name)] == [int(pids.read_text())]
+    child = int(pids.read_text())
+    until(lambda: [p.pid for p in alive(name)] == [child])
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert "goes on where it stopped: 1 of 1 jobs are left" in again.stdout
     assert alive(name) == []
+    assert (tmp_path / "over").read_text() == "\n"
+
+
+def test_a_log_with_jobs_left_is_never_put_aside(tmp_path, monkeypatch, capsys):
+    """Other jobs, devices or policies are another run, whose commands would run twice."""
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.csv").write_text("app,command\none,sh -c 'kill -9 $PPID'\ntwo,true\n")
+    words = ["live", "run", "--jobs", "jobs.csv", "--gpu", "none", "--history", "h", "--log", "l"]
+    command = [sys.executable, "-W", "ignore", "-m", "dlsim", *words, "--crew", "threads"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -9
+    before = Path("l").read_bytes()
+    for other in (["--policy", "gpu-only"], ["--cpu", "numba/1"], ["--reading", "both_free=best"]):
+        assert main([*words, *other]) == 2
+        assert "with 2 jobs left; the same command goes on with them" in capsys.readouterr().err
+    assert Path("l").read_bytes() == before
+    assert not Path("l-1").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("app,comand\nsaxpy,ls", "no column is called 'comand'; known: app, arrival, command"),
+        ("app,command,args\nx,echo,a 'b", "job 1: args: not the words of a command"),
+    ],
+)
+def test_what_a_file_of_jobs_cannot_say_is_refused(tmp_path, line, words):
+    (tmp_path / "jobs.csv").write_text(line + "\n")
+    with pytest.raises(InputError, match=words):
+        jobs_from_csv(tmp_path / "jobs.csv")
+
+
+def test_a_name_that_looks_like_an_infinite_size_has_none():
+    history = History()
+    for app in ("j[1]", "j[2]", "j[3]", "j[inf]", "j[nan]", "j[-1]"):
+        history.add(app, "cpu", 1.0)
+    assert Sizes(history).record("j[4]", "cpu").expected() == pytest.approx(1.0)
 
 
 def test_an_interrupt_ends_the_commands_and_leaves_a_log_that_goes_on(tmp_path):

@@ -100,7 +100,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _free(path: Path, same: str) -> None:
-    """Leave a log that goes on with the same jobs; keep any other one beside."""
+    """Leave a log that goes on with the same jobs; keep one beside whose jobs are all done."""
     with _alone(path.parent):
         if not path.exists():
             return
@@ -108,6 +108,12 @@ def _free(path: Path, same: str) -> None:
         if log.left and log.head["identity"] == same:
             print(f"goes on where it stopped: {len(log.left)} of {len(log.fates)} jobs are left")
             return
+        if log.left:
+            raise InputError(
+                f"{path}: the log of another run (jobs, devices, policy or reading), with "
+                f"{len(log.left)} jobs left; the same command goes on with them; or name another "
+                "file with --log, or move this one away"
+            )
         beside = next(
             one for k in itertools.count(1)
             if not os.path.lexists(one := path.with_stem(f"{path.stem}-{k}"))
@@ -115,8 +121,7 @@ def _free(path: Path, same: str) -> None:
         with LogFile(path) as file, file.alone():
             path.rename(beside)
         Path(f"{path}-output").exists() and Path(f"{path}-output").rename(f"{beside}-output")
-        left = f", {len(log.left)} jobs left" if log.left else ""
-        print(f"the log that was there is kept as {beside}{left}")
+        print(f"the log that was there is kept as {beside}")
 
 
 def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -166,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
     devices = _devices(args)
     try:
         with Store(args.history) as store, CREWS[crew]([s.name for s in devices]) as workers:
-            _free(path, identity(jobs, name, policy, reading))
+            _free(path, identity(jobs, devices, name, policy, reading))
             done = run_live(jobs, workers, devices, policy, reading, store=store, log=path)
     except KeyboardInterrupt as stop:
         so_far = ""

@@ -238,8 +238,10 @@ def _item(
     return Item(j, job.app, told)
 
 
-def identity(jobs: Sequence[LiveJob], name: str, policy: Policy, reading: Reading) -> str:
-    """Return what tells one run from another: its jobs, its policy, its reading."""
+def identity(
+    jobs: Sequence[LiveJob], devices: Sequence[Slot], name: str, policy: Policy, reading: Reading
+) -> str:
+    """Return what tells one run from another: jobs, devices, policy, reading."""
 
     def told(version: Any) -> Any:
         return f"{version.__module__}:{version.__qualname__}" if callable(version) else version
@@ -250,7 +252,8 @@ def identity(jobs: Sequence[LiveJob], name: str, policy: Policy, reading: Readin
         for job in jobs
     ]  # fmt: skip
     rule = asdict(replace(policy, rule="five")) if callable(policy.rule) else asdict(policy)
-    whole = json.dumps([name, rule, asdict(reading), rows], default=str)
+    there = [(slot.name, slot.kind) for slot in devices]
+    whole = json.dumps([name, rule, asdict(reading), rows, there], default=str)
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
@@ -337,7 +340,7 @@ def run_live(
     reading, known = need_known(reading, history)
     events = Log(machine, name, policy, reading, {s.name: s.note for s in devices})
     with ExitStack() as stack:
-        same = identity(jobs, name, policy, reading)
+        same = identity(jobs, devices, name, policy, reading)
         if log is not None:
             events = _opened(stack, log, events, same)
         sizes = Sizes(known, policy.min_samples)

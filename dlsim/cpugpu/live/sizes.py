@@ -87,7 +87,8 @@ def _split(app: str) -> tuple[str, float]:
     """Return name and size of an application as a history knows it; NaN for one without."""
     name, _, size = app.removesuffix("]").rpartition("[")
     try:
-        return (name, float(size)) if name and float(size) > 0 else (app, math.nan)
+        is_size = name and 0 < float(size) < math.inf
+        return (name, float(size)) if is_size else (app, math.nan)
     except ValueError:
         return app, math.nan
 

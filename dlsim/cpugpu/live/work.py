@@ -58,15 +58,19 @@ def _version(where: str, given: Version | None) -> Any:
                 return given
         raise InputError(f"{where}: no module {module!r} is found from {os.getcwd()}; start there, "
                          "or install it")  # fmt: skip
-    try:
-        words = tuple(shlex.split(given) if isinstance(given, str) else given)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{where}: not the words of a command ({error}): {given!r}") from error
+    words = _words(where, given)
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"{where} must be a function or the words of a command, got {given!r}")
     if shutil.which(words[0]) is None:
         raise InputError(f"{where}: no program {words[0]!r} is found; install it, or name its path")
     return words
+
+
+def _words(where: str, given: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(shlex.split(given) if isinstance(given, str) else given)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where}: not the words of a command ({error}): {given!r}") from error
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,9 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
     table = files.read_csv(path, {"app": "text"}, COLUMNS)
     if table.empty:
         raise InputError(f"{os.fspath(path)}: holds no job; give one line per job")
+    if strange := [name for name in table if name not in ("app", *COLUMNS)]:
+        raise InputError(f"{os.fspath(path)}: no column is called {strange[0]!r}; known: app, "
+                         f"{', '.join(COLUMNS)}")  # fmt: skip
     apps: dict[tuple[Any, ...], Kernel | App] = {}
     jobs = []
     for place, row in enumerate(table.to_dict("records"), 1):
@@ -173,8 +180,8 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
         size = None if size != size else int(size) if size % 1 == 0 else float(size)
         if isinstance(work, Kernel):
             size = work.size if size is None else size
-        jobs.append(LiveJob(work, size, row.get("arrival", 0.0),
-                            tuple(shlex.split(row.get("args", "")))))  # fmt: skip
+        args = _words(f"{where}: args", row.get("args", ""))
+        jobs.append(LiveJob(work, size, row.get("arrival", 0.0), args))
     return sorted(jobs, key=lambda job: job.arrival)
 
 
@@ -319,6 +326,15 @@ def _printing_to(stream: BinaryIO) -> Iterator[None]:
             os.close(old)
 
 
+@functools.cache
+def _with_us() -> tuple[str, ...]:
+    """Return the words before a command that end it with us, however we end (util-linux)."""
+    setter = shutil.which("setpriv") if sys.platform == "linux" else None
+    words = (setter, "--pdeathsig", "KILL", "--") if setter else ()
+    works = words and not subprocess.run([*words, "true"], capture_output=True).returncode
+    return words if works else ()
+
+
 def _command(words: Sequence[str], task: Task, stream: BinaryIO, limit: float) -> str:
     """Run a command to its end, or to its limit; return what it printed."""
     start, slot = stream.seek(0, os.SEEK_END), task.slot
@@ -326,8 +342,9 @@ def _command(words: Sequence[str], task: Task, stream: BinaryIO, limit: float) -
     for name, value in told.items():
         words = [word.replace(name, "" if value is None else str(value)) for word in words]
     process = subprocess.Popen(
-        [*words, *task.args], stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-        env=os.environ | {"DLSIM_DEVICE": slot.name}, start_new_session=True,
+        [*_with_us(), *words, *task.args], stdin=subprocess.DEVNULL, stdout=stream,
+        stderr=subprocess.STDOUT, env=os.environ | {"DLSIM_DEVICE": slot.name},
+        start_new_session=True,
     )  # fmt: skip
     try:
         code = process.wait(None if limit == math.inf else limit)
