@@ -309,6 +309,7 @@ JOBS = table((9, 4), (7, 4))
         (lambda: NodePool(times=4), "times must be a pandas DataFrame .* type, nodes, time"),
         (lambda: NodePool(times={}), "counts must hold a number"),
         (lambda: NodePool(times={"gpu": 4}), "times must name .* got .gpu."),
+        (lambda: NodePool(times={}), "times must hold a time of a type on 1 node at least"),
         (lambda: NodePool(times={("tpu", 1): 4}), "type of times .* got 'tpu'"),
         (lambda: NodePool(times={("gpu", 0.5): 4}), "nodes of times .* got 0.5"),
         (lambda: NodePool(times={("gpu", 1): 0}), r"times of \('gpu', 1\) .* got 0"),

@@ -111,6 +111,8 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
             raise InputError(f'times must name type and nodes as ("gpu", 2), got {key!r}')
         way = option("type of times", key[0], TYPES), whole("nodes of times", key[1], 1, MOST_COUNT)
         found[way] = float(number(f"times of {way!r}", time, above=True))
+    if not found:
+        raise InputError("times must hold a time of a type on 1 node at least, got none")
     for kind, n in found:
         one = [(cls, 1) for cls in ("cpu", "gpu") if kind in (cls, "both")]
         if not set(one) <= set(found):
