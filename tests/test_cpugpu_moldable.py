@@ -307,7 +307,6 @@ JOBS = table((9, 4), (7, 4))
         (lambda: NodePool(exponent=2), "exponent .* got 2"),
         (lambda: NodePool(both=0), "both .* got 0"),
         (lambda: NodePool(times=4), "times must be a pandas DataFrame .* type, nodes, time"),
-        (lambda: NodePool(times={}), "counts must hold a number"),
         (lambda: NodePool(times={"gpu": 4}), "times must name .* got .gpu."),
         (lambda: NodePool(times={}), "times must hold a time of a type on 1 node at least"),
         (lambda: NodePool(times={("tpu", 1): 4}), "type of times .* got 'tpu'"),
