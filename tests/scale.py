@@ -2,8 +2,8 @@
 
 DLSIM_TEST_SCALE multiplies the numbers of all differential and Hypothesis tests. Where it is not
 set, the tests that take seconds try a part of theirs, and some are deselected that look closer at
-what others look at too: the README's command takes minutes so, and ``.ci/run`` then runs those
-files in full, with DLSIM_TEST_SCALE=1.
+what others look at too: the README's command takes minutes so. ``.ci/run`` runs it with
+DLSIM_TEST_SCALE=1, in full.
 """
 
 import os
