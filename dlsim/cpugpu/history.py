@@ -179,8 +179,3 @@ class History:
         if (app, cls) not in self._records:
             self._records[app, cls] = Record()
         return self._records[app, cls]
-
-    def restore(self, app: str, cls: str, assigned: int, elsewhere: int) -> None:
-        """Set how often an application was assigned, as a log tells it."""
-        record = self.own(app, cls)
-        record.assigned, record.elsewhere = assigned, elsewhere
