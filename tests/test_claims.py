@@ -307,12 +307,7 @@ def test_what_is_undecided_is_looked_at_again_with_more_runs(monkeypatch):
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [
-        ("proved", "holds"),
-        ("corrected", "in part"),
-        ("argued", "in part"),
-        ("refuted", "contrary"),
-    ],
+    [("proved", "holds"), ("corrected", "in part"), ("argued", "in part"), ("refuted", "contrary")],
 )
 def test_a_theorem_takes_its_statements_status(monkeypatch, status, expected):
     rows = [

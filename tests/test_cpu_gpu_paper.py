@@ -113,7 +113,7 @@ def test_batches_are_those_of_direct_simulation(study, policy):
 
 def test_unfair_jobs_are_counted():
     rows = pd.DataFrame(
-        cells.fairness("lee", 0.1, significant=0.1, setting=SETTING, switches={}, seed=key()),
+        cells.fairness("lee", 0.1, significant=0.1, setting=SETTING, switches={}, seed=key())
     ).set_index(["fair", "above"])
     schedules = direct("lee", 0, "history")
     for fair in cells.FAIR:

@@ -86,11 +86,7 @@ def test_hidden_is_the_covered_part_of_the_copies():
     timeline = run_chunks(equal_chunks(2, 2, 4, 2), Gpu(2))
     assert timeline.makespan == 12
     assert timeline.hidden == 4 / 8
-    assert timeline.busy.to_dict() == {
-        "gpu0.h2d": 4 / 12,
-        "gpu0.map": 8 / 12,
-        "gpu0.d2h": 4 / 12,
-    }
+    assert timeline.busy.to_dict() == {"gpu0.h2d": 4 / 12, "gpu0.map": 8 / 12, "gpu0.d2h": 4 / 12}
 
 
 def test_gpus_work_side_by_side():

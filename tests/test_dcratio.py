@@ -401,16 +401,8 @@ def test_splits_share_their_draws():
             "tasks need .*; sigma not found among arrival",
         ),
         ([1.0], {}, "tasks must be a pandas DataFrame .*got list"),
-        (
-            table((1.0, 2.0), (1.0, 0.0)),
-            {},
-            "deadline of task 1 must be .* above 0, got 0.0",
-        ),
-        (
-            table((1.0, 2.0), (math.nan, 1.0)),
-            {},
-            "sigma of task 1 must be .* above 0, got nan",
-        ),
+        (table((1.0, 2.0), (1.0, 0.0)), {}, "deadline of task 1 must be .* above 0, got 0.0"),
+        (table((1.0, 2.0), (math.nan, 1.0)), {}, "sigma of task 1 must be .* above 0, got nan"),
         (table(("x", 2.0)), {}, "sigma of task 0 .*got 'x'"),
         (table((1j, 2.0)), {}, "sigma of task 0 .*got 1j"),
         (table((10**400, 2.0)), {}, "sigma of task 0 must be a finite number above 0, got 1000"),

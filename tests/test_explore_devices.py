@@ -55,12 +55,7 @@ def labels(ax):
 def test_cold_start_by_hand():
     """4 x A(40/10), nothing known: gpu 0-10, cpu 0-40 to learn, gpu 10-20, gpu 20-30."""
     words, (one, other), learned = draw(**COLD, rival="gpu-only")
-    assert runs(one) == [
-        ("cpu0", 0, 40),
-        ("gpu0", 0, 10),
-        ("gpu0", 10, 20),
-        ("gpu0", 20, 30),
-    ]
+    assert runs(one) == [("cpu0", 0, 40), ("gpu0", 0, 10), ("gpu0", 10, 20), ("gpu0", 20, 30)]
     assert labels(one) == ["A\nR2*", "A\nR3", "A\nR2", "A\nR3"]
     assert [end for _, _, end in runs(other)] == [10, 20, 30, 40]
     assert words == "history ends at 40 s, as gpu-only does; placed to learn: 2 of 4 jobs."

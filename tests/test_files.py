@@ -452,10 +452,7 @@ def test_read_swf(tmp_path, pack, ends):
     assert tuple(jobs.columns) == SWF_FIELDS
     assert jobs[
         ["job", "submit", "wait", "run_time", "processors", "status"]
-    ].to_numpy().tolist() == [
-        [1, 0, -1, 1451, 128, 1],
-        [2, 60, -1, 1451, 128, 1],
-    ]
+    ].to_numpy().tolist() == [[1, 0, -1, 1451, 128, 1], [2, 60, -1, 1451, 128, 1]]
     assert header == {"Version": "2.2", "MaxRecords": "2", "MaxProcs": "128"}
     assert notes == []
 

@@ -71,10 +71,7 @@ def test_one_colour_per_task():
 
 @pytest.mark.parametrize(
     ("nodes", "labels"),
-    [
-        (4, ["node 0", "node 1", "node 2", "node 3"]),
-        ([2, 1, 0], ["node 2", "node 1", "node 0"]),
-    ],
+    [(4, ["node 0", "node 1", "node 2", "node 3"]), ([2, 1, 0], ["node 2", "node 1", "node 0"])],
 )
 def test_idle_nodes_and_own_order(nodes, labels):
     assert rows(gantt.plot_gantt(CHUNKS, nodes=nodes, link=False)) == labels

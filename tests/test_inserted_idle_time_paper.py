@@ -14,11 +14,7 @@ from scipy.stats import chi2
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
 from dlsim.papers.inserted_idle_time import cells, claims, draw
-from dlsim.papers.inserted_idle_time.study import (
-    COUNT_READINGS,
-    SCALES,
-    printed_table,
-)
+from dlsim.papers.inserted_idle_time.study import COUNT_READINGS, SCALES, printed_table
 from dlsim.realtime import POLICIES, Cluster, execution_time, simulate, workload
 from dlsim.study.claims import load_claims
 from dlsim.study.execution import run_notebook

@@ -25,15 +25,7 @@ from dlsim.realtime import run as room
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.scale import LONG, SCALE
-from tests.strategies import (
-    ALL_ROWS,
-    ROWS,
-    Instance,
-    any_reading,
-    close,
-    differences,
-    seeded,
-)
+from tests.strategies import ALL_ROWS, ROWS, Instance, any_reading, close, differences, seeded
 from tests.twins import inserted
 
 # --- by hand -----------------------------------------------------------------------------
@@ -57,12 +49,7 @@ COSTLY = Instance(
 )  # fmt: skip
 
 BY_HAND = [
-    (
-        C1,
-        "MCDF",
-        {},
-        [e and (1000 * i, e[0], 1000 * i + e[1]) for i, e in enumerate(C1_ENDS)],
-    ),
+    (C1, "MCDF", {}, [e and (1000 * i, e[0], 1000 * i + e[1]) for i, e in enumerate(C1_ENDS)]),
     (C2, "MCDF", {}, [(0, 3, Q(233, 7))]),
     (C2, "FIFOAN", {"an_nodes": "all"}, [None]),
     (C2, "FIFOAN", {"an_nodes": "best"}, [(0, 3, Q(233, 7))]),

@@ -11,15 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dlsim.realtime import Cluster, Reading, Schedule, simulate
 from tests.scale import LONG
-from tests.strategies import (
-    ALL_ROWS,
-    ROWS_I,
-    Instance,
-    differences,
-    instances,
-    policies,
-    readings,
-)
+from tests.strategies import ALL_ROWS, ROWS_I, Instance, differences, instances, policies, readings
 
 #: One source of examples per test: a failure reappears on every machine.
 EXAMPLES = settings(deadline=None, derandomize=True, max_examples=max(1, round(200 * LONG)))

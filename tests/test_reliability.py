@@ -55,15 +55,7 @@ from tests.cpugpu_queues import queue
 from tests.readers import READERS, SEALED
 from tests.scale import LONG, SCALE
 from tests.steady_platforms import draw_platform
-from tests.strategies import (
-    IN_LINE,
-    ROWS,
-    ROWS_I,
-    any_reading,
-    differences,
-    seeded,
-    seeded_for,
-)
+from tests.strategies import IN_LINE, ROWS, ROWS_I, any_reading, differences, seeded, seeded_for
 from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
 from tests.test_bricks_twin import agree as agree_grid
 from tests.test_cpugpu_engine import agree, both, runnable

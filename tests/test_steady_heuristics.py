@@ -22,12 +22,7 @@ from dlsim.steady import (
     solve_program,
 )
 from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.heuristics import (
-    randomised_rounding,
-    round_off,
-    run_greedy,
-    split_connections,
-)
+from dlsim.steady.heuristics import randomised_rounding, round_off, run_greedy, split_connections
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import full_program
 from tests.scale import LONG, SCALE
@@ -66,8 +61,7 @@ def test_hand_case(case, method, value, suffix):
 
 
 @pytest.mark.parametrize(
-    ("case", "values"),
-    [("A", (4, 6, 4)), ("C", (0, 4, 4)), ("D", (1, 1, 1)), ("E", (0, 0, 0))],
+    ("case", "values"), [("A", (4, 6, 4)), ("C", (0, 4, 4)), ("D", (1, 1, 1)), ("E", (0, 0, 0))]
 )
 def test_hand_case_of_greedy(case, values):
     for reading, value in zip(READINGS.values(), values, strict=True):
@@ -138,12 +132,7 @@ def outcomes(p, batch=1, least=False):
 
 @pytest.mark.parametrize(
     ("case", "law"),
-    [
-        ("A", {5: 2 / 3, 6: 1 / 3}),
-        ("C", {3: 1 / 3, 5: 2 / 3}),
-        ("D", {1: 1}),
-        ("E", {0: 1}),
-    ],
+    [("A", {5: 2 / 3, 6: 1 / 3}), ("C", {3: 1 / 3, 5: 2 / 3}), ("D", {1: 1}), ("E", {0: 1})],
 )
 @pytest.mark.parametrize("least", [False, True])
 def test_law_of_lprr(case, law, least):

@@ -69,10 +69,7 @@ def links(**change):
         ({"gateway": [1, 2, 3]}, "gateway must have 2 entries, got 3"),
         ({"links": links(bandwidth=[-1.0])}, "bandwidth of link 0 must be a finite number"),
         ({"links": links(bandwidth=[np.inf])}, "bandwidth of link 0 must be a finite"),
-        (
-            {"links": links(max_connect=[-1])},
-            "max_connect of link 0 must be .* at least 0",
-        ),
+        ({"links": links(max_connect=[-1])}, "max_connect of link 0 must be .* at least 0"),
         ({"links": links(max_connect=[np.nan])}, "max_connect of link 0 must be a number"),
         ({"links": pd.DataFrame({"bandwidth": [1.0]})}, "max_connect not found among bandwidth"),
         ({"links": pd.concat([links(), links()])}, "label 0 of links appears twice"),
@@ -404,10 +401,7 @@ def test_a_file_without_routes_gets_the_shortest(tmp_path):
     [
         ({"cluster": 3}, "cluster must be written as .*, a list of tables; got 3"),
         ({"cluster": [{"speed": 1}]}, "cluster 0: gateway is missing"),
-        (
-            {"cluster": [{"speed": 1, "gateway": 1, "colour": 2}]},
-            "no field is called 'colour'",
-        ),
+        ({"cluster": [{"speed": 1, "gateway": 1, "colour": 2}]}, "no field is called 'colour'"),
         ({"planet": []}, "no field is called 'planet'; known: cluster"),
         ({"route": [{"from": 0, "to": 1, "links": 5}]}, "route 0: links must be a list, got 5"),
         ({"route": [{"from": "x", "to": 1, "links": []}]}, "from must be a whole number .*'x'"),
@@ -419,23 +413,11 @@ def test_a_file_without_routes_gets_the_shortest(tmp_path):
             {"limits": {"share": [{"cluster": 0, "origins": 3, "share": 0.1}]}},
             "limits, share 0: origins must be a list, got 3",
         ),
-        (
-            {"limits": {"pair": [{"from": 0, "to": float("inf"), "most": 1}]}},
-            "0: to must be",
-        ),
+        ({"limits": {"pair": [{"from": 0, "to": float("inf"), "most": 1}]}}, "0: to must be"),
         ({"limits": {"pair": [{"from": 0, "to": "x", "most": 1}]}}, "to must be a whole .*'x'"),
-        (
-            {"route": [{"from": float("inf"), "to": 1, "links": []}]},
-            "0: from must be .* inf",
-        ),
-        (
-            {"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]},
-            "must be a text or a number",
-        ),
-        (
-            {"cluster": [{"speed": "x", "gateway": 1}]},
-            "cluster 0: speed must be a number, got 'x'",
-        ),
+        ({"route": [{"from": float("inf"), "to": 1, "links": []}]}, "0: from must be .* inf"),
+        ({"link": [{"name": [1], "bandwidth": 1, "max_connect": 1}]}, "must be a text or a number"),
+        ({"cluster": [{"speed": "x", "gateway": 1}]}, "cluster 0: speed must be a number, got 'x'"),
         ({"application": []}, "priority must be above 0|shape|entries"),
     ],
 )

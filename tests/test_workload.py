@@ -183,8 +183,7 @@ def test_sizes_by_switch():
 
 @pytest.mark.parametrize("size", SWITCHES["size"])
 @pytest.mark.parametrize(
-    "cluster",
-    [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)],
+    "cluster", [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)]
 )
 def test_average_minimum_time_against_quadrature(size, cluster):
     mean = 70.0

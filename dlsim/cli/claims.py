@@ -28,11 +28,7 @@ def main(args: argparse.Namespace) -> int:
     for _, row in card.iterrows():
         print(f"{SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
-        for text in (
-            row["claim"],
-            f"{printed}Measured: {row['measured'] or '-'}",
-            row["reason"],
-        ):
+        for text in (row["claim"], f"{printed}Measured: {row['measured'] or '-'}", row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
     where = args.results or "the reference results at paper scale"
     print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")

@@ -90,12 +90,7 @@ LOOKS = (1, 2, 5, 10)
 _HUNDREDTHS = ("%", "points")
 
 #: What the status of a statement of `dlsim.theory` means for a claim.
-STATUS = {
-    "proved": "holds",
-    "corrected": "in part",
-    "argued": "in part",
-    "refuted": "contrary",
-}
+STATUS = {"proved": "holds", "corrected": "in part", "argued": "in part", "refuted": "contrary"}
 
 
 @dataclass(frozen=True)

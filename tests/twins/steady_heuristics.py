@@ -167,10 +167,7 @@ def share(p, a, row):
 def local(p, left, L, got, a, benefit, local_amount, stuck):
     """Step 5 for l = k: as printed, or as the sentence after the formula says it."""
     k = p.origin[a]
-    printed = max(
-        (benefit[m] for m in range(p.K) if m != k and p.pi[a][m] > 0),
-        default=0,
-    )
+    printed = max((benefit[m] for m in range(p.K) if m != k and p.pi[a][m] > 0), default=0)
     others = [b for b in range(len(p.pi)) if p.origin[b] != k]
     prose = max((min(left.carry(b, k), left.room(b, k)) * p.w[b] for b in others), default=0)
     prose = prose / Fraction(p.w[a])

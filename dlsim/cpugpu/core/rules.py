@@ -14,11 +14,7 @@ A job leaves the main queue under one of these words:
 import numpy as np
 
 from dlsim.cpugpu.core.known import expected, guess, is_measured
-from dlsim.cpugpu.core.queues import (
-    first_free,
-    least_known,
-    versions_of,
-)  # fmt: skip
+from dlsim.cpugpu.core.queues import first_free, least_known, versions_of  # fmt: skip
 from dlsim.cpugpu.core.state import (
     CPU,
     FIVE,

@@ -15,13 +15,7 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core.demand import (
-    assign,
-    next_due,
-    rank_of,
-    sent_by,
-    update_count,
-)
+from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
 from dlsim.realtime.core.line import next_optimum, reach, search
 from dlsim.realtime.core.releases import PIECES
 from dlsim.realtime.core.state import (
