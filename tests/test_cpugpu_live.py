@@ -518,10 +518,10 @@ def test_the_command_calibrates_runs_and_explains(tmp_path, monkeypatch, capsys)
     assert "6 decisions of policy mct, 0 differ" in out
     log = tmp_path / "results" / "live" / "log.sqlite"
     with LogFile(log) as file:
-        rows = file.events()
+        rows = file.rows()
     log.unlink()
     with LogFile(log) as file:  # another log, whole in itself, of another decision
-        for kind, body in rows:
+        for kind, body, _ in rows:
             row = json.loads(body)
             if kind == "decision" and row["decision"][0] == 2:
                 row["decision"][1] = 1 - row["decision"][1]

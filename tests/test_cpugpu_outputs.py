@@ -164,7 +164,7 @@ def test_a_damaged_log_is_refused_in_words_or_read(here, log):
     """Bytes that change are seen by the checksums; a forged event, whole in itself, by reading."""
     rng, seen = random.Random(5), collections.Counter()
     with LogFile("log.sqlite") as file:
-        events = file.events()
+        events = file.rows()
     for _ in range(round(200 * SCALE)):
         (here / "damaged").unlink(missing_ok=True)
         if kind := rng.random() < 0.5:
@@ -175,7 +175,7 @@ def test_a_damaged_log_is_refused_in_words_or_read(here, log):
             at = rng.randrange(len(events))
             with LogFile("damaged") as file:
                 file.append([(what, replaced(body, rng) if k == at else body, 0.0)
-                             for k, (what, body) in enumerate(events)])  # fmt: skip
+                             for k, (what, body, _) in enumerate(events)])  # fmt: skip
         try:
             read = Log.read("damaged")
             list(read.explain())

@@ -417,7 +417,7 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "files.py", "kernel.py", "cli/live.py", "cpugpu/ledger.py", "cpugpu/live/work.py",
+    "files.py", "kernel.py", "cli/live.py", "cpugpu/store.py", "cpugpu/live/work.py",
     "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dlsim.cpugpu.history import UNSEEN, History, Record, Runs
-from dlsim.cpugpu.ledger import TEXT, TIME, Kind, Ledger
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
 from dlsim.cpugpu.rules import DECIDE
+from dlsim.cpugpu.store import TEXT, TIME, Kind, Ledger
 from dlsim.errors import InputError
 from dlsim.files import StrPath, opened, parse_json
 
@@ -41,6 +41,8 @@ BROKEN = (
     ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError,
     StopIteration,
 )  # fmt: skip
+#: What the end of a job that is done tells.
+MEASURED = ("seconds", "transfer", "compiled", "signature", "agrees")
 #: Rules that look at one job of the main queue.
 AT_HEAD = ("five", "mct", "strict", "round-robin")
 
@@ -57,14 +59,6 @@ class LogFile(Ledger):
             "at": TIME,
         },
     )  # fmt: skip
-
-    def append(self, rows: list[tuple[str, str, float]]) -> None:
-        """Add events, all or none."""
-        self._insert(rows)
-
-    def events(self) -> list[tuple[str, str]]:
-        """Return kind and body of every event."""
-        return [row[:2] for row in self._rows()]
 
 
 def _plain(value: float) -> float | None:
@@ -97,46 +91,31 @@ class Entry(NamedTuple):
 
 
 class Asked(History):
-    """What a rule may know of a state: notes what it asks beyond the jobs at hand."""
+    """What a rule may use of a state: the jobs at hand; the others together, where it guesses."""
 
     def __init__(self, sizes: Sizes, state: State, policy: Policy, reading: Reading) -> None:
-        super().__init__()
-        self.sizes, main = sizes, state.main
+        is_own, main = callable(policy.rule), state.main
         if policy.rule in AT_HEAD and not policy.bound:
             main = main[:1]
         placed = [
-            (item, cls)
+            (item.app, cls)
             for job, queue, cls in zip(state.running, state.queues, state.classes, strict=True)
             for item in [*([job.item] if job else []), *queue]
         ]
-        apps = {item.app: None for item in [*(item for item, _ in placed), *main]}
-        for app in apps:
-            for cls in CLASSES:
-                self.record(app, cls)
+        apps = dict.fromkeys([*(app for app, _ in placed), *(item.app for item in main)])
+        self.known = {(app, cls): sizes.record(app, cls) for app in apps for cls in CLASSES}
         # the mean of all the others stands for a time that is not known, and for nothing else
         is_guessed = policy.rule == "five" and reading.unknown_remaining == "avg" and any(
-            not self.record(item.app, cls).count for item, cls in placed
+            not self.known[pair].count for pair in placed
         )  # fmt: skip
         others: dict[str, list[float]] = {cls: [] for cls in CLASSES}
-        if is_guessed or callable(policy.rule):
-            for (app, cls), record in sizes.history.records().items():
-                if app not in apps and record.count:
-                    others[cls].append(record.expected(policy.estimate))
+        for (app, cls), record in sizes.history.records().items() if is_guessed or is_own else ():
+            if is_own:  # a function may ask for any
+                self.known.setdefault((app, cls), record)
+            elif app not in apps and record.count:
+                others[cls].append(record.expected(policy.estimate))
         self.others = {cls: [len(known), math.fsum(known)] for cls, known in others.items()}
-
-    def record(self, app: str, cls: str) -> Record:
-        """Return what is known of an application on a class."""
-        return self._records.setdefault((app, cls), self.sizes.record(app, cls))
-
-    def average(self, cls: str, estimate: str = "mean") -> float:
-        """Return the mean expected time of a class's measured applications, NaN without any."""
-        whole = History()
-        whole._records = self.records()
-        return whole.average(cls, estimate)
-
-    def records(self) -> dict[tuple[str, str], Record]:
-        """Return what is known of the jobs at hand, and of all others together."""
-        return _with_others(self._records, self.others)
+        self._records = _with_others(self.known, self.others)
 
 
 def _with_others(
@@ -162,29 +141,13 @@ def _told(row: dict[str, Any]) -> History:
     return history
 
 
-@dataclass
-class Fate:
-    """What became of a job so far."""
-
-    app: str
-    arrival: float
-    decided: float = math.nan
-    turn: int = -1
-    device: str = ""
-    backend: str = ""
-    start: float = math.nan
-    end: float = math.nan
-    seconds: float = math.nan
-    transfer: float = math.nan
-    rule: str = ""
-    predicted: float = math.nan
-    losses: int = 0
-    error: str = ""
-    agrees: bool = False
-    compiled: float = 0.0
-    output: str = ""
-    is_over: bool = False
-    signature: list[float] = field(default_factory=list)
+#: What a table of jobs says of one that has only arrived; the last two are for the log alone.
+FATE: dict[str, Any] = {
+    "app": "", "arrival": 0.0, "decided": math.nan, "turn": -1, "device": "", "backend": "",
+    "start": math.nan, "end": math.nan, "seconds": math.nan, "transfer": math.nan, "rule": "",
+    "predicted": math.nan, "losses": 0, "error": "", "agrees": False, "compiled": 0.0,
+    "output": "", "is_over": False, "signature": [],
+}  # fmt: skip
 
 
 def _follow(items: dict[int, Item], kind: str, row: dict[str, Any]) -> None:
@@ -224,7 +187,7 @@ class Log:
     rows: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     file: LogFile | None = field(default=None, repr=False, compare=False)
     items: dict[int, Item] = field(default_factory=dict, repr=False, compare=False)
-    fates: dict[int, Fate] = field(default_factory=dict, repr=False, compare=False)
+    fates: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     decisions: int = 0
     _later: list[tuple[str, dict[str, Any]]] = field(default_factory=list, repr=False)
 
@@ -255,7 +218,7 @@ class Log:
                 [app, cls, [record.assigned, record.elsewhere, record.count],
                  [_plain(time) for time in (record.mean, record.spread, record.recent)],
                  record.times if self.policy.estimate == "median" else []]
-                for (app, cls), record in asked._records.items()
+                for (app, cls), record in asked.known.items()
             ],
             "others": asked.others,
             "decision": [decision.job, decision.device, decision.rule,
@@ -279,29 +242,25 @@ class Log:
         self.rows.append((kind, row))
         _follow(self.items, kind, row)
         if kind == "job":
-            self.fates.setdefault(row["job"], Fate(row["app"], row["arrival"]))
-        if kind == "decision":
+            told = {"app": row["app"], "arrival": row["arrival"]}
+            self.fates.setdefault(row["job"], FATE | told)
+        elif kind == "decision":
             job, device, rule, finishes = row["decision"]
-            fate = self.fates[job]
-            fate.decided, fate.rule, fate.turn = row["now"], rule, self.decisions
+            predicted = _number(finishes[device]) if finishes else math.nan
+            self.fates[job] |= {"decided": row["now"], "rule": rule, "turn": self.decisions,
+                                "predicted": predicted}  # fmt: skip
             self.decisions += 1
-            fate.predicted = _number(finishes[device]) if finishes else math.nan
         elif kind == "start":
-            fate = self.fates[row["job"]]
-            fate.start, fate.device = row["now"], self.machine.devices[row["device"]]
-            fate.backend, fate.output = row["backend"], row["output"]
+            where = {name: row[name] for name in ("backend", "output")}
+            device = self.machine.devices[row["device"]]
+            self.fates[row["job"]] |= {"start": row["now"], "device": device, **where}
         elif kind == "end":
-            self._end(self.fates[row["job"]], row)
-
-    def _end(self, fate: Fate, row: dict[str, Any]) -> None:
-        if fate.is_over:
-            raise InputError(f"job {row['job']} ended before; it cannot end twice")
-        fate.end, fate.is_over, fate.error = row["now"], row["final"], row["error"]
-        fate.losses += row["outcome"] == "lost"
-        if row["outcome"] == "done":
-            fate.seconds, fate.transfer = row["seconds"], row["transfer"]
-            fate.compiled, fate.signature = row["compiled"], row["signature"]
-            fate.agrees = row["agrees"]
+            fate, names = self.fates[row["job"]], MEASURED if row["outcome"] == "done" else ()
+            if fate["is_over"]:
+                raise InputError(f"job {row['job']} ended before; it cannot end twice")
+            fate |= {"end": row["now"], "is_over": row["final"], "error": row["error"]}
+            fate |= {name: row[name] for name in names}
+            fate["losses"] += row["outcome"] == "lost"
 
     def end(self, job: int, now: float, outcome: str, final: bool = True, **more: Any) -> None:
         """Write how a run of a job ended: done, failed or lost, and whether for good."""
@@ -317,12 +276,16 @@ class Log:
         if os.path.lexists(path):
             opened(path).close()  # refuses a device or a pipe in words
         with LogFile(path, create=False) as file:
-            rows = file.events()
+            rows = file.rows()
         try:
-            for number, (kind, body) in enumerate(rows, 1):
+            for number, (kind, body, _) in enumerate(rows, 1):
                 row = parse_json(path, body, number)
                 if log is None:
-                    log = cls._begun(row)
+                    if row["log"] != "dlsim live 2":
+                        raise ValueError("another kind of log")
+                    policy, reading = Policy(**row["policy"]), Reading(**row["reading"])
+                    machine = Machine(**row["machine"])
+                    log = cls(machine, row["name"], policy, reading, row["devices"])
                 log._take(kind, row)
                 if kind == "decision":
                     log._words(_load(row, log.items, log.machine))
@@ -334,13 +297,6 @@ class Log:
         if log is None:
             raise InputError(f"{os.fspath(path)}: a log without any event; run again")
         return log
-
-    @classmethod
-    def _begun(cls, head: dict[str, Any]) -> "Log":
-        if head["log"] != "dlsim live 2":
-            raise ValueError("another kind of log")
-        policy, reading = Policy(**head["policy"]), Reading(**head["reading"])
-        return cls(Machine(**head["machine"]), head["name"], policy, reading, head["devices"])
 
     @property
     def head(self) -> dict[str, Any]:
@@ -355,13 +311,12 @@ class Log:
     @property
     def left(self) -> list[int]:
         """The jobs that have not ended for good."""
-        return [job for job, fate in self.fates.items() if not fate.is_over]
+        return [job for job, fate in self.fates.items() if not fate["is_over"]]
 
     def table(self) -> pd.DataFrame:
         """Return what became of each job."""
-        rows = [{**vars(self.fates[job])} for job in sorted(self.fates)]
-        hidden = ["is_over", "signature"]
-        return pd.DataFrame(rows).drop(columns=hidden).rename_axis("job")
+        table = pd.DataFrame([self.fates[job] for job in sorted(self.fates)])
+        return table.drop(columns=["is_over", "signature"]).rename_axis("job")
 
     def entries(self) -> Iterator[Entry]:
         """Yield every decision with the state it was made in."""
@@ -400,22 +355,15 @@ class Log:
         waiting = [state.main, *state.queues]
         item = next(i for queue in waiting for i in queue if i.job == decision.job)
         word, names = WORDS.get(decision.rule, self.name), self.machine.devices
-        lines = [
-            f"{state.now:.3f} s: job {item.job} {item.app} -> {names[decision.device]} "
-            f"({decision.rule}: {word})"
-        ]
+        lines = [f"{state.now:.3f} s: job {item.job} {item.app} -> {names[decision.device]} "
+                 f"({decision.rule}: {word})"]  # fmt: skip
         for d, name in enumerate(names):
-            lines.append(f"    {name}: {_situation(state, d, item, decision)}")
+            job, record = state.running[d], state.history.record(item.app, state.classes[d])
+            doing = f"runs {job.item.app} since {job.start:.3f}" if job else "free"
+            known = f"{record.mean:.3f} s +- {record.std:.3f} of {record.count} runs"
+            parts = [doing, f"{len(state.queues[d])} waiting"]
+            parts.append(known if record.count else "not measured")
+            if decision.finishes and not math.isnan(decision.finishes[d]):
+                parts.append(f"would end at {decision.finishes[d]:.3f}")
+            lines.append(f"    {name}: {', '.join(parts)}")
         return "\n".join(lines)
-
-
-def _situation(state: State, device: int, item: Item, decision: Decision) -> str:
-    """Say what a device does, what is known of the job there, when it would end."""
-    job, record = state.running[device], state.history.record(item.app, state.classes[device])
-    doing = f"runs {job.item.app} since {job.start:.3f}" if job else "free"
-    queue = len(state.queues[device])
-    known = f"{record.mean:.3f} s +- {record.std:.3f} of {record.count} runs"
-    parts = [doing, f"{queue} waiting", known if record.count else "not measured"]
-    if decision.finishes and not math.isnan(decision.finishes[device]):
-        parts.append(f"would end at {decision.finishes[device]:.3f}")
-    return ", ".join(parts)

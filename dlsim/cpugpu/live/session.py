@@ -92,7 +92,9 @@ class _Session:
         self.rule = rule if callable(rule) else DECIDE[rule]
         self.sizes = Sizes(known, policy.min_samples)
         self.desk = Desk(log.machine, policy, log.reading, known, decide=self._decide)
-        self.first = {fate.app: fate.signature for fate in log.fates.values() if fate.signature}
+        self.first = {
+            fate["app"]: fate["signature"] for fate in log.fates.values() if fate["signature"]
+        }
         self.running: dict[Future[Outcome], int] = {}
         self.limits: dict[Future[Outcome], float] = {}
 
@@ -195,7 +197,7 @@ class _Session:
 
     def _lost(self, item: Item, device: int, now: float, error: str) -> None:
         """The worker died: the job goes back to the head of the queue, without a time."""
-        losses = self.log.fates[item.job].losses + 1
+        losses = self.log.fates[item.job]["losses"] + 1
         is_final = losses >= MOST_LOSSES
         given_up = f"its worker died {losses} times" if is_final else ""
         self.log.end(item.job, now, "lost", is_final, error=given_up)
@@ -261,7 +263,7 @@ def _opened(stack: ExitStack, path: StrPath, fresh: Log, same: str) -> Log:
     """Return the log to write to: a new one, or that of the same run, which goes on."""
     file = stack.enter_context(LogFile(path))
     stack.enter_context(file.alone())
-    if not file.events():
+    if not file.rows():
         fresh.file = file
         return fresh
     log = Log.read(path)
