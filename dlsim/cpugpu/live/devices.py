@@ -83,29 +83,27 @@ def _loop(element: Callable[..., Any]) -> Callable[..., None]:
     return numba.njit(nogil=True, error_model="numpy")(loop)
 
 
-def _numba(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
-    begun, out = time.perf_counter(), np.empty(part.last - part.first, np.float32)
-    _loop(kernel.element)(*part, part.first, out, p.a, p.b, p.x, p.y)
-    return Run(out, time.perf_counter() - begun, 0.0)
+def _count(cores: Sequence[int]) -> int:
+    return len(cores) or os.cpu_count() or 1
 
 
 @functools.cache
 def _pool(cores: tuple[int, ...]) -> ThreadPoolExecutor:
-    count = len(cores) or os.cpu_count() or 1
-    return ThreadPoolExecutor(count, "dlsim-kernel", initializer=pin, initargs=(cores,))
+    return ThreadPoolExecutor(_count(cores), "dlsim-kernel", initializer=pin, initargs=(cores,))
 
 
-def _threads(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
-    pool, loop = _pool(slot.cores), _loop(kernel.element)
-    count = len(slot.cores) or os.cpu_count() or 1
-    cuts = np.linspace(*part, 4 * count + 1).astype(int).tolist()
-    begun, out = time.perf_counter(), np.empty(part.last - part.first, np.float32)
-    pieces = [
-        pool.submit(loop, first, last, part.first, out, p.a, p.b, p.x, p.y)
-        for first, last in itertools.pairwise(cuts)
-    ]
-    for piece in pieces:
-        piece.result()
+def _numba(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
+    """Run on this thread, or in small pieces on all threads."""
+    loop, begun = _loop(kernel.element), time.perf_counter()
+    out = np.empty(part.last - part.first, np.float32)
+    given = (part.first, out, p.a, p.b, p.x, p.y)
+    if slot.backend == "numba":
+        loop(*part, *given)
+    else:
+        cuts = np.linspace(*part, 4 * _count(slot.cores) + 1).astype(int).tolist()
+        pool = _pool(slot.cores)
+        for piece in [pool.submit(loop, *ends, *given) for ends in itertools.pairwise(cuts)]:
+            piece.result()
     return Run(out, time.perf_counter() - begun, 0.0)
 
 
@@ -113,6 +111,19 @@ def _cuda(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
     from dlsim.cpugpu.live import on_cuda
 
     return Run(*on_cuda.run(kernel, p, part, slot.number))
+
+
+@functools.cache
+def _cuda_models(index: int) -> list[str]:
+    """Name every CUDA device, once this one has run a kernel of one element; or refuse."""
+    try:
+        from dlsim.cpugpu.live import on_cuda
+
+        return on_cuda.models(index)
+    except Exception as error:  # a broken driver raises what it likes
+        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        what = f"CUDA cannot be used here ({why}); use --gpu opencl or --gpu threads"
+        raise InputError(what) from error
 
 
 #: A kernel in OpenCL C around the body of an element function.
@@ -146,7 +157,13 @@ def _opencl_devices() -> list[Any]:
         ) from error
     if not found:
         raise InputError("OpenCL has a platform and no device: install a driver")
-    return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
+    return sorted(found, key=_is_gpu, reverse=True)
+
+
+def _is_gpu(device: Any) -> bool:
+    import pyopencl as cl
+
+    return bool(device.type & cl.device_type.GPU)
 
 
 @functools.cache
@@ -208,7 +225,7 @@ def _opencl(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
 
 #: How each back end runs a part of a kernel.
 _RUNS: dict[str, Callable[[Kernel, Problem, Part, Slot], Run]] = {
-    "numpy": _numpy, "numba": _numba, "threads": _threads, "opencl": _opencl, "cuda": _cuda,
+    "numpy": _numpy, "numba": _numba, "threads": _numba, "opencl": _opencl, "cuda": _cuda,
 }  # fmt: skip
 
 
@@ -255,37 +272,18 @@ def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
     if backend not in _RUNS:
         raise InputError(f"unknown device {backend!r}; known: {', '.join(_RUNS)}")
     if backend == "cuda":
-        return _describe_cuda(index)
+        return f"CUDA on {_cuda_models(index)[index]}"
     if backend == "opencl":
         device = _opencl_devices()[index]
         _opencl_queue(index)
         shares = "" if _is_gpu(device) else ", which is this machine's CPU"
         return f"OpenCL on {device.name.strip()} ({device.platform.name.strip()}){shares}"
-    count = len(cores) or os.cpu_count() or 1
     where = f", cores {','.join(map(str, cores))}" if cores else ""
     return {
         "numpy": "NumPy on the CPU",
         "numba": "numba on one CPU thread",
-        "threads": f"numba on {count} CPU threads, in the place of a GPU",
+        "threads": f"numba on {_count(cores)} CPU threads, in the place of a GPU",
     }[backend] + where
-
-
-def _is_gpu(device: Any) -> bool:
-    import pyopencl as cl
-
-    return bool(device.type & cl.device_type.GPU)
-
-
-def _describe_cuda(index: int) -> str:
-    try:
-        from dlsim.cpugpu.live import on_cuda
-
-        if name := on_cuda.describe(index):
-            return f"CUDA on {name}"
-        why = "no CUDA device, or no CUDA toolkit that numba finds"
-    except Exception as error:  # a broken driver raises what it likes
-        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    raise InputError(f"CUDA cannot be used here ({why}); use --gpu opencl or --gpu threads")
 
 
 def best_gpu() -> str:
@@ -299,27 +297,7 @@ def best_gpu() -> str:
     return "threads"
 
 
-def _models(backend: str) -> list[str]:
-    """Return the model of every device that a GPU back end finds; without a GPU, of one."""
-    if backend == "opencl":
-        found = _opencl_devices()
-        return [device.name.strip() for device in found if _is_gpu(device)] or [found[0].name]
-    if backend == "cuda":
-        describe(backend)
-        from dlsim.cpugpu.live import on_cuda
-
-        return on_cuda.models()
-    return [""]
-
-
 _ONE = re.compile(r"(?P<backend>[a-z]+)(?::(?P<first>\d+)(?:-(?P<last>\d+))?|/(?P<parts>\d+))?")
-
-
-def _cores(text: str) -> list[int]:
-    """Return the cores that this process may use, where a device can be kept to some."""
-    if not hasattr(os, "sched_getaffinity"):
-        raise InputError(f"device {text!r}: this system cannot keep a device to cores; leave them")
-    return sorted(os.sched_getaffinity(0))
 
 
 def _found(cls: str, text: str) -> list[tuple[str, int, tuple[int, ...], str]]:
@@ -329,17 +307,21 @@ def _found(cls: str, text: str) -> list[tuple[str, int, tuple[int, ...], str]]:
     first, last, parts = (None if number is None else int(number) for number in rest)
     describe(backend)
     if backend in ("opencl", "cuda"):
-        models = _models(backend)
-        model = [name if name != models[0] else "" for name in models]
+        every = _opencl_devices() if backend == "opencl" else _cuda_models(0)
+        models = [one if isinstance(one, str) else one.name.strip() for one in every]
+        if backend == "opencl":  # GPUs come first; without one, its first device plays one
+            models = models[: sum(map(_is_gpu, every)) or 1]
         wanted = range(len(models)) if first is None else [first]
-        every = len(_opencl_devices()) if backend == "opencl" else len(models)
-        if parts or last or max(wanted) >= every:
-            raise InputError(f"device {text!r}: {backend} has the devices 0 to {every - 1}; "
+        if parts or last or max(wanted) >= len(every):
+            raise InputError(f"device {text!r}: {backend} has the devices 0 to {len(every) - 1}; "
                              f"write {backend}, or {backend}:NUMBER")  # fmt: skip
-        return [(backend, i, (), model[i] if i < len(model) else f"device {i}") for i in wanted]
+        unlike = [name if name != models[0] else "" for name in models]
+        return [(backend, i, (), unlike[i] if i < len(models) else f"device {i}") for i in wanted]
     if first is None and parts is None:
         return [(backend, 0, (), "")]
-    usable = _cores(text)
+    if not hasattr(os, "sched_getaffinity"):
+        raise InputError(f"device {text!r}: this system cannot keep a device to cores; leave them")
+    usable = sorted(os.sched_getaffinity(0))
     if parts is not None:
         sets = [tuple(usable[k::parts]) for k in range(parts)]
     else:

@@ -1,6 +1,7 @@
 """Kernels on a CUDA device, compiled by numba; imported only where it is asked for.
 
-The simulator of numba (``NUMBA_ENABLE_CUDASIM=1``) runs the same code without a device.
+The simulator of numba (``NUMBA_ENABLE_CUDASIM=1``) runs the same code without a device; it
+looks for `cuda` among the names of this module.
 """
 
 import functools
@@ -42,7 +43,7 @@ def run(
     out = cuda.device_array(count, np.float32)
     cuda.synchronize()
     sent = time.perf_counter()
-    grid[(count + BLOCK - 1) // BLOCK, BLOCK](part[0], out, a, b, p.x, p.y)
+    grid[-(-count // BLOCK), BLOCK](part[0], out, a, b, p.x, p.y)
     cuda.synchronize()
     done = time.perf_counter()
     result = out.copy_to_host()
@@ -51,32 +52,22 @@ def run(
     return result, end - begun, sent - begun + end - done, compiled
 
 
-def models() -> list[str]:
-    """Name every CUDA device."""
-    if numba.config.ENABLE_CUDASIM:
-        return ["numba's simulator, no GPU"]
-    names = [device.name for device in cuda.gpus]
-    return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
-
-
-@functools.cache
-def describe(index: int = 0) -> str:
-    """Say which device there is, once it has run a kernel of one element; "" without any."""
-    if not cuda.is_available() or index >= len(models()):
-        return ""
-    cuda.select_device(index)
-    _try_one()
-    return models()[index]
-
-
-def _try_one() -> None:
-    """Compile and run a kernel: a toolkit that the driver does not know fails only here."""
+def models(index: int) -> list[str]:
+    """Name every CUDA device, once this one has run a kernel of one element."""
 
     def one(out):  # type: ignore[no-untyped-def]
         out[0] = 1.0
 
+    names = ["numba's simulator, no GPU"]
+    if not numba.config.ENABLE_CUDASIM:
+        found = [device.name for device in cuda.gpus] if cuda.is_available() else []
+        names = [name.decode() if isinstance(name, bytes) else str(name) for name in found]
+    if index >= len(names):
+        raise RuntimeError("no CUDA device, or no CUDA toolkit that numba finds")
+    cuda.select_device(index)
     there = cuda.device_array(1, np.float32)
-    cuda.jit(one)[1, 1](there)
+    cuda.jit(one)[1, 1](there)  # a toolkit that the driver does not know fails only here
     cuda.synchronize()
     if there.copy_to_host()[0] != 1.0:
         raise RuntimeError("a kernel of one element gave another result")
+    return names
