@@ -15,7 +15,8 @@ from dlsim.cli.words import reading_of
 from dlsim.cpugpu import Machine, simulate, workload
 from dlsim.cpugpu.live import (
     CREWS,
-    App,
+    KERNELS,
+    Kernel,
     LiveJob,
     Log,
     Slot,
@@ -28,7 +29,6 @@ from dlsim.cpugpu.live import (
 )  # fmt: skip
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
-from dlsim.cpugpu.live.work import kernels_named
 from dlsim.cpugpu.model import Reading, policy_named
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError
@@ -40,6 +40,11 @@ def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
     for slot in devices:
         print(f"{slot.name}: {slot.note}")
     return devices
+
+
+def _kernels(args: argparse.Namespace) -> list[Kernel]:
+    names = args.kernels.split(",") if args.kernels else KERNELS
+    return [kernel_named(name) for name in names]
 
 
 def _factors(args: argparse.Namespace) -> list[float]:
@@ -130,7 +135,7 @@ def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
 
 def measure(args: argparse.Namespace) -> int:
     """Measure every kernel on every device and keep the times."""
-    kernels, factors = kernels_named(args.kernels), _factors(args)
+    kernels, factors = _kernels(args), _factors(args)
     csv = _place("--csv", args.csv) if args.csv else None
     devices = _devices(args)
     with Store(args.history) as store, CREWS[args.crew]([s.name for s in devices]) as crew:
@@ -151,7 +156,7 @@ def _jobs(args: argparse.Namespace) -> list[LiveJob]:
     if not args.jobs.isdecimal():
         sys.path.insert(0, os.getcwd())  # where module:function is looked for
         return jobs_from_csv(args.jobs, args.limit)
-    kernels, factors, count = kernels_named(args.kernels), _factors(args), int(args.jobs)
+    kernels, factors, count = _kernels(args), _factors(args), int(args.jobs)
     if count < 1 or args.seed < 0:
         raise InputError(f"--jobs must be at least 1 and --seed 0, got {count}, {args.seed}")
     rng = random.Random(args.seed)
@@ -166,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
     name, policy = policy_named(args.policy)
     path = _place("--log", args.log)
     jobs = _jobs(args)
-    needs_process = any(isinstance(job.kernel, App) and job.kernel.has_function for job in jobs)
+    needs_process = any(job.kernel.has_function for job in jobs)
     crew = args.crew or ("processes" if needs_process else "threads")
     devices = _devices(args)
     try:

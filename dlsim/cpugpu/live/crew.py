@@ -32,6 +32,8 @@ class Crew:
 
     #: Whether a worker is a process, which can be ended on its own.
     HAS_PROCESSES = False
+    #: What says that a worker died, or asks to run the job again.
+    lost: tuple[type[BaseException], ...] = (LostWorkerError,)
     _pools: Any = ()
 
     def __init__(self, devices: Sequence[str]) -> None:
@@ -49,10 +51,6 @@ class Crew:
         if id(work) not in self._packed:
             self._packed[id(work)] = work, packed(work)
         return self._packed[id(work)][1]
-
-    def was_lost(self, error: BaseException) -> bool:
-        """Tell whether an error means that the worker died, or asked to run the job again."""
-        return isinstance(error, LostWorkerError)
 
     def end(self, device: int) -> None:
         """End what a device runs, where it is a process."""
@@ -78,8 +76,13 @@ class Crew:
             if self._outer is not None:
                 os.environ[processes.VARIABLE] = self._outer
 
-    def _start(self) -> None:
+    def _pool(self, device: str) -> Any:
         raise NotImplementedError
+
+    def _start(self) -> None:
+        self._pools = [self._pool(name) for name in self._devices]
+        for ready in [pool.submit(os.getpid) for pool in self._pools]:
+            ready.result()
 
     def _stop(self) -> None:
         for pool in self._pools:
@@ -89,8 +92,8 @@ class Crew:
 class Threads(Crew):
     """One thread of this process per device: no isolation, nothing to install."""
 
-    def _start(self) -> None:
-        self._pools = [ThreadPoolExecutor(1, f"dlsim-{name}") for name in self._devices]
+    def _pool(self, device: str) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, f"dlsim-{device}")
 
 
 def _begin() -> None:
@@ -105,14 +108,9 @@ def _begin() -> None:
 class Processes(Crew):
     """One process per device, started anew if it dies: own interpreter, own output, own cores."""
 
-    HAS_PROCESSES = True
+    HAS_PROCESSES, lost = True, (LostWorkerError, BrokenExecutor)
 
-    def _start(self) -> None:
-        self._pools = [self._pool() for _ in self._devices]
-        for ready in [pool.submit(os.getpid) for pool in self._pools]:
-            ready.result()
-
-    def _pool(self) -> ProcessPoolExecutor:
+    def _pool(self, device: str) -> ProcessPoolExecutor:
         spawn = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(1, spawn, initializer=_begin)
 
@@ -120,13 +118,9 @@ class Processes(Crew):
         """Start a function on the worker of a device, a new worker if the last one died."""
         with suppress(BrokenExecutor):
             return super().submit(device, function, *args)
-        self._pools[device] = self._pool()
+        self._pools[device] = self._pool(self._devices[device])
         self._pools[device].submit(os.getpid).result()  # before the clock of the job starts
         return super().submit(device, function, *args)
-
-    def was_lost(self, error: BaseException) -> bool:
-        """Tell whether the worker's process died, too."""
-        return super().was_lost(error) or isinstance(error, BrokenExecutor)
 
     def end(self, device: int) -> None:
         """Kill the worker of a device."""
@@ -145,6 +139,7 @@ class Dask(Crew):
             for name in ("dask", "distributed")
         )
         super().__init__(devices)
+        self.lost = (LostWorkerError, self._distributed.KilledWorker)
         self._cluster: Any = None
         self._client: Any = None
 
@@ -164,11 +159,11 @@ class Dask(Crew):
             )
             self._client = distributed.Client(self._cluster)
             self._client.wait_for_workers(len(workers))
+        super()._start()
+
+    def _pool(self, device: str) -> Any:
         # nothing is looked up by name or kept: each submission is a run of its own
-        self._pools = [
-            self._client.get_executor(workers=[name], allow_other_workers=False, pure=False)
-            for name in self._devices
-        ]
+        return self._client.get_executor(workers=[device], allow_other_workers=False, pure=False)
 
     def _stop(self) -> None:
         for part in (self._client, self._cluster):
@@ -180,10 +175,6 @@ class Dask(Crew):
         self._stop()
         self._client = self._cluster = None
         super().__exit__()
-
-    def was_lost(self, error: BaseException) -> bool:
-        """Tell whether Dask reports that the worker died, too."""
-        return super().was_lost(error) or isinstance(error, self._distributed.KilledWorker)
 
     def end(self, device: int) -> None:
         """Let Dask start the worker of a device anew."""

@@ -8,7 +8,7 @@ OpenCL C. The binary is chosen once the device has been (`dlsim.cpugpu.live.devi
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,11 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """An application with its versions."""
+    """An application with its versions, one for every device."""
+
+    classes: ClassVar[tuple[str, ...]] = ("gpu", "cpu")
+    limit: ClassVar[float] = math.inf
+    has_function: ClassVar[bool] = False
 
     name: str
     size: int  # some tenths of a second on one CPU core

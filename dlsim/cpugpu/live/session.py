@@ -7,7 +7,6 @@ Every event is logged as it happens, every decision with all it was based on.
 import hashlib
 import json
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -28,7 +27,7 @@ from dlsim.cpugpu.live.devices import Slot
 from dlsim.cpugpu.live.kernels import Kernel, agree
 from dlsim.cpugpu.live.log import Asked, Log, LogFile
 from dlsim.cpugpu.live.sizes import Sizes
-from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform, warm_up
+from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform
 from dlsim.cpugpu.model import (
     Decision,
     Item,
@@ -41,7 +40,7 @@ from dlsim.cpugpu.model import (
 )  # fmt: skip
 from dlsim.cpugpu.rules import DECIDE
 from dlsim.cpugpu.store import Store
-from dlsim.errors import InputError, StudyError
+from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.given import number, whole
 
@@ -83,28 +82,26 @@ class _Session:
 
     def __init__(
         self, jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot], log: Log,
-        known: History, store: Store | None, clock: Callable[[], float], outputs: Path | None,
+        sizes: Sizes, store: Store | None, clock: Callable[[], float], outputs: Path | None,
     ) -> None:  # fmt: skip
         self.jobs, self.crew, self.devices, self.log = jobs, crew, devices, log
-        self.store, self.outputs = store, outputs
+        self.sizes, self.store, self.outputs = sizes, store, outputs
         self.clock, self.zero = clock, clock() - log.now
         policy, rule = log.policy, log.policy.rule
         self.rule = rule if callable(rule) else DECIDE[rule]
-        self.sizes = Sizes(known, policy.min_samples)
-        self.desk = Desk(log.machine, policy, log.reading, known, decide=self._decide)
-        self.first = {
-            fate["app"]: fate["signature"] for fate in log.fates.values() if fate["signature"]
-        }
-        self.running: dict[Future[Outcome], int] = {}
-        self.limits: dict[Future[Outcome], float] = {}
+        self.desk = Desk(log.machine, policy, log.reading, sizes.history, decide=self._decide)
+        fates = log.fates.values()
+        self.first = {fate["app"]: fate["signature"] for fate in fates if fate["signature"]}
+        self.running: dict[Future[Outcome], tuple[int, Item]] = {}
+        self.limits: dict[Future[Outcome], float] = {}  # of functions: a command ends by itself
+        self.late: set[Future[Outcome]] = set()
 
     def now(self) -> float:
         return self.clock() - self.zero
 
     def _decide(self, state: State, policy: Policy, reading: Reading) -> Decision | None:
         """Let the rule decide by what is known, also of other sizes; log what it used."""
-        asked = Asked(self.sizes, state, policy, reading)
-        state.history = asked
+        asked = state.history = Asked(self.sizes, state, policy, reading)
         try:
             decision = self.rule(state, policy, reading)
         finally:
@@ -126,13 +123,17 @@ class _Session:
                 break
             moments = [self.jobs[item.job].arrival for item in coming[:1]]
             left = max(0.0, min([*moments, *self.limits.values()], default=math.inf) - self.now())
-            if self.running:
-                done, _ = wait(self.running, None if left == math.inf else left, FIRST_COMPLETED)
-                for future in done:
-                    self._end(future)
-                self._end_overdue()
-            else:
+            if not self.running:
                 time.sleep(left)
+                continue
+            done, _ = wait(self.running, None if left == math.inf else left, FIRST_COMPLETED)
+            for future in done:
+                self._end(future)
+            for future, moment in list(self.limits.items()):
+                if moment <= self.now():
+                    del self.limits[future]
+                    self.late.add(future)
+                    self.crew.end(self.running[future][0])
         for item in self.desk.state.main:
             raise InputError(f"the policy leaves {item.app} waiting for ever")
 
@@ -146,43 +147,29 @@ class _Session:
             where = {"backend": slot.backend, "output": output}
             rows.append(("start", {"job": item.job, "device": device, "now": now, **where}))
             work = self.crew.pack(job.kernel)
-            tasks.append((device, job.kernel, Task(work, slot, job.size, job.args, output)))
+            tasks.append((device, item, Task(work, slot, job.size, job.args, output)))
         self.log.add(rows)
-        for device, work, task in tasks:
-            future = self.crew.submit(device, perform, task)
-            self.running[future] = device
-            limit = (
-                work.limit if isinstance(work, App) and work.is_function(task.slot) else math.inf
-            )
-            if limit < math.inf:
-                self.limits[future] = self.now() + limit
-
-    def _end_overdue(self) -> None:
-        """End the workers of functions that ran too long; a command ends by itself."""
-        for future, moment in list(self.limits.items()):
-            if moment <= self.now() and moment > 0:
-                self.limits[future] = -math.inf
-                self.crew.end(self.running[future])
+        for device, item, task in tasks:
+            future, work = self.crew.submit(device, perform, task), self.jobs[item.job].kernel
+            self.running[future] = device, item
+            is_command = isinstance(getattr(work, task.slot.name[:3], None), tuple)
+            if work.limit < math.inf and not is_command:
+                self.limits[future] = self.now() + work.limit
 
     def _end(self, future: Future[Outcome]) -> None:
-        device, now = self.running.pop(future), self.now()
-        is_late = self.limits.pop(future, 0.0) < 0
-        held = self.desk.state.running[device]
-        if held is None:
-            raise StudyError(f"{self.devices[device].name} reports a job it was not given")
-        error = future.exception()
-        if error is None:
-            self._measured(held.item, device, now, future.result())
-        elif is_late:
-            limit = self.jobs[held.item.job].kernel.limit  # type: ignore[union-attr]
-            self._failed(held.item, device, now, f"ran longer than its limit of {limit:g} s")
-        elif self.crew.was_lost(error):
-            self._lost(held.item, device, now, _said(error))
+        """Log how a run ended before all else; learn its time, or let its job be tried again."""
+        (device, item), now = self.running.pop(future), self.now()
+        self.limits.pop(future, None)
+        if (error := future.exception()) is None:
+            self._measured(item, device, now, future.result())
+        elif future in self.late:
+            limit = self.jobs[item.job].kernel.limit
+            self._failed(item, device, now, f"ran longer than its limit of {limit:g} s", False)
         else:
-            self._failed(held.item, device, now, _said(error))
+            self._failed(item, device, now, _said(error), isinstance(error, self.crew.lost))
 
     def _measured(self, item: Item, device: int, now: float, outcome: Outcome) -> None:
-        """Log that a job is done, before all else; learn its time, unless it was compiled in it."""
+        """Learn the time of a run that is done, unless something was compiled in it."""
         job, slot = self.jobs[item.job], self.devices[device]
         reference = self.first.setdefault(item.app, outcome.signature)
         told = outcome._asdict() | {"agrees": agree(reference, outcome.signature)}
@@ -195,30 +182,20 @@ class _Session:
             self.desk.fail(now, device)
             self.sizes.history.withdraw(item.app, slot.name[:3])
 
-    def _lost(self, item: Item, device: int, now: float, error: str) -> None:
-        """The worker died: the job goes back to the head of the queue, without a time."""
-        losses = self.log.fates[item.job]["losses"] + 1
-        is_final = losses >= MOST_LOSSES
-        given_up = f"its worker died {losses} times" if is_final else ""
-        self.log.end(item.job, now, "lost", is_final, error=given_up)
-        self._note(item, device, "lost", error)
+    def _failed(self, item: Item, device: int, now: float, error: str, is_lost: bool) -> None:
+        """Try a job again: as it was if its worker died, else without the version that failed."""
+        slot, what = self.devices[device], "lost" if is_lost else "failed"
+        losses = self.log.fates[item.job]["losses"] + is_lost
+        is_final = losses >= MOST_LOSSES if is_lost else len(item.declared) == 1
+        told = {} if is_lost else {"without": slot.name[:3]}
         if is_final:
-            self.desk.fail(now, device)
-        else:
+            told = {"error": f"its worker died {losses} times" if is_lost else error}
+        self.log.end(item.job, now, what, is_final, **told)
+        _keep(self.store, self.crew.host, slot, self.jobs[item.job], None, what, error)
+        if is_lost and not is_final:
             self.desk.lose(now, device)
-
-    def _failed(self, item: Item, device: int, now: float, error: str) -> None:
-        """It failed there: the job goes back without this version, if it has another."""
-        cls = self.devices[device].name[:3]
-        is_final = len(item.declared) == 1
-        told = {"error": error} if is_final else {"without": cls}
-        self.log.end(item.job, now, "failed", is_final, **told)
-        self._note(item, device, "failed", error)
-        self.desk.fail(now, device, None if is_final else self.log.items[item.job])
-
-    def _note(self, item: Item, device: int, what: str, error: str) -> None:
-        place = (self.crew.host, self.devices[device], self.jobs[item.job])
-        _keep(self.store, *place, None, what, error)
+        else:
+            self.desk.fail(now, device, None if is_final else self.log.items[item.job])
 
 
 def _item(
@@ -229,8 +206,8 @@ def _item(
         c: sizes.record(job.app, c).expected(policy.estimate) for c in classes if machine.count(c)
     }
     if not told:
-        raise InputError(f"job {j} ({job.app}) has a version for {' and '.join(job.classes)} only, "
-                         "and this machine has no such device")  # fmt: skip
+        raise InputError(f"job {j} ({job.app}) has a version for {' and '.join(job.kernel.classes)}"
+                         " only, and this machine has no such device")  # fmt: skip
     unknown = any(map(math.isnan, told.values()))
     if unknown and policy.rule != "five" and not callable(policy.rule):
         raise InputError(
@@ -250,7 +227,8 @@ def identity(
 
     rows = [
         (job.app, job.arrival, job.args, [
-            told(getattr(job.kernel, cls)) for cls in job.classes if isinstance(job.kernel, App)])
+            told(getattr(job.kernel, cls))
+            for cls in job.kernel.classes if isinstance(job.kernel, App)])
         for job in jobs
     ]  # fmt: skip
     rule = asdict(replace(policy, rule="five")) if callable(policy.rule) else asdict(policy)
@@ -263,18 +241,15 @@ def _opened(stack: ExitStack, path: StrPath, fresh: Log, same: str) -> Log:
     """Return the log to write to: a new one, or that of the same run, which goes on."""
     file = stack.enter_context(LogFile(path))
     stack.enter_context(file.alone())
-    if not file.rows():
-        fresh.file = file
-        return fresh
-    log = Log.read(path)
-    head = log.head
-    if head["identity"] != same or not log.left:
-        what = f"{len(log.left)} jobs left" if log.left else "all jobs done"
-        raise InputError(f"{path}: the log of another run, with {what}; name another file")
-    processes.end_run(head["mark"])  # what a killed session left running
-    fresh.rows, fresh.items, fresh.fates, fresh.file = log.rows, log.items, log.fates, file
-    fresh.decisions = log.decisions
-    return fresh
+    log = Log.read(path) if file.rows() else fresh
+    log.file = file
+    if log.rows:
+        if log.head["identity"] != same or not log.left:
+            what = f"{len(log.left)} jobs left" if log.left else "all jobs done"
+            raise InputError(f"{path}: the log of another run, with {what}; name another file")
+        processes.end_run(log.head["mark"])  # what a killed session left running
+        log.devices = fresh.devices
+    return log
 
 
 def run_live(
@@ -336,7 +311,10 @@ def run_live(
     arrivals = [job.arrival for job in jobs]
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
-    _need_limits(jobs, crew)
+    for work in dict.fromkeys(job.kernel for job in jobs):
+        if work.has_function and work.limit < math.inf and not crew.HAS_PROCESSES:
+            raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "
+                             f"{work.limit:g} s; use --crew processes")  # fmt: skip
     if history is None:
         history = History() if store is None else store.history(crew.host, kinds_of(devices))
     reading, known = need_known(reading, history)
@@ -350,44 +328,29 @@ def run_live(
         items = [
             (_item(j, jobs[j], policy, sizes, machine, classes), jobs[j].arrival)
             for j in left
-            for classes in [events.items[j].declared if events.rows else jobs[j].classes]
+            for classes in [events.items[j].declared if events.rows else jobs[j].kernel.classes]
         ]
         outputs = Path(f"{log}-output") if log is not None else None
         events.begin(items, identity=same, mark=crew.mark, host=crew.host,
                      kinds={slot.name: slot.kind for slot in devices})  # fmt: skip
-        wait(_warm_up([jobs[j] for j in left], crew, devices))
+        first = {jobs[j].kernel: jobs[j] for j in reversed(left)}
+        wait([  # a kernel compiles for the size of its first job; NumPy compiles nothing
+            crew.submit(d, perform, Task(crew.pack(kernel), slot, kernel.tiny
+                        if slot.backend == "numpy" else job.size))
+            for d, slot in enumerate(devices)
+            for kernel, job in first.items() if isinstance(kernel, Kernel)
+        ])  # fmt: skip
         if not callable(policy.rule):  # compiled, before the clock starts
             state = State.of(machine, History())
             state.main = [item for item, _ in items[:1]]
             DECIDE[policy.rule](state, policy, reading)
-        _Session(jobs, crew, devices, events, known, store, clock, outputs).go()
+        _Session(jobs, crew, devices, events, sizes, store, clock, outputs).go()
     return LiveRun(events.table(), known, events)
 
 
 def kinds_of(devices: Sequence[Slot]) -> dict[str, str]:
     """Return the kind of the devices of each class, by which the store knows them."""
     return {slot.name[:3]: slot.kind for slot in devices}
-
-
-def _need_limits(jobs: Sequence[LiveJob], crew: Crew) -> None:
-    """Refuse a limit that nobody could keep."""
-    for work in dict.fromkeys(job.kernel for job in jobs if isinstance(job.kernel, App)):
-        if work.has_function and work.limit < math.inf and not crew.HAS_PROCESSES:
-            raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "
-                             f"{work.limit:g} s; use --crew processes")  # fmt: skip
-
-
-def _warm_up(jobs: Sequence[LiveJob], crew: Crew, devices: Sequence[Slot]) -> "set[Future[Any]]":
-    """Compile every kernel on every device, at the size of its first job."""
-    first: dict[Kernel | App, LiveJob] = {}
-    for job in jobs:
-        if isinstance(job.kernel, Kernel):
-            first.setdefault(job.kernel, job)
-    return {
-        crew.submit(d, warm_up, Task(crew.pack(job.kernel), slot, job.size))
-        for d, slot in enumerate(devices)
-        for job in first.values()
-    }
 
 
 def calibrate(
@@ -404,11 +367,20 @@ def calibrate(
     factors = [factor] if isinstance(factor, int | float) else list(factor)
     rows = []
     for job in [sized(kernel, one) for kernel in kernels for one in factors]:
-        reference = None
+        reference: list[float] = []
         for device, slot in enumerate(devices):
-            outcomes, error = _measured(job, crew, device, slot, repeats, store)
-            reference = reference or next((one.signature for one in outcomes), None)
-            rows.append(_row(job, slot, outcomes, error, reference))
+            done, error = _measured(job, crew, device, slot, repeats, store)
+            reference = reference or next((one.signature for one in done), [])
+            times, moved = (
+                pd.Series([getattr(one, name) for one in done], dtype=float)
+                for name in ("seconds", "transfer")
+            )
+            rows.append({
+                "app": job.app, "device": slot.name, "backend": slot.backend,
+                "seconds": times.mean(), "transfer": moved.mean(), "std": times.std(ddof=0),
+                "agrees": bool(done) and all(agree(reference, one.signature) for one in done),
+                "error": error,
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -433,17 +405,3 @@ def _measured(
         _keep(store, crew.host, slot, job, one)
         outcomes.append(one)
     return outcomes, ""
-
-
-def _row(
-    job: LiveJob, slot: Slot, outcomes: list[Outcome], error: str, reference: list[float] | None
-) -> dict[str, Any]:
-    times = [one.seconds for one in outcomes]
-    return {
-        "app": job.app, "device": slot.name, "backend": slot.backend,
-        "seconds": statistics.fmean(times) if times else math.nan,
-        "transfer": statistics.fmean(one.transfer for one in outcomes) if times else math.nan,
-        "std": statistics.pstdev(times) if times else math.nan,
-        "agrees": bool(times) and all(agree(reference or [], o.signature) for o in outcomes),
-        "error": error,
-    }  # fmt: skip

@@ -15,10 +15,10 @@ import pandas as pd
 
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.live.crew import Crew
-from dlsim.cpugpu.live.devices import Slot
+from dlsim.cpugpu.live.devices import Part, Slot
 from dlsim.cpugpu.live.kernels import Kernel
 from dlsim.cpugpu.live.sizes import LEAST_SIZES, fit_line
-from dlsim.cpugpu.live.work import Task, elements, run_part
+from dlsim.cpugpu.live.work import Task, perform, problem_of
 from dlsim.cpugpu.split import Split, adapt_split, ideal_split
 from dlsim.errors import InputError
 from dlsim.given import whole
@@ -55,11 +55,13 @@ def _timed(
     futures, first = {}, 0
     for d, count in enumerate(shares):
         if count:
-            task = Task(crew.pack(kernel), devices[d], size)
-            futures[d] = crew.submit(d, run_part, task, first, first + count)
+            part = Part(first, first + count)
+            task = Task(crew.pack(kernel), devices[d], size, part=part)
+            futures[d] = crew.submit(d, perform, task)
         first += count
-    done = [futures[d].result() if d in futures else (0.0, 0.0) for d in range(len(devices))]
-    return [seconds for seconds, _ in done], math.fsum(part for _, part in done)
+    done = {d: future.result() for d, future in futures.items()}
+    times = [done[d].seconds if d in done else 0.0 for d in range(len(devices))]
+    return times, math.fsum(part.signature[0] for part in done.values())
 
 
 def _whole(shares: Sequence[float], total: int) -> list[int]:
@@ -106,7 +108,7 @@ def run_split(
     if len(devices) < 2:
         raise InputError(f"a job is split over two devices or more, got {len(devices)}")
     size = kernel.size if size is None else size
-    n, count = elements(kernel, size), len(devices)
+    n, count = problem_of(kernel, size).n, len(devices)
     if n < count * 4 * LEAST_SIZES:
         raise InputError(f"{kernel.name} of size {size} has only {n} elements; name a larger size")
     probes = [_whole([1.0] * count, round(n * part)) for part in PROBES]

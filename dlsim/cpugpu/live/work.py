@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from dlsim import files
 from dlsim.cpugpu.live.devices import Part, Slot, compiler, execute, pin
-from dlsim.cpugpu.live.kernels import KERNELS, Kernel, Problem, kernel_named, signature
+from dlsim.cpugpu.live.kernels import Kernel, Problem, kernel_named, signature
 from dlsim.cpugpu.store import key
 from dlsim.errors import InputError
 from dlsim.given import number, text
@@ -129,10 +129,6 @@ class App:
         """Whether a version is a function, whose output and limit need a process of its own."""
         return any(not isinstance(getattr(self, cls), tuple) for cls in self.classes)
 
-    def is_function(self, slot: Slot) -> bool:
-        """Whether the version for a device is a function, which cannot end itself."""
-        return not isinstance(getattr(self, slot.name[:3]), tuple)
-
 
 class LiveJob(NamedTuple):
     """A kernel or `App`, its size, arrival (seconds after the start) and further arguments."""
@@ -146,11 +142,6 @@ class LiveJob(NamedTuple):
     def app(self) -> str:
         """The name under which the history knows it."""
         return key(self.kernel.name, "" if self.size is None else str(self.size))
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Device classes that it has a version for."""
-        return self.kernel.classes if isinstance(self.kernel, App) else ("gpu", "cpu")
 
 
 def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]:
@@ -171,15 +162,13 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
         where = f"{os.fspath(path)}, job {place}"
         versions = [row.get(cls) or row.get("command") or None for cls in ("cpu", "gpu")]
         size, most = (row.get(name, math.nan) for name in ("size", "limit"))
-        known = (row["app"], *versions, most if most == most else limit)
+        known = (row["app"], *versions, None, most if most == most else limit)
         if known not in apps:
-            make = (App, row["app"], *versions, None, known[-1])
-            kernel = (kernel_named, row["app"])
-            apps[known] = files.placed(where, *(make if any(versions) else kernel))
+            make = (App, *known) if any(versions) else (kernel_named, row["app"])
+            apps[known] = files.placed(where, *make)
         work = apps[known]
-        size = None if size != size else int(size) if size % 1 == 0 else float(size)
-        if isinstance(work, Kernel):
-            size = work.size if size is None else size
+        size = getattr(work, "size", None) if size != size else float(size)
+        size = int(size) if size is not None and size % 1 == 0 else size
         args = _words(f"{where}: args", row.get("args", ""))
         jobs.append(LiveJob(work, size, row.get("arrival", 0.0), args))
     return sorted(jobs, key=lambda job: job.arrival)
@@ -196,18 +185,17 @@ class Outcome(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a worker is told: what to run, where, on what, and where its output goes."""
+    """What a worker is told: what to run, where, on what, where its output goes, which part."""
 
     work: Any  # a kernel or App, or one in bytes
     slot: Slot
     size: Any
     args: tuple[str, ...] = ()
     output: str = ""
+    part: Part | None = None
 
 
-@functools.lru_cache(maxsize=256)
-def _unpacked(work: bytes) -> Kernel | App:
-    return pickle.loads(work)  # of the session that started this worker
+_unpacked = functools.lru_cache(maxsize=256)(pickle.loads)  # of the session that started this
 
 
 def packed(work: Kernel | App) -> bytes:
@@ -224,37 +212,22 @@ def packed(work: Kernel | App) -> bytes:
 
 
 @functools.lru_cache(maxsize=8)
-def _problem(kernel: Kernel, size: int) -> Problem:
+def problem_of(kernel: Kernel, size: int) -> Problem:
+    """Return the input of a kernel, made once."""
     return kernel.problem(size)
 
 
-def warm_up(task: Task) -> None:
-    """Compile a kernel: run it at the size of the job, or small where nothing compiles."""
-    work = _unpacked(task.work) if isinstance(task.work, bytes) else task.work
-    if isinstance(work, Kernel):
-        size = work.tiny if task.slot.backend == "numpy" else task.size
-        execute(work, _problem(work, size), task.slot)
-
-
 def perform(task: Task) -> Outcome:
-    """Run a job; compiling, making the input and checking the result are not part of its time."""
+    """Run a job; compiling, making the input and checking the result are not part of its time.
+
+    Of a part of a kernel's result, the outcome holds the sum.
+    """
     work = _unpacked(task.work) if isinstance(task.work, bytes) else task.work
     if isinstance(work, App):
         return _call(work, task)
-    run = execute(work, _problem(work, task.size), task.slot)
-    return Outcome(run.seconds, run.transfer, signature(run.result), run.compiled)
-
-
-def run_part(task: Task, first: int, last: int) -> tuple[float, float]:
-    """Run elements first to before last of a kernel's result; return seconds and their sum."""
-    kernel: Any = _unpacked(task.work) if isinstance(task.work, bytes) else task.work
-    run = execute(kernel, _problem(kernel, task.size), task.slot, Part(first, last))
-    return run.seconds, float(run.result.sum(dtype=float))
-
-
-def elements(kernel: Kernel, size: int) -> int:
-    """Return how many elements a kernel's result has."""
-    return _problem(kernel, size).n
+    run = execute(work, problem_of(work, task.size), task.slot, task.part)
+    told = [float(run.result.sum(dtype=float))] if task.part else signature(run.result)
+    return Outcome(run.seconds, run.transfer, told, run.compiled)
 
 
 def _call(app: App, task: Task) -> Outcome:
@@ -269,10 +242,12 @@ def _call(app: App, task: Task) -> Outcome:
         else:
             function = _function(version) if isinstance(version, str) else version
             given = [*([] if task.size is None else [task.size]), *task.args]
-            named = {"device": task.slot.name} if _wants_device(function) else {}
+            with suppress(TypeError, ValueError):  # some built-in functions tell nothing
+                if "device" in inspect.signature(function).parameters:
+                    function = functools.partial(function, device=task.slot.name)
             with compiler() as seen, _printing_to(stream):
                 begun = time.perf_counter()
-                result = function(*given, **named)
+                result = function(*given)
                 seconds = time.perf_counter() - begun
             took = seen[-1][0] - seen[0][0] if seen else 0.0
     if app.check is not None and not app.check(result):
@@ -289,23 +264,12 @@ def _function(name: str) -> Callable[..., Any]:
     return found
 
 
-def _wants_device(function: Callable[..., Any]) -> bool:
-    try:
-        return "device" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some built-in functions tell nothing
-        return False
-
-
-@contextmanager
-def _kept(output: str) -> Iterator[BinaryIO]:
+def _kept(output: str) -> Any:
     """Open the file that keeps a job's output, behind that of an earlier try."""
     if not output:
-        with tempfile.TemporaryFile() as stream:
-            yield stream
-        return
+        return tempfile.TemporaryFile()
     Path(output).parent.mkdir(parents=True, exist_ok=True)
-    with open(output, "a+b") as stream:
-        yield stream
+    return open(output, "a+b")
 
 
 @contextmanager
@@ -361,8 +325,3 @@ def _command(words: Sequence[str], task: Task, stream: BinaryIO, limit: float) -
         last = (printed.strip().splitlines() or ["nothing printed"])[-1]
         raise FailedError(f"{how}: {last[:200]}")
     return printed
-
-
-def kernels_named(names: str) -> list[Kernel]:
-    """Return the kernels that a text names with commas between, or all for none."""
-    return [kernel_named(name) for name in names.split(",")] if names else list(KERNELS.values())
