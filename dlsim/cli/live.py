@@ -5,8 +5,8 @@ import itertools
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -30,7 +30,7 @@ from dlsim.cpugpu.live import (
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.model import Reading, policy_named
-from dlsim.cpugpu.store import Store
+from dlsim.cpugpu.store import Store, locked
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 
@@ -58,31 +58,22 @@ def _factors(args: argparse.Namespace) -> list[float]:
                      f"commas between, got {args.factor}")  # fmt: skip
 
 
-def _what(path: Path) -> str:
-    """Say what stands at a place; "" where nothing does."""
+def _place(option: str, name: str) -> Path:
+    """Return where a file will be written, refused before anything runs if it cannot be."""
+    path, why = Path(name), ""
     kinds = {
         "a symbolic link": path.is_symlink, "a folder": path.is_dir, "a file": path.is_file,
         "a device or the like": path.exists,
     }  # fmt: skip
-    return next((what for what, is_one in kinds.items() if is_one()), "")
-
-
-def _in_the_way(path: Path, log: bool = False) -> str:
-    """Say why a file cannot be written there, or "": a log may be, where it ousts a log."""
-    what = _what(path)
-    if not (log and what == "a file"):
-        return f"{path}: {what} is there" if what else ""
-    try:
-        Log.read(path)
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-def _place(option: str, name: str) -> Path:
-    """Return where a file will be written, refused before anything runs if it cannot be."""
-    path = Path(name)
-    if why := _in_the_way(path, log=option == "--log"):
+    what = next((what for what, is_one in kinds.items() if is_one()), "")
+    if option == "--log" and what == "a file":  # which a log goes on with, or is put beside
+        try:
+            Log.read(path)
+        except InputError as error:
+            why = str(error)
+    elif what:
+        why = f"{path}: {what} is there"
+    if why:
         raise InputError(f"{option} {why}; it stays as it is: name a new file, or move it away")
     near = next(folder for folder in path.parents if os.path.lexists(folder))
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
@@ -90,35 +81,15 @@ def _place(option: str, name: str) -> Path:
     return path
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder, where folders can be locked: a kill ends the lock."""
-    with ExitStack() as stack:
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _free(path: Path, same: str) -> None:
-    """Leave a log that goes on with the same jobs; keep one beside whose jobs are all done."""
-    with _alone(path.parent):
-        if not path.exists():
+    """Keep a log beside whose jobs are all done; say that one of the same run goes on."""
+    with locked(path.parent):
+        log = Log.read(path) if path.exists() else None
+        if log is None or log.left:
+            if log and log.head["identity"] == same:
+                some = f"{len(log.left)} of {len(log.fates)} jobs are left"
+                print(f"goes on where it stopped: {some}")
             return
-        log = Log.read(path)
-        if log.left and log.head["identity"] == same:
-            print(f"goes on where it stopped: {len(log.left)} of {len(log.fates)} jobs are left")
-            return
-        if log.left:
-            raise InputError(
-                f"{path}: the log of another run (jobs, devices, policy or reading), with "
-                f"{len(log.left)} jobs left; the same command goes on with them; or name another "
-                "file with --log, or move this one away"
-            )
         beside = next(
             one for k in itertools.count(1)
             if not os.path.lexists(one := path.with_stem(f"{path.stem}-{k}"))
@@ -127,6 +98,14 @@ def _free(path: Path, same: str) -> None:
             path.rename(beside)
         Path(f"{path}-output").exists() and Path(f"{path}-output").rename(f"{beside}-output")
         print(f"the log that was there is kept as {beside}")
+
+
+def _blame(table: pd.DataFrame, what: str) -> bool:
+    """Say which runs failed or gave another result, and whether any did."""
+    bad = table[(table["error"] != "") | ~table["agrees"]]
+    for row in bad.to_dict("records"):
+        print(f"{what.format_map(row)}: {row['error'] or 'another result'}", file=sys.stderr)
+    return not bad.empty
 
 
 def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -142,13 +121,12 @@ def measure(args: argparse.Namespace) -> int:
         table = calibrate(kernels, crew, devices, args.repeats, store, factors)
         if csv:
             apps = workload.measured(store.history(crew.host, kinds_of(devices)))
-            with _alone(csv.parent):
+            with suppress(OSError):
+                csv.parent.mkdir(parents=True, exist_ok=True)
+            with locked(csv.parent):
                 workload.to_csv(apps, _place("--csv", args.csv))
     _show(table, ["app", "device", "backend", "seconds", "std", "transfer", "agrees"])
-    bad = table[(table["error"] != "") | ~table["agrees"]]
-    for app, device, error in bad[["app", "device", "error"]].to_numpy().tolist():
-        print(f"{app} on {device}: {error or 'another result'}", file=sys.stderr)
-    return 1 if len(bad) else 0
+    return int(_blame(table, "{app} on {device}"))
 
 
 def _jobs(args: argparse.Namespace) -> list[LiveJob]:
@@ -195,10 +173,7 @@ def run(args: argparse.Namespace) -> int:
     if len(compiled):
         print(f"{len(compiled)} jobs were compiled first, {compiled['compiled'].sum():.3f} s in "
               "all, which is not learned")  # fmt: skip
-    bad = table[(table["error"] != "") | ~table["agrees"]]
-    for job, app, error in bad[["job", "app", "error"]].to_numpy().tolist():
-        print(f"job {job} {app}: {error or 'another result'}", file=sys.stderr)
-    return 1 if len(bad) or wrong else 0
+    return int(_blame(table, "job {job} {app}") or bool(wrong))
 
 
 def split(args: argparse.Namespace) -> int:

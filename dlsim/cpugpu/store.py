@@ -86,7 +86,7 @@ def locked(path: Path, busy: InputError | None = None) -> Iterator[None]:
     A kill ends the lock.
     """
     with ExitStack() as stack:
-        with suppress(ImportError):  # Windows has no fcntl
+        with suppress(ImportError, OSError):  # Windows has no fcntl; there may be no such folder
             import fcntl
 
             handle = os.open(path, os.O_RDONLY)
@@ -94,8 +94,7 @@ def locked(path: Path, busy: InputError | None = None) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
             except OSError as error:
-                if busy:
-                    raise busy from error
+                raise (busy or error) from error
         yield
 
 

@@ -244,9 +244,14 @@ def _opened(stack: ExitStack, path: StrPath, fresh: Log, same: str) -> Log:
     log = Log.read(path) if file.rows() else fresh
     log.file = file
     if log.rows:
-        if log.head["identity"] != same or not log.left:
-            what = f"{len(log.left)} jobs left" if log.left else "all jobs done"
-            raise InputError(f"{path}: the log of another run, with {what}; name another file")
+        if not log.left:
+            raise InputError(f"{path}: the log of a run whose jobs are all done; name another file")
+        if log.head["identity"] != same:
+            raise InputError(
+                f"{path}: the log of another run (jobs, devices, policy or reading), with "
+                f"{len(log.left)} jobs left; the same command goes on with them; or name another "
+                "file with --log, or move this one away"
+            )
         processes.end_run(log.head["mark"])  # what a killed session left running
         log.devices = fresh.devices
     return log

@@ -68,8 +68,7 @@ def fit(sizes: Sequence[float], times: Sequence[float], weights: Sequence[float]
 
 def fit_line(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, float]:
     """Return a and b > 0 of the line a + b size of least relative squares, a not negative."""
-    s, t = np.asarray(sizes, float), np.asarray(times, float)
-    return _lines(s, t, np.ones(len(s)))[0]
+    return _lines(np.asarray(sizes, float), np.asarray(times, float), np.ones(len(sizes)))[0]
 
 
 def _lines(s: Any, t: Any, w: Any) -> list[tuple[float, float]]:

@@ -42,26 +42,9 @@ class LiveSplit:
 
     def table(self) -> pd.DataFrame:
         """Return the makespan of every way and its ratio to the ideal; the split's last round."""
-        rows = self.runs.groupby(["way", "round"], sort=False)["time"].max().rename("makespan")
-        table = rows.reset_index().groupby("way", sort=False).last().reset_index()
-        table = table.drop(columns="round")
+        spans = self.runs.groupby(["way", "round"], sort=False)["time"].max()
+        table = spans.groupby("way", sort=False).last().rename("makespan").reset_index()
         return table.assign(over_ideal=table["makespan"] / self.ideal.time)
-
-
-def _timed(
-    crew: Crew, devices: Sequence[Slot], kernel: Kernel, size: int, shares: Sequence[int]
-) -> tuple[list[float], float]:
-    """Run contiguous shares of a job at once, one per device: their times, the result's sum."""
-    futures, first = {}, 0
-    for d, count in enumerate(shares):
-        if count:
-            part = Part(first, first + count)
-            task = Task(crew.pack(kernel), devices[d], size, part=part)
-            futures[d] = crew.submit(d, perform, task)
-        first += count
-    done = {d: future.result() for d, future in futures.items()}
-    times = [done[d].seconds if d in done else 0.0 for d in range(len(devices))]
-    return times, math.fsum(part.signature[0] for part in done.values())
 
 
 def _whole(shares: Sequence[float], total: int) -> list[int]:
@@ -111,38 +94,44 @@ def run_split(
     n, count = problem_of(kernel, size).n, len(devices)
     if n < count * 4 * LEAST_SIZES:
         raise InputError(f"{kernel.name} of size {size} has only {n} elements; name a larger size")
-    probes = [_whole([1.0] * count, round(n * part)) for part in PROBES]
-    _timed(crew, devices, kernel, size, probes[-1])  # compiles, and touches all memory
-    times = [
-        np.min([_timed(crew, devices, kernel, size, shares)[0] for _ in range(repeats)], axis=0)
-        for shares in probes
-    ]
-    lines = [
-        fit_line([shares[d] for shares in probes], [time[d] for time in times])
-        for d in range(count)
-    ]
-    fixed, unit = [a for a, _ in lines], [b for _, b in lines]
-    ideal = ideal_split(n, fixed, unit)
     rows: list[dict[str, Any]] = []
     totals: list[float] = []
 
-    def run(way: str, shares: list[int], turn: int = 0) -> list[float]:
-        taken, total = _timed(crew, devices, kernel, size, shares)
-        totals.append(total)
-        rows.extend(
-            {"way": way, "round": turn, "device": slot.name, "share": share, "time": time}
-            for slot, share, time in zip(devices, shares, taken, strict=True)
-        )
-        return taken
+    def run(shares: Sequence[int], way: str = "", turn: int = 0) -> list[float]:
+        """Run contiguous shares at once, one per device; return their times."""
+        futures, ends = {}, np.cumsum(shares).tolist()
+        for d, (share, end) in enumerate(zip(shares, ends, strict=True)):
+            if share:
+                part = Part(end - share, end)
+                task = Task(crew.pack(kernel), devices[d], size, part=part)
+                futures[d] = crew.submit(d, perform, task)
+        done = {d: future.result() for d, future in futures.items()}
+        times = [done[d].seconds if d in done else 0.0 for d in range(count)]
+        if way:
+            totals.append(math.fsum(part.signature[0] for part in done.values()))
+            rows.extend(
+                {"way": way, "round": turn, "device": slot.name, "share": share, "time": time}
+                for slot, share, time in zip(devices, shares, times, strict=True)
+            )
+        return times
 
-    alone = []
-    for d, slot in enumerate(devices):
-        alone.append(max(run(f"all on {slot.name}", [n * (k == d) for k in range(count)])))
+    probes = [_whole([1.0] * count, round(n * part)) for part in PROBES]
+    run(probes[-1])  # compiles, and touches all memory
+    times = [np.min([run(shares) for _ in range(repeats)], axis=0) for shares in probes]
+    lines = [
+        fit_line(*each) for each in zip(np.transpose(probes), np.transpose(times), strict=True)
+    ]
+    fixed, unit = [a for a, _ in lines], [b for _, b in lines]
+    ideal = ideal_split(n, fixed, unit)
+    alone = [
+        max(run([n * (k == d) for k in range(count)], f"all on {slot.name}"))
+        for d, slot in enumerate(devices)
+    ]
     best = alone.index(min(alone))  # the history knows both times now, and sends it there
-    run("history's choice", [n * (k == best) for k in range(count)])
+    run([n * (k == best) for k in range(count)], "history's choice")
     shares = _whole(ideal.shares, n)
     for turn in range(rounds):
-        shares = _next(n, shares, run("split", shares, turn))
+        shares = _next(n, shares, run(shares, "split", turn))
     agrees = all(math.isclose(one, totals[0], rel_tol=1e-3) for one in totals)
     return LiveSplit(pd.DataFrame(rows), fixed, unit, ideal, agrees)
 
@@ -155,7 +144,5 @@ def _next(n: int, shares: list[int], times: list[float]) -> list[int]:
     rates = [times[d] / shares[d] for d in used]
     start = [shares[d] for d in used]
     moved = adapt_split(n, [0.0] * len(used), rates, rounds=2, start=start).rounds
-    shares = list(shares)
-    for d, share in zip(used, _whole(moved.query("round == 1")["share"].tolist(), n), strict=True):
-        shares[d] = share
-    return shares
+    changed = dict(zip(used, _whole(moved.query("round == 1")["share"].tolist(), n), strict=True))
+    return [changed.get(d, share) for d, share in enumerate(shares)]
