@@ -38,7 +38,6 @@ class Crew:
 
     def __init__(self, devices: Sequence[str]) -> None:
         self.host, self.mark, self._devices = platform.node(), secrets.token_hex(8), tuple(devices)
-        self._packed: dict[int, tuple[Any, Any]] = {}
 
     def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Start a function on the worker of a device."""
@@ -46,11 +45,7 @@ class Crew:
 
     def pack(self, work: Kernel | App) -> Any:
         """Return what workers are sent for a kernel or App: to processes, the same bytes always."""
-        if not self.HAS_PROCESSES:
-            return work
-        if id(work) not in self._packed:
-            self._packed[id(work)] = work, packed(work)
-        return self._packed[id(work)][1]
+        return packed(work) if self.HAS_PROCESSES else work
 
     def end(self, device: int) -> None:
         """End what a device runs, where it is a process."""

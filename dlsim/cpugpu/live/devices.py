@@ -300,25 +300,29 @@ def best_gpu() -> str:
 _ONE = re.compile(r"(?P<backend>[a-z]+)(?::(?P<first>\d+)(?:-(?P<last>\d+))?|/(?P<parts>\d+))?")
 
 
-def _found(cls: str, text: str) -> list[tuple[str, int, tuple[int, ...], str]]:
-    """Read one device, or one word for several: back end, which one, cores, model."""
+def _found(text: str) -> list[Slot]:
+    """Read one device, or one word for several, which have no names yet."""
     one = _ONE.fullmatch(text)
     backend, *rest = one.group(*_ONE.groupindex) if one else (text, None, None, None)
     first, last, parts = (None if number is None else int(number) for number in rest)
-    describe(backend)
+    note = describe(backend)
     if backend in ("opencl", "cuda"):
         every = _opencl_devices() if backend == "opencl" else _cuda_models(0)
         models = [one if isinstance(one, str) else one.name.strip() for one in every]
-        if backend == "opencl":  # GPUs come first; without one, its first device plays one
-            models = models[: sum(map(_is_gpu, every)) or 1]
-        wanted = range(len(models)) if first is None else [first]
+        # GPUs come first; without one, OpenCL's first device plays one
+        gpus = (sum(map(_is_gpu, every)) or 1) if backend == "opencl" else len(every)
+        wanted = range(gpus) if first is None else [first]
         if parts or last or max(wanted) >= len(every):
             raise InputError(f"device {text!r}: {backend} has the devices 0 to {len(every) - 1}; "
                              f"write {backend}, or {backend}:NUMBER")  # fmt: skip
-        unlike = [name if name != models[0] else "" for name in models]
-        return [(backend, i, (), unlike[i] if i < len(models) else f"device {i}") for i in wanted]
+        unlike = [
+            f"device {i}" if i >= gpus else models[i] if models[i] != models[0] else ""
+            for i in wanted
+        ]
+        return [Slot("", backend, describe(backend, i), i, (), model)
+                for i, model in zip(wanted, unlike, strict=True)]  # fmt: skip
     if first is None and parts is None:
-        return [(backend, 0, (), "")]
+        return [Slot("", backend, note)]
     if not hasattr(os, "sched_getaffinity"):
         raise InputError(f"device {text!r}: this system cannot keep a device to cores; leave them")
     usable = sorted(os.sched_getaffinity(0))
@@ -329,7 +333,7 @@ def _found(cls: str, text: str) -> list[tuple[str, int, tuple[int, ...], str]]:
     if not sets or not all(sets) or not set().union(*sets) <= set(usable):
         raise InputError(f"device {text!r}: this process may use the cores {usable}; write "
                          f"{backend}:FIRST-LAST, or {backend}/SETS to share them out")  # fmt: skip
-    return [(backend, 0, cores, "") for cores in sets]
+    return [Slot("", backend, describe(backend, cores=cores), 0, cores) for cores in sets]
 
 
 def slots(gpu: str = "auto", cpu: str = "numpy") -> tuple[Slot, ...]:
@@ -358,11 +362,8 @@ def slots(gpu: str = "auto", cpu: str = "numpy") -> tuple[Slot, ...]:
     devices: list[Slot] = []
     for cls, text in (("gpu", best_gpu() if gpu == "auto" else gpu), ("cpu", cpu)):
         words = [] if text == "none" else text.split(",")
-        found = [one for word in words for one in _found(cls, word.strip())]
-        mine = [
-            Slot(f"{cls}{n}", backend, describe(backend, index, cores), index, cores, model)
-            for n, (backend, index, cores, model) in enumerate(found)
-        ]
+        found = [slot for word in words for slot in _found(word.strip())]
+        mine = [slot._replace(name=f"{cls}{n}") for n, slot in enumerate(found)]
         kinds = sorted({slot.kind for slot in mine})
         if len(kinds) > 1:
             why = f"a class shares a history, and these are {' and '.join(kinds)}"

@@ -130,17 +130,6 @@ def _with_others(
     return found
 
 
-def _told(row: dict[str, Any]) -> History:
-    """Return the history as one decision's row tells it."""
-    history = History()
-    known = {}
-    for app, cls, (assigned, elsewhere, count), times, runs in row["known"]:
-        mean, spread, recent = map(_number, times)
-        known[app, cls] = Record(assigned, elsewhere, count, mean, spread, recent, Runs(runs))
-    history._records = _with_others(known, row["others"])
-    return history
-
-
 #: What a table of jobs says of one that has only arrived; the last two are for the log alone.
 FATE: dict[str, Any] = {
     "app": "", "arrival": 0.0, "decided": math.nan, "turn": -1, "device": "", "backend": "",
@@ -167,7 +156,12 @@ def _load(row: dict[str, Any], items: dict[int, Item], machine: Machine) -> Entr
     def queue(ranges: list[list[int]]) -> list[Item]:
         return [items[job] for first, last in ranges for job in range(first, last + 1)]
 
-    state = State.of(machine, _told(row))
+    known = {
+        (app, cls): Record(*[*counts, *map(_number, times), Runs(runs)])
+        for app, cls, counts, times, runs in row["known"]
+    }
+    state = State.of(machine, History())
+    state.history._records = _with_others(known, row["others"])
     state.now, state.main = row["now"], queue(row["main"])
     state.queues = [queue(ranges) for ranges in row["queues"]]
     state.running = [job and Running(items[job[0]], job[1]) for job in row["running"]]

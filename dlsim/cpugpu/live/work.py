@@ -198,6 +198,7 @@ class Task(NamedTuple):
 _unpacked = functools.lru_cache(maxsize=256)(pickle.loads)  # of the session that started this
 
 
+@functools.lru_cache(maxsize=256)
 def packed(work: Kernel | App) -> bytes:
     """Return the bytes in which a worker gets a kernel or App, compiled there only once."""
     try:
