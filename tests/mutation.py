@@ -61,8 +61,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
     "cpugpu/core/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
-    "cpugpu/core/rivals": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_engine.py"]),
-    "cpugpu/timeline": (1, ["tests/test_cpugpu_pipeline.py"]),
+    "cpugpu/pipeline": (1, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.

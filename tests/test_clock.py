@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dlsim.bricks import Environment, Scheduler
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
-from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, run_chunks

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from dlsim.cpugpu import History, Machine, Reading, simulate, workload
-from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.engine import ONLINE
 from dlsim.errors import InputError, ScheduleError
 from tests.cpugpu_queues import queue, queues
 from tests.scale import SCALE

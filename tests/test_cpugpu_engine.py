@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
+from dlsim.cpugpu.engine import ONLINE, learn
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.learning import ONLINE, learn
 from dlsim.given import child
 from tests.cpugpu_queues import queue, queues
 from tests.scale import SCALE
@@ -228,7 +228,9 @@ def test_the_fractional_bound_is_the_linear_program():
         for since in {a for a, _ in jobs}:
             late = [job for job in jobs if job[0] >= since]
             best = max(best, since + by_linear_program(late, machine))
-        assert lb_fractional(jobs, machine) == pytest.approx(best, rel=1e-9)
+        times = [[times.get(d[:3], np.nan) for d in machine.devices] for _, times in jobs]
+        bound = lb_fractional(np.array([a for a, _ in jobs]), np.array(times), machine.gpus)
+        assert bound == pytest.approx(best, rel=1e-9)
 
 
 @settings(max_examples=round(20 * SCALE), deadline=None)

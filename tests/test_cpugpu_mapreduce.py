@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu import POLICIES, History, Machine, simulate
+from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,
@@ -21,7 +22,6 @@ from dlsim.cpugpu.mapreduce import (
     run_mapreduce,
     split_text,
     word_count,
-    words_of,
 )
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
@@ -354,10 +354,10 @@ def test_check_counts_again():
     late = dataclasses.replace(r, attempts=r.attempts.iloc[:-1])
     with pytest.raises(ScheduleError, match="every reduce task"):
         late.check()
-    owed = r.setting._replace(faults=r.setting.faults._replace(lost={("map", 0): 1}))
+    owed = r.setting._replace(lost={("map", 0): 1})
     with pytest.raises(ScheduleError, match="as injected"):
         dataclasses.replace(r, setting=owed).check()
-    dead = r.setting._replace(faults=r.setting.faults._replace(dead={0: 0.0}))
+    dead = r.setting._replace(dead={0: 0.0})
     with pytest.raises(ScheduleError, match="dead node"):
         dataclasses.replace(r, setting=dead).check()
 

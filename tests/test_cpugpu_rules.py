@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
-from dlsim.cpugpu.dispatch import Desk
+from dlsim.cpugpu.dispatch import Desk, decide
 from dlsim.cpugpu.model import Running
-from dlsim.cpugpu.rules import decide
 
 
 def table(*rows):

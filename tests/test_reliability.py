@@ -49,7 +49,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.engine import ONLINE
 from dlsim.errors import InputError
 from tests.cpugpu_queues import queue
 from tests.readers import READERS, SEALED

@@ -10,10 +10,9 @@ MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
 """
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.engine import simulate
+from dlsim.cpugpu.engine import learn, simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,

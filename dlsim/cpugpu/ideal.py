@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.cpugpu.model import Decide, Decision, Machine, Policy, Reading, State
+from dlsim.cpugpu.model import Decide, Decision, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
 
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
 MOST_JOBS, MOST_PAIRS = 12, 2_000_000
-
 
 #: Of jobs on one device in an order: the last end, the sum of the completion times, the order.
 Point = tuple[float, float, tuple[int, ...]]
@@ -123,7 +122,7 @@ def follow(plan: list[tuple[int, ...]]) -> Decide:
     return decide
 
 
-def lb_fractional(jobs: Sequence[tuple[float, dict[str, float]]], machine: Machine) -> float:
+def lb_fractional(arrival: Floats, times: Floats, gpus: int) -> float:
     r"""Lower bound of the last end, with jobs that may be cut into parts.
 
     For every instant a, the jobs that arrive at a or later take at least the least T with
@@ -132,33 +131,28 @@ def lb_fractional(jobs: Sequence[tuple[float, dict[str, float]]], machine: Machi
               \quad 0 \le x_j \le 1
 
     beyond a (jobs by falling :math:`p^{cpu}/p^{gpu}` go to the GPUs first); and no job
-    ends before its arrival plus its shorter time.
+    ends before its arrival plus its shorter time. Of `times` the first columns are the GPUs'.
     """
-    bound = max((a + min(times.values()) for a, times in jobs), default=0.0)
-    ranked = sorted(jobs, key=lambda job: -_ratio(job[1]))
-    for since in {a for a, _ in jobs}:
-        late = [times for a, times in ranked if a >= since]
-        bound = max(bound, since + _least_span(late, machine))
+    m, n = gpus, times.shape[1] - gpus
+    parts = times[:, :m], times[:, m:]
+    gpu, cpu = (np.fmin.reduce(part, axis=1, initial=np.inf) for part in parts)
+    order, bound = np.argsort(-cpu / gpu, kind="stable"), float(max(arrival + np.fmin(gpu, cpu)))
+    for since in set(arrival.tolist()):
+        late = order[arrival[order] >= since]
+        bound = max(bound, since + _least_span(gpu[late].tolist(), cpu[late].tolist(), m, n))
     return bound
 
 
-def _ratio(times: dict[str, float]) -> float:
-    """How much a job gains from the GPU: infinite or 0 where it has one version."""
-    return times.get("cpu", math.inf) / times["gpu"] if "gpu" in times else 0.0
-
-
-def _least_span(ranked: list[dict[str, float]], machine: Machine) -> float:
+def _least_span(gpu: list[float], cpu: list[float], m: int, n: int) -> float:
     """Least T of the fractional problem for jobs by falling gain from the GPU."""
-    m, n = machine.gpus, machine.cpus
-    gpu, cpu = 0.0, math.fsum(times.get("cpu", 0.0) for times in ranked)
-    for times in ranked:
-        if "gpu" not in times:
+    on_gpu, on_cpu = 0.0, math.fsum(time for time in cpu if time < math.inf)
+    for own, other in zip(gpu, cpu, strict=True):
+        if own == math.inf:
             break
-        own, other = times["gpu"], times.get("cpu", math.inf)
-        if other < math.inf and n and (gpu + own) * n >= (cpu - other) * m:
-            part = (cpu * m - gpu * n) / (own * n + other * m)
+        if other < math.inf and n and (on_gpu + own) * n >= (on_cpu - other) * m:
+            part = (on_cpu * m - on_gpu * n) / (own * n + other * m)
             if part <= 0:
                 break
-            return (gpu + part * own) / m
-        gpu, cpu = gpu + own, cpu - (other if other < math.inf else 0.0)
-    return max(gpu / m if m else 0.0, cpu / n if n else 0.0)
+            return (on_gpu + part * own) / m
+        on_gpu, on_cpu = on_gpu + own, on_cpu - (other if other < math.inf else 0.0)
+    return max(on_gpu / m if m else 0.0, on_cpu / n if n else 0.0)

@@ -12,20 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlsim.cpugpu import mapdata
 from dlsim.cpugpu.given import apart, hold, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
-from dlsim.cpugpu.mapdata import (
-    KINDS,
-    MapReduce,
-    map_block,
-    run_plainly,
-    split_text,
-    word_count,
-    words_of,
-)
-from dlsim.cpugpu.mapnodes import Costs, NodeGroup, need_dead, need_homes, place_blocks
-from dlsim.cpugpu.maptasks import Attempt, Faults, Setting, TaskRun
+from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
+from dlsim.cpugpu.maptasks import Attempt, Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
 from dlsim.given import flag, instance, number, option, usual, whole
@@ -33,7 +25,7 @@ from dlsim.rounding import not_after
 
 __all__ = [
     "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "place_blocks", "run_mapreduce",
-    "split_text", "word_count", "words_of",
+    "split_text", "word_count",
 ]  # fmt: skip
 
 #: Of an attempt, what the table holds.
@@ -92,47 +84,57 @@ class MapReduceRun:
         devices = list(self.setting.group.machine.devices)
         return (busy.sum().reindex(devices, fill_value=0.0) / self.makespan).rename("busy")
 
+    def _deaths(self, attempts: pd.DataFrame) -> pd.Series:
+        """Return when the node of each attempt dies; infinity: never."""
+        return attempts["node"].map(lambda node: self.setting.dead.get(node, np.inf))
+
     def check(self) -> None:
         """Check the output against a plain computation, and the attempts against the model."""
-        plain = run_plainly(self.setting.job, self.setting.blocks)
-        hold("the output is that of a plain computation", self.output == plain)
-        for rule, good in self._attempt_rules():
-            hold(rule, good, self.attempts.index.tolist())
-        for rule, good in self._task_rules():
-            hold(rule, good)
-
-    def _attempt_rules(self) -> Iterator[tuple[str, Any]]:
-        a, costs = self.attempts, self.setting.costs
+        a, given = self.attempts, self.setting
+        job, costs, places = given.job, given.costs, given.group.places
         rows: list[Any] = list(a.itertuples(index=False))
-        places = self.setting.group.places
-        yield "a device is on its node", [places.get(r.device) == r.node for r in rows]
-        died = a["node"].map(self._died)
+        labels, died, reads = a.index.tolist(), self._deaths(a), list(self._readings(rows))
         needed = np.array(
             [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
         )
-        yield "nothing runs on a dead node", not_after(a["end"], died, needed)
+        plain = mapdata.run_plainly(job, given.blocks)
+        hold("the output is that of a plain computation", self.output == plain)
+        placed = [places.get(r.device) == r.node for r in rows]
+        hold("a device is on its node", placed, labels)
+        hold("nothing runs on a dead node", not_after(a["end"], died, needed), labels)
         killed_then = (a["outcome"] != "killed") | together(a["end"], died, needed)
-        yield "only a dying node kills", killed_then
-        yield "nothing starts before 0", a["start"] >= 0
-        yield (
-            "a device runs one task at a time",
-            apart(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min()),
-        )
-        reads = list(self._readings(rows))
-        yield "a reduce starts when all maps are done", [found is not None for found in reads]
+        hold("only a dying node kills", killed_then, labels)
+        hold("nothing starts before 0", a["start"] >= 0, labels)
+        alone = apart(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min())
+        hold("a device runs one task at a time", alone, labels)
+        in_order = [found is not None for found in reads]
+        hold("a reduce starts when all maps are done", in_order, labels)
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
-        yield "a task reads its data, at hand or from other nodes", good
-        whole = a["start"] + needed
-        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], whole, needed)
-        yield "an attempt takes its time", cut | together(whole, a["end"], needed)
+        hold("a task reads its data, at hand or from other nodes", good, labels)
+        end = a["start"] + needed
+        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], end, needed)
+        hold("an attempt takes its time", cut | together(end, a["end"], needed), labels)
+        for kind, count in (("map", len(self.blocks)), ("reduce", job.partitions)):
+            mine = a[a["kind"] == kind]
+            hold(f"every {kind} task runs", set(mine["number"]) == set(range(count)))
+            once = mine[mine["outcome"] == "done"]["number"].value_counts()
+            hold("a task is not run again once it is done", (once <= 1).all())
+        done = a[(a["kind"] == "reduce") & (a["outcome"] == "done")]["number"]
+        hold("every reduce task is done", set(done) == set(range(job.partitions)))
+        tries = a.groupby(["kind", "number"], sort=False).cumcount()
+        hold("attempts are counted from 0", (tries == a["attempt"]).all())
+        lost = a[(a["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
+        owed = {} if given.dead else given.lost
+        seen = [lost.get(task, 0) >= count for task, count in owed.items()]
+        hold("attempts are lost as injected", all(seen))
 
     def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
         """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
         sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
         job, blocks, a = self.setting.job, self.setting.blocks, self.attempts
-        mapped = functools.cache(lambda number, cls: map_block(job, blocks[number], cls))
+        mapped = functools.cache(lambda number, cls: mapdata.map_block(job, blocks[number], cls))
         made = a[(a["kind"] == "map") & a["outcome"].isin(("done", "gone"))]
-        took, died = made["end"] - made["start"], made["node"].map(self._died)
+        took, died = made["end"] - made["start"], self._deaths(made)
         for row in rows:
             if row.kind == "map":
                 size = sizes[row.number]
@@ -144,27 +146,6 @@ class MapReduceRun:
             counts = np.array([len(mapped(n, class_of(d))[row.number]) for n, d in held], int)
             away = counts[there["node"].to_numpy() != row.node]
             yield None if len(there) < len(sizes) else (counts.sum() / 1000, away.sum() / 1000)
-
-    def _died(self, node: int) -> float:
-        return self.setting.faults.dead.get(node, np.inf)
-
-    def _task_rules(self) -> Iterator[tuple[str, Any]]:
-        a = self.attempts
-        for kind, count in (("map", len(self.blocks)), ("reduce", self.setting.job.partitions)):
-            mine = a[a["kind"] == kind]
-            numbers = set(mine["number"])
-            yield f"every {kind} task runs", numbers == set(range(count))
-            once = mine[mine["outcome"] == "done"]["number"].value_counts()
-            twice = "a task is not run again once it is done"
-            yield twice, (once <= 1).all()
-        done = a[(a["kind"] == "reduce") & (a["outcome"] == "done")]["number"]
-        yield "every reduce task is done", set(done) == set(range(self.setting.job.partitions))
-        tries = a.groupby(["kind", "number"], sort=False).cumcount()
-        yield "attempts are counted from 0", (tries == a["attempt"]).all()
-        lost = a[(a["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
-        owed = self.setting.faults.lost.items()
-        seen = [lost.get(task, 0) >= count for task, count in owed if not self.setting.faults.dead]
-        yield "attempts are lost as injected", all(seen)
 
 
 def run_mapreduce(
@@ -236,17 +217,12 @@ def run_mapreduce(
     blocks = _need_blocks(blocks)
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
-    faults = Faults(
-        _need_lost(lost, job, len(blocks)),
-        number("loss_rate", loss_rate, 0, 0.99),
-        need_dead(dead, group.nodes),
-        whole("seed", seed, 0, 2**63),
-    )
-    flag("prefer_local", prefer_local)
     name, row = policy_named(policy)
     setting = Setting(
-        job, blocks, group, need_homes(homes, len(blocks), group.nodes),
-        costs, row, reading, known, faults, prefer_local,
+        job, blocks, group, mapdata.need_homes(homes, len(blocks), group.nodes), costs, row,
+        reading, known, flag("prefer_local", prefer_local), _need_lost(lost, job, len(blocks)),
+        number("loss_rate", loss_rate, 0, 0.99), mapdata.need_dead(dead, group.nodes),
+        whole("seed", seed, 0, 2**63),
     )  # fmt: skip
     run = TaskRun(setting)
     run.run()
@@ -273,7 +249,7 @@ def _need_lost(
     for task, times in (lost or {}).items():
         if not isinstance(task, tuple) or len(task) != 2:
             raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        option("lost", task[0], KINDS)
+        option("lost", task[0], mapdata.KINDS)
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     return dict(lost or {})

@@ -76,7 +76,7 @@ def class_of(device: str) -> str:
 
 
 class Measures:
-    """What a schedule's table of jobs says of all of them."""
+    """What a schedule's table of jobs says of all of them; it may hold `wait` and `completion`."""
 
     jobs: pd.DataFrame
 
@@ -93,12 +93,12 @@ class Measures:
     @property
     def mean_wait(self) -> float:
         """Mean time from arrival to start."""
-        return float((self.jobs["start"] - self.jobs["arrival"]).mean())
+        return float(self.jobs.get("wait", self.jobs["start"] - self.jobs["arrival"]).mean())
 
     @property
     def mean_completion(self) -> float:
         """Mean time from arrival to end."""
-        return float((self.jobs["end"] - self.jobs["arrival"]).mean())
+        return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
 
 
 @dataclass(frozen=True)

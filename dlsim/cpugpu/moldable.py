@@ -1,28 +1,213 @@
 """Jobs on several nodes, each a CPU and a GPU: which type, how many nodes, and when.
 
-Source: paper C, the "second problem" of sections 2 and 7; see `dlsim.cpugpu.nodes` for
-what its sources leave open.
+Source: paper C, the "second problem" of sections 2 and 7; see `dlsim.cpugpu.nodes` for what its
+sources leave open. Jobs are booked at once, wait in line, or all schedules are searched for the
+least makespan: a branch and bound over the order of the starts (every schedule without needless
+waiting can be laid in it), the ways to run, and the nodes, of which those that look alike count
+once.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby, product
+from operator import attrgetter, le
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.booking import Plan, run_jobs, search_best
-from dlsim.cpugpu.given import apart, before, hold, together
+from dlsim.cpugpu.given import apart, before, hold, near, together
 from dlsim.cpugpu.model import Measures
-from dlsim.cpugpu.nodes import SCHEDULERS, NodePool, Scheduler, jobs_of, lower_bound
+from dlsim.cpugpu.nodes import (
+    SCHEDULERS,
+    Job,
+    NodePool,
+    Option,
+    Scheduler,
+    device_time,
+    jobs_of,
+    lower_bound,
+    options_of,
+)
+from dlsim.errors import InputError
 from dlsim.given import named, usual
-from dlsim.kernel import clock_origin
+from dlsim.kernel import clock_origin, latest_finish
 from dlsim.rounding import not_after
 
 __all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
-Rule = tuple[str, Any]
+#: Most jobs and nodes of a search, which then takes about a second.
+MOST_JOBS, MOST_NODES = 5, 4
+#: When each node's (GPU, CPU) is free.
+Free = list[tuple[float, float]]
+
+
+class Booking(NamedTuple):
+    """A job with its way to run, its nodes, the end that is expected, and its start."""
+
+    job: Job
+    way: Option
+    nodes: tuple[int, ...]
+    predicted: float
+    start: float = math.nan
+
+    def time(self, pool: NodePool) -> float:
+        """Return how long the job really takes."""
+        return pool.time(self.job.cpu, self.job.gpu, self.way.kind, self.way.width)
+
+
+#: Bookings in their order.
+Plan = list[Booking]
+
+
+def _free_at(free: Free, nodes: tuple[int, ...], kind: str) -> float:
+    """Return when all of these nodes can serve a type."""
+    if kind == "both":
+        return max(max(free[node]) for node in nodes)
+    return max(free[node][kind == "cpu"] for node in nodes)
+
+
+def _occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
+    """Book nodes until an instant, in place; one that is known already keeps its name."""
+    end = next((at for pair in free for at in pair if near(at, end, span)), end)
+    for node in nodes:
+        gpu, cpu = free[node]
+        free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
+
+
+def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[Booking]:
+    """Yield every way to run on the nodes that are free first, with its start."""
+    order: dict[str, list[int]] = {}
+    for way in ways:
+        if way.kind not in order:
+            instants = [_free_at(free, (node,), way.kind) for node in range(len(free))]
+            order[way.kind] = sorted(range(len(free)), key=instants.__getitem__)
+        nodes = tuple(order[way.kind][: way.width])
+        start = max(floor, _free_at(free, nodes[-1:], way.kind))
+        yield Booking(job, way, nodes, start + way.time, start)
+
+
+def _predicted(plan: Plan, pool: NodePool, now: float) -> Free:
+    """Return when devices are expected to be free, knowing what happened until now."""
+    free: Free = [(now, now)] * pool.nodes
+    for one in plan:
+        (_, kind, expected), nodes = one.way, one.nodes
+        is_running = one.start <= latest_finish(now, one.time(pool))
+        begun = one.start if is_running else _free_at(free, nodes, kind)
+        _occupy(free, nodes, kind, max(now, begun + expected), expected)
+    return free
+
+
+def _first_least(found: list[Any], finishes: list[float], now: float) -> Any:
+    """Return the first of those with the least finish, up to the one tolerance."""
+    least = min(finishes)
+    limit = latest_finish(least, least - now)
+    return next(one for one, at in zip(found, finishes, strict=True) if at <= limit)
+
+
+def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float) -> Plan:
+    """Book a batch on the devices as they are expected to be free: the best of all tries."""
+    ways = {job: options_of(job, pool, row) for job in batch}
+    longest, tries = sorted(batch, key=lambda job: -min(way.time for way in ways[job])), []
+    for weight, order in product(row.weights, row.orders):
+        tries.append(list[Booking]())
+        instants, penalty = list(free), weight / (2 * len(free))
+        for job in longest if order == "longest" else batch:
+            found = list(_placed(job, ways[job], instants, job.arrival))
+            ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
+            best = _first_least(found, ends, job.arrival)
+            _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
+            tries[-1].append(best)
+    return _first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
+
+
+def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
+    """Book batch after batch, or serve lines in order, where all wait behind the head.
+
+    A job starts once all its devices have done those before it.
+    """
+    plan, unfinished = Plan(), Plan()
+    free: Free = [(0.0, 0.0)] * pool.nodes
+    heads: dict[object, float] = {}
+
+    def in_line(job: Job) -> Booking:
+        (booking,) = _placed(job, options_of(job, pool, row), free, 0.0)
+        return booking._replace(predicted=math.nan)
+
+    for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
+        batch = list(group)
+        bookings: Any = map(in_line, batch)
+        if row.line == "none":
+            left = ((one, one.time(pool)) for one in unfinished)
+            unfinished = [one for one, time in left if one.start + time > latest_finish(now, time)]
+            bookings = _book(batch, _predicted(unfinished, pool, now), pool, row, now)
+        for booking in bookings:
+            kind, nodes, time = booking.way.kind, booking.nodes, booking.time(pool)
+            line = {"none": booking.job, "class": kind, "strict": "all"}[row.line]
+            heads[line] = max(now, heads.get(line, 0.0), _free_at(free, nodes, kind))
+            _occupy(free, nodes, kind, heads[line] + time, time)
+            plan.append(booking._replace(start=heads[line]))
+            unfinished.append(plan[-1])
+    return plan
+
+
+def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
+    """Find a schedule with the least makespan; all arrivals and realised times are known."""
+    if len(jobs) > MOST_JOBS or pool.nodes > MOST_NODES:
+        raise InputError(
+            f"an exhaustive search takes at most {MOST_JOBS} jobs on {MOST_NODES} nodes, got "
+            f"{len(jobs)} on {pool.nodes}; compare with lower_bound instead"
+        )
+    jobs = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
+    area = replace(SCHEDULERS["area"], types=row.types, counts=row.counts)
+    best = _run(jobs, pool, area)
+    least = max(one.predicted for one in best)
+    ways = {job: options_of(job, pool, row) for job in jobs}
+    quickest = {job: min(way.time for way in own) for job, own in ways.items()}
+    smallest = {job: min(map(device_time, own)) for job, own in ways.items()}
+    seen: dict[frozenset[Job], list[tuple[float, ...]]] = {}
+
+    def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Booking]:
+        """All bookings that start no earlier than the last one."""
+        for job in sorted(left):
+            for way in ways[job]:
+                alike = set()
+                for nodes in combinations(range(len(free)), way.width):
+                    key = tuple(sorted(free[node] for node in nodes))
+                    start = max(job.arrival, _free_at(free, nodes, way.kind))
+                    if key not in alike and start >= last:
+                        yield Booking(job, way, nodes, start + way.time, start)
+                    alike.add(key)
+
+    def visit(left: frozenset[Job], free: Free, plan: Plan) -> None:
+        """Extend a partial schedule in every way that can still be better."""
+        nonlocal best, least
+        if not left:
+            makespan = max(one.predicted for one in plan)
+            best, least = (plan, makespan) if makespan < least else (best, least)
+            return
+        last = plan[-1].start if plan else -math.inf
+        clipped = sorted((max(gpu, last), max(cpu, last)) for gpu, cpu in free)
+        longest = max(max(last, job.arrival) + quickest[job] for job in left)
+        spread = sum(map(sum, clipped)) + sum(smallest[job] for job in left)
+        known, instants = seen.setdefault(left, []), tuple(at for node in clipped for at in node)
+        if max(longest, spread / (2 * len(free)), *instants) >= least:
+            return
+        if any(all(map(le, other, instants)) for other in known):
+            return  # the same jobs were left before, with every device free as early
+        known.append(instants)
+        for booking in sorted(later(left, free, last), key=attrgetter("predicted")):
+            if booking.predicted >= least:
+                return
+            after, (job, way, nodes, end, _) = list(free), booking
+            _occupy(after, nodes, way.kind, end, way.time)
+            visit(left - {job}, after, [*plan, booking])
+            if len(left) == 1:  # it ends first of all that the last job can do
+                return
+
+    visit(frozenset(jobs), [(0.0, 0.0)] * pool.nodes, [])
+    return best
 
 
 def run_moldable(
@@ -57,37 +242,26 @@ def run_moldable(
     """
     pool = usual("pool", pool, NodePool)
     name, row = named("scheduler", scheduler, SCHEDULERS, lambda row: "own")
-    given = jobs_of(jobs, pool)
-    origin = clock_origin(np.sort([job.arrival for job in given]))
-    given = [job._replace(arrival=job.arrival - origin) for job in given]
-    plan = (search_best if row.search else run_jobs)(given, pool, row)
-    return MoldableSchedule(*_tables(jobs, pool, plan, origin), pool, row, name)
-
-
-def _tables(
-    jobs: pd.DataFrame, pool: NodePool, plan: Plan, origin: float
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the table of jobs, in their own order, and that of devices."""
+    read = jobs_of(jobs, pool)
+    origin = clock_origin(np.sort([job.arrival for job in read]))
+    read = [job._replace(arrival=job.arrival - origin) for job in read]
     rows, uses = [], []
-    for booking, start in plan:
-        job, (count, kind, _) = booking.job, booking.option
-        end = start + booking.real(pool)
-        label = jobs.index[job.place]
-        wait, turnaround = start - job.arrival, end - job.arrival
-        start, end = origin + start, origin + end
-        times = (origin + job.arrival, start, end, origin + booking.predicted)
-        rows.append((label, kind, count, *times, wait, turnaround))
-        devices = ("gpu", "cpu") if kind == "both" else (kind,)
-        uses += [(label, n, d, start, end) for n in booking.nodes for d in devices]
+    for one in (_search if row.search else _run)(read, pool, row):
+        job, (width, kind, _), nodes, predicted, start = one
+        end, label = start + one.time(pool), jobs.index[job.place]
+        instants = [origin + at for at in (job.arrival, start, end, predicted)]
+        rows.append((label, kind, width, *instants, start - job.arrival, end - job.arrival))
+        for node, device in product(nodes, ("gpu", "cpu") if kind == "both" else (kind,)):
+            uses.append((label, node, device, *instants[1:3]))
     columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
     table = pd.DataFrame(rows, columns=["job", *columns]).set_index("job")
-    given = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]]
-    declared = {
-        f"{c}_estimate": jobs.get(f"{c}_estimate", jobs[f"{c}_time"]) for c in ("cpu", "gpu")
-    }
-    given = given.assign(requested=jobs.get("nodes", 1), **declared)
     table.index.name = jobs.index.name
-    return given.join(table), pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
+    given = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]]
+    given = given.assign(requested=jobs.get("nodes", 1))
+    for c in ("cpu", "gpu"):
+        given[f"{c}_estimate"] = jobs.get(f"{c}_estimate", jobs[f"{c}_time"])
+    used = pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
+    return MoldableSchedule(given.join(table), used, pool, row, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +280,6 @@ class MoldableSchedule(Measures):
     name: str
 
     @property
-    def mean_wait(self) -> float:
-        """Return the mean time from arrival to start."""
-        return float(self.jobs["wait"].mean())
-
-    @property
-    def mean_completion(self) -> float:
-        """Return the mean time from arrival to end."""
-        return float(self.jobs["completion"].mean())
-
-    @property
     def busy(self) -> pd.Series:
         """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
         spans = self.uses["end"] - self.uses["start"]
@@ -124,66 +288,48 @@ class MoldableSchedule(Measures):
 
     def check(self) -> None:
         """Check the schedule against the model, independently of the scheduler."""
-        for rule, good in self._job_rules():
-            hold(rule, good, list(self.jobs.index))
-        for rule, good, labels in self._use_rules():
-            hold(rule, good, labels)
-        for rule, good in self._line_rules():
-            hold(rule, good)
-
-    @property
-    def _span(self) -> float:
-        """The scale at which two instants are one: the shortest run."""
-        return float((self.jobs["completion"] - self.jobs["wait"]).min())
-
-    def _job_rules(self) -> Iterator[Rule]:
-        jobs, pool, row = self.jobs, self.pool, self.scheduler
+        jobs, uses, pool, row = self.jobs, self.uses, self.pool, self.scheduler
+        labels, users, start = list(jobs.index), uses["job"].tolist(), jobs["start"].to_numpy()
         ways = jobs[["cpu_time", "gpu_time", "type", "nodes"]].to_numpy().tolist()
         times = np.array([pool.time(*way) for way in ways])
-        yield "a job runs where it has a version", ~np.isnan(times)
-        yield "a job takes its time", together(jobs["start"] + times, jobs["end"], times)
-        yield "no job starts before it arrives", not_after(jobs["arrival"], jobs["start"], times)
+        span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
+        hold("a job runs where it has a version", ~np.isnan(times), labels)
+        hold("a job takes its time", together(start + times, jobs["end"], times), labels)
+        early = not_after(jobs["arrival"], start, times)
+        hold("no job starts before it arrives", early, labels)
         if row.counts == "requested":
-            yield "a job gets the nodes asked for", jobs["nodes"] == jobs["requested"]
-        yield "a job runs on a number of nodes of the pool", jobs["nodes"].isin(pool.counts)
+            hold("a job gets the nodes asked for", jobs["nodes"] == jobs["requested"], labels)
+        of_pool = jobs["nodes"].isin(pool.counts)
+        hold("a job runs on a number of nodes of the pool", of_pool, labels)
         if row.types != "any":
-            yield "a job runs on one type", jobs["type"].isin(("cpu", "gpu"))
+            hold("a job runs on one type", jobs["type"].isin(("cpu", "gpu")), labels)
         if row.types == "preferred":
             cpu, gpu = jobs["cpu_estimate"], jobs["gpu_estimate"]
             faster = np.where((cpu < gpu) | gpu.isna(), "cpu", "gpu")
-            yield "a job runs on the type that its user names", jobs["type"] == faster
+            hold("a job runs on the type that its user names", jobs["type"] == faster, labels)
 
-    def _use_rules(self) -> Iterator[tuple[str, Any, list[Any]]]:
-        uses, jobs, everywhere = self.uses, self.jobs, set(range(self.pool.nodes))
-        found: dict[Any, list[tuple[int, str]]] = {label: [] for label in jobs.index}
+        found: dict[Any, list[tuple[int, str]]] = {label: [] for label in labels}
         for label, *place in uses[["job", "node", "device"]].itertuples(index=False, name=None):
             found.setdefault(label, []).append(tuple(place))
-        wanted = dict(zip(jobs.index, zip(jobs["type"], jobs["nodes"], strict=True), strict=True))
+        wanted = dict(zip(labels, zip(jobs["type"], jobs["nodes"], strict=True), strict=True))
         full = []
         for label, held in found.items():
             kind, count = wanted.get(label, ("", 0))
-            nodes = {node for node, _ in held}
-            whole = product(nodes, ("cpu", "gpu") if kind == "both" else (kind,))
-            full.append(
-                len(nodes) == count and nodes <= everywhere and sorted(held) == sorted(whole)
-            )
-        yield "a job holds its devices on distinct nodes of the pool", full, list(found)
+            on = {node for node, _ in held}
+            whole = sorted(product(on, ("cpu", "gpu") if kind == "both" else (kind,)))
+            full.append(len(on) == count and on <= set(range(pool.nodes)) and sorted(held) == whole)
+        hold("a job holds its devices on distinct nodes of the pool", full, list(found))
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
-        yield "a job holds its devices while it runs", spans.all(axis=1), uses["job"].tolist()
+        hold("a job holds its devices while it runs", spans.all(axis=1), users)
         lanes = uses.groupby(["node", "device"]).ngroup()
-        alone = apart(lanes, uses["start"], uses["end"], self._span)
-        yield "a device serves one job at a time", alone, uses["job"].tolist()
+        alone = apart(lanes, uses["start"], uses["end"], span)
+        hold("a device serves one job at a time", alone, users)
 
-    def _line_rules(self) -> Iterator[Rule]:
-        """Nobody waits for nothing; in a line nobody passes the one before."""
-        jobs, row = self.jobs, self.scheduler
         line = jobs.sort_values("arrival", kind="stable")
         if row.line != "none":
-            lanes = (line["type"] == "gpu") & (row.line == "class")
-            ahead = before(lanes, line["start"], -np.inf)
-            yield "a line is served in order", not_after(ahead, line["start"], self._span)
+            ahead = before((line["type"] == "gpu") & (row.line == "class"), line["start"], -np.inf)
+            hold("a line is served in order", not_after(ahead, line["start"], span))
         instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
-        start = jobs["start"].to_numpy()
         after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
-        prompt = [together(start, instants[at], self._span) for at in (after - 1, after)]
-        yield "a job starts when it arrives or another ends", np.any(prompt, axis=0)
+        prompt = [together(start, instants[at], span) for at in (after - 1, after)]
+        hold("a job starts when it arrives or another ends", np.any(prompt, axis=0))

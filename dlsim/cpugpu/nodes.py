@@ -85,6 +85,9 @@ class NodePool:
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""
+        for name, time in (("cpu", cpu), ("gpu", gpu)):
+            if time == time:
+                number(f"the time on a {name}", time, above=True)
         one, joint = {"cpu": cpu, "gpu": gpu}, 1.0 if self.times is not None else self.both
         alone = one[kind] if kind in one else 1 / (joint * (1 / cpu + 1 / gpu))
         if self.times is not None:

@@ -8,12 +8,12 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.check import check_schedule
-from dlsim.cpugpu.fairness import Fairness, judged, local_bounds
+from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
-from dlsim.cpugpu.run import Trace, lower_bound, on_own_clock, play
+from dlsim.cpugpu.run import Trace, on_own_clock, play
 from dlsim.given import option
 
 
@@ -89,7 +89,8 @@ class Schedule(Measures):
     def bound(self) -> float:
         """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
         given = on_own_clock(self.given)[1]
-        return lower_bound(given, self.machine) - float(given.arrival[0])
+        bound = lb_fractional(given.arrival, given.times, self.machine.gpus)
+        return bound - float(given.arrival[0])
 
     @property
     def run_times(self) -> pd.Series:

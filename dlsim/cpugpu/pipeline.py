@@ -11,7 +11,7 @@ scheduler issues in the order in which a GPU with many queues (Hyper-Q) would st
 import heapq
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from operator import itemgetter
 from typing import Any
@@ -19,15 +19,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, time_column
+from dlsim.cpugpu.given import MOST_COUNT, apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
-from dlsim.cpugpu.timeline import Operation, Timeline, link_of
 from dlsim.errors import InputError
 from dlsim.given import instance, option, table, whole
 from dlsim.kernel import latest_finish
+from dlsim.rounding import not_after
 
-__all__ = ["Gpu", "equal_chunks", "equal_chunks_time", "run_chunks"]
+__all__ = ["Gpu", "Timeline", "equal_chunks", "equal_chunks_time", "run_chunks"]
 
+#: A stage of a chunk; one that ran, as a number, its start and its end.
+Operation = tuple[int, str]
+Ran = tuple[int, Any, Any]
+#: Orders of issue: chunk by chunk; stage by stage over waves of k chunks a GPU (more would wait
+#: for their streams); calls of several threads, interleaved at random; as Hyper-Q would start.
+ORDERS = ("depth", "breadth", "threads", "scheduled")
 #: Which of two waiting operations an engine takes, by stage; then the earlier chunk.
 _RANK: dict[str, dict[str, int]] = {
     "d2h": {"write": 0, "d2h": 1, "map": 2, "h2d": 3, "read": 4},
@@ -36,10 +42,15 @@ _RANK: dict[str, dict[str, int]] = {
 }
 
 
+def _link_of(gpu: int, per_link: int, stage: str) -> str:
+    """Name the direction of a shared link that carries a GPU's copies."""
+    return f"link{gpu // per_link}.{stage}"
+
+
 def run_chunks(
     chunks: pd.DataFrame, gpu: Gpu | None = None, issue: str | Sequence[Operation] = "depth", *,
     gpus: int = 1, per_link: int = 1, buffers: int = 0, threads: int = 0, seed: int = 0,
-) -> Timeline:  # fmt: skip
+) -> "Timeline":  # fmt: skip
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
 
     How long equal chunks take has a closed form, `equal_chunks_time`.
@@ -90,8 +101,15 @@ def run_chunks(
     gpu = Gpu() if gpu is None else gpu
     work = work_of(chunks, gpu, gpus, buffers, per_link)
     order = issue_order(work, issue, threads, seed)
-    return Timeline(_table(work, run_operations(work, order)), gpu, gpus, buffers, chunks, order,
-                    per_link)  # fmt: skip
+    ops, start, end = zip(*run_operations(work, order), strict=True)
+    chunk, place = np.divmod(np.array(ops), len(work.stages))
+    engines = [held[0] for held, _ in work.servers()]
+    table = pd.DataFrame({
+        "chunk": chunk, "stage": [work.stages[at] for at in place.tolist()],
+        "gpu": chunk % work.gpus, "stream": chunk // work.gpus % gpu.streams,
+        "engine": [engines[op % len(engines)] for op in ops], "start": start, "end": end,
+    })  # fmt: skip
+    return Timeline(table, gpu, gpus, buffers, chunks, order, per_link)
 
 
 @dataclass(frozen=True)
@@ -119,33 +137,19 @@ class Work:
         """Return the chunk and the stage of an operation."""
         return op // len(self.stages), self.stages[op % len(self.stages)]
 
-    def followers(self) -> list[list[int]]:
-        """How far behind an operation those are that wait for its end, by the place of its stage.
+    def servers(self) -> list[tuple[tuple[str, ...], object]]:
+        """What each stage holds on each GPU, its engine and its direction of a shared link.
 
-        Stage after stage, stream after stream, buffer by buffer.
+        With it the queue of all that is served in one order of issue.
         """
-        stages = len(self.stages)
-        found = [[1] for _ in self.stages[1:]] + [list[int]()]
-        loaded, out = map(self.stages.index, COPIES)
-        found[out].append(self.lanes * stages + loaded - out)
-        if self.buffers:
-            found[-1].append(self.buffers * stages + 1 - stages)
-        return found
-
-    def servers(self) -> list[tuple[str, ...]]:
-        """What each stage holds on each GPU: its engine, and its direction of a shared link."""
-        found = list[tuple[str, ...]]()
+        found = list[tuple[tuple[str, ...], object]]()
         for j, stage in product(range(min(self.gpus, self.count)), self.stages):
             engine, is_shared = self.gpu.engine(stage), self.per_link > 1 and stage in COPIES
-            link = [link_of(j, self.per_link, stage)] * is_shared
-            found.append((f"gpu{j}.{engine}" if stage in ON_GPU else engine, *link))
+            link = [_link_of(j, self.per_link, stage)] * is_shared
+            held = f"gpu{j}.{engine}" if stage in ON_GPU else engine, *link
+            in_order = {"per-engine": held[0], "single": j} if stage in ON_GPU else {}
+            found.append((held, in_order.get(self.gpu.queues, held)))
         return found
-
-    def queue(self, servers: tuple[str, ...]) -> object:
-        """Name the queue of all that holds these servers, on Fermi in the order of issue."""
-        if self.gpu.queues == "hyper-q" or servers[0] == "disk":
-            return servers
-        return servers[0] if self.gpu.queues == "per-engine" else servers[0].partition(".")[0]
 
 
 def work_of(
@@ -164,20 +168,23 @@ def work_of(
     return Work(stages, [time for row in rows for time in row], gpu, gpus, buffers, per_link)
 
 
-#: An operation that ran, its start and its end.
-Ran = tuple[int, Any, Any]
-
-
 def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
     """Run all operations; at one instant completions come before starts.
 
     One in the order of issue waits for the start of the one before. Of those that are ready and
     compete for a server the first by issue is served, or else the first by rank.
     """
-    stages, times, servers = len(work.stages), work.times, work.servers()
-    count, period, followers = len(times), len(servers), work.followers()
-    queues, span = list(map(work.queue, servers)), min((t for t in times if t > 0), default=0)
-    waits, rank = [0] * count, _RANK[work.gpu.first]
+    stages, times, rank = len(work.stages), work.times, _RANK[work.gpu.first]
+    servers, queues = zip(*work.servers(), strict=True)
+    count, period, waits = len(times), len(servers), [0] * len(times)
+    span = min((t for t in times if t > 0), default=0)
+    # How far behind an operation those are that wait for its end, by the place of its stage:
+    # stage after stage, stream after stream, buffer by buffer.
+    followers, (loaded, out) = [[1] for _ in work.stages], map(work.stages.index, COPIES)
+    followers[-1].clear()
+    followers[out].append(work.lanes * stages + loaded - out)
+    if work.buffers:
+        followers[-1].append(work.buffers * stages + 1 - stages)
     for place, steps in enumerate(followers):
         for step in steps:
             for op in range(place + step, count, stages):
@@ -251,17 +258,6 @@ def makespan(times: list[Any], gpu: Gpu) -> Any:
     return max(end for *_, end in run_operations(work, issue_order(work)))
 
 
-def _table(work: Work, ran: list[Ran]) -> pd.DataFrame:
-    ops, start, end = zip(*ran, strict=True)
-    chunk, place = np.divmod(np.array(ops), len(work.stages))
-    engines = [held[0] for held in work.servers()]
-    return pd.DataFrame({
-        "chunk": chunk, "stage": [work.stages[at] for at in place.tolist()],
-        "gpu": chunk % work.gpus, "stream": chunk // work.gpus % work.gpu.streams,
-        "engine": [engines[op % len(engines)] for op in ops], "start": start, "end": end,
-    })  # fmt: skip
-
-
 def issue_order(
     work: Work, issue: str | Sequence[Operation] = "depth", threads: int = 0, seed: int = 0
 ) -> list[Operation]:
@@ -271,27 +267,17 @@ def issue_order(
     >>> issue_order(work_of(chunks, Gpu(streams=2, queues="single")), "breadth")[:3]
     [(0, 'h2d'), (1, 'h2d'), (0, 'map')]
     """
-    if isinstance(issue, str):
-        option("issue", issue, ORDERS)
-        order = _NAMED[issue](work, threads, seed)
-    else:
+    order = list(product(range(work.count), ON_GPU))
+    if not isinstance(issue, str):
         order = _each_once(work.count, issue)
+    elif option("issue", issue, ORDERS) == "breadth":
+        order.sort(key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
+    elif issue == "threads":
+        order = _interleaved(work, order, threads, seed)
+    elif issue == "scheduled":
+        ran = run_operations(replace(work, gpu=replace(work.gpu, queues="hyper-q")))
+        order = [op for op in (work.name(op) for op, *_ in ran) if op[1] in ON_GPU]
     return [] if work.gpu.queues == "hyper-q" else order
-
-
-def in_depth(work: Work, threads: int = 0, seed: int = 0) -> list[Operation]:
-    """Issue chunk after chunk."""
-    return [(chunk, stage) for chunk in range(work.count) for stage in ON_GPU]
-
-
-def _in_breadth(work: Work, threads: int, seed: int) -> list[Operation]:
-    """Stage by stage over waves of k chunks a GPU: more would wait for their streams."""
-    return sorted(in_depth(work), key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
-
-
-def _scheduled(work: Work, threads: int, seed: int) -> list[Operation]:
-    ran = run_operations(replace(work, gpu=replace(work.gpu, queues="hyper-q")))
-    return [op for op in (work.name(op) for op, *_ in ran) if op[1] in ON_GPU]
 
 
 def _each_once(count: int, issue: Sequence[Operation]) -> list[Operation]:
@@ -314,29 +300,136 @@ def _each_once(count: int, issue: Sequence[Operation]) -> list[Operation]:
     return order
 
 
-def _interleave(work: Work, threads: int, seed: int) -> list[Operation]:
+def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) -> list[Operation]:
     """Merge the calls of several threads at random; one whose chunk has no host memory waits."""
     threads = whole("threads", threads, 0, work.lanes) or work.lanes
     calls: list[list[Operation]] = [[] for _ in range(threads)]
-    for chunk, stage in reversed(in_depth(work)):
+    for chunk, stage in reversed(depth):
         calls[chunk % work.lanes % threads].append((chunk, stage))
     source = random.Random(whole("seed", seed, 0, 2**63))
-    order, out = list[Operation](), set[int]()
+    order, room, out = list[Operation](), work.buffers or work.count, set[int]()
     while any(calls):
-        ready = [own for own in calls if own and _fits(own[-1], work.buffers, out)]
+        tops = [(own, *own[-1]) for own in calls if own]
+        ready = [own for own, i, op in tops if op != "h2d" or i < room or i - room in out]
         op = source.choice(ready).pop()
         order.append(op)
-        out |= {op[0]} if op[1] == "d2h" else set()
+        if op[1] == "d2h":
+            out.add(op[0])
     return order
 
 
-def _fits(op: Operation, buffers: int, out: set[int]) -> bool:
-    return op[1] != "h2d" or not buffers or op[0] < buffers or op[0] - buffers in out
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The operations of a pipeline, in the order in which they started."""
 
+    ops: pd.DataFrame
+    gpu: Gpu
+    gpus: int
+    buffers: int
+    chunks: pd.DataFrame
+    issue: list[Operation] = field(default_factory=list)
+    per_link: int = 1
 
-#: The orders by name: chunk by chunk; stage by stage over k chunks; several threads whose
-#: calls interleave at random; as the operation scheduler would.
-_NAMED = {
-    "depth": in_depth, "breadth": _in_breadth, "threads": _interleave, "scheduled": _scheduled,
-}  # fmt: skip
-ORDERS = tuple(_NAMED)
+    @property
+    def makespan(self) -> Any:
+        """Return the end of the last operation."""
+        return max(self.ops["end"])
+
+    @property
+    def busy(self) -> pd.Series:
+        """Return the busy time of every engine and shared link, as a share of the makespan."""
+        total = self._loads((self.ops["end"] - self.ops["start"]).astype(float))
+        return (total / float(self.makespan)).fillna(0.0).rename("busy")
+
+    @property
+    def lower_bound(self) -> Any:
+        """Return what no order can beat: the fullest engine or link, the longest chunk."""
+        spans = self.ops["end"] - self.ops["start"]
+        return max(self._loads(spans).max(), spans.groupby(self.ops["chunk"]).sum().max())
+
+    def _loads(self, spans: pd.Series) -> pd.Series:
+        loads = spans.groupby(self.ops["engine"]).sum()
+        if self.per_link == 1:
+            return loads
+        copies = self.ops[self.ops["stage"].isin(COPIES)]
+        pairs = zip(copies["gpu"], copies["stage"], strict=True)
+        links = [_link_of(gpu, self.per_link, stage) for gpu, stage in pairs]
+        return pd.concat([loads, spans[copies.index].groupby(links).sum()])
+
+    @property
+    def hidden(self) -> float:
+        """Return the share of copy time during which the same GPU computes (NaN: no copies)."""
+        shared = total = 0.0
+        for _, ops in self.ops.groupby("gpu"):
+            kernels, copies = (
+                ops.loc[ops["stage"].isin(some), ["start", "end"]].to_numpy(dtype=float)
+                for some in (("map",), COPIES)
+            )
+            first = np.searchsorted(kernels[:, 1], copies[:, 0], "right")
+            last = np.searchsorted(kernels[:, 0], copies[:, 1])
+            for (begin, end), i, j in zip(copies.tolist(), first, last, strict=True):
+                inside = np.minimum(kernels[i:j, 1], end) - np.maximum(kernels[i:j, 0], begin)
+                shared += np.maximum(inside, 0.0).sum()
+                total += end - begin
+        return float(shared / total) if total else float("nan")
+
+    def check(self) -> None:
+        """Check the operations against the model, independently of the engine."""
+        ops, gpu = self.ops, self.gpu
+        stages = [stage for stage in STAGES if stage in self.chunks.columns]
+        count, times = len(stages), self.chunks[stages].to_numpy(dtype=float)
+        span = times.min(initial=np.inf, where=times > 0)
+        span = span if span < np.inf else 0.0
+        chunk, on, names = ops["chunk"].to_numpy(), ops["gpu"].to_numpy(), ops["stage"].tolist()
+        start, end = (ops[name].to_numpy(dtype=float) for name in ("start", "end"))
+        place = np.array([stages.index(name) if name in stages else -1 for name in names])
+        number = chunk * count + place
+        passed = np.array_equal(np.sort(number), np.arange(times.size))
+        hold("every chunk passes every stage once", passed)
+        who, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
+        took = together(start + times.ravel()[number], end, span)
+        hold("an operation takes the time given", took, who)
+        hold("nothing starts before 0", start >= 0, who)
+        hold("chunk i is on GPU i mod m", on == chunk % self.gpus, who)
+        turn = chunk // self.gpus % gpu.streams
+        hold("chunks take the streams in turn", ops["stream"] == turn, who)
+
+        lanes, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
+        is_full = (place == 0) & (chunk >= self.buffers) & (self.buffers > 0)
+        due = np.zeros(len(ops))
+        for rule, waits, awaited in (
+            ("a chunk's stages follow one another", place > 0, number - 1),
+            ("a stream holds one chunk at a time", (place == loaded) & (chunk >= lanes),
+             (chunk - lanes) * count + out),
+            ("a host buffer holds one chunk at a time", is_full,
+             (chunk - self.buffers + 1) * count - 1),
+        ):  # fmt: skip
+            over = np.where(waits, end[row[np.where(waits, awaited, 0)]], 0.0)
+            hold(rule, not_after(over, start, span), who)
+            due = np.maximum(due, over)
+
+        on_gpu, copies = np.isin(names, ON_GPU), np.isin(names, COPIES)
+        ways, link = on * count + place, on // self.per_link * count + place
+        engine = np.unique(ops["engine"], return_inverse=True)[1]
+        for rule, some, lane in (
+            ("the disk serves one chunk at a time", ~on_gpu, 0 * on),
+            ("a GPU computes one chunk at a time", on_gpu & ~copies, on),
+            ("a direction carries one copy at a time", copies, ways),
+            ("one copy engine carries one copy at a time", copies & (gpu.copy_engines == 1), on),
+            ("pageable copies overlap with nothing on the GPU", on_gpu & (not gpu.pinned), on),
+            ("a link carries one copy a direction at a time", copies, link),
+        ):
+            hold(rule, apart(lane[some], start[some], end[some], span))
+        if gpu.queues != "hyper-q":
+            issued = row[[c * count + stages.index(stage) for c, stage in self.issue]]
+            lane = engine if gpu.queues == "per-engine" else on
+            in_order = not_after(before(lane[issued], start[issued], 0.0), start[issued], span)
+            hold("an in-order queue is served in order", in_order, self.issue)
+        is_single = on_gpu & (gpu.queues == "single")
+        for some, lane, until in (
+            (on >= 0, engine, end),
+            (copies, link, end),
+            (is_single, on, start),
+        ):
+            due[some] = np.maximum(due[some], before(lane[some], until[some], 0.0))
+        hold("nothing idles that could work", not_after(start, due, span), who)

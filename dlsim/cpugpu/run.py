@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, run
-from dlsim.cpugpu.dispatch import Desk
+from dlsim.cpugpu.dispatch import Desk, rules_of, state_of, world_of
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import follow, ideal_plan, lb_fractional
+from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import (
     CLASSES,
@@ -24,7 +24,6 @@ from dlsim.cpugpu.model import (
     State,
     policy_named,
 )  # fmt: skip
-from dlsim.cpugpu.rules import rules_of, state_of, world_of
 from dlsim.errors import InputError
 from dlsim.given import Floats
 from dlsim.kernel import clock_origin
@@ -49,21 +48,6 @@ def on_own_clock(given: Given) -> tuple[float, Given]:
     """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
     origin = clock_origin(given.arrival)
     return origin, replace(given, arrival=given.arrival - origin)
-
-
-def lower_bound(given: Given, machine: Machine) -> float:
-    """Return an instant before which no schedule's last job ends (`lb_fractional`)."""
-    m = machine.gpus
-    least = {
-        cls: np.fmin.reduce(part, axis=1).tolist()
-        for cls, part in (("gpu", given.times[:, :m]), ("cpu", given.times[:, m:]))
-        if part.shape[1]
-    }
-    jobs = [
-        (arrival, {cls: least[cls][item.job] for cls in item.declared})
-        for arrival, item in zip(given.arrival.tolist(), given.items, strict=True)
-    ]
-    return lb_fractional(jobs, machine)
 
 
 def play(

@@ -16,10 +16,10 @@ import pandas as pd
 
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import begin, run
+from dlsim.cpugpu.dispatch import state_of, world_of
 from dlsim.cpugpu.given import apart, hold, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Measures
-from dlsim.cpugpu.rules import state_of, world_of
 from dlsim.given import number, option, whole
 from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin

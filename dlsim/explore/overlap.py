@@ -13,8 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu.gpu import SWITCHES
-from dlsim.cpugpu.pipeline import Gpu, equal_chunks, equal_chunks_time, run_chunks
-from dlsim.cpugpu.timeline import Timeline
+from dlsim.cpugpu.pipeline import Gpu, Timeline, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
 from dlsim.papers.cpu_gpu.draw import STAGE_INK

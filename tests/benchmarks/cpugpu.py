@@ -13,7 +13,7 @@ import pandas as pd
 import simpy
 
 from dlsim.cpugpu import History, Machine, Policy, learn, simulate, workload
-from dlsim.cpugpu.learning import ONLINE
+from dlsim.cpugpu.engine import ONLINE
 from tests.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.

@@ -15,6 +15,6 @@ r        the policy under its reading (`Rules`)
 s        what changes (`State`)
 ======== =====================================================================================
 
-Rooms: `state` (records), `sums` (exact running sums, ordered sets), `median`, `queues` (lines
-and what waits in them), `known` (rule 5), `rules` (the five), `rivals`, `events` (the loop).
+Rooms: `state` (records), `sums` (exact running sums, ordered sets, running medians), `queues`
+(lines, what waits in them, rule 5), `rules` (the five and their rivals), `events` (the loop).
 """

@@ -2,38 +2,12 @@
 
 import numpy as np
 
-from dlsim.cpugpu.core.known import assign, expect, measure
-from dlsim.cpugpu.core.queues import change_main, join, leave
-from dlsim.cpugpu.core.rivals import decide
-from dlsim.cpugpu.core.state import (
-    BEFORE,
-    CHOOSE,
-    DECIDING,
-    DONE,
-    FIVE,
-    NOBODY,
-    SHARE,
-    STUCK,
-    USER,
-)  # fmt: skip
+from dlsim.cpugpu.core import state
+from dlsim.cpugpu.core.queues import assign, change_main, expect, join, leave, measure
+from dlsim.cpugpu.core.rules import decide
+from dlsim.cpugpu.core.state import NOBODY
 from dlsim.cpugpu.core.sums import drop, put
 from dlsim.kernel import kernel, latest_finish
-
-
-@kernel(inline=True)
-def follow(w, r, s):
-    """Move the job that was decided into the sub-queue of its device."""
-    head = s.head[0]
-    j, d = head.job, head.on
-    if head.line < 0:
-        change_main(j, -1, w, r, s)
-    else:
-        leave(j, head.line, w, r, s)
-    job = s.jobs[j]
-    job.on, job.word, job.turn, job.decided = d, head.word, head.turns, head.now
-    head.turns += 1
-    assign(w.app[j], int(d >= w.gpus), s)
-    join(j, d, w, r, s)
 
 
 @kernel(inline=True)
@@ -45,7 +19,7 @@ def _start(d, w, r, s):
     time = w.times[j, w.column[d]]
     s.jobs[j].start = now
     s.devices[d].end = now + (time / s.head[0].rate if slow else time)
-    if r.rule == SHARE:
+    if r.rule == state.SHARE:
         s.busy[w.pool[w.app[j]]] += 1
 
 
@@ -64,7 +38,7 @@ def _complete(d, w, r, s):
     if s.lines[d].count == 0:
         put(s.free, d)
     measure(w.app[j], int(d >= w.gpus), job.seconds, w, r, s)
-    if r.rule == SHARE:
+    if r.rule == state.SHARE:
         s.busy[w.pool[w.app[j]]] -= 1
 
 
@@ -119,10 +93,19 @@ def _advance(w, r, s):
 
 @kernel(inline=True)
 def _act(w, r, s):
-    """Follow the decision in the head; a free device starts the job."""
-    follow(w, r, s)
-    if s.devices[s.head[0].on].job < 0:
-        _start(s.head[0].on, w, r, s)
+    """Move the job that was decided into the sub-queue of its device; a free one starts it."""
+    head = s.head[0]
+    j, d, job = head.job, head.on, s.jobs[head.job]
+    if head.line < 0:
+        change_main(j, -1, w, r, s)
+    else:
+        leave(j, head.line, w, r, s)
+    job.on, job.word, job.turn, job.decided = d, head.word, head.turns, head.now
+    head.turns += 1
+    assign(w.app[j], int(d >= w.gpus), s)
+    join(j, d, w, r, s)
+    if s.devices[d].job < 0:
+        _start(d, w, r, s)
 
 
 @kernel
@@ -136,26 +119,26 @@ def run(w, r, s):
     """Run until all is done, nothing happens any more, or a user's policy has to decide."""
     head = s.head[0]
     while True:
-        if head.phase == BEFORE:
+        if head.phase == state.BEFORE:
             if head.left == 0:
-                return DONE
+                return state.DONE
             if not _advance(w, r, s):
-                return STUCK
-            head.phase = DECIDING
-        if head.phase == DECIDING and r.rule == USER:
-            return CHOOSE
-        while head.phase == DECIDING and decide(w, r, s):
+                return state.STUCK
+            head.phase = state.DECIDING
+        if head.phase == state.DECIDING and r.rule == state.USER:
+            return state.CHOOSE
+        while head.phase == state.DECIDING and decide(w, r, s):
             _act(w, r, s)
         _settle(w, r, s)
-        head.phase = BEFORE
+        head.phase = state.BEFORE
 
 
-@kernel(inline=True)
-def _begin(w, r, s):
+@kernel
+def begin(w, r, s):
     """Let all devices be free, and expect what the history knows."""
     for d in range(w.column.shape[0]):
         put(s.free, d)
-    if r.rule == FIVE:
+    if r.rule == state.FIVE:
         for a in range(s.known.shape[0]):
             for c in range(2):
                 if s.known[a, c].count > 0:
@@ -163,15 +146,9 @@ def _begin(w, r, s):
 
 
 @kernel
-def begin(w, r, s):
-    """Begin with nothing but a history."""
-    _begin(w, r, s)
-
-
-@kernel
 def decide_from(places, w, r, s):
     """Decide where jobs are at places: -1 the main queue, d runs on d, D + d waits there."""
-    _begin(w, r, s)
+    begin(w, r, s)
     devices = w.column.shape[0]
     for j in range(places.shape[0]):
         if places[j] < 0:

@@ -1,20 +1,9 @@
-"""Lines of jobs, what their jobs are expected to take, and what waits in the main queue."""
+"""Lines of jobs, what waits in the main queue, and rule 5: what is expected of runs."""
 
 import numpy as np
 
-from dlsim.cpugpu.core.state import (
-    CPU,
-    FIFO,
-    FIVE,
-    GPU,
-    MCT,
-    NOBODY,
-    PREFERRED,
-    SHARE,
-    SHORTEST,
-    SPEED_UP,
-)  # fmt: skip
-from dlsim.cpugpu.core.sums import add, add_times, change, drop, first_from, put, set_leaf
+from dlsim.cpugpu.core import state, sums
+from dlsim.cpugpu.core.state import CPU, GPU, NOBODY
 from dlsim.kernel import kernel
 
 
@@ -31,7 +20,7 @@ def preferred(j, w):
 @kernel(inline=True)
 def first_free(c, w, s):
     """Return the first free device of a class, or -1."""
-    d = first_from(s.free, w.gpus if c == CPU else 0)
+    d = sums.first_from(s.free, w.gpus if c == CPU else 0)
     return d if (d >= w.gpus) == (c == CPU) else NOBODY
 
 
@@ -81,23 +70,23 @@ def _cell_of(known, d, s):
 def _count_time(j, d, step, w, r, s):
     """Let what a job is expected to take count in a sub-queue (step 1), or no longer (-1)."""
     line, c = s.lines[d], int(d >= w.gpus)
-    if r.rule == MCT:
-        add(line, step * w.told[j, c])
-    elif r.rule == FIVE:
+    if r.rule == state.MCT:
+        sums.add(line, step * w.told[j, c])
+    elif r.rule == state.FIVE:
         time = s.known[w.app[j], c].time
         s.cells[s.jobs[j].cell].count += step
         if np.isnan(time):
             line.unknown += step
         else:
-            add_times(line, step, time)
+            sums.add_times(line, step, time)
 
 
 @kernel(inline=True)
 def join(j, d, w, r, s):
     """Put a job at the end of a sub-queue."""
     _link(j, d, s)
-    drop(s.free, d)
-    if r.rule == FIVE:
+    sums.drop(s.free, d)
+    if r.rule == state.FIVE:
         s.jobs[j].cell = _cell_of(s.known[w.app[j], int(d >= w.gpus)], d, s)
     _count_time(j, d, 1, w, r, s)
 
@@ -111,21 +100,21 @@ def leave(j, d, w, r, s):
     if line.count == 0:
         line.high = line.low = 0.0
         if s.devices[d].job < 0:
-            put(s.free, d)
+            sums.put(s.free, d)
 
 
 @kernel(inline=True)
-def least_known(a, versions, s):
-    """Return the least known time of an application with these versions (bits); 0: none."""
-    gpu = s.known[a, GPU].time if versions & 1 else np.nan
-    cpu = s.known[a, CPU].time if versions & 2 else np.nan
+def least_known(a, bits, s):
+    """Return the least known time of an application with these versions; 0: none."""
+    gpu = s.known[a, GPU].time if bits & 1 else np.nan
+    cpu = s.known[a, CPU].time if bits & 2 else np.nan
     if np.isnan(gpu):
         return 0.0 if np.isnan(cpu) else cpu
     return cpu if cpu < gpu else gpu
 
 
 @kernel(inline=True)
-def versions_of(j, w):
+def versions(j, w):
     """Return the classes of a job as bits."""
     return int(w.has[j, GPU]) + 2 * int(w.has[j, CPU])
 
@@ -133,9 +122,9 @@ def versions_of(j, w):
 @kernel(inline=True)
 def _main_line(j, w, r):
     """Return the line of the main queue in which a job waits."""
-    if r.rule == SHARE:
+    if r.rule == state.SHARE:
         return w.column.shape[0] + w.app[j]
-    if r.rule == FIFO and r.target == PREFERRED:
+    if r.rule == state.FIFO and r.target == state.PREFERRED:
         return w.column.shape[0] + preferred(j, w)
     return w.column.shape[0]
 
@@ -143,7 +132,7 @@ def _main_line(j, w, r):
 @kernel(inline=True)
 def change_main(j, step, w, r, s):
     """Put a job into the main queue (step 1) or take it out (-1)."""
-    if r.rule == SPEED_UP or r.rule == SHORTEST:
+    if r.rule == state.SPEED_UP or r.rule == state.SHORTEST:
         s.lines[w.column.shape[0]].count += step
         _change_sets(j, step > 0, w, r, s)
         return
@@ -152,19 +141,100 @@ def change_main(j, step, w, r, s):
     else:
         _unlink(j, _main_line(j, w, r), s)
     if r.bound > 0:
-        versions = versions_of(j, w)
-        s.waiting[w.app[j], versions] += step
-        add_times(s.head[0], step, least_known(w.app[j], versions, s))
+        own = versions(j, w)
+        s.waiting[w.app[j], own] += step
+        sums.add_times(s.head[0], step, least_known(w.app[j], own, s))
 
 
 @kernel(inline=True)
 def _change_sets(j, waits, w, r, s):
     """Let a job wait among those that are sorted, or no longer."""
     c = preferred(j, w)
-    if r.rule == SPEED_UP:
-        change(s.sets[c], w.rank[0, j], waits)
+    if r.rule == state.SPEED_UP:
+        sums.change(s.sets[c], w.rank[0, j], waits)
         return
-    change(s.sets[c], w.rank[c, j], waits)
-    set_leaf(s.tree[c], w.rank[c, j], w.told[j, c] if waits else 0.0)
+    sums.change(s.sets[c], w.rank[c, j], waits)
+    sums.set_leaf(s.tree[c], w.rank[c, j], w.told[j, c] if waits else 0.0)
     if w.has[j, 1 - c]:
-        change(s.sets[2 + 1 - c], w.rank[1 - c, j], waits)
+        sums.change(s.sets[2 + 1 - c], w.rank[1 - c, j], waits)
+
+
+@kernel(inline=True)
+def assign(a, c, s):
+    """Note that a job was assigned to a class (rule 2)."""
+    known, other = s.known[a, c], s.known[a, 1 - c]
+    known.seen = 1
+    known.assigned += 1
+    known.elsewhere = 0
+    if other.seen:
+        other.elsewhere += 1
+
+
+@kernel(inline=True)
+def measure(a, c, seconds, w, r, s):
+    """Note the time of a run: count, mean, squared deviations, moving average."""
+    known = s.known[a, c]
+    known.seen = 1
+    known.count += 1
+    delta = seconds - known.average
+    known.average += delta / known.count
+    known.spread += delta * (seconds - known.average)
+    if known.count == 1:
+        known.recent = seconds
+    else:
+        known.recent += state.NEWEST * (seconds - known.recent)
+    if r.rule != state.FIVE:
+        return
+    if r.estimate == state.MEDIAN:
+        sums.note(known, seconds, c, s)
+    expect(a, c, w, r, s)
+
+
+@kernel(inline=True)
+def expect(a, c, w, r, s):
+    """Bring the expected time of an application on a class, and all sums of it, up to date."""
+    known, average = s.known[a, c], s.averages[c]
+    if np.isnan(known.plain):
+        average.count += 1
+    else:
+        sums.add(average, -known.plain)
+    if r.estimate == state.MEDIAN:
+        known.plain = sums.median(known, c, s)
+    else:
+        known.plain = known.recent if r.estimate == state.EWMA else known.average
+    sums.add(average, known.plain)
+    if r.bound > 0:
+        for bits in range(1, 4):
+            sums.add_times(s.head[0], -s.waiting[a, bits], least_known(a, bits, s))
+    before = known.time
+    known.time = known.plain
+    if r.deviations > 0:
+        known.time += r.deviations * np.sqrt(known.spread / known.count)
+    if r.bound > 0:
+        for bits in range(1, 4):
+            sums.add_times(s.head[0], s.waiting[a, bits], least_known(a, bits, s))
+    cell = known.cell
+    while cell >= 0:
+        line, count = s.lines[s.cells[cell].on], s.cells[cell].count
+        if count > 0:
+            if np.isnan(before):
+                line.unknown -= count
+            else:
+                sums.add_times(line, -count, before)
+            sums.add_times(line, count, known.time)
+        cell = s.cells[cell].next
+
+
+@kernel(inline=True)
+def guess(c, r, s):
+    """Return the time assumed for a run that was never measured (`unknown_remaining`)."""
+    if r.unknown == state.AVERAGE:
+        average = s.averages[c]
+        return (average.high + average.low) / average.count if average.count else 0.0
+    return np.inf if r.unknown == state.INFINITE else 0.0
+
+
+@kernel(inline=True)
+def expected(j, c, w, s):
+    """Return what the history expects of a job on a class; NaN without a version or a run."""
+    return s.known[w.app[j], c].time if w.has[j, c] else np.nan

@@ -49,12 +49,11 @@ LINE = np.dtype([(k, "i8") for k in ("head", "tail", "count", "unknown")]
                 + [("high", "f8"), ("low", "f8")])  # fmt: skip
 #: What is known of an application on a class: as in `dlsim.cpugpu.history.Record`, then the time
 #: that is expected with and without deviations, the first of its cells, and for the running
-#: median: its room in `State.heaps` and `State.base` (from, split, to), sizes of both heaps,
-#: and how many more are in the lower half than in the upper one.
+#: median: its room in `State.heaps`, and how many are in the lower and in the upper half.
 KNOWN = np.dtype(
     [(k, "i8") for k in ("seen", "assigned", "elsewhere", "count")]
     + [(k, "f8") for k in ("average", "spread", "recent", "time", "plain")]
-    + [(k, "i8") for k in ("cell", "room", "first", "split", "last", "low", "high", "excess")]
+    + [(k, "i8") for k in ("cell", "room", "low", "high")]
 )
 #: Jobs of one application in one sub-queue; the next cell of the application on the class.
 CELL = np.dtype([(k, "i4") for k in ("on", "count", "next")])
@@ -120,14 +119,13 @@ class State(NamedTuple):
     tree: Floats  # declared times of what waits, by rank; SHORTEST
     waiting: Whole  # jobs in the main queue by application and versions; a bound
     busy: Whole  # running jobs of those who share; SHARE
-    base: Floats  # times measured before, sorted, and the heaps of later ones; MEDIAN
-    heaps: Floats
+    heaps: Floats  # measured times about the median, by class: the lower half, the upper; MEDIAN
     due: Whole  # devices whose jobs end now
     done: Whole  # jobs in the order of their ends
     finishes: Floats  # predicted finish of each job on every device
 
 
-def fresh_state(w: World, r: Rules, apps: int, base: Floats, predicts: bool) -> State:
+def fresh_state(w: World, r: Rules, apps: int, predicts: bool) -> State:
     """Return the state before the first event; nothing is known."""
     n, devices = len(w.arrival), len(w.column)
     ranked = {SPEED_UP: 2, SHORTEST: 4}.get(r.rule, 0)
@@ -146,8 +144,7 @@ def fresh_state(w: World, r: Rules, apps: int, base: Floats, predicts: bool) -> 
         tree=np.zeros((2, 2 * leaves)),
         waiting=np.zeros((apps, 4) if r.bound > 0 else (0, 4), dtype=np.int64),
         busy=np.zeros(int(w.pool.max(initial=-1)) + 1, dtype=np.int64),
-        base=base,
-        heaps=np.zeros((2, 2, n if learns and r.estimate == MEDIAN else 0)),
+        heaps=np.zeros((2, 2, 2 * (n + apps) if learns and r.estimate == MEDIAN else 0)),
         due=np.zeros(devices, dtype=np.int64),
         done=np.zeros(n, dtype=np.int64),
         finishes=np.full((n, devices) if predicts else (0, 0), np.nan),

@@ -1,4 +1,4 @@
-"""Running sums without drift, ordered sets, and a tree of sums."""
+"""Running sums without drift, ordered sets, a tree of sums, and running medians."""
 
 from dlsim.kernel import kernel
 
@@ -120,3 +120,57 @@ def sum_before(tree, i):
             total += tree[i - 1]
         i >>= 1
     return total
+
+
+@kernel(inline=True)
+def _push(heap, room, size, x):
+    """Put a number into a heap, the least on top."""
+    i = size
+    while i > 0 and heap[room + (i - 1) // 2] > x:
+        heap[room + i] = heap[room + (i - 1) // 2]
+        i = (i - 1) // 2
+    heap[room + i] = x
+
+
+@kernel(inline=True)
+def _pop(heap, room, size):
+    """Take the least number off a heap."""
+    x, i, k = heap[room + size - 1], 0, 1
+    while k < size - 1:
+        if k + 1 < size - 1 and heap[room + k + 1] < heap[room + k]:
+            k += 1
+        if heap[room + k] >= x:
+            break
+        heap[room + i] = heap[room + k]
+        i, k = k, 2 * k + 1
+    heap[room + i] = x
+
+
+@kernel(inline=True)
+def note(known, x, c, s):
+    """Take one more time into account, the last of `known.count`.
+
+    The lower half, a heap of negative times, has as many as the upper one, or one more.
+    """
+    lower, upper, room = s.heaps[c, 0], s.heaps[c, 1], known.room
+    if known.count > 1 and x > -lower[room]:
+        _push(upper, room, known.high, x)
+        known.high += 1
+        if known.count % 2 == 1:
+            _push(lower, room, known.low, -upper[room])
+            _pop(upper, room, known.high)
+            known.low, known.high = known.low + 1, known.high - 1
+    else:
+        _push(lower, room, known.low, -x)
+        known.low += 1
+        if known.count % 2 == 0:
+            _push(upper, room, known.high, -lower[room])
+            _pop(lower, room, known.low)
+            known.low, known.high = known.low - 1, known.high + 1
+
+
+@kernel(inline=True)
+def median(known, c, s):
+    """Return the middle time, or the mean of the middle two."""
+    x = -s.heaps[c, 0, known.room]
+    return x if known.count % 2 == 1 else (x + s.heaps[c, 1, known.room]) / 2

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dlsim.cpugpu.dispatch import DECIDE
 from dlsim.cpugpu.history import UNSEEN, History, Record, Runs
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
-from dlsim.cpugpu.rules import DECIDE
 from dlsim.cpugpu.store import TEXT, TIME, Kind, Ledger
 from dlsim.errors import InputError
 from dlsim.files import StrPath, opened, parse_json

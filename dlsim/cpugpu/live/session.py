@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from dlsim import processes
-from dlsim.cpugpu.dispatch import Desk
+from dlsim.cpugpu.dispatch import DECIDE, Desk
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
@@ -38,7 +38,6 @@ from dlsim.cpugpu.model import (
     State,
     policy_named,
 )  # fmt: skip
-from dlsim.cpugpu.rules import DECIDE
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError
 from dlsim.files import StrPath

@@ -11,13 +11,12 @@ import pandas as pd
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, Schedule, simulate, workload
 from dlsim.cpugpu import SWITCHES as OF_ENGINE
+from dlsim.cpugpu.engine import learn
 from dlsim.cpugpu.gpu import Cut, Rates, cut_input
-from dlsim.cpugpu.learning import learn
 from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
-from dlsim.cpugpu.pipeline import Gpu, run_chunks
+from dlsim.cpugpu.pipeline import Gpu, Timeline, run_chunks
 from dlsim.cpugpu.split import adapt_split
-from dlsim.cpugpu.timeline import Timeline
 
 #: What the paper leaves open: to the engine; the class whose times the mixes draw; what a wrong
 #: first sample befalls; from which relative error on a prediction is significantly wrong; how
