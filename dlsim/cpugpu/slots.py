@@ -8,7 +8,6 @@ Hadoop's documentation.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,26 +71,22 @@ class SlotSchedule(Measures):
         hold("no task starts before its job arrives", early, labels)
         alone = apart(tasks["slot"], tasks["start"], tasks["end"], span)
         hold("a slot runs one task at a time", alone, labels)
-        self._check_turns()
-        last = tasks.groupby("job")["end"].max().reindex(jobs.index)
-        hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
 
-    def _check_turns(self) -> None:
-        """Replay: no slot idles while a task waits, and each start is the scheduler's choice."""
-        key, span = SLOT_SCHEDULERS[self.scheduler], float(self.jobs["task_time"].min())
-        rows: list[Any] = list(self.tasks.itertuples(index=False))
-        line = self.jobs.sort_values("arrival", kind="stable").to_dict("index")
-        waits: list[bool] = []
+        # Replayed: no slot idles while a task waits, and each start is the scheduler's choice.
+        rows: list[Any] = list(tasks.itertuples(index=False))
+        line = jobs.sort_values("arrival", kind="stable").to_dict("index")
+        key, waits = SLOT_SCHEDULERS[self.scheduler], []
         for i, row in enumerate(rows):
             before = rows[:i]
-            jobs = _waiting_at(line, before, row.start, span)
-            least = min(jobs, key=lambda label: key(jobs[label]), default=None)
+            waiting = _waiting_at(line, before, row.start, span)
+            least = min(waiting, key=lambda label: key(waiting[label]), default=None)
             hold(f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job])
             since = [line[row.job]["arrival"], *(one.end for one in before)]
             waits.append(any(together(row.start, instant, span) for instant in since))
         hold("a task starts when its job arrives or a slot is free", waits)
-        order = [row.start for row in rows]
-        hold("tasks are listed by their starts", all(a <= b for a, b in pairwise(order)))
+        hold("tasks are listed by their starts", tasks["start"].is_monotonic_increasing)
+        last = tasks.groupby("job")["end"].max().reindex(jobs.index)
+        hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
 
 
 def _waiting_at(
@@ -140,13 +135,6 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     """
     option("scheduler", scheduler, SLOT_SCHEDULERS)
     whole("slots", slots, 1, 10_000)
-    table = _job_table(jobs)
-    tasks = _serve(table, slots, scheduler)
-    spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
-    return SlotSchedule(table.join(spans), tasks, slots, scheduler)
-
-
-def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
     need_table("jobs", jobs, ("tasks",), empty=False)
     defaults: dict[str, Any] = {
         "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
@@ -158,11 +146,9 @@ def _job_table(jobs: pd.DataFrame) -> pd.DataFrame:
         table[name] = time_column("jobs", table, name, positive=name != "arrival")
     for queue, own in table.groupby("queue")["share"]:
         number(f"share of queue {queue!r}", own.max(), own.min(), own.min())
-    return table[["tasks", *defaults]]
+    table = table[["tasks", *defaults]]
 
-
-def _serve(table: pd.DataFrame, slots: int, scheduler: str) -> pd.DataFrame:
-    """Run the tasks on a machine of one class; a job is an application of its own."""
+    # A machine of one class; a job is an application of its own.
     line = table.sort_values("arrival", kind="stable")
     origin, places = clock_origin(line["arrival"].to_numpy()), np.arange(len(line))
     job = np.repeat(places, line["tasks"].to_numpy(np.int64))
@@ -179,8 +165,10 @@ def _serve(table: pd.DataFrame, slots: int, scheduler: str) -> pd.DataFrame:
     run(w, r, s)
     order = np.argsort(s.jobs["turn"])
     ran, whose = s.jobs[order], job[order]
-    return pd.DataFrame({
+    tasks = pd.DataFrame({
         "job": line.index[whose], "task": order - np.searchsorted(job, whose),
         "slot": ran["on"].astype(np.int64), "start": origin + ran["start"],
         "end": origin + ran["end"],
     })  # fmt: skip
+    spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
+    return SlotSchedule(table.join(spans), tasks, slots, scheduler)

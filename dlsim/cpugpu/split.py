@@ -200,53 +200,34 @@ def adapt_split(
     number("damping", damping, 0, 1)
     if damping == 1:
         raise InputError("damping must be below 1, got 1: the shares would never move")
-    devices = _devices(fixed, unit)
-    share = _first_shares(work, len(devices), start)
+    devices, rows = _devices(fixed, unit), []
+    share = [work / len(devices)] * len(devices) if start is None else list(start)
+    for x in share:
+        number("start", x, above=True)
+    whole_work = together(float(sum(share)), float(work), 4 * float(work))
+    if len(share) != len(devices) or not whole_work:
+        raise InputError(
+            f"start must hold {len(devices)} positive shares with sum {work}; got {share!r}"
+        )
     if number("least", least) * len(devices) > work:
         raise InputError(
             f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
         )
-    factors = _noise(whole("rounds", rounds, 1, MOST_COUNT), len(devices), noise, seed)
-    rows = []
+    factors: Any = [[1] * len(devices)] * whole("rounds", rounds, 1, MOST_COUNT)
+    if number("noise", noise):
+        variance = np.log1p(noise * noise)
+        source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
+        normal = source.standard_normal((len(factors), len(devices)))
+        factors = np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
     for turn, factor in enumerate(factors):
-        time = [
-            (a + b * x) * f if x else 0 for (a, b), x, f in zip(devices, share, factor, strict=True)
-        ]
+        each = list(zip(devices, share, factor, strict=True))
+        time = [(a + b * x) * f if x else 0 for (a, b), x, f in each]
         rows += [(turn, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
-        share = _next_shares(work, share, time, damping, least)
+        rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
+        pairs, rates = zip(share, rate, strict=True), sum(rate)
+        share = [damping * x + (1 - damping) * (work * r / rates) for x, r in pairs]
+        if least:
+            kept = [x if x >= least else 0 for x in share]
+            share = [work * x / sum(kept) for x in kept]
     table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
     return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)
-
-
-def _next_shares(work: Any, share: list[Any], time: list[Any], damping: Any, least: Any) -> Any:
-    rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
-    whole = sum(rate)
-    moved = [
-        damping * x + (1 - damping) * (work * r / whole) for x, r in zip(share, rate, strict=True)
-    ]
-    if not least:
-        return moved
-    kept = [x if x >= least else 0 for x in moved]
-    return [work * x / sum(kept) for x in kept]
-
-
-def _first_shares(work: Any, count: int, start: Sequence[Any] | None) -> list[Any]:
-    if start is None:
-        return [work / count for _ in range(count)]
-    for x in start:
-        number("start", x, above=True)
-    if len(start) != count or not together(float(sum(start)), float(work), 4 * float(work)):
-        raise InputError(
-            f"start must hold {count} positive shares with sum {work}; got {list(start)!r}"
-        )
-    return list(start)
-
-
-def _noise(rounds: int, count: int, noise: float, seed: int) -> Any:
-    """Return a factor per round and device: log-normal, mean 1; all 1 without noise."""
-    if not number("noise", noise):
-        return [[1] * count] * rounds
-    variance = np.log1p(noise * noise)
-    source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
-    normal = source.standard_normal((rounds, count))
-    return np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
