@@ -15,7 +15,7 @@ from numpy.random import SeedSequence
 from dlsim.errors import InputError
 from dlsim.given import generator
 from dlsim.papers import steady_state as ss
-from dlsim.papers.steady_state import cells, claims, draw, platforms
+from dlsim.papers.steady_state import cells, claims, draw
 from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
 from dlsim.steady.graphs import prune
 from dlsim.steady.heuristics import SNAP, randomised_rounding
@@ -55,27 +55,27 @@ def study(tmp_path_factory):
 
 
 def test_strata_are_those_of_the_tables():
-    assert platforms.steps(1, "K") == tuple(range(5, 90, 2))
-    assert platforms.steps(2, "K") == tuple(range(5, 76, 10))
-    assert platforms.steps(2, "connectivity") == pytest.approx(np.arange(1, 9) / 10)
-    assert platforms.steps(2, "heterogeneity") == (0.4, 0.6, 0.8)
+    assert cells.steps(1, "K") == tuple(range(5, 90, 2))
+    assert cells.steps(2, "K") == tuple(range(5, 76, 10))
+    assert cells.steps(2, "connectivity") == pytest.approx(np.arange(1, 9) / 10)
+    assert cells.steps(2, "heterogeneity") == (0.4, 0.6, 0.8)
     scale = ss.SCALES["paper"]
-    assert scale.tiers_clusters == platforms.steps(1, "K")
-    assert scale.random_clusters == platforms.steps(2, "K")
-    assert scale.connectivities == platforms.steps(2, "connectivity")
+    assert scale.tiers_clusters == cells.steps(1, "K")
+    assert scale.random_clusters == cells.steps(2, "K")
+    assert scale.connectivities == cells.steps(2, "connectivity")
     # 100 topologies x 43 x 10 are not the printed 29,298
-    assert platforms.PRINTED["Tiers"] < 100 * 43 * 10
+    assert cells.PRINTED["Tiers"] < 100 * 43 * 10
 
 
 def test_the_generator_draws_what_table_1_prints():
-    printed = platforms.printed_table(1).set_index("parameter")
+    printed = cells.printed_table(1).set_index("parameter")
     assert tuple(printed.loc["bandwidth", ["first", "second"]]) == (
         topology.MEDIAN, 10**topology.DECADES,
     )  # fmt: skip
     assert tuple(printed.loc["speed", ["first", "second"]]) == topology.SPEEDS
     for name in ("max_connect", "data", "work", "priority"):
         assert tuple(printed.loc[name, ["first", "second"]]) == topology.SIZES
-    p = platforms.on_tiers(40, seed_of(0))
+    p = cells.of_kind("Tiers", 40, seed_of(0))
     logs = np.log10(p.links["bandwidth"])
     assert logs.mean() == pytest.approx(np.log10(2000), abs=4 / np.sqrt(len(logs)))
     assert logs.std() == pytest.approx(1, abs=4 / np.sqrt(len(logs)))
@@ -83,31 +83,31 @@ def test_the_generator_draws_what_table_1_prints():
 
 
 def test_375_replicates_visit_every_combination_of_table_2_once():
-    every = [tuple(platforms.combination(0.3, seed_of(r)).values()) for r in range(375)]
+    every = [tuple(cells.combination(0.3, seed_of(r)).values()) for r in range(375)]
     assert len(set(every)) == 375
-    assert platforms.combination(0.3, seed_of(375)) == platforms.combination(0.3, seed_of(0))
-    at_once = {tuple(platforms.combination(c / 10, seed_of(0)).values()) for c in range(1, 9)}
+    assert cells.combination(0.3, seed_of(375)) == cells.combination(0.3, seed_of(0))
+    at_once = {tuple(cells.combination(c / 10, seed_of(0)).values()) for c in range(1, 9)}
     assert len(at_once) == 8
 
 
 def test_random_platforms_keep_to_their_combination():
-    means = platforms.combination(0.5, seed_of(3))
-    p = platforms.on_random(20, 0.5, seed_of(3))
+    means = cells.combination(0.5, seed_of(3))
+    p = cells.of_kind("random", 20, seed_of(3), 0.5)
     spread = means["heterogeneity"]
     for values, name in ((p.gateway, "gateway"), (p.links["bandwidth"], "bandwidth")):
         assert (abs(values / means[name] - 1) <= spread + 1e-12).all()
         assert abs(values / means[name] - 1).max() > 0.5 * spread
     assert (p.priority == 1).all()
-    assert len(set(platforms.on_random(20, 0.5, seed_of(3), "het").priority)) == 20
+    assert len(set(cells.of_kind("random", 20, seed_of(3), 0.5, table2="het").priority)) == 20
 
 
 def test_a_replicate_is_a_topology_and_its_numbers():
-    graph, routers = platforms.tiers_network(9, seed_of(4))
-    again, more = platforms.tiers_network(12, seed_of(104))
+    graph, routers = cells.tiers_network(9, seed_of(4))
+    again, more = cells.tiers_network(12, seed_of(104))
     assert nx.utils.graphs_equal(graph, again)
     assert set(routers) < set(more)
-    assert not nx.utils.graphs_equal(graph, platforms.tiers_network(9, seed_of(5))[0])
-    a, b = platforms.on_tiers(9, seed_of(4)), platforms.on_tiers(9, seed_of(104))
+    assert not nx.utils.graphs_equal(graph, cells.tiers_network(9, seed_of(5))[0])
+    a, b = cells.of_kind("Tiers", 9, seed_of(4)), cells.of_kind("Tiers", 9, seed_of(104))
     assert a.router == b.router == tuple(routers)
     assert a.routes == b.routes
     assert not set(a.gateway) & set(b.gateway)
@@ -147,19 +147,19 @@ def test_results_do_not_depend_on_the_executor(tmp_path):
 
 
 def test_crossed_platforms_differ_in_one_thing():
-    one, two = (platforms.crossed("trees", n, 6, seed_of(1)) for n in ("Table 1", "Table 2"))
+    one, two = (cells.crossed("trees", n, 6, seed_of(1)) for n in ("Table 1", "Table 2"))
     assert one.routes == two.routes
-    assert platforms.features(one)["treeness"] == 1
-    numbers = platforms.MIDDLE
+    assert cells.features(one)["treeness"] == 1
+    numbers = cells.MIDDLE
     assert (abs(two.gateway / numbers["gateway"] - 1) <= numbers["heterogeneity"]).all()
-    full = platforms.crossed("random 0.8", "Table 2", 6, seed_of(1))
+    full = cells.crossed("random 0.8", "Table 2", 6, seed_of(1))
     drawn = topology.random(6, 0.8, seed=seed_of(1))
     assert full.routes == drawn.routes
 
 
 def test_features_of_a_path():
     # three routers, two links, one route of two hops each way
-    found = platforms.features(draw.notation())
+    found = cells.features(draw.notation())
     assert found == pytest.approx({"treeness": 1, "degree": 4 / 3, "hops": 2, "shared": 2})
 
 
@@ -190,7 +190,7 @@ def test_rounding_down_loses_a_quarter_in_case_a():
 
 @pytest.mark.parametrize("kind", ["Tiers", "random"])
 def test_random_vertices_are_optima_that_differ(kind):
-    p = platforms.of_kind(kind, 8, seed_of(0))
+    p = cells.of_kind(kind, 8, seed_of(0))
     program, found = ReducedProgram(p), []
     best, rng = program.solve(), np.random.default_rng(0)
     for _ in range(6):
@@ -210,7 +210,7 @@ def test_vertices_are_those_of_the_reading():
     }  # fmt: skip
     assert rows["solver"]["vertex"].tolist() == [0, 1, 2, 3]
     assert rows["solver"]["LPR"].nunique() > 1
-    p, reading = platforms.on_tiers(8, seed_of(0)), Reading(vertex="least_connections")
+    p, reading = cells.of_kind("Tiers", 8, seed_of(0)), Reading(vertex="least_connections")
     [one] = rows["least_connections"].to_dict("records")
     for name in ("G", "LPR", "LPRG"):
         wanted = solve(p, name, reading=reading).objective / bound(p)
@@ -221,8 +221,8 @@ def test_programs_are_those_of_the_paper():
     """One, and one after every route that LPRR fixes; K squared only if all are used."""
     given = {"kind": "Tiers", "switches": {}, "seed": seed_of(1), "costly_every": 1}
     row = cells.compare(8, costly_to=8, **given)
-    p = platforms.on_tiers(8, seed_of(1))
-    done = randomised_rounding(p, generator(platforms.rounding(seed_of(1)), 0))
+    p = cells.of_kind("Tiers", 8, seed_of(1))
+    done = randomised_rounding(p, generator(cells.rounding(seed_of(1)), 0))
     assert row["programs"] == 1 + sum(used > SNAP for _, used, _ in done.order) >= done.programs
     assert row["LPRR"] == direct("Tiers", 8, 1, "LPRR")
     larger = cells.compare(8, costly_to=7, **given)  # no LPRR, but the exact search
@@ -263,7 +263,7 @@ def test_an_exact_search_that_was_cut_off_is_not_called_proved(monkeypatch):
         assert all(np.isnan(of_g["proved"]) for of_g, _ in rows)
         return [of_search["proved"] for _, of_search in rows]
 
-    best = [solve(platforms.on_tiers(5, seed_of(r)), "MILP") for r in (0, 1)]
+    best = [solve(cells.of_kind("Tiers", 5, seed_of(r)), "MILP") for r in (0, 1)]
     at_bound = [float(a.objective >= bound(a.platform) * (1 - 1e-9)) for a in best]
     assert at_bound == [1, 0]
     assert proved(0) == at_bound  # without a search only the bound proves
@@ -277,7 +277,7 @@ def test_ratios_ignore_rounding_error():
 
 
 def test_limits_bind():
-    p = platforms.on_tiers(6, seed_of(0))
+    p = cells.of_kind("Tiers", 6, seed_of(0))
     for rule in cells.POLICIES:
         limits = cells.limits_of(rule, 6)
         q = replace(p, limits=limits)
@@ -357,8 +357,8 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
         name: [
             float((a.work * p.work[:, None]).sum() / p.speed.sum())
             for seed in map(seed_of, range(6))
-            for p in [platforms.on_tiers(5, seed)]
-            for a in [solve(p, name, platforms.rounding(seed))]
+            for p in [cells.of_kind("Tiers", 5, seed)]
+            for a in [solve(p, name, cells.rounding(seed))]
         ]
         for name in cells.SERVING
     }
@@ -381,7 +381,7 @@ def test_response_over_a_rival_is_a_geometric_mean_over_platforms_by_hand():
 
 
 def test_flows_add_up():
-    p = platforms.on_tiers(6, seed_of(1))
+    p = cells.of_kind("Tiers", 6, seed_of(1))
     a = solve(p, "LPRG")
     table, busy = draw.flows(a)
     assert (table["opened"] <= table["max_connect"]).all()
@@ -397,11 +397,8 @@ def test_flows_add_up():
 def direct(kind, clusters, replicate, name):
     """One ratio to six decimals, computed without sweep or cell."""
     seed = seed_of(replicate)
-    if kind == "Tiers":
-        p = platforms.on_tiers(clusters, seed)
-    else:
-        p = platforms.on_random(clusters, 0.4, seed)
-    return round(solve(p, name, platforms.rounding(seed)).objective / bound(p), 6)
+    p = cells.of_kind(kind, clusters, seed)
+    return round(solve(p, name, cells.rounding(seed)).objective / bound(p), 6)
 
 
 def test_leads_are_means_of_paired_differences(study):
@@ -492,7 +489,7 @@ def test_the_best_heuristic_is_held_against_the_optimum_by_hand():
 def test_structure_and_numbers_are_separated_by_hand():
     rows = []
     for r, (structure, numbers) in itertools.product(
-        (0, 1), itertools.product(platforms.STRUCTURES, ("Table 1", "Table 2"))
+        (0, 1), itertools.product(cells.STRUCTURES, ("Table 1", "Table 2"))
     ):
         lead = 0.3 * structure.startswith("Tiers") + 0.1 * (numbers == "Table 1") + 0.01 * r
         rows.append((structure, numbers, 15, r, 0.5 + lead, 0.5))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.steady_state import claims
-from dlsim.papers.steady_state.platforms import STRUCTURES
+from dlsim.papers.steady_state.cells import STRUCTURES
 from tests.made_up import assert_each_way
 
 RUNS, SIZES, LINKS = 50, (5, 15, 25, 35, 45), (0.1, 0.8)

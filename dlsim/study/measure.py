@@ -195,8 +195,10 @@ def mirrored(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
     return table.assign(**{name: about - table[end] for name, end in ends}, **other)
 
 
-def ratio(frame: pd.DataFrame, a: str, b: str, by: Sequence[str]) -> pd.DataFrame:
-    """Estimate the mean of one column over the mean of another at every point."""
+def ratio(
+    frame: pd.DataFrame, a: str, b: str, by: Sequence[str], less: float = 0.0
+) -> pd.DataFrame:
+    """Estimate the mean of one column over the mean of another at every point, less a number."""
     flat = frame.melt([*by, "replicate"], [a, b], var_name="what", value_name="value")
     parts = relative_reduction(flat, "value", "what", a, b, at=list(by), samples=True)
-    return mirrored(parts, 1.0)
+    return mirrored(parts, 1.0 - less)

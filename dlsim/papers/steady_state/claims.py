@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.papers.steady_state.cells import HEURISTICS, TIE
-from dlsim.papers.steady_state.platforms import CONNECTIVITY
-from dlsim.study.measure import counted, exact, mirrored, named, points, tidy, tie, trend, wide
-from dlsim.study.stats import relative_reduction, summary
+from dlsim.papers.steady_state.cells import CONNECTIVITY, HEURISTICS, TIE
+from dlsim.study.measure import counted, exact, named, points, ratio, tidy, tie, trend, wide
+from dlsim.study.stats import summary
 
 RIVALS = ("G", "LPRG")
 #: Periods after which start-up and clean-up are said not to matter.
@@ -112,13 +111,6 @@ def mean_ratio(frame: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     return pd.DataFrame([{**row, "low": low, "high": high}])
 
 
-def _greedy_above(e: Evidence) -> pd.DataFrame:
-    """Mean ratio of G over that of LPRG, less 1, over all Tiers platforms."""
-    flat = tidy(over_all(e.tiers, e.tiers[list(RIVALS)]), [], "ratio")
-    table = relative_reduction(flat, "ratio", "policy", "G", "LPRG", samples=True)
-    return named(mirrored(table), [], "G over LPRG")
-
-
 def leads(frame: pd.DataFrame, a: str = "LPRG", b: str = "G") -> pd.DataFrame:
     """Ratio of one method minus that of another on the same platforms, at every K."""
     return by_size(frame, {f"{a} - {b}": frame[a] - frame[b]})
@@ -127,13 +119,6 @@ def leads(frame: pd.DataFrame, a: str = "LPRG", b: str = "G") -> pd.DataFrame:
 def _falls(table: pd.DataFrame) -> pd.DataFrame:
     """Estimate by how much columns fall from the least K to the largest."""
     return trend(-table.set_index(["clusters", "replicate"]), "clusters", "fall of {what} over K")
-
-
-def _spread_does_not_matter(e: Evidence) -> pd.DataFrame:
-    """By how much the lead of LPRG over G rises with heterogeneity, at every K."""
-    keys = ["heterogeneity", "clusters", "replicate"]
-    lead = e.spread.assign(lead=e.spread["LPRG"] - e.spread["G"]).groupby(keys)[["lead"]].mean()
-    return trend(lead, "heterogeneity")
 
 
 def _lprr_leads(e: Evidence, value: Callable[[Any], Any]) -> pd.DataFrame:
@@ -151,8 +136,7 @@ def _losers_minus_others(e: Evidence, column: str) -> pd.DataFrame:
     loses = np.where(there["G"] > there["LPRG"] + TIE, "loses", "not")
     mean = there.groupby(["replicate", "clusters", loses])[column].mean().unstack()
     mean = mean.reindex(columns=["loses", "not"]).dropna()
-    apart = (mean["loses"] - mean["not"]).rename(column)
-    return points(apart.groupby("replicate").mean().reset_index())
+    return points((mean["loses"] - mean["not"]).groupby("replicate").mean().to_frame(column))
 
 
 def _advantage(e: Evidence) -> pd.DataFrame:
@@ -165,7 +149,7 @@ def structure_helps_greedy(e: Evidence) -> pd.DataFrame:
     """Lead of G over LPRG on a Tiers-like network minus on a random graph."""
     table = _advantage(e)
     more = table[list(CONNECTIVITY)].rsub(table["Tiers-like"], axis=0)
-    return points(more.groupby(["numbers", "replicate"]).mean().reset_index(), ["numbers"])
+    return points(more.groupby(["numbers", "replicate"]).mean(), ["numbers"])
 
 
 def structure_decides(e: Evidence) -> pd.DataFrame:
@@ -177,7 +161,7 @@ def structure_decides(e: Evidence) -> pd.DataFrame:
     numbers = sides["Table 1"] - sides["Table 2"]
     structure = network.groupby("replicate").mean()
     effects = structure * np.sign(structure.mean()) - numbers * np.sign(numbers.mean())
-    return points(effects.rename("network minus numbers").reset_index())
+    return points(effects.to_frame("network minus numbers"))
 
 
 def gaps(frame: pd.DataFrame) -> pd.DataFrame:
@@ -195,21 +179,17 @@ def _best_lacks(frame: pd.DataFrame) -> pd.DataFrame:
     return by_class(table, {"1 - best/optimum": pd.Series(least, index=table.index, dtype=float)})
 
 
-def _ends_are_negligible(e: Evidence) -> pd.DataFrame:
-    """Share of the load that start-up and clean-up cost over 100 periods."""
-    frame = e.ends[e.ends["count"] == MANY_PERIODS]
-    mean = frame.groupby(["kind", "replicate"])["ends"].mean().reset_index()
-    return exact(points(mean, ["kind"]))
-
-
-#: What measures a claim, by the number in its id.
-_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+# what measures a claim, by the number in its id
+tie("steady-state", {
     # wins of G on Tiers platforms, ties left out and counted; the mean of its ratio to LPRG;
     # platforms where that is 1.05 to 1.1
     "2a": lambda e: _shares({"Tiers": e.tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + TIE),
     "2b": lambda e: _shares({"Tiers": e.tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - TIE),
     "2c": lambda e: mean_ratio(e.tiers, "G", "LPRG"),
-    "3a": _greedy_above,
+    # G on Tiers platforms over all sizes, then both heuristics over the sizes
+    "3a": lambda e: named(
+        ratio(over_all(e.tiers, e.tiers[list(RIVALS)]), "G", "LPRG", [], less=1), [], "G over LPRG"
+    ),
     "3b": lambda e: _falls(by_size(e.tiers, RIVALS)),
     "3c": lambda e: _shares(
         {"Tiers": e.tiers}, "G 5 to 10 % above", lambda f: (f["G"] / f["LPRG"]).between(1.05, 1.1)
@@ -222,7 +202,12 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     ),
     "4c": lambda e: points(leads(e.random[e.random["clusters"] > CROSSING]), ["clusters"]),
     "4d": lambda e: trend(leads(e.random).set_index(["clusters", "replicate"]), "clusters"),
-    "5": _spread_does_not_matter,
+    # rise of the lead of LPRG over G with heterogeneity, at every K
+    "5": lambda e: trend(
+        e.spread.assign(lead=e.spread["LPRG"] - e.spread["G"])
+        .groupby(["heterogeneity", "clusters", "replicate"])[["lead"]].mean(),
+        "heterogeneity",
+    ),
     # LPRR: its mean lead and its wins minus its losses; what it lacks to the bound on Tiers
     # platforms; how often it reaches it on random ones; the programs that it solves
     "6a": lambda e: _lprr_leads(e, lambda lead: lead),
@@ -255,14 +240,16 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "10b": lambda e: _losers_minus_others(e, "own_use"),
     "11": lambda e: _falls(by_size(_vertices(e)["random"], ["LPRG"])),
     "13": lambda e: _each(_samples(e), _best_lacks),
-}
-tie("steady-state", _MEASURES)
-_AS_IT_IS: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+})  # fmt: skip
+tie("steady-state", {
     "12a": structure_helps_greedy,
     "12b": structure_decides,
-    "14": _ends_are_negligible,
-}
-tie("steady-state", _AS_IT_IS, readings=False)
+    # share of the load that start-up and clean-up cost over 100 periods
+    "14": lambda e: exact(points(
+        e.ends[e.ends["count"] == MANY_PERIODS].groupby(["kind", "replicate"])[["ends"]].mean(),
+        ["kind"],
+    )),
+}, readings=False)  # fmt: skip
 
 
 def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
@@ -291,7 +278,7 @@ def versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
     return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
 
 
-def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
+def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, Any]:
     """Compare two methods platform by platform: wins, ties, the ratio where both are above 0."""
     pair = frame[[a, b]].dropna()
     x, y = pair[a], pair[b]
@@ -299,14 +286,13 @@ def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, float]:
     both = (x > TIE) & (y > TIE)
     ratio = (x[both] / y[both]).sort_values()
     rest = ratio.iloc[:-1]
-    table: dict[str, Any] = {
+    return {
         "platforms": len(pair), "better": better, "tie": 1 - better - worse, "worse": worse,
         "zero": float((~both).mean()), "mean": ratio.mean(), "sd": ratio.std(),
         "largest": float(ratio.max()) if len(ratio) else 0.0, "mean without it": rest.mean(),
         "sd without it": rest.std(), "geometric": float(np.exp(np.log(ratio).mean())),
         **{f"q{100 * q:g}": ratio.quantile(q) for q in (0.05, 0.5, 0.95)},
     }  # fmt: skip
-    return table
 
 
 def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:

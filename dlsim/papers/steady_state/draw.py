@@ -13,8 +13,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
 from dlsim.errors import InputError
-from dlsim.papers.steady_state import cells, platforms
-from dlsim.papers.steady_state.platforms import of_kind, printed_table, rounding, tiers_network
+from dlsim.given import child
+from dlsim.papers.steady_state import cells
+from dlsim.papers.steady_state.cells import of_kind, printed_table, rounding, tiers_network
 from dlsim.papers.steady_state.study import METHOD, Study
 from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
@@ -29,10 +30,6 @@ _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
 _SMALL: dict[str, int] = {"wan": 7, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
 #: The real network of `fig_wan`, and how many of its nodes are clusters.
 REAL, REAL_CLUSTERS = "sndlib/germany50", 20
-
-
-def _seed(study: Study, replicate: int = 0) -> np.random.SeedSequence:
-    return np.random.SeedSequence(study.seed, spawn_key=(replicate,))
 
 
 def fig1(study: Study, ax: Axes | None = None) -> Axes:
@@ -117,7 +114,8 @@ def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> di
 
 def fig3(study: Study, clusters: int = 15) -> Axes:
     """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
-    axes, (graph, routers) = panels(None, 2, (11, 5.4)), tiers_network(clusters, _seed(study))
+    axes = panels(None, 2, (11, 5.4))
+    graph, routers = tiers_network(clusters, child(study.seed, 0))
     small, places = prune(graph, routers), tiers_places(graph, study.seed)
     for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
         plain = [node for node in shown if node not in set(routers)]
@@ -189,9 +187,9 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> tuple[pd.DataFr
 def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
     """Beyond the paper: a platform with its flows, and whose work each cluster does."""
     axes = panels(None, 2, (11.5, 5), sharey=False, width_ratios=(1.25, 1))
-    p = platforms.on_tiers(clusters, _seed(study, 1))
-    reading, _ = cells.split_switches(study.switches)
-    a = solve(p, method, rounding(_seed(study, 1)), reading)
+    seed, (reading, _) = child(study.seed, 1), cells.split_switches(study.switches)
+    p = of_kind("Tiers", clusters, seed)
+    a = solve(p, method, rounding(seed), reading)
     places = nx.kamada_kawai_layout(to_graph(p))
     table, busy = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
     drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
@@ -215,17 +213,17 @@ def _coordinates(name: str, graph: nx.Graph) -> Places:
 
 def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Axes | None:
     """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
+    seed, (reading, _) = child(study.seed, 0), cells.split_switches(study.switches)
     try:
-        p = topology.hub(name, clusters, _seed(study))
+        p = topology.hub(name, clusters, seed)
     except InputError as error:
         if "pip install" not in str(error):
             raise
         print(f"No picture of a real network: {error}")
         return None
     axes = panels(None, 2, (11.5, 5), sharey=False, width_ratios=(1.5, 1))
-    reading, _ = cells.split_switches(study.switches)
     methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
-    found = {m: solve(p, m, rounding(_seed(study)), reading) for m in methods}
+    found = {m: solve(p, m, rounding(seed), reading) for m in methods}
     best = max(found, key=lambda m: found[m].objective)
     graph = to_graph(p)
     _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
@@ -241,7 +239,7 @@ def drawn(study: Study, number: int) -> dict[str, Any]:
     """Return the numbers of the first five of the study's largest platforms, by parameter."""
     kind, sizes = {1: ("Tiers", study.size.tiers_clusters),
                    2: ("random", study.size.random_clusters)}[number]  # fmt: skip
-    some = [of_kind(kind, max(sizes), _seed(study, r)) for r in range(5)]
+    some = [of_kind(kind, max(sizes), child(study.seed, r)) for r in range(5)]
     return {
         name: np.concatenate([p.links[name] if name in p.links else getattr(p, name) for p in some])
         for name in ("bandwidth", "gateway", "speed", "max_connect", "data", "work", "priority")

@@ -12,7 +12,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import number, option
 from dlsim.papers.steady_state import cells, claims
-from dlsim.papers.steady_state.platforms import PRINTED, STRUCTURES
+from dlsim.papers.steady_state.cells import PRINTED, STRUCTURES
 from dlsim.steady.routes import need_pairs
 from dlsim.study import study
 from dlsim.study.study import Switches, labelled
@@ -75,11 +75,9 @@ class Study(study.Study):
     def size(self) -> Any:
         """The scale with the parameters that were given put in."""
         size = SCALES[self.scale]
-        given: dict[str, Any] = {
-            name: tuple(sorted(getattr(self, name)))
-            for name in ("tiers_clusters", "random_clusters", "connectivities", "side_clusters")
-            if len(getattr(self, name))
-        }
+        strata = ("tiers_clusters", "random_clusters", "connectivities", "side_clusters")
+        own = {name: tuple(sorted(getattr(self, name))) for name in strata}
+        given: dict[str, Any] = {name: values for name, values in own.items() if values}
         if "random_clusters" in given:
             given["vertex_clusters"] = given["random_clusters"]
         if "side_clusters" in given:
@@ -97,71 +95,62 @@ class Study(study.Study):
         return size
 
     def sweep(
-        self, function: Any, grid: Any, label: str, replicates: int = 0, jobs: int = 0,
-        **fixed: Any,
+        self, function: Any, grid: Any, label: str, replicates: int = 0,
+        switches: Switches | None = None, jobs: int = 0, **fixed: Any,
     ) -> pd.DataFrame:  # fmt: skip
-        """Run a cell function over a grid under the study's seed and reading."""
-        fixed.setdefault("switches", self.switches)
-        executor, replicates = None if jobs else self.executor, replicates or self.size.side_runs
+        """Run a cell function over a grid under the study's seed, its reading or another."""
         return sweep(
-            function, grid, replicates, self.seed, executor, jobs or self.jobs, fixed=fixed,
-            label=label,
+            function, grid, replicates or self.size.side_runs, self.seed,
+            None if jobs else self.executor, jobs or self.jobs,
+            fixed={"switches": self.under(switches), **fixed}, label=labelled(label, switches),
         )  # fmt: skip
 
     def samples(self, switches: Switches | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Run the heuristics on both samples (Figure 4); on few platforms under a reading."""
         s = self.size
-        tiers, random, links, runs = (
-            (s.tiers_clusters, s.random_clusters, s.connectivities, (s.tiers_runs, s.random_runs))
-            if switches is None
-            else (s.reading_clusters, s.reading_clusters, (0.4,), (s.reading_runs,) * 2)
-        )
-        grids: Any = {"clusters": tiers}, {"clusters": random, "connectivity": links}
-        every = (s.tiers_every, s.random_every) if switches is None else (1, 1)
+        if switches is None:
+            tiers = ({"clusters": s.tiers_clusters}, s.tiers_runs, s.tiers_every)
+            strata = {"clusters": s.random_clusters, "connectivity": s.connectivities}
+            random = (strata, s.random_runs, s.random_every)
+        else:
+            tiers = ({"clusters": s.reading_clusters}, s.reading_runs, 1)
+            random = ({"clusters": s.reading_clusters, "connectivity": (0.4,)}, s.reading_runs, 1)
         one, other = (
             self.sweep(
-                cells.compare, grid, labelled(f"Figure 4({part})", switches), count,
-                switches=self.under(switches), kind=kind, costly_to=s.costly_to,
-                costly_every=some,
+                cells.compare, grid, f"Figure 4({part})", runs, switches, kind=kind,
+                costly_to=s.costly_to, costly_every=every,
             )
-            for kind, part, grid, count, some in zip(KINDS, "ab", grids, runs, every, strict=True)
+            for kind, part, (grid, runs, every) in zip(KINDS, "ab", (tiers, random), strict=True)
         )  # fmt: skip
         return one, other
 
     def vertices(self, switches: Switches | None = None) -> pd.DataFrame:
         """Round random optimal vertices on the first platforms of some strata of both samples."""
         s, links = self.size, self.size.connectivities
-        sizes, runs = s.vertex_clusters, s.vertex_runs
-        links = sorted({links[0], links[-1]})
+        sizes, runs, links = s.vertex_clusters, s.vertex_runs, sorted({links[0], links[-1]})
         if switches is not None:
-            sizes, links, runs = s.reading_clusters, [0.4], s.reading_runs
+            sizes, runs, links = s.reading_clusters, s.reading_runs, [0.4]
         grid = [
             {"kind": kind, "clusters": k, "connectivity": c}
             for kind in KINDS
             for k in sizes
             for c in (links if kind == "random" else [0.0])
         ]
-        return self.sweep(
-            cells.at_vertices, grid, labelled("vertices", switches), runs,
-            switches=self.under(switches), count=s.vertices,
-        )  # fmt: skip
+        return self.sweep(cells.at_vertices, grid, "vertices", runs, switches, count=s.vertices)
 
     def spread(self, switches: Switches | None = None) -> pd.DataFrame:
         """Run G and LPRG at every heterogeneity on otherwise equal platforms."""
-        grid = {
-            "heterogeneity": HETEROGENEITIES,
-            "clusters": self.size.side_clusters,
-            "connectivity": self.size.connectivities if switches is None else (0.4,),
-        }
+        links = self.size.connectivities if switches is None else (0.4,)
+        strata = {"clusters": self.size.side_clusters, "connectivity": links}
         return self.sweep(
-            cells.improve, grid, labelled("heterogeneity", switches), 2 * self.size.side_runs,
-            kind="random", methods=("G", "LPRG"), switches=self.under(switches),
+            cells.improve, {"heterogeneity": HETEROGENEITIES, **strata}, "heterogeneity",
+            2 * self.size.side_runs, switches, kind="random", methods=("G", "LPRG"),
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; on few platforms under another reading."""
-        e, s = claims.Evidence(*self.samples(switches), self.spread(switches)), self.size
-        e = e._replace(vertices=self.vertices(switches))
+        samples, s = (*self.samples(switches), self.spread(switches)), self.size
+        e = claims.Evidence(*samples, vertices=self.vertices(switches))
         if switches is not None:
             return e
         crossed = {"structure": STRUCTURES, "numbers": NUMBERS, "clusters": s.side_clusters}
