@@ -383,11 +383,11 @@ def test_every_switch_changes_what_it_concerns(study, switches):
 )
 def test_every_switch_of_the_engine_and_the_base_change_some_result(switches):
     for replicate in range(6):
+        hows = [cg.Study(**SMALL).given_to(cells.compare, given) for given in ({}, switches)]
+        seed = key(replicate + 1)
         frames = [
-            cells.compare("wide", 0.0, policies=("history",), **cg.Study(**SMALL).how(given),
-                         seed=key(replicate + 1))
-            for given in ({}, switches)
-        ]  # fmt: skip
+            cells.compare("wide", 0.0, policies=("history",), seed=seed, **how) for how in hows
+        ]
         if not frames[0].equals(frames[1]):
             return
     pytest.fail(f"{switches} changed nothing")

@@ -248,12 +248,12 @@ def test_paired_and_unpaired_errors():
     frame = pd.DataFrame(
         {
             "load": 1.0,
-            "replicate": [0, 1, 2] * 2,
-            "policy": ["a"] * 3 + ["b"] * 3,
-            "ratio": [0.1, 0.2, 0.3, 0.2, 0.1, 0.3],
+            "replicate": [0, 1, 2] * 4,
+            "policy": np.repeat(["FIFO-DLT", "FIDO-II", "EDF-DLT", "EDDO-II"], 3),
+            "ratio": [0.1, 0.2, 0.3, 0.2, 0.1, 0.3] * 2,
         }
     )
-    row = claims.compared(frame, {"x": ("a", "b")}, ["load"]).iloc[0]
+    row = claims.less_refused(frame, {"II": "DLT"}, ["load"]).iloc[0]
     # by hand: differences -0.1, 0.1, 0 with deviation 0.1; both sides have deviation 0.1
     assert row["estimate"] == pytest.approx(0)
     assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))

@@ -9,7 +9,6 @@ import nbformat
 import pytest
 from matplotlib.figure import Figure
 
-from dlsim.papers.mcdf import draw
 from dlsim.study import pictures
 from dlsim.study.execution import run_notebook
 from dlsim.study.plot import axes_of
@@ -116,7 +115,7 @@ def test_every_picture_of_the_house_style_is_known_again(drawn, tmp_path):
 
     style.use()
     for place in "ab":
-        draw.fig1(mcdf.Study(out=str(tmp_path / place)), axes_of(None, (5, 4)))
+        mcdf.fig1(mcdf.Study(out=str(tmp_path / place)), axes_of(None, (5, 4)))
     one, other = ((tmp_path / place / "figures").glob("*.png") for place in "ab")
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in other]
     assert len(drawn) == 1

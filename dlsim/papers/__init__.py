@@ -16,7 +16,7 @@ def rooms(package: str, names: Sequence[str]) -> Callable[[str], Any]:
 
     def find(name: str) -> Any:
         if name in names:
-            for room in (f"{package}.study", f"{package}.draw", "dlsim.study.study"):
+            for room in (f"{package}.study", "dlsim.study.study", f"{package}.draw"):
                 found = importlib.import_module(room)
                 if hasattr(found, name):
                     return getattr(found, name)

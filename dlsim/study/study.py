@@ -5,7 +5,9 @@ import math
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -95,6 +97,7 @@ class Study:
     out: str = ""  # "" = results/<paper> under the project, or under the current folder
     reading: Switches | None = None  # switches that differ from the default
     decide: int = field(default=1, kw_only=True)  # up to so many times the runs, where undecided
+    executor: Executor | None = field(default=None, kw_only=True)  # where sweeps run, if not here
 
     #: Key of the paper; its scales, NamedTuples; its switches with their options, the default
     #: first.
@@ -153,14 +156,32 @@ class Study:
         """Write a table as <paper>-<name>."""
         self.results.table(f"{self.KEY}-{name}", table)
 
+    def given(self, switches: Switches) -> dict[str, Any]:
+        """What every cell is given under a reading, where it has a parameter of that name."""
+        return {"switches": dict(switches)}
+
+    def given_to(
+        self, function: Callable[..., Any], reading: Switches | None = None
+    ) -> dict[str, Any]:
+        """What a cell function names of `given`, under the study's own reading or another."""
+        known, names = self.given(self.under(reading)), signature(function).parameters
+        return {name: known[name] for name in names if name in known}
+
     def sweep(
         self, function: Callable[..., Any], grid: Any, label: str, replicates: int = 0,
-        **fixed: Any,
+        reading: Switches | None = None, jobs: int = 0, **fixed: Any,
     ) -> pd.DataFrame:  # fmt: skip
-        """Run a cell function over a grid under the study's seed; 0 replicates = all runs."""
+        """Run a cell function over a grid under the study's seed; 0 replicates = all runs.
+
+        It is told what it is `given_to` where neither the grid nor `fixed` says otherwise.
+        """
+        axes = grid if isinstance(grid, Mapping) else grid[0]
+        known = self.given_to(function, reading) | fixed
         return sweep(
-            function, grid, replicates or self.size.runs, self.seed, jobs=self.jobs, fixed=fixed,
-            label=label,
+            function, grid, replicates or self.size.runs, self.seed,
+            None if jobs else self.executor, jobs or self.jobs,
+            fixed={name: value for name, value in known.items() if name not in axes},
+            label=labelled(label, reading),
         )  # fmt: skip
 
     @functools.cached_property

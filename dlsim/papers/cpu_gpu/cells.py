@@ -129,11 +129,12 @@ def compare(
     return frame.assign(policy=np.repeat(list(policies), here.batches))
 
 
-def thread(mix: str, share: float, *, switches: Mapping[str, Any], **how: Any) -> pd.DataFrame:
+def thread(
+    mix: str, share: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
+) -> pd.DataFrame:
     """Let the CPU thread of a GPU job cost a part of one CPU (claim 13)."""
-    return compare(
-        mix, 0.0, policies=("history",), switches={**switches, "gpu_cpu_share": share}, **how
-    )
+    changed = {**switches, "gpu_cpu_share": share}
+    return compare(mix, 0.0, policies=("history",), setting=setting, switches=changed, seed=seed)
 
 
 def run_each(
@@ -146,11 +147,11 @@ def run_each(
 
 
 def ideal(
-    mix: str, *, jobs: int, policies: Sequence[str], setting: Sequence[Any],
+    mix: str, *, length: int, policies: Sequence[str], setting: Sequence[Any],
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compare short queues with the best of all schedules; histories are exact."""
-    here, table, (queue,) = world(mix, setting, seed, jobs=jobs, batches=1)
+    here, table, (queue,) = world(mix, setting, seed, jobs=length, batches=1)
     least = simulate(queue, here.machine, "ideal").makespan
     mean = simulate(queue, here.machine, "ideal-mean").mean_completion
     runs = run_each(queue, here, policies, switches, History.exact(table))

@@ -1,7 +1,7 @@
 """What paper C's claims are measured by: evidence in, points of a grid out."""
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,19 +116,21 @@ def tolerates_errors(e: Evidence) -> pd.DataFrame:
     """How much longer schedules are if declared times are wrong by up to 20 %."""
     one = pd.concat([e.main.assign(error=0.0), e.wrong])
     sums = one.groupby(["mix", "replicate", "error", "policy"])["makespan"].sum().reset_index()
-    two = e.moulded.rename(columns={"scheduler": "policy"})
-    two = two.assign(policy="problem 2: " + two["policy"])
-    wanted = ["rsc", "asjf", "problem 2: flexible", "problem 2: area"]
-    rows = pd.concat([sums, two[sums.columns]])
-    rows = rows[rows["policy"].isin(wanted)]
-    table, at = (rows, "makespan", "error", rows["error"].max(), 0.0), ["policy", "mix"]
-    return named(mirrored(relative_reduction(*table, at=at, samples=True)), at)
+    two = e.moulded.assign(policy="problem 2: " + e.moulded["scheduler"])
+    rows, at = pd.concat([sums, two[sums.columns]]), ["policy", "mix"]
+    rows = rows[rows["policy"].isin(["rsc", "asjf", "problem 2: flexible", "problem 2: area"])]
+    return named(_longer(rows, "error", rows["error"].max(), at), at)
 
 
 def _piped(rows: pd.DataFrame, by: list[str], column: str, compared: Any) -> pd.DataFrame:
     """Compare what three streams do with what one does."""
     table = wide(rows, by, column, "streams")
     return _at(compared(table[3], table[1]), by)
+
+
+def _longer(rows: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:
+    """How much longer schedules are at a value of a column than where it is 0."""
+    return mirrored(relative_reduction(rows, "makespan", by, value, 0.0, at=at, samples=True))
 
 
 def _stabilises(e: Evidence) -> pd.DataFrame:
@@ -148,14 +150,9 @@ def _stabilises(e: Evidence) -> pd.DataFrame:
 def thread_is_free(e: Evidence) -> pd.DataFrame:
     """Excess if the thread of a GPU job takes a part of the CPU."""
     sums = e.threads.groupby(["mix", "replicate", "share"])["makespan"].sum().reset_index()
-    parts = [
-        relative_reduction(sums, "makespan", "share", share, 0.0, at=["mix"], samples=True).assign(
-            share=share
-        )
-        for share in sorted(set(sums["share"]))
-        if share
-    ]
-    return named(mirrored(pd.concat(parts, ignore_index=True)), ["share", "mix"])
+    shares = sorted(set(sums["share"]) - {0.0})
+    parts = [_longer(sums, "share", share, ["mix"]).assign(share=share) for share in shares]
+    return named(pd.concat(parts, ignore_index=True), ["share", "mix"])
 
 
 def word_counts(frame: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame:
@@ -167,18 +164,6 @@ def word_counts(frame: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame
 def by_gpus(values: pd.DataFrame) -> pd.DataFrame:
     """Estimate every column of a table of one column per number of GPUs."""
     return estimates(tidy(values, [], "gain", "gpus"), ["gpus"], "gain")
-
-
-def _more_gpus(e: Evidence) -> pd.DataFrame:
-    """Time on one GPU over that on several, less 1."""
-    ends = word_counts(e.words, 3, "gpu")
-    return by_gpus(ends.drop(columns=1).rdiv(ends[1], axis=0) - 1)
-
-
-def _without_overlap(e: Evidence, devices: str) -> pd.DataFrame:
-    """Word count without overlap over the same with it, less 1."""
-    plain, piped = (word_counts(e.words, streams, devices) for streams in STREAMS)
-    return by_gpus(plain / piped - 1)
 
 
 def _waits_are_traded(e: Evidence, column: str) -> pd.DataFrame:
@@ -196,8 +181,8 @@ def _unexcused(e: Evidence, fair: str) -> pd.DataFrame:
     return counted(estimates(rows, ["mix"], "unexcused"), jobs)
 
 
-#: What measures a claim, by the number in its id.
-_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+# what measures a claim, by the number in its id
+tie("cpu-gpu", {
     "1a": improves,
     "1b": lambda e: improves(e, since=1),
     # part of the total run time saved
@@ -216,10 +201,9 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "8b": throughput_gain,
     "18a": lambda e: _waits_are_traded(e, "mean_completion"),
     "18b": lambda e: _waits_are_traded(e, "makespan"),
-}
-tie("cpu-gpu", _MEASURES)
-#: Those that no reading concerns.
-_AS_IT_IS: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+})  # fmt: skip
+# those that no reading concerns
+tie("cpu-gpu", {
     # excess over the exhaustive schedules
     "4": lambda e: joined({
         what: estimates(e.ideal[e.ideal["policy"].isin(OURS)], ["policy", "mix"], column)
@@ -240,7 +224,13 @@ _AS_IT_IS: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "14b": lambda e: by_gpus(
         1 - word_counts(e.words, 3, "both").div(word_counts(e.words, 3, "cpu").iloc[:, 0], axis=0)
     ),
-    "15a": _more_gpus,
-    "15b": lambda e: joined({name: _without_overlap(e, name) for name in ("gpu", "both")}),
-}  # fmt: skip
-tie("cpu-gpu", _AS_IT_IS, readings=False)
+    # time on one GPU over that on several, and without overlap over that with it, less 1
+    "15a": lambda e: by_gpus(
+        word_counts(e.words, 3, "gpu")
+        .pipe(lambda times: times.drop(columns=1).rdiv(times[1], axis=0) - 1)
+    ),
+    "15b": lambda e: joined({
+        name: by_gpus(word_counts(e.words, 1, name) / word_counts(e.words, 3, name) - 1)
+        for name in ("gpu", "both")
+    }),
+}, readings=False)  # fmt: skip

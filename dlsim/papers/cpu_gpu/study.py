@@ -70,7 +70,7 @@ class Study(study.Study):
         for name, value in self.switches.items():
             if option("reading switch", name, SWITCHES) not in OF_ENGINE:
                 option(name, value, SWITCHES[name])
-        Reading.of(self.how()["switches"])
+        Reading.of(self.given(self.switches)["switches"])
         if not self.mixes:
             raise InputError("mixes must be one mix or more, got none")
         for mix in self.mixes:
@@ -85,84 +85,61 @@ class Study(study.Study):
         table = workload.applications(self.mixes[0], 1)
         workload.draw(table, 1, 0, self.cv, self.outliers, self.factor)
 
-    def how(
-        self, switches: Switches | None = None, *knows: str, engine: bool = True
-    ) -> dict[str, Any]:
-        """Return what a cell is given under a reading: setting, the engine's switches, and more.
-
-        `knows` names the other switches that the cell takes.
-        """
-        usual, own = {name: options[0] for name, options in SWITCHES.items()}, self.under(switches)
-        given = {**usual, "nodes": self.nodes, **own}
-        noise = (self.cv, self.outliers, self.factor, given["base"])
-        how = {name: given[name] for name in knows}
-        how["setting"] = Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
-        of_engine = {"switches": {name: v for name, v in own.items() if name in OF_ENGINE}}
-        return how | (of_engine if engine else {})
+    def given(self, switches: Switches) -> dict[str, Any]:
+        """What cells are given: all switches, those of the engine together, and the setting."""
+        usual = {name: options[0] for name, options in SWITCHES.items()}
+        usual |= {"nodes": self.nodes, **switches}
+        noise = (self.cv, self.outliers, self.factor, usual["base"])
+        setting = Setting(self.cpus, self.gpus, self.apps, self.queue, self.batches, *noise)
+        of_engine = {name: value for name, value in switches.items() if name in OF_ENGINE}
+        return usual | {"switches": of_engine, "setting": setting}
 
     @property
     def setting(self) -> Any:
         """What all workloads have in common."""
-        return self.how()["setting"]
-
-    def run(
-        self, function: Any, label: str, how: Any = None, mixes: Any = (), **axes: Any
-    ) -> pd.DataFrame:
-        """Sweep over mixes and further axes."""
-        grid = {"mix": tuple(mixes or self.mixes), **axes}
-        return self.sweep(function, grid, label, **(how or self.how()))
+        return self.given(self.switches)["setting"]
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the readings decide; what a reading does not concern is the study's own."""
         own = switches is None
 
-        def ran(
-            field: str, function: Any, *knows: str, engine: bool = True, fixed: Any = (),
-            **axes: Any,
-        ) -> pd.DataFrame:  # fmt: skip
-            how = self.how(switches, *knows, engine=engine)
-            if own or how != self.how(None, *knows, engine=engine):
-                return self.run(function, field, how | dict(fixed), **axes)
-            kept: pd.DataFrame = getattr(self.evidence, field)
-            return kept
+        def ran(field: str, function: Any, fixed: Any = None, **axes: Any) -> Any:
+            if own or self.given_to(function, switches) != self.given_to(function):
+                grid = {"mix": self.mixes, **axes}
+                return self.sweep(function, grid, field, reading=switches, **fixed or {})
+            return getattr(self.evidence, field)
 
         policies = {"policies": (*ONLINE, *VARIANTS) if own else claims.JUDGED}
-        errors = (0.0, ERROR) if own else (0.0,)
-        shape = ("nodes", "exponent", "both")
         return claims.Evidence(
-            ran("main", cells.compare, fixed=policies, error=(0.0,)),
-            ran("fair", cells.fairness, "significant", cv=(self.cv,)),
+            ran("main", cells.compare, policies, error=(0.0,)),
+            ran("fair", cells.fairness, cv=(self.cv,)),
             ran("outlying", cells.outlying),
-            ran("poisoned", cells.poison, "poisoned", wrong=WRONG),
-            ran("moulded", cells.mould, *shape, engine=False, error=errors),
+            ran("poisoned", cells.poison, wrong=WRONG),
+            ran("moulded", cells.mould, error=(0.0, ERROR) if own else (0.0,)),
         )
 
     @functools.cached_property
     def evidence(self) -> claims.Evidence:
         """Everything that the claims are measured on, under the study's own reading."""
-        declared = self.how() | {"policies": ("rsc", "asjf", "mct")}
+        wrong, shares = {"mix": self.mixes, "error": (ERROR,)}, {"mix": self.mixes, "share": SHARES}
+        profiles, cases = {"profile": tuple(cells.PROFILES)}, {"case": tuple(cells.CASES)}
         return self.measure()._replace(
-            wrong=self.run(cells.compare, "wrong times", declared, error=(ERROR,)),
+            wrong=self.sweep(cells.compare, wrong, "wrong times", policies=("rsc", "asjf", "mct")),
             ideal=self.ideal,
-            threads=self.run(cells.thread, "CPU threads", share=SHARES),
-            pipelines=self.sweep(
-                cells.pipeline, {"profile": tuple(cells.PROFILES)}, "pipelines", chunks=24,
-                cv=self.cv,
-            ),
+            threads=self.sweep(cells.thread, shares, "CPU threads"),
+            pipelines=self.sweep(cells.pipeline, profiles, "pipelines", chunks=24, cv=self.cv),
             issued=self.issued,
-            adapted=self.sweep(
-                cells.adapt, {"case": tuple(cells.CASES)}, "optimiser", devices=4, rounds=12
-            ),
+            adapted=self.sweep(cells.adapt, cases, "optimiser", devices=4, rounds=12),
             words=self.words,
-        )  # fmt: skip
+        )
 
     @functools.cached_property
     def ideal(self) -> pd.DataFrame | None:
         """Short queues against the exhaustive schedule; None where CPUs slow down."""
-        how = self.how() | {"jobs": SHORT, "policies": cells.WITH_IDEAL}
-        if Reading.of(how["switches"]).gpu_cpu_share:
+        if Reading.of(self.given(self.switches)["switches"]).gpu_cpu_share:
             return None
-        return self.run(cells.ideal, "exhaustive", how)
+        grid, policies = {"mix": self.mixes}, cells.WITH_IDEAL
+        return self.sweep(cells.ideal, grid, "exhaustive", length=SHORT, policies=policies)
 
     @functools.cached_property
     def issued(self) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.given import Floats
 from dlsim.kernel import latest_finish
 from dlsim.realtime import SWITCHES as OF_ENGINE
 from dlsim.realtime import Cluster, Reading, Schedule, simulate, split_load, workload
@@ -129,7 +128,7 @@ def _counts(s: Schedule, rule: str) -> Any:
 
 def compare(
     load: float, tau: float, nodes: int = 0, dc_ratio: float = 0.0, *, policies: Sequence[str],
-    use: Sequence[str] = (), setting: Sequence[Any], switches: Mapping[str, str],
+    use: Sequence[str] = (), setting: Setting, switches: Mapping[str, str],
     check_at: float = math.nan, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 2 to 4, Table 1); 0 = as the setting says.
@@ -137,8 +136,8 @@ def compare(
     ``discordant`` counts the tasks that a policy decides otherwise than the remodel in the
     same order, which has to come before it (else NaN).
     """
-    base = Setting(*setting)
-    here = base._replace(nodes=nodes or base.nodes, dc_ratio=dc_ratio or base.dc_ratio)
+    own = {"nodes": nodes or setting.nodes, "dc_ratio": dc_ratio or setting.dc_ratio}
+    here = setting._replace(**own)
     tasks, cluster, reading, counting = drawn(here, load, tau, switches, seed)
     rows, decided = [], {}
     for name in policies:
@@ -161,41 +160,33 @@ def compare(
 
 
 def count(
-    load: float, reading: str, *, tau: float, setting: Sequence[Any],
+    load: float, reading: str, *, tau: float, setting: Setting,
     switches: Mapping[str, str], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Count plannings with idle time under FIFO-DLT by every rule (Table 1)."""
     changed = {**switches, **dict(pair.split("=") for pair in reading.split(", ") if pair)}
-    tasks, cluster, engine, _ = drawn(Setting(*setting), load, tau, changed, seed)
+    tasks, cluster, engine, _ = drawn(setting, load, tau, changed, seed)
     s = simulate(tasks, cluster, "FIFO-DLT", engine)
     return [{"rule": rule, **_counts(s, rule)} for rule in RULES]
 
 
-def pool(
-    setting: Setting, cluster: Cluster, rng: np.random.Generator
-) -> tuple[float, Floats, float]:
-    """Draw one load, the instants at which N nodes become free, and a deadline."""
-    least = execution_time(setting.mean, cluster.nodes, cluster)
-    draws = setting.mean + setting.mean * rng.standard_normal(64)
-    sigma = float(draws[draws > 0][0])
-    releases = np.sort(rng.random(cluster.nodes)) * least
-    due = (0.5 + rng.random()) * setting.dc_ratio * least
-    return sigma, releases - releases[0], float(due)
+def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:
+    """Split single loads over random release times by every partition (theory).
 
-
-def pools(tau: float, *, count: int, setting: Sequence[Any], seed: Any) -> list[Row]:
-    """Split single loads over random release times by every partition (theory)."""
-    here = Setting(*setting)
-    cluster, rng = Cluster(here.nodes, tau, here.cps), np.random.default_rng(seed)
-    finish = np.empty((len(PARTITIONS), here.nodes, count))
-    due = np.empty(count)
+    A load is drawn, then the instants at which N nodes become free, and a deadline.
+    """
+    here, rng = setting, np.random.default_rng(seed)
+    cluster = Cluster(here.nodes, tau, here.cps)
+    finish, due = np.empty((len(PARTITIONS), here.nodes, count)), np.empty(count)
+    least = execution_time(here.mean, here.nodes, cluster)
     for k in range(count):
-        sigma, releases, due[k] = pool(here, cluster, rng)
+        draws = here.mean + here.mean * rng.standard_normal(64)
+        releases = np.sort(rng.random(here.nodes)) * least
+        due[k] = (0.5 + rng.random()) * here.dc_ratio * least
         for n in range(1, here.nodes + 1):
-            times, four = releases[:n].tolist(), ("opr", "dlt", "II", "exact")
-            splits = {name: split_load(sigma, times, cluster, name) for name in four}
-            ends = (getattr(splits[name], what) for name, what in PARTITIONS.values())
-            finish[:, n - 1, k] = list(ends)
+            times, four = (releases[:n] - releases[0]).tolist(), ("opr", "dlt", "II", "exact")
+            splits = {m: split_load(float(draws[draws > 0][0]), times, cluster, m) for m in four}
+            finish[:, n - 1, k] = [getattr(splits[m], what) for m, what in PARTITIONS.values()]
     excess = finish / finish[-1] - 1
     met = np.minimum.accumulate(finish, axis=1) <= latest_finish(due, due)
     return [

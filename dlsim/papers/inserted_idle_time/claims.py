@@ -3,7 +3,6 @@
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,7 +88,7 @@ def _idle_time_used(e: Evidence) -> pd.DataFrame:
     if "s_iits" not in e.main:
         return table
     names = {policy(o, "II"): f"{policy(o, 'II')} - {policy(o, 'DLT')}" for o in ORDERS}
-    rows = e.main[e.main["policy"].isin(list(names))].assign(what=e.main["policy"].map(names))
+    rows = e.main.assign(what=e.main["policy"].map(names)).dropna(subset=["what"])
     sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()
     return _among(table, sums["s_iits"], sums["opt_iits_ii"])
 
@@ -139,8 +138,8 @@ def _rare_constraints_gain_little(e: Evidence) -> pd.DataFrame | None:
     return pd.concat(parts, ignore_index=True)
 
 
-#: What measures a claim, by the number in its id.
-_MEASURES: dict[str, Any] = {
+# what measures a claim, by the number in its id
+tie("inserted-idle-time", {
     "1": lambda e: held(e, "opt_iits"),
     "2": lambda e: held(e, "opt_iits_ii"),
     "3": lambda e: minus(e, *LADDER, orders=["FIFO"]),
@@ -156,8 +155,7 @@ _MEASURES: dict[str, Any] = {
     "14a": lambda e: minus(e, ("UMR-IIT", "II"), column="use"),
     "14b": lambda e: minus(e, ("II", "UMR-IIT")),
     "15": _rare_constraints_gain_little,
-}
-tie("inserted-idle-time", _MEASURES)
+})  # fmt: skip
 tie("inserted-idle-time", {"8": lambda e: held(e, "opt_iits_ii", "opt_iits")}, readings=False)
 
 
@@ -198,30 +196,25 @@ def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
     return table.assign(positive=table["n"] * (table["n"] - 1) / 2 < 1 + table["ratio"])
 
 
-def compared(
-    frame: pd.DataFrame, pairs: Mapping[str, tuple[str, str]], by: Sequence[str],
-    column: str = "ratio",
-) -> pd.DataFrame:  # fmt: skip
-    """Estimate differences of policies, with the error of pairs and that without pairing."""
-    values = wide(frame, by, column)
-    apart, spread = differences(values, pairs), values.groupby(list(by)).var()
-    alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})
-    table = summary(tidy(apart, by, "difference"), ["policy", *by], "difference")
-    paired = apart.groupby(list(by)).var()
-    for name, variance in (("standard_error", paired), ("unpaired_error", alone)):
-        errors = variance.reset_index().melt(list(by), var_name="policy", value_name=name)
-        table = table.merge(errors, on=["policy", *by], how="left")
-        table[name] = np.sqrt(table[name] / table["n"])
-    return table
-
-
 def less_refused(
     frame: pd.DataFrame, over: Mapping[str, str], by: Sequence[str], text: str = "{}"
 ) -> pd.DataFrame:
-    """Estimate what roles refuse less than other roles, under FIFO and under EDF."""
-    tables = {}
+    """Estimate what roles refuse less than other roles, under FIFO and under EDF.
+
+    Each has the error of its pairs, and that without pairing.
+    """
+    values, keys, tables = wide(frame, by), list(by), {}
+    spread = values.groupby(keys).var()
     for order in ORDERS:
         names = [(policy(order, role), policy(order, base)) for role, base in over.items()]
         pairs = {text.format(mine, base): (base, mine) for mine, base in names}
-        tables[order] = compared(frame, pairs, by)
+        apart = differences(values, pairs)
+        alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})
+        table = summary(tidy(apart, by, "difference"), ["policy", *by], "difference")
+        variances = {"standard_error": apart.groupby(keys).var(), "unpaired_error": alone}
+        for name, variance in variances.items():
+            errors = variance.reset_index().melt(keys, var_name="policy", value_name=name)
+            table = table.merge(errors, on=["policy", *by], how="left")
+            table[name] = np.sqrt(table[name] / table["n"])
+        tables[order] = table
     return pd.concat(tables, names=["order"]).reset_index(0)

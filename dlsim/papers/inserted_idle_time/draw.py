@@ -139,7 +139,11 @@ def fig_gantt(study: Study, policies: Sequence[str] = GANTT, load: float = 1.0) 
     tasks, cluster, reading, _ = cells.drawn(setting, load, study.cms, study.switches, study.seed)
     schedules = [simulate(tasks, cluster, name, reading) for name in policies]
     waits = [cells.waits(s).assign(wait=lambda t: t["last"] - t["release"]) for s in schedules]
-    left = max(0.0, _where_most_wait(tasks["arrival"], waits) - 1.5 * least)
+    # where nodes wait longest, under all policies if possible
+    each = pd.concat([table.groupby("task")["wait"].sum() for table in waits], axis=1)
+    each = each.sort_index().fillna(0.0)
+    order = each.index[np.lexsort((each.sum(axis=1), each.min(axis=1)))]
+    left = max(0.0, tasks["arrival"][order[-1]] - 1.5 * least) if len(order) else 0.0
     right = left + 4.5 * least
     axes = panels(None, 1, (10, 3.0 * len(policies)), False, len(policies), sharex=True)
     colors, tables = task_colors(list(tasks.index)), {}
@@ -159,14 +163,6 @@ def fig_gantt(study: Study, policies: Sequence[str] = GANTT, load: float = 1.0) 
     _one_legend(axes)
     table = pd.concat(tables, names=["policy"]).reset_index(0)
     return study.keep("gantt", axes[0], table)
-
-
-def _where_most_wait(arrival: "pd.Series[float]", waits: Sequence[pd.DataFrame]) -> float:
-    """Return when the task came whose nodes wait longest, under all policies if possible."""
-    each = [table.groupby("task")["wait"].sum() for table in waits]
-    table = pd.concat(each, axis=1).sort_index().fillna(0.0)
-    order = table.index[np.lexsort((table.sum(axis=1), table.min(axis=1)))]
-    return float(arrival[order[-1]]) if len(order) else 0.0
 
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:

@@ -16,7 +16,7 @@ from dlsim.papers.inserted_idle_time.cells import GENERATORS, RULES, Setting, bo
 from dlsim.realtime import Cluster, workload
 from dlsim.study import study
 from dlsim.study.stats import share_bounds
-from dlsim.study.study import Switches, labelled
+from dlsim.study.study import Switches
 
 #: Figure 4 has one curve for each of them.
 TAU_LOADS = (0.6, 0.8, 1.0)
@@ -104,19 +104,21 @@ class Study(study.Study):
         horizon = horizon or self.size.horizon
         return Setting(self.nodes, self.cps, self.mean, self.dc_ratio, horizon)
 
+    def given(self, switches: Switches) -> dict[str, Any]:
+        """What cells are given: what workloads have in common, the cost of sending, a reading."""
+        return super().given(switches) | {"setting": self.setting(), "tau": self.cms}
+
     def main(
         self, policies: Sequence[str], use: Sequence[str] = (), switches: Switches | None = None,
         loads: Sequence[float] = (), taus: Sequence[float] = (),
     ) -> pd.DataFrame:  # fmt: skip
         """Run policies on one workload per load, cost of sending and replicate."""
-        loads = tuple(loads or self.loads)
+        grid = {"load": tuple(loads or self.loads), "tau": tuple(taus or (self.cms,))}
         # schedules of another reading are verified at the study's own cost of sending
-        check_at = math.nan if taus and switches is not None else min(loads)
-        switches = self.under(switches)
+        check_at = math.nan if taus and switches is not None else min(grid["load"])
         return self.sweep(
-            cells.compare, {"load": loads, "tau": tuple(taus or (self.cms,))},
-            labelled("Figures 3 and 4", switches), policies=tuple(policies), use=tuple(use),
-            setting=self.setting(), switches=switches, check_at=check_at,
+            cells.compare, grid, "Figures 3 and 4", reading=switches, policies=tuple(policies),
+            use=tuple(use), check_at=check_at,
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
@@ -133,10 +135,8 @@ class Study(study.Study):
     def counted(self) -> pd.DataFrame:
         """Cases of all runs and shares with exact bounds, by rule and reading (Table 1)."""
         own = {k: v for k, v in self.switches.items() if k not in ("counting", "backfill")}
-        frame = self.sweep(
-            cells.count, {"load": tuple(self.loads), "reading": ("", *COUNT_READINGS)}, "Table 1",
-            tau=self.cms, setting=self.setting(), switches=own,
-        )  # fmt: skip
+        grid = {"load": tuple(self.loads), "reading": ("", *COUNT_READINGS)}
+        frame = self.sweep(cells.count, grid, "Table 1", switches=own)
         groups = frame.groupby(["reading", "rule", "load"], sort=False)
         table = groups[list(cells.COUNTS)].sum(min_count=1).reset_index()
         for share, column in {"share": "opt_iits", "share_ii": "opt_iits_ii"}.items():
@@ -148,7 +148,5 @@ class Study(study.Study):
     @functools.cached_property
     def pools(self) -> pd.DataFrame:
         """Single loads on random release times: tau replicate partition nodes excess admitted."""
-        return self.sweep(
-            cells.pools, {"tau": tuple(self.taus)}, "random pools", count=self.size.pools,
-            setting=self.setting(),
-        )  # fmt: skip
+        grid = {"tau": tuple(self.taus)}
+        return self.sweep(cells.pools, grid, "random pools", count=self.size.pools)

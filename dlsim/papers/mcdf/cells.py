@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlsim.given import generator
 from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.outcome import Schedule
@@ -32,19 +33,6 @@ def tasks_and_reading(
     return tasks, Reading.of(reading)
 
 
-def _row(s: Schedule, tasks: pd.DataFrame) -> Row:
-    refusing, grown = s.policy.admission, np.nan
-    if not refusing:
-        delay = s.tasks["start"] - s.tasks["arrival"]
-        quarter = max(1, len(delay) // 4)
-        grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
-    return {
-        "policy": s.name, "ratio": s.reject_ratio if refusing else s.miss_ratio,
-        "work_ratio": s.work_reject_ratio if refusing else np.nan, "delay_growth": grown,
-        "realised_load": tasks.attrs["realised_load"], "tasks": len(tasks),
-    }  # fmt: skip
-
-
 def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
     """Verify a schedule of the first replicate at one load: a sample of every sweep."""
     if load == at and seed.spawn_key[-1:] == (0,):
@@ -61,10 +49,19 @@ def compare(
     costs = {"": (cms, cps), "vary_cms": (cps * value, cps), "vary_cps": (cms, cms / value)}[mode]
     cluster = Cluster(nodes, *costs, setup, setup)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
-    names = [*policies, *(without if setup == 0 else ())]
-    runs = [checked(simulate(tasks, cluster, n, reading), load, check_at, seed) for n in names]
     fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
-    return [{**_row(s, tasks), "fewer": fewer} for s in runs]
+    load_of = tasks.attrs["realised_load"]
+    common, rows = {"realised_load": load_of, "tasks": len(tasks), "fewer": fewer}, []
+    for name in (*policies, *(without if setup == 0 else ())):
+        s = checked(simulate(tasks, cluster, name, reading), load, check_at, seed)
+        row = {"ratio": s.reject_ratio, "work_ratio": s.work_reject_ratio, "delay_growth": np.nan}
+        if not s.policy.admission:
+            delay = s.tasks["start"] - s.tasks["arrival"]
+            quarter = max(1, len(delay) // 4)
+            grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
+            row = {"ratio": s.miss_ratio, "work_ratio": np.nan, "delay_growth": grown}
+        rows.append({"policy": s.name, **row, **common})
+    return rows
 
 
 def negotiated(
@@ -113,8 +110,7 @@ def _pools(
     and have a choice of plans.
     """
     for child in range(count):
-        key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, size, child))
-        rng = np.random.default_rng(key)
+        rng = generator(seed, size, child)
         draws = 100.0 + 100.0 * rng.standard_normal(20 * (size + 1))
         sigma = draws[draws > 0][: size + 1]
         least = least_times(sigma, cluster)

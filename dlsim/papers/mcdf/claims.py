@@ -1,7 +1,6 @@
 """What paper M's claims are measured by: evidence in, points of a grid out."""
 
 from collections import namedtuple
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -35,9 +34,9 @@ def _lead(table: pd.DataFrame) -> pd.DataFrame:
     return lead(table, "MCDF", RIVALS)
 
 
-def _best(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def _best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Let the rivals at every place speak as one, so that the best of them decides."""
-    return table.assign(group=table.groupby(by).ngroup())
+    return points(values, by).assign(group=lambda table: table.groupby(by).ngroup())
 
 
 def _counted(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd.DataFrame:
@@ -102,13 +101,6 @@ def _over_setups(table: pd.DataFrame) -> pd.DataFrame:
     return trend(mean, "setup", "{what}")
 
 
-def _mcdf_stays(e: Evidence) -> pd.DataFrame:
-    """MCDF's reject ratio at every set-up cost; one part of the grid per load."""
-    mine = e.main.query("setup > 0 and policy == 'MCDF'")
-    table = estimates(mine, ["load", "setup"], "ratio")
-    return table.assign(part=table["point"].str.partition(",")[0])
-
-
 def _by_ratio(e: Evidence) -> pd.DataFrame:
     """MCDF's reject ratio in Figure 10, one column per mode."""
     return wide(e.ratios.query("policy == 'MCDF'"), ["value", "load"], columns="mode")
@@ -135,25 +127,12 @@ def ranges(e: Evidence) -> pd.DataFrame:
     return pd.concat(parts, names=["axis"])
 
 
-def _fewer_nodes(e: Evidence) -> pd.DataFrame:
-    """Share of tasks whose fastest number of nodes is below N."""
-    share = _setups(e, "fewer")["MCDF"].groupby(["setup", "replicate"]).mean().to_frame("MCDF")
-    return _counted(points(share, ["setup"]), e.main, "setup")
-
-
 def _order_minimises_cost(e: Evidence) -> pd.DataFrame:
     """How much dearer than the cheapest order; one queue refutes it, so no interval."""
     words = {"excess": "mean excess", "beaten": "queues beaten"}
-    table = e.orders.groupby("queue")[list(words)].mean().reset_index()
-    table = table.melt("queue", var_name="what", value_name="estimate")
-    pairs = zip(table["what"], table["queue"], strict=True)
-    return exact(table.assign(point=[f"{words[what]}, queue {queue}" for what, queue in pairs]))
-
-
-def _cost_predicts_admission(e: Evidence) -> pd.DataFrame:
-    """Newcomers admitted behind the cheapest plan minus behind the dearest."""
-    table = e.newcomers.set_index(["load", "replicate"])
-    return points((table["cheap"] - table["dear"]).to_frame("more admitted"), ["load"])
+    table = e.orders.rename(columns=words).groupby("queue")[list(words.values())].mean()
+    table = table.reset_index().melt("queue", var_name="what", value_name="estimate")
+    return exact(table.assign(point=table["what"] + ", queue " + table["queue"].astype(str)))
 
 
 def _costs_matter_most(e: Evidence) -> pd.DataFrame:
@@ -172,12 +151,10 @@ def effects(e: Evidence) -> pd.DataFrame:
     return pd.concat(parts, names=["parameter"])
 
 
-#: What measures a claim, by the number in its id.
-_MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
+# what measures a claim, by the number in its id
+tie("mcdf", {
     # without set-up costs, at every load; growth: delay in the last quarter minus in the first
-    "1": lambda e: _best(
-        points(lead(_no_setup(e), "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"]), ["load"]
-    ),
+    "1": lambda e: _best(lead(_no_setup(e), "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"]),
     "2": lambda e: _counted(
         points(_no_setup(e)[list(WITHOUT_ADMISSION)], ["load"]), e.main.query("setup == 0"), "load"
     ),
@@ -187,27 +164,36 @@ _MEASURES: dict[str, Callable[[Evidence], pd.DataFrame]] = {
     "5a": lambda e: _less_on_average(e, relative=True),
     "5b": lambda e: _less_on_average(e, relative=False),
     # with set-up costs, then over them: MCDF's lead, the rivals' own ratios
-    "6": lambda e: _best(points(_lead(_setups(e)), ["setup", "load"]), ["setup", "load"]),
+    "6": lambda e: _best(_lead(_setups(e)), ["setup", "load"]),
     "7": lambda e: _over_setups(_lead(_setups(e))),
     "8": lambda e: _over_setups(_setups(e)[list(RIVALS)]),
-    "9": _mcdf_stays,
+    # at every set-up cost, one part of the grid per load
+    "9": lambda e: estimates(
+        e.main.query("setup > 0 and policy == 'MCDF'"), ["load", "setup"], "ratio"
+    ).assign(part=lambda table: table["point"].str.partition(",")[0]),
     # where sending is cheap, over the ratios, where it is dear
     "10": lambda e: sensitivity(e).query("value <= 0.5"),
     "11": lambda e: trend(0.0 - rise(_by_ratio(e), "load"), "value", "{what}"),
     "12": lambda e: sensitivity(e).query("value >= 3"),
     # range of a rival's reject ratio over an axis minus that of MCDF's
-    "14": lambda e: _best(points(_lead(ranges(e)), ["axis"]), ["axis"]),
+    "14": lambda e: _best(_lead(ranges(e)), ["axis"]),
     "17": _costs_matter_most,
     # at half the length minus at full length
     "18": lambda e: points(wide(e.half, ["load"]) - _no_setup(e), ["load"]),
-}
-tie("mcdf", _MEASURES)
-# share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency
-_latency = {"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}
-_AS_IT_IS: dict[str, Callable[[Evidence], pd.DataFrame]] = {
-    "13": _fewer_nodes,
+})  # fmt: skip
+tie("mcdf", {
+    # tasks whose fastest number of nodes is below N
+    "13": lambda e: _counted(points(
+        _setups(e, "fewer")[["MCDF"]].groupby(["setup", "replicate"]).mean(), ["setup"]
+    ), e.main, "setup"),
     "15": _order_minimises_cost,
-    "16": _cost_predicts_admission,
-    "19": lambda e: exact(pd.DataFrame(_latency)),
-}
-tie("mcdf", _AS_IT_IS, readings=False)
+    # newcomers admitted behind the cheapest plan minus behind the dearest
+    "16": lambda e: points(
+        e.newcomers.set_index(["load", "replicate"])
+        .pipe(lambda e: e["cheap"] - e["dear"]).to_frame("more admitted"), ["load"],
+    ),
+    # share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency
+    "19": lambda _: exact(
+        pd.DataFrame({"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]})
+    ),
+}, readings=False)  # fmt: skip

@@ -1,4 +1,4 @@
-"""All experiments on paper M at one scale: each is run once, when first asked for."""
+"""All experiments on paper M at one scale, each run once, when first asked for; its drawings."""
 
 import math
 from collections.abc import Sequence
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import cells, claims
 from dlsim.papers.mcdf.cells import SWITCHES, WITH_ADMISSION, WITHOUT_ADMISSION
+from dlsim.realtime import Cluster, simulate
 from dlsim.realtime.workload import split_reading
 from dlsim.study import study
-from dlsim.study.study import Switches, labelled
+from dlsim.study.gantt import plot_gantt, task_colors
+from dlsim.study.plot import axes_of, panels
+from dlsim.study.study import Switches
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
 MODES = ("vary_cms", "vary_cps")
@@ -52,48 +56,81 @@ class Study(study.Study):
             if len(set(values)) < 2:
                 raise InputError(f"{name} must be two values or more: claims compare neighbours")
 
-    def compare(
-        self, function: Any, grid: Any, label: str, switches: Switches | None = None, **other: Any
-    ) -> pd.DataFrame:
-        """Run policies over a grid of workloads on the study's cluster."""
-        fixed = {
+    def given(self, switches: Switches) -> dict[str, Any]:
+        """What cells are given: the cluster, how long and by whom, what is verified, a reading."""
+        return super().given(switches) | {
             "policies": WITH_ADMISSION, "nodes": self.nodes, "cms": self.cms, "cps": self.cps,
             "horizon": self.size.horizon, "check_at": min(self.loads),
-            "switches": self.under(switches),
         }  # fmt: skip
-        return self.sweep(function, grid, labelled(label, switches), **(fixed | other))
 
     def main(self, switches: Switches | None = None, loads: Sequence[float] = ()) -> pd.DataFrame:
         """Run Figures 4 to 9: every policy at every load and set-up cost."""
-        grid = {"load": loads or self.loads, "setup": self.setups}
-        return self.compare(cells.compare, grid, "Figures 4-9", switches, without=WITHOUT_ADMISSION)
+        grid, more = {"load": loads or self.loads, "setup": self.setups}, WITHOUT_ADMISSION
+        return self.sweep(cells.compare, grid, "Figures 4-9", reading=switches, without=more)
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run Figures 4 to 10, half the time, doubled parameters; queues without `switches`."""
         other, size = switches is not None, self.size
         main = self.main(switches, size.reading_loads if other else ())
         ends = (min(self.loads), max(self.loads)) if other else self.loads
-        ratios = self.compare(
+        ratios = self.sweep(
             cells.compare, {"mode": MODES, "value": self.ratios, "load": ends}, "Figure 10",
-            switches, horizon=size.horizon if other else size.ratio_horizon,
+            reading=switches, horizon=size.horizon if other else size.ratio_horizon,
             # `main` verifies schedules of every reading
             check_at=math.nan if other else min(self.loads),
         )  # fmt: skip
         half = None
         if size.horizon >= SCALES["paper"].horizon:  # what claim 18 is about
-            half = self.compare(
-                cells.compare, {"load": self.loads, "setup": [0.0]}, "half the time", switches,
-                horizon=size.horizon / 2, without=WITHOUT_ADMISSION,
+            half = self.sweep(
+                cells.compare, {"load": self.loads, "setup": [0.0]}, "half the time",
+                reading=switches, horizon=size.horizon / 2, without=WITHOUT_ADMISSION,
             )  # fmt: skip
         doubled = self.sweep(
             cells.doubled, {"parameter": ["base", *cells.BASE], "load": THREE_LOADS},
-            labelled("sensitivities", switches), horizon=size.horizon,
-            policies=("MCDF",) if other else WITH_ADMISSION, switches=self.under(switches),
+            "sensitivities", reading=switches, policies=("MCDF",) if other else WITH_ADMISSION,
         )  # fmt: skip
         if other:
             return claims.Evidence(main, ratios, doubled, half)
-        queues = {"pools": size.pools, "switches": self.switches, **QUEUES}
-        lengths, loads = {"queue": [3, 4, 5, 6]}, {"load": THREE_LOADS}
-        orders = self.sweep(cells.order_costs, lengths, "orders of a queue", **queues)
-        newcomers = self.sweep(cells.newcomers, loads, "newcomers", queue=4, **queues)
+        queues, grid = {"pools": size.pools, **QUEUES}, {"load": THREE_LOADS}
+        orders = self.sweep(
+            cells.order_costs, {"queue": [3, 4, 5, 6]}, "orders of a queue", **queues
+        )
+        newcomers = self.sweep(cells.newcomers, grid, "newcomers", queue=4, **queues)
         return claims.Evidence(main, ratios, doubled, half, orders, newcomers)
+
+
+def fig1(study: Study, ax: Axes | None = None) -> Axes:
+    """Figure 1 redrawn: head node, switch and N processing nodes."""
+    ax, n = axes_of(ax, (6.4, 2.8)), study.nodes
+    shown = [*range(1, min(n, 4) + 1), *([n] if n > 4 else [])]
+    middle = (len(shown) - 1) / 2
+    boxes = [(float(x), 0, f"$P_{{{k}}}$") for x, k in enumerate(shown)]
+    boxes += [(middle, 1, "switch"), (middle, 2, "$P_0$ head node: admits, divides, sends")]
+    box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": "0.25"}
+    for x, y, text in boxes:
+        ax.plot([middle, x], [1, y], color="0.55", zorder=1)
+        ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=2)
+    if n > 5:
+        ax.text(len(shown) - 1.5, 0, "…", ha="center", va="center")
+    ax.text(middle + 0.15, 1.5, "one chunk at a time", va="center", color="0.35")
+    ax.set(xlim=(-0.7, len(shown) - 0.3), ylim=(-0.5, 2.5))
+    ax.set_title(f"The system: N = {n} equal nodes")
+    ax.axis("off")
+    return study.keep("fig1", ax)
+
+
+def fig_gantt(study: Study, policies: Sequence[str] = ("MCDF", "EDFMN")) -> Axes:
+    """One workload under two policies, the head node's link as its own row."""
+    cluster = Cluster(study.nodes, study.cms, study.cps)
+    tasks, reading = cells.tasks_and_reading(cluster, 0.5, 12_000.0, study.seed, study.switches)
+    axes = panels(None, 1, (10, 3.6 * len(policies)), rows=len(policies), sharex=True)
+    schedules = [simulate(tasks, cluster, name, reading) for name in policies]
+    until = max(s.tasks["completion"].max() for s in schedules)
+    colors = task_colors(list(tasks.index))
+    for ax, s in zip(axes, schedules, strict=True):
+        s.check()
+        plot_gantt(s.chunks, cluster.nodes, until=until, colors=colors, ax=ax)
+        ax.set_xlim(left=0.98 * tasks["arrival"].min())
+        ax.set_title(f"{s.name}: {int(s.tasks['admitted'].sum())} of {len(tasks)} tasks admitted")
+    table = pd.concat({s.name: s.chunks for s in schedules}, names=["policy"]).reset_index(0)
+    return study.keep("gantt", axes[0], table)

@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,7 @@ from dlsim.papers.steady_state import cells, claims
 from dlsim.papers.steady_state.cells import PRINTED, STRUCTURES
 from dlsim.steady.routes import need_pairs
 from dlsim.study import study
-from dlsim.study.study import Switches, labelled
-from dlsim.study.sweeps import sweep
+from dlsim.study.study import Switches
 
 KINDS = ("Tiers", "random")
 NUMBERS = ("Table 1", "Table 2")
@@ -43,8 +41,6 @@ class Study(study.Study):
         Strata; empty = what the scale says.
     side_clusters : sequence of int
         K of all other experiments and readings; empty = what the scale says.
-    executor : concurrent.futures.Executor, optional
-        Where sweeps run; worker processes of this machine otherwise.
     """
 
     share: float = 0.0
@@ -52,7 +48,6 @@ class Study(study.Study):
     random_clusters: Sequence[int] = ()
     connectivities: Sequence[float] = ()
     side_clusters: Sequence[int] = ()
-    executor: Executor | None = None
 
     KEY, SCALES, SWITCHES = "steady-state", SCALES, cells.SWITCHES
 
@@ -84,7 +79,7 @@ class Study(study.Study):
             others = ("timed_clusters", "reading_clusters", "churn_clusters")
             given |= dict.fromkeys(others, given["side_clusters"])
         if self.runs:
-            given |= {name: self.runs for name in size._fields if name.endswith("_runs")}
+            given |= {name: self.runs for name in size._fields if name.endswith("runs")}
         size = size._replace(**given)
         if self.share:
             random = len(size.random_clusters) * len(size.connectivities)
@@ -93,17 +88,6 @@ class Study(study.Study):
                 random_runs=math.ceil(self.share * PRINTED["random"] / random),
             )
         return size
-
-    def sweep(
-        self, function: Any, grid: Any, label: str, replicates: int = 0,
-        switches: Switches | None = None, jobs: int = 0, **fixed: Any,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Run a cell function over a grid under the study's seed, its reading or another."""
-        return sweep(
-            function, grid, replicates or self.size.side_runs, self.seed,
-            None if jobs else self.executor, jobs or self.jobs,
-            fixed={"switches": self.under(switches), **fixed}, label=labelled(label, switches),
-        )  # fmt: skip
 
     def samples(self, switches: Switches | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Run the heuristics on both samples (Figure 4); on few platforms under a reading."""
@@ -144,7 +128,7 @@ class Study(study.Study):
         strata = {"clusters": self.size.side_clusters, "connectivity": links}
         return self.sweep(
             cells.improve, {"heterogeneity": HETEROGENEITIES, **strata}, "heterogeneity",
-            2 * self.size.side_runs, switches, kind="random", methods=("G", "LPRG"),
+            2 * self.size.runs, switches, kind="random", methods=("G", "LPRG"),
         )  # fmt: skip
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
