@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlsim import explore
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.errors import InputError
 from dlsim.explore import deadlines
-from dlsim.explore.deadlines import OPTS, PANEL, Setting, environments, outcomes, per_server, point
+from dlsim.explore.deadlines import OPTS, Setting, environments, outcomes, per_server, point
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from tests.scale import SCALE
 from tests.twins import bricks as twin
+
+PANEL = explore.grid
 
 PLAIN = Setting(60.0, 0, 1, 0, 60.0)
 BUSY = Setting(30.0, 0, 2, 1, 300.0)

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlsim import explore
 from dlsim.cpugpu import simulate
 from dlsim.errors import InputError
 from dlsim.explore import devices
-from dlsim.explore.devices import PANEL, applications, jobs_of
+from dlsim.explore.devices import applications, jobs_of
 from tests.scale import SCALE
+
+PANEL = explore.queue
 
 WARM = {"known": "every run time"}
 COLD = {"queue": [1] * 4, "cpu": [40], "gpu": [10]}

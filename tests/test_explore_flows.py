@@ -9,13 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
 
+from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore import flows
-from dlsim.explore.flows import METHODS, PANEL, chain, funnel, platform_of
+from dlsim.explore.flows import METHODS, chain, funnel, platform_of
 from dlsim.steady import Reading, bound, solve, verify
 from tests.scale import SCALE
 from tests.steady_platforms import as_instance
 from tests.twins import steady as twin
+
+PANEL = explore.wan
 
 CHAIN = {"network": "chain by hand"}
 DRAWN = ("Tiers-like", "random")

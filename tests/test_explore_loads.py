@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore import gaps, rivals
+from dlsim.explore import loads, rivals
 from dlsim.explore.panel import Choice, Slider
 from dlsim.realtime import Cluster, Reading, simulate
 from dlsim.study.gantt import lanes_of
@@ -200,8 +200,8 @@ def test_every_test_of_a_walk_is_the_one_of_the_whole_run(seed, load, nodes):
     ],
 )  # fmt: skip
 def test_partitions_of_the_hand_cases(release, expected):
-    rows = gaps.splits_of(release, 14.0, 60.0, 1.0, 3.0, 2)
-    table = gaps.table_of(rows, 60.0)
+    rows = loads.splits_of(release, 14.0, 60.0, 1.0, 3.0, 2)
+    table = loads.table_of(rows, 60.0)
     for partition, (completion, estimate) in expected.items():
         assert table.loc[partition, "completion"] == pytest.approx(float(completion), rel=1e-12)
         assert table.loc[partition, "estimate"] == pytest.approx(float(estimate), rel=1e-12)
@@ -228,8 +228,8 @@ def test_idle_times_in_words(release, said):
 def test_fewest_nodes_are_no_more_than_the_deadline_asks_for():
     # sigma = 14, tau + chi = 4: one node from 0 ends at 56
     for deadline, nodes in ((56.0, 1), (55.9, 2), (38.5, 2), (10.0, 2)):
-        rows = gaps.splits_of((0.0, 21.0), 14.0, deadline, 1.0, 3.0, 2)
-        table = gaps.table_of(rows, deadline)
+        rows = loads.splits_of((0.0, 21.0), 14.0, deadline, 1.0, 3.0, 2)
+        table = loads.table_of(rows, deadline)
         assert table.loc["exact-n", "nodes"] == nodes
         assert table.loc["exact-n", "in_time"] == (deadline >= 38.5)
 
@@ -253,7 +253,7 @@ def test_the_test_judges_the_estimate():
     cms=st.floats(0.1, 10), cps=st.floats(0.1, 100), rounds=st.integers(1, 8),
 )  # fmt: skip
 def test_no_single_round_beats_the_optimum(release, sigma, cms, cps, rounds):
-    table = gaps.table_of(gaps.splits_of(tuple(release), sigma, 50.0, cms, cps, rounds), 50.0)
+    table = loads.table_of(loads.splits_of(tuple(release), sigma, 50.0, cms, cps, rounds), 50.0)
     single = table.drop(index=["umr", "umr-iit", "pieces"])
     best = float(table.loc["exact", "completion"])
     assert (single["completion"] >= best * (1 - 1e-9)).all()

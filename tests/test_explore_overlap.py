@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
+from dlsim import explore
 from dlsim.cpugpu.pipeline import equal_chunks_time
 from dlsim.errors import InputError
-from dlsim.explore import overlap
-from dlsim.explore.overlap import DRAWN, PANEL, STREAMS
+from dlsim.explore import devices
+from dlsim.explore.devices import DRAWN, STREAMS
 from dlsim.study import gantt
 from tests.scale import SCALE
 from tests.twins import cpugpu_pipeline as twin
+
+PANEL = explore.pipeline
 
 HAND = {"chunks": 5, "copy_in": 3.0, "kernel": 1.0, "copy_out": 2.0}
 
@@ -150,8 +153,8 @@ def test_text_on_a_block_stands_out():
         parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
         return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
-    inks = [*overlap.STAGE_INK.values(), *overlap.INK.values()]
-    figure = overlap.new_figure(9, 3)
+    inks = [*devices.STAGE_INK.values(), *devices.INK.values()]
+    figure = devices.new_figure(9, 3)
     ax = figure.add_subplot()
     starts = pd.Series(range(len(inks)))
     table = pd.DataFrame({"start": starts, "end": starts + 1, "ink": starts})
@@ -182,16 +185,16 @@ def test_switch_changes_a_picture(name, value, given):
 @settings(max_examples=int(40 * SCALE), deadline=None)
 def test_option_left_out_changes_nothing(count, h, m, d, engines, k):
     """Of equal chunks the copy out that waits is the earliest chunk's."""
-    table = overlap.equal_chunks(count, h, m, d)
+    table = devices.equal_chunks(count, h, m, d)
     ops = [
-        overlap.run_chunks(table, overlap.Gpu(k, engines, first=first)).ops
+        devices.run_chunks(table, devices.Gpu(k, engines, first=first)).ops
         for first in ("d2h", "chunk")
     ]
     rows = [sorted(map(tuple, one[["chunk", "stage", "start"]].values)) for one in ops]
     assert rows[0] == rows[1]
     tried = {name: {*options} for name, options in PANEL.switches.items()}
-    assert {*overlap.SWITCHES["queues"]} == tried["queues"]
-    assert {*overlap.SWITCHES["first"]} - tried["first"] == {"chunk"}
+    assert {*devices.devices.SWITCHES["queues"]} == tried["queues"]
+    assert {*devices.devices.SWITCHES["first"]} - tried["first"] == {"chunk"}
 
 
 def test_chunks_must_take_time():

@@ -13,13 +13,13 @@ from typing import Any
 
 #: Every panel by name, with the module that makes it.
 PANELS = {
-    "timing": "diagrams",
+    "timing": "loads",
     "schedules": "rivals",
-    "idle_times": "gaps",
+    "idle_times": "loads",
     "wan": "flows",
     "grid": "deadlines",
     "queue": "devices",
-    "pipeline": "overlap",
+    "pipeline": "devices",
 }
 
 __all__ = ["PANELS", "save_pictures", *PANELS]
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     """Import a panel when it is first asked for: each needs an engine."""
     if name not in PANELS:
         raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
-    return importlib.import_module(f"dlsim.explore.{PANELS[name]}").PANEL
+    return getattr(importlib.import_module(f"dlsim.explore.{PANELS[name]}"), name)
 
 
 def picture_of(name: str) -> str:

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.bricks import Environment, Outcome, Reading, Scheduler, run_many, workload
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Panel, Slider, new_figure, say, title
+from dlsim.explore.panel import Choice, Slider, new_figure, panel, say, title
 from dlsim.explore.strips import draw_boxes
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
@@ -153,7 +153,18 @@ def _servers(ax: Axes, o: Outcome) -> None:
     title(ax, f"first of {RUNS} environments")
 
 
-def draw_grid(
+@panel(
+    "Deadlines on the Grid: failure against cost",
+    Choice("policy", ("Deadline", "Greedy"), "scheduler"),
+    Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
+    Slider("fallbacks", 0, 5, 1, 1, "most fallbacks"),
+    Choice("correction", (False, True), "Load Correction"),
+    Slider("probe", 15.0, 3600.0, 0.1, 60.0, "probe interval, s", log=True),
+    Slider("interval", 30.0, 150.0, 5.0, 60.0, "Int, minutes"),
+    Slider("seed", 0, 99, 1, 0, "seed"),
+    switches=SWITCHES, explained=(Reading, Scheduler, workload.draw),
+)  # fmt: skip
+def grid(
     policy: str, opt: float, fallbacks: int, correction: bool, probe: float, interval: float,
     seed: int, reading: Mapping[str, Any],
 ) -> Figure:  # fmt: skip
@@ -177,21 +188,3 @@ def draw_grid(
     cost, failure = point(other, setting)
     say(figure, f"{words}; {other}: {failure:.3g} % at {cost:.4g}.")
     return figure
-
-
-PANEL = Panel(
-    name="grid",
-    title="Deadlines on the Grid: failure against cost",
-    update=draw_grid,
-    controls=(
-        Choice("policy", ("Deadline", "Greedy"), "scheduler"),
-        Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
-        Slider("fallbacks", 0, 5, 1, 1, "most fallbacks"),
-        Choice("correction", (False, True), "Load Correction"),
-        Slider("probe", 15.0, 3600.0, 0.1, 60.0, "probe interval, s", log=True),
-        Slider("interval", 30.0, 150.0, 5.0, 60.0, "Int, minutes"),
-        Slider("seed", 0, 99, 1, 0, "seed"),
-    ),
-    switches=SWITCHES,
-    explained=(Reading, Scheduler, workload.draw),
-)

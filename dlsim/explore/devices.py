@@ -1,6 +1,8 @@
-"""`explore.queue`: a queue of jobs on CPUs and GPUs under two policies, rule by rule.
+"""`explore.queue`: jobs on CPUs and GPUs under two policies, rule by rule; `explore.pipeline`.
 
-Source: paper C (cpu-gpu), section 5 (the five rules) and sections 6 and 7 (their rivals).
+Source: paper C (cpu-gpu), section 5 (the five rules), sections 6 and 7 (their rivals), section 2
+and the pipelined MapReduce of Y. Chen, Z. Qiao, S. Davis, H. Jiang, K.-C. Li (2013) that it
+describes: chunks on their way through a GPU with one, two and three streams.
 """
 
 import math
@@ -11,11 +13,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import POLICIES, SWITCHES, History, Machine, Reading, Schedule, simulate, workload
+from dlsim.cpugpu import gpu as devices
+from dlsim.cpugpu.pipeline import Gpu, Timeline, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, title
+from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, title
+from dlsim.papers.cpu_gpu.draw import STAGE_INK
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.style import INK
 
@@ -96,7 +102,26 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=8)
 
 
-def draw_queue(
+@panel(
+    "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
+    Choice("policy", tuple(POLICIES), "policy", "history"),
+    Choice("rival", tuple(POLICIES), "beside it", "mct"),
+    Numbers(
+        "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
+        1.0, APPS, JOBS,
+    ),
+    Numbers("cpu", (40.0, 15.0, 5.0), "seconds on a CPU", 0.01, 1e6, APPS),
+    Numbers("gpu", (10.0, 10.0, 20.0), "seconds on a GPU", 0.01, 1e6, APPS),
+    Slider("speed_up", 0.1, 10.0, 0.05, 1.0, "GPUs faster, times", log=True),
+    Numbers("arrivals", (0.0,), "arrivals (one, or per job)", 0.0, 1e6, JOBS),
+    Choice("known", KNOWN, "history at the start holds"),
+    Slider("noise", 0.0, 1.0, 0.05, 0.0, "noise, std / mean"),
+    Slider("seed", 0, 99, 1, 0, "seed of the noise"),
+    Slider("cpus", 0, 4, 1, 1, "CPUs"),
+    Slider("gpus", 0, 4, 1, 1, "GPUs"),
+    switches=SWITCHES, explained=(Reading,),
+)  # fmt: skip
+def queue(
     policy: str, rival: str, queue: Sequence[float], cpu: Sequence[float], gpu: Sequence[float],
     speed_up: float, arrivals: Sequence[float], known: str, noise: float, seed: int,
     cpus: int, gpus: int, reading: Mapping[str, str],
@@ -140,27 +165,99 @@ def _sentence(one: Schedule, other: Schedule) -> str:
     return words + f"; placed to learn: {learning} of {len(one.jobs)} jobs" * bool(learning) + "."
 
 
-PANEL = Panel(
-    name="queue",
-    title="A queue of jobs on CPUs and GPUs: two policies, rule by rule",
-    update=draw_queue,
-    controls=(
-        Choice("policy", tuple(POLICIES), "policy", "history"),
-        Choice("rival", tuple(POLICIES), "beside it", "mct"),
-        Numbers(
-            "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
-            1.0, APPS, JOBS,
-        ),
-        Numbers("cpu", (40.0, 15.0, 5.0), "seconds on a CPU", 0.01, 1e6, APPS),
-        Numbers("gpu", (10.0, 10.0, 20.0), "seconds on a GPU", 0.01, 1e6, APPS),
-        Slider("speed_up", 0.1, 10.0, 0.05, 1.0, "GPUs faster, times", log=True),
-        Numbers("arrivals", (0.0,), "arrivals (one, or per job)", 0.0, 1e6, JOBS),
-        Choice("known", KNOWN, "history at the start holds"),
-        Slider("noise", 0.0, 1.0, 0.05, 0.0, "noise, std / mean"),
-        Slider("seed", 0, 99, 1, 0, "seed of the noise"),
-        Slider("cpus", 0, 4, 1, 1, "CPUs"),
-        Slider("gpus", 0, 4, 1, 1, "GPUs"),
-    ),
-    switches=SWITCHES,
-    explained=(Reading,),
+#: Streams whose timelines are drawn, and those whose speed-up is.
+DRAWN, STREAMS = (1, 2, 3), (1, 2, 3, 4, 5)
+#: Switches of `dlsim.cpugpu.gpu` that can change the picture: of equal chunks the one
+#: whose copy out waits is always the earliest, so that ``first="chunk"`` is ``"d2h"``.
+READINGS = {**devices.SWITCHES, "first": ("d2h", "h2d")}
+_LANES = {"h2d": "copy in", "map": "kernel", "d2h": "copy out", "copy": "copies", "gpu": "GPU"}
+_STAGES = {"h2d": "copy to the device", "map": "kernel", "d2h": "copy to the host"}
+
+
+def _timeline(ax: Axes, t: Timeline, until: float) -> None:
+    engines = (t.gpu.engine(stage) for stage in _STAGES if stage in t.chunks)
+    at = [t.gpu.engine(stage) for stage in t.ops["stage"]]
+    texts, named = (t.ops["chunk"] + 1).astype(str), {lane: _LANES[lane] for lane in engines}
+    plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, until)
+    ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
+    k = t.gpu.streams
+    title(ax, f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}")
+
+
+def _speed_ups(
+    ax: Axes, runs: Mapping[tuple[int, int], Timeline], engines: int, formula: Sequence[float]
+) -> None:
+    for one, look in ((engines, "-"), (3 - engines, ":")):
+        base = runs[one, 1].makespan
+        gains = [base / runs[one, k].makespan for k in STREAMS]
+        name = f"{one} copy engine{'s' * (one > 1)}, simulated"
+        ink = INK["blue"] if one == engines else "#666666"
+        ax.plot(STREAMS, gains, look, marker="o", ms=4, color=ink, label=name)
+    if formula:
+        gains = [formula[0] / end for end in formula]
+        ax.plot(STREAMS, gains, "D", ms=10, mfc="none", mew=1.5, color=INK["vermillion"],
+                label="2 copy engines, closed form")  # fmt: skip
+    low, high = ax.get_ylim()
+    ax.set(xlabel="streams k", ylabel="speed-up over one stream", xticks=STREAMS)
+    ax.set_ylim(min(low, 0.9), max(high, 1.5) + 0.35 * (max(high, 1.5) - min(low, 0.9)))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.legend(fontsize=8, loc="upper left")
+
+
+@panel(
+    "A GPU pipeline: what overlapping copies with kernels gives",
+    Slider("chunks", 1, 10, 1, 5, "chunks"),
+    Slider("copy_in", 0.0, 10.0, 0.5, 3.0, "copy to the device"),
+    Slider("kernel", 0.0, 10.0, 0.5, 1.0, "kernel"),
+    Slider("copy_out", 0.0, 10.0, 0.5, 2.0, "copy to the host"),
+    Choice("engines", (2, 1), "copy engines"),
+    Choice("pinned", (True, False), "pinned memory"),
+    Choice("issue", ("depth", "breadth", "scheduled"), "issue (in-order queues)"),
+    switches=READINGS, explained=(Gpu,),
 )  # fmt: skip
+def pipeline(
+    chunks: int, copy_in: float, kernel: float, copy_out: float, engines: int, pinned: bool,
+    issue: str, reading: Mapping[str, Any],
+) -> Figure:  # fmt: skip
+    """Draw equal chunks under one, two and three streams, and the speed-up against k."""
+    if max(copy_in, kernel, copy_out) == 0:
+        raise InputError("copy_in, kernel or copy_out must be above 0: a chunk has to take time")
+    table = equal_chunks(chunks, h2d=copy_in, map=kernel, d2h=copy_out)
+    runs = {
+        (n, k): run_chunks(table, Gpu(k, n, pinned=pinned, **reading), issue)
+        for n in (1, 2) for k in STREAMS
+    }  # fmt: skip
+    formula = []
+    if pinned and reading.get("queues", "hyper-q") == "hyper-q":
+        formula = [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS]
+    figure = new_figure(9.0, 4.6, (0.73, 0.79, 0.1, 0.63), wspace=0.19, hspace=0.27)
+    grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
+    drawn = [runs[engines, k] for k in DRAWN]
+    for row, t in enumerate(drawn):
+        ax = figure.add_subplot(grid[row, 0])
+        _timeline(ax, t, 1.02 * max(float(t.makespan) for t in drawn))
+        if row < len(drawn) - 1:
+            ax.set_xticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel("time; the number in a block is its chunk")
+    keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
+    figure.legend(handles=keys, loc="lower left", ncols=3, fontsize=8)
+    _speed_ups(figure.add_subplot(grid[:, 1]), runs, engines, formula)
+    say(figure, _told(drawn, formula if engines == 2 else []))
+    return figure
+
+
+def _told(drawn: Sequence[Timeline], formula: Sequence[float]) -> str:
+    ends, last = [t.makespan for t in drawn], drawn[-1]
+    stages = " + ".join(f"{last.chunks[stage].iloc[0]:g}" for stage in _STAGES)
+    count, ratio = len(last.chunks), f"{ends[0] / ends[-1]:.3g}"
+    gain = "just" if ratio == "1" else f"{ratio} times"
+    said = ", ".join(f"{end:.4g}" for end in ends)
+    text = f"{count} chunk{'s' * (count > 1)} of {stages} end at {said} with 1, 2, 3 streams: "
+    text += f"three are {gain} as fast as one"
+    if last.hidden == last.hidden:
+        text += f" and hide {100 * last.hidden:.0f} % of the copying behind kernels"
+    if formula:
+        told = ", ".join(f"{end:.4g}" for end in formula[: len(ends)])
+        text += f"; the closed form says {told}"
+    return text + "."

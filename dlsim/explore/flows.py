@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say
+from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import draw_links, flows, link_keys
 from dlsim.steady import Allocation, Platform, Reading, bound, from_graph, solve, to_graph, topology
@@ -161,7 +161,18 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def draw_wan(
+@panel(
+    "Many applications on a wide-area platform: a heuristic beside the optimum",
+    Choice("network", tuple(NETWORKS), "network"),
+    Slider("clusters", 3, _MOST, 1, 8, "clusters, if drawn"),
+    Slider("seed", 0, 99, 1, 1, "seed"),
+    Numbers("speeds", (10.0, 2.0), "speeds (chain)", 0.0, 1e6, _MOST),
+    Slider("bandwidth", 0.1, 10.0, 0.1, 1.0, "links faster, times", log=True),
+    Slider("connections", 0, _MOST, 1, _MOST, "connections, at most"),
+    Choice("method", METHODS, "method"),
+    switches=SWITCHES, explained=(Reading, topology.random),
+)  # fmt: skip
+def wan(
     network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
     connections: int, method: str, reading: Mapping[str, str],
 ) -> Figure:  # fmt: skip
@@ -191,21 +202,3 @@ def draw_wan(
     links = f"links with all connections open: {full} of {len(table)}"
     say(figure, f"{words}, {part} (relaxed bound {top:.4g}); {links}.")
     return figure
-
-
-PANEL = Panel(
-    name="wan",
-    title="Many applications on a wide-area platform: a heuristic beside the optimum",
-    update=draw_wan,
-    controls=(
-        Choice("network", tuple(NETWORKS), "network"),
-        Slider("clusters", 3, _MOST, 1, 8, "clusters, if drawn"),
-        Slider("seed", 0, 99, 1, 1, "seed"),
-        Numbers("speeds", (10.0, 2.0), "speeds (chain)", 0.0, 1e6, _MOST),
-        Slider("bandwidth", 0.1, 10.0, 0.1, 1.0, "links faster, times", log=True),
-        Slider("connections", 0, _MOST, 1, _MOST, "connections, at most"),
-        Choice("method", METHODS, "method"),
-    ),
-    switches=SWITCHES,
-    explained=(Reading, topology.random),
-)

@@ -341,6 +341,11 @@ class Panel:
         return _view(self, self.values(**given))
 
 
+def panel(title: str, *controls: Control, **more: Any) -> Callable[[Callable[..., Figure]], Panel]:
+    """Make a function that draws a panel of its name."""
+    return lambda update: Panel(update.__name__, title, update, controls, **more)
+
+
 #: Widths of the columns: controls, then picture.
 _LEFT = w.Layout(flex="0 0 auto")
 _RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Panel, Slider, new_figure, say, wrapped
+from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, wrapped
 from dlsim.explore.strips import draw_bars, draw_chunks, key, mark, name_rows
 from dlsim.given import label
 from dlsim.kernel import same_instant
@@ -216,7 +216,25 @@ def _span(schedules: list[Schedule]) -> tuple[float, float]:
     return first - 0.01 * (last - first), last + 0.03 * (last - first)
 
 
-def update(
+@panel(
+    "Two policies on one workload: who is let in, and why not",
+    Slider("step", 1, MOST, 1, 12, "admission tests so far"),
+    Choice("left", tuple(POLICIES), "upper policy", "MCDF"),
+    Choice("right", tuple(POLICIES), "lower policy", "FIFOMN"),
+    Choice("source", SOURCES, "tasks from"),
+    Slider("seed", 0, 99, 1, 0, "seed"),
+    Slider("load", 0.1, 3.0, 0.1, 1.0, "load"),
+    Slider("count", 1, MOST, 1, 12, "tasks drawn"),
+    Slider("nodes", 1, NODES, 1, 6, "nodes N"),
+    Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),
+    Slider("cps", 0.1, 1000.0, 0.05, 10.0, "computing a unit Cps", log=True),
+    Slider("setup", 0.0, 20.0, 1.0, 0.0, "set-up ST = SC"),
+    Numbers("arrival", (0.0, 0.0, 0.0), "my arrivals", most=MOST),
+    Numbers("sigma", (6.0, 18.0, 6.0), "my sizes", low=0.001, most=MOST),
+    Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
+    switches=SWITCHES_SHOWN, explained=(Reading, laws.mcdf),
+)  # fmt: skip
+def schedules(
     left: str, right: str, step: int, source: str, seed: int, load: float, count: int,
     nodes: int, cms: float, cps: float, setup: float, arrival: tuple[float, ...],
     sigma: tuple[float, ...], deadline: tuple[float, ...], reading: dict[str, str],
@@ -254,28 +272,3 @@ def update(
     ]  # fmt: skip
     say(figure, f"Test {done} of {len(tasks)}, at time {now:.5g}: {', '.join(took)}.")
     return figure
-
-
-PANEL = Panel(
-    "schedules",
-    "Two policies on one workload: who is let in, and why not",
-    update,
-    (
-        Slider("step", 1, MOST, 1, 12, "admission tests so far"),
-        Choice("left", tuple(POLICIES), "upper policy", "MCDF"),
-        Choice("right", tuple(POLICIES), "lower policy", "FIFOMN"),
-        Choice("source", SOURCES, "tasks from"),
-        Slider("seed", 0, 99, 1, 0, "seed"),
-        Slider("load", 0.1, 3.0, 0.1, 1.0, "load"),
-        Slider("count", 1, MOST, 1, 12, "tasks drawn"),
-        Slider("nodes", 1, NODES, 1, 6, "nodes N"),
-        Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),
-        Slider("cps", 0.1, 1000.0, 0.05, 10.0, "computing a unit Cps", log=True),
-        Slider("setup", 0.0, 20.0, 1.0, 0.0, "set-up ST = SC"),
-        Numbers("arrival", (0.0, 0.0, 0.0), "my arrivals", most=MOST),
-        Numbers("sigma", (6.0, 18.0, 6.0), "my sizes", low=0.001, most=MOST),
-        Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
-    ),
-    SWITCHES_SHOWN,
-    (Reading, laws.mcdf),
-)
