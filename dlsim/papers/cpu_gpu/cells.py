@@ -17,6 +17,7 @@ from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, 
 from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, Timeline, run_chunks
 from dlsim.cpugpu.split import adapt_split
+from dlsim.given import generator
 
 #: What the paper leaves open: to the engine; the class whose times the mixes draw; what a wrong
 #: first sample befalls; from which relative error on a prediction is significantly wrong; how
@@ -93,10 +94,10 @@ def batches_of(table: pd.DataFrame, setting: Setting, seed: Any, **options: Any)
 
 
 def world(
-    mix: str, setting: Sequence[Any], seed: Any, **changed: Any
+    mix: str, setting: Setting, seed: Any, **changed: Any
 ) -> tuple[Setting, pd.DataFrame, Tables]:
     """Draw what a replicate meets: its setting, the applications, the batches."""
-    here = Setting(*setting)._replace(**changed)
+    here = setting._replace(**changed)
     table = here.applications(mix, seed)
     return here, table, batches_of(table, here, seed)
 
@@ -113,57 +114,49 @@ def follow(
 
 
 def compare(
-    mix: str, error: float, *, policies: Sequence[str], setting: Sequence[Any],
+    mix: str, error: float, *, policies: Sequence[str], setting: Setting,
     switches: Mapping[str, Any], seed: Any,
 ) -> pd.DataFrame:  # fmt: skip
     """Run all policies on the same batches, the history of each handed on."""
-    here, reading = Setting(*setting), Reading.of(switches)
+    reading, table = Reading.of(switches), setting.applications(mix, seed)
     frame = learn(
-        mix, [NAMED[name] for name in policies], batches=here.batches, jobs=here.jobs,
-        machine=here.machine, reading=reading, error=error, table=here.applications(mix, seed),
-        seed=seed, **here.noise,
+        mix, [NAMED[name] for name in policies], batches=setting.batches, jobs=setting.jobs,
+        machine=setting.machine, reading=reading, error=error, table=table, seed=seed,
+        **setting.noise,
     )  # fmt: skip
-    for name in policies if seed.spawn_key[-1:] == (0,) else ():
-        for schedule in follow(world(mix, setting, seed)[2][:1], here, name, reading):
-            schedule.check()
-    return frame.assign(policy=np.repeat(list(policies), here.batches))
+    if seed.spawn_key[-1:] == (0,):
+        first = batches_of(table, setting, seed)[0]
+        for name in policies:
+            simulate(first, setting.machine, NAMED[name], None, reading).check()
+    return frame.assign(policy=np.repeat(list(policies), setting.batches))
 
 
 def thread(
-    mix: str, share: float, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
+    mix: str, share: float, *, setting: Setting, switches: Mapping[str, Any], seed: Any
 ) -> pd.DataFrame:
     """Let the CPU thread of a GPU job cost a part of one CPU (claim 13)."""
     changed = {**switches, "gpu_cpu_share": share}
     return compare(mix, 0.0, policies=("history",), setting=setting, switches=changed, seed=seed)
 
 
-def run_each(
-    queue: pd.DataFrame, here: Setting, policies: Sequence[str], switches: Mapping[str, Any],
-    known: History | None = None,
-) -> dict[str, Schedule]:  # fmt: skip
-    """Run one queue under every policy."""
-    given = (known, Reading.of(switches))
-    return {name: simulate(queue, here.machine, NAMED[name], *given) for name in policies}
-
-
 def ideal(
-    mix: str, *, length: int, policies: Sequence[str], setting: Sequence[Any],
+    mix: str, *, length: int, policies: Sequence[str], setting: Setting,
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compare short queues with the best of all schedules; histories are exact."""
     here, table, (queue,) = world(mix, setting, seed, jobs=length, batches=1)
     least = simulate(queue, here.machine, "ideal").makespan
     mean = simulate(queue, here.machine, "ideal-mean").mean_completion
-    runs = run_each(queue, here, policies, switches, History.exact(table))
-    return [
-        {"policy": name, "makespan": s.makespan / least - 1,
-         "completion": s.mean_completion / mean - 1}
-        for name, s in runs.items()
-    ]  # fmt: skip
+    known, reading, rows = History.exact(table), Reading.of(switches), []
+    for name in policies:
+        s = simulate(queue, here.machine, NAMED[name], known, reading)
+        excess = {"makespan": s.makespan / least - 1, "completion": s.mean_completion / mean - 1}
+        rows.append({"policy": name, **excess})
+    return rows
 
 
 def fairness(
-    mix: str, cv: float, *, significant: float, setting: Sequence[Any],
+    mix: str, cv: float, *, significant: float, setting: Setting,
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Say how late jobs end against their preferred device (claim 6)."""
@@ -184,9 +177,7 @@ def fairness(
     return rows
 
 
-def outlying(
-    mix: str, *, setting: Sequence[Any], switches: Mapping[str, Any], seed: Any
-) -> list[Row]:
+def outlying(mix: str, *, setting: Setting, switches: Mapping[str, Any], seed: Any) -> list[Row]:
     """Run each batch, itself without outliers, after batches with and without (claim 7)."""
     here, _, parts = world(mix, setting, seed, outliers=0.0)
     reading, drawn = Reading.of(switches), world(mix, setting, seed)[2]
@@ -200,7 +191,7 @@ def outlying(
 
 
 def poison(
-    mix: str, wrong: float, *, poisoned: str, setting: Sequence[Any],
+    mix: str, wrong: float, *, poisoned: str, setting: Setting,
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Start from one run per application and class, one or all wrong where preferred (claim 7)."""
@@ -215,24 +206,18 @@ def poison(
     return [{"batch": k, "makespan": s.makespan} for k, s in enumerate(runs)]
 
 
-def _source(seed: Any, purpose: int) -> np.random.Generator:
-    """Return random numbers of a replicate for one purpose."""
-    key = (*seed.spawn_key, purpose)
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))
-
-
 def break_even(
-    spread: float, repeats: int, *, policies: Sequence[str], setting: Sequence[Any],
+    spread: float, repeats: int, *, policies: Sequence[str], setting: Setting,
     switches: Mapping[str, Any], seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run one cold batch where applications differ more or less, and return more or less often."""
-    here = Setting(*setting)
+    here = setting._replace(jobs=setting.apps * repeats, batches=1)
     table = workload.applications("balanced", here.apps, seed)
-    gain = 2.0 * np.exp(spread * _source(seed, 99).standard_normal(here.apps))
-    table = table.assign(gpu_time=table["cpu_time"] / gain)
-    (queue,) = batches_of(table, here._replace(jobs=here.apps * repeats, batches=1), seed)
-    runs = run_each(queue, here, policies, switches)
-    return [{"policy": name, "makespan": s.makespan} for name, s in runs.items()]
+    gain = 2.0 * np.exp(spread * generator(seed, 99).standard_normal(here.apps))
+    (queue,) = batches_of(table.assign(gpu_time=table["cpu_time"] / gain), here, seed)
+    machine, reading = here.machine, Reading.of(switches)
+    runs = ((name, simulate(queue, machine, NAMED[name], None, reading)) for name in policies)
+    return [{"policy": name, "makespan": s.makespan} for name, s in runs]
 
 
 #: Schedulers of problem 2 that can take a queue of any length.
@@ -263,13 +248,12 @@ CASES: dict[str, dict[str, float]] = {
 
 
 def mould(
-    mix: str, error: float, *, nodes: int, exponent: float, both: float, setting: Sequence[Any],
+    mix: str, error: float, *, nodes: int, exponent: float, both: float, setting: Setting,
     seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Schedule moldable jobs on several nodes by every scheduler (problem 2)."""
-    jobs = moldable_jobs(mix, error, nodes, Setting(*setting), seed)
-    pool = NodePool(nodes, exponent=exponent, both=both)
-    rows = []
+    jobs = moldable_jobs(mix, error, nodes, setting, seed)
+    pool, rows = NodePool(nodes, exponent=exponent, both=both), []
     for name in MOULDERS:
         s = run_moldable(jobs, pool, name)
         if seed.spawn_key[-1:] == (0,):
@@ -283,7 +267,8 @@ def moldable_jobs(mix: str, error: float, nodes: int, setting: Setting, seed: An
     """Draw one batch of jobs that ask for 1, 2 or 4 nodes, as far as there are."""
     table = setting.applications(mix, seed)
     jobs = workload.draw(table, setting.jobs, seed, error=error, **setting.noise)
-    return jobs.assign(nodes=_source(seed, 98).choice([n for n in ASKED if n <= nodes], len(jobs)))
+    asked = generator(seed, 98).choice([n for n in ASKED if n <= nodes], len(jobs))
+    return jobs.assign(nodes=asked)
 
 
 def chunks_of(profile: str, count: int, cv: float, seed: Any) -> pd.DataFrame:
