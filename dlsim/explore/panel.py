@@ -15,7 +15,7 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +105,8 @@ class Choice:
 
     def widget(self, value: Any) -> w.Widget:
         """Build the menu."""
-        options = [(word(option), option) for option in self.options]
+        words = (("no", "yes")[o] if isinstance(o, bool) else str(o) for o in self.options)
+        options = list(zip(words, self.options, strict=True))
         return w.Dropdown(options=options, value=value, **_look(self.label))
 
 
@@ -141,11 +142,6 @@ class Numbers:
 
 
 Control = Slider | Choice | Numbers
-
-
-def word(option: Any) -> str:
-    """Spell an option for a menu: yes and no for booleans, else as it is written."""
-    return {True: "yes", False: "no"}[option] if isinstance(option, bool) else str(option)
 
 
 def plain(text: str) -> str:
@@ -207,9 +203,7 @@ class _Renderer(RendererAgg):
             self._renderer.draw_text_image(image, round(x) + left, round(y) + low, turned, gc)
 
 
-@functools.lru_cache(maxsize=16)
-def _renderer(width: int, height: int, dpi: float) -> RendererAgg:
-    return _Renderer(width, height, dpi)
+_renderer = functools.lru_cache(maxsize=16)(_Renderer)
 
 
 class _Canvas(FigureCanvasAgg):
@@ -286,19 +280,18 @@ class Panel:
         """The switches as menus."""
         return {name: Choice(name, options, name) for name, options in self.switches.items()}
 
-    def _need(self, what: str, names: Iterable[str], known: Collection[str]) -> None:
-        for name in names:
-            if name not in known:
-                raise InputError(f"{self.name} has no {what} {name!r}; it has {', '.join(known)}")
-
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters."""
         reading = given.pop("reading", {})
         if not isinstance(reading, Mapping):
             raise InputError(f"reading must be a dict of switches, got {reading!r}")
         known = {control.name: control for control in self.controls}
-        self._need("parameter", given, [*known, "reading"])
-        self._need("switch", reading, self.switches)
+        names = {"parameter": (given, [*known, "reading"]), "switch": (reading, self.switches)}
+        for what, (asked, there) in names.items():
+            for name in asked:
+                if name not in there:
+                    has = ", ".join(there)
+                    raise InputError(f"{self.name} has no {what} {name!r}; it has {has}")
         for name, value in reading.items():
             self.choices[name].check(value)
         changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
@@ -318,11 +311,10 @@ class Panel:
         """Write the call that shows the panel with these values, the defaults left out."""
         values = self.values(**given)
         reading = values.pop("reading")
-        words = [
-            f"{c.name}={values[c.name]!r}" for c in self.controls if values[c.name] != c.default
-        ]
-        words += [f"reading={reading!r}"] if reading else []
-        return f"explore.{self.name}({', '.join(words)})"
+        own = {c.name: values[c.name] for c in self.controls if values[c.name] != c.default}
+        own |= {"reading": reading} if reading else {}
+        words = ", ".join(f"{name}={value!r}" for name, value in own.items())
+        return f"explore.{self.name}({words})"
 
     def figure(self, **given: Any) -> Figure:
         """Make the picture for these values, the defaults for the others."""
