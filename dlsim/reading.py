@@ -1,7 +1,7 @@
 """The base of every engine's Reading: how the ambiguous sentences of a paper are understood."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from dlsim.given import mapping, number, option
@@ -14,28 +14,38 @@ def _as_number(text: Any) -> Any:
         return text
 
 
+def switch(*options: Any) -> Any:
+    """Return the field of a switch with these options, the default first."""
+    return field(default=options[0], metadata={"options": options})
+
+
 @dataclass(frozen=True)
 class BaseReading:
     """Switches with options, the default first; an engine's own are the fields of a subclass."""
 
-    #: Options by switch; limits of `dlsim.given.number` by switch that is a number; switches
-    #: that take a function, too.
+    #: Options by switch that is none of `switch`; limits of `dlsim.given.number` by switch that is
+    #: a number; switches that take a function, too.
     OPTIONS: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     NUMBERS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     OPEN: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for switch in fields(self):
-            name, value = switch.name, getattr(self, switch.name)
+        for one in fields(self):
+            name, value = one.name, getattr(self, one.name)
             if name in self.NUMBERS:
                 object.__setattr__(self, name, number(name, value, **self.NUMBERS[name]))
             elif not (name in self.OPEN and callable(value)):
-                option(name, value, self.OPTIONS[name])
+                option(name, value, one.metadata.get("options") or self.OPTIONS[name])
+
+    @classmethod
+    def switches(cls) -> dict[str, tuple[str, ...]]:
+        """Return every `switch` with its options, the default first."""
+        return {one.name: one.metadata["options"] for one in fields(cls)}
 
     @classmethod
     def of(cls, switches: Mapping[str, Any]) -> Self:
         """Build a reading from the switches that differ; a number may be a text."""
-        known, values = [switch.name for switch in fields(cls)], {}
+        known, values = [one.name for one in fields(cls)], {}
         for name, value in mapping("switches", switches).items():
             option("reading switch", name, known)
             values[name] = _as_number(value) if name in cls.NUMBERS else value

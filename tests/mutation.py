@@ -48,7 +48,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
     "realtime/core/partition": (0.3, ["tests/test_partition.py",
                                       "tests/test_partition_inserted.py"]),
-    "realtime/splits": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
+    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
     "realtime/core/plan": (0.5, ["tests/test_realtime_engine.py", "-k",
                                "hand or planned or every_decision or offer"]),
     "realtime/core/line": (1, LINE),

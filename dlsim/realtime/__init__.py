@@ -8,11 +8,10 @@
 """
 
 from dlsim.realtime import workload
-from dlsim.realtime.engine import simulate
+from dlsim.realtime.engine import Split, simulate, split_load
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Offer, Schedule
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, shares, total_cost
-from dlsim.realtime.splits import Split, split_load
 
 __all__ = [
     "POLICIES", "SWITCHES", "Cluster", "Offer", "Policy", "Reading", "Schedule", "Split",

@@ -1,15 +1,39 @@
-"""Simulate real-time divisible loads on one cluster: intake, run, outcome (papers M and I)."""
+"""The two verbs: simulate real-time divisible loads on one cluster, and split one load.
 
+What is simulated is taken in here as columns, or refused; `dlsim.realtime.run` decides,
+`dlsim.realtime.outcome` tells what became of it (papers M and I). `split_load` is the friendly
+face of `dlsim.realtime.core.releases`, for experiments without an admission test.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import instance, number, usual
-from dlsim.realtime.intake import checked, cut
-from dlsim.realtime.model import Cluster, Policy, Reading, check_partition, policy_named
+from dlsim.given import MOST, column, floats, instance, label, number, option, table, usual
+from dlsim.kernel import clock_origin, records
+from dlsim.realtime.core.demand import divide, fill_releases, lay
+from dlsim.realtime.core.state import TASK, fresh_state
+from dlsim.realtime.evidence import Given
+from dlsim.realtime.model import (
+    KINDS,
+    MOST_ROUNDS,
+    PARTITIONS,
+    Cluster,
+    Policy,
+    Reading,
+    check_partition,
+    check_rounds,
+    policy_named,
+)
 from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.run import run_policy
+from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.run import rules_of, run_policy
+
+REQUIRED = ("arrival", "sigma", "deadline")
 
 
 def simulate(
@@ -68,11 +92,173 @@ def simulate(
         number("negotiate", negotiate, 1, rule=rule)
     name, policy = policy_named(policy)
     check_partition(policy.partition, policy.rounds, cluster)
-    given = checked(tasks, policy, cluster)
+    given = _checked(tasks, policy, cluster)
     if policy.partition == "pieces" and reading.split == "piece":
         if negotiate > 0:
             raise InputError("negotiate needs whole tasks; use the reading split='all'")
-        inner = simulate(cut(tasks, given), cluster, policy, replace(reading, split="all"))
+        pieces = tasks.iloc[given.owners].reset_index(drop=True)
+        pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
+        inner = simulate(pieces, cluster, policy, replace(reading, split="all"))
         return Schedule.of_pieces(inner, given, cluster, policy, name, reading, 0.0)
     run = run_policy(given, cluster, policy, reading, negotiate)
     return Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
+
+
+def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
+    """Return the columns that are simulated, or refuse the table."""
+    labels = table("tasks", tasks, REQUIRED).index
+    arrival = column(
+        "arrival", tasks["arrival"], rule="finite and at least 0", row="task", labels=labels
+    )
+    sigma, deadline = (
+        column(name, tasks[name], above=True, rule="finite and above 0", row="task", labels=labels)
+        for name in REQUIRED[1:]
+    )
+    back = arrival[1:] < arrival[:-1]
+    if back.any():
+        task = label(tasks.index[int(np.argmax(back)) + 1])
+        raise InputError(
+            f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
+            "use tasks.sort_values('arrival', kind='stable')"
+        )
+    wanted = np.zeros(len(tasks), dtype=np.int64)
+    if policy.nodes == "user":
+        if "user_nodes" not in tasks.columns:
+            raise InputError(
+                "nodes='user' (User Split) needs a column user_nodes; "
+                "workload.user_split(tasks, cluster) draws one"
+            )
+        asked = tasks["user_nodes"]
+        wanted = column(
+            "user_nodes", asked, 1, cluster.nodes, is_whole=True, row="task", labels=labels
+        )
+    return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, labels)
+
+
+def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
+    """Return the rank of every task in a static order."""
+    if not callable(policy.order):
+        return np.arange(len(tasks), dtype=np.float64)
+    rule = (
+        f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
+        f"per task, shape ({len(tasks)},) without NaN"
+    )
+    try:
+        keys = np.array(policy.order(tasks))
+        keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
+    except Exception as error:  # whatever a user's function raises
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+    if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
+        raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
+    # compared exactly: two infinite keys are a tie
+    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
+
+
+class Split(NamedTuple):
+    """How one load is split.
+
+    Attributes
+    ----------
+    kind : str
+        What it was split by, one of `dlsim.realtime.model.KINDS`: under partitions I
+        and II "equal finish" where the constraint holds, else "remodel".
+    release : ndarray of float, shape (n,)
+        Release times of the nodes that serve, ascending.
+    alpha, send_start, send_end, compute_end : ndarray of float, shape (n,) or (rounds, n)
+        Shares and times as they really happen.
+    estimate, completion : float
+        Completion as planned, and the last `compute_end`; never after it.
+    """
+
+    kind: str
+    release: Floats
+    alpha: Floats
+    send_start: Floats
+    send_end: Floats
+    compute_end: Floats
+    estimate: float
+    completion: float
+
+
+def split_load(
+    sigma: float,
+    release: Sequence[float],
+    cluster: Cluster,
+    partition: str = "exact",
+    rounds: int | str = 1,
+) -> Split:
+    """Split one load over nodes that become free at given times.
+
+    Parameters
+    ----------
+    sigma : float
+        Data size.
+    release : sequence of float, shape (n,)
+        When each node is released, in any order; 1 <= n <= N.
+    cluster : Cluster
+        Costs of the cluster.
+    partition : str
+        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given.
+    rounds : int or "best"
+        Of the multi-round partitions.
+
+    Returns
+    -------
+    Split
+        Shares and times by node, in order of release.
+
+    Raises
+    ------
+    InputError
+        For a size that is not positive, times that are not finite, more nodes than N, a
+        partition that the cluster has no use for, or one that gives a share that is not
+        positive.
+
+    References
+    ----------
+    Paper I, eqs. (2)-(4) and Constraints 1, 2; [6] for the remodel.
+
+    Examples
+    --------
+    Two of three nodes are enough: the third would be released after the load is done.
+
+    >>> s = split_load(14, [0, 21, 90], Cluster(nodes=3, cms=1, cps=3), "exact")
+    >>> s.alpha.round(9).tolist(), round(s.completion, 9)
+    ([0.6875, 0.3125], 38.5)
+    """
+    instance("cluster", cluster, Cluster)
+    option("partition", partition, PARTITIONS)
+    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
+    check_rounds(partition, rounds)
+    check_partition(partition, rounds, cluster)
+    times = floats(release)
+    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
+        raise InputError(
+            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
+        )
+    times = np.sort(column("release", times, -MOST))
+    nodes = "user" if partition == "pieces" else "min"
+    rules = rules_of(cluster, Policy("fifo", nodes, partition, rounds), Reading())
+    q, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
+    s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
+    q["sigma"], q["top"] = float(sigma), len(times)
+    if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
+        times = times[:1]
+    origin = clock_origin(times)
+    groups, sizes = np.unique(times - origin, return_counts=True)
+    s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
+    c = table_for(cluster, partition)
+    kind, m, _, end, n, filled = divide(0, len(times), len(groups), q, rules, s, c)
+    fill_releases(filled, s)
+    completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
+    rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
+    estimate = completion if KINDS[kind] == "rounds from releases" else end
+    share = rows[..., 0].copy()
+    if share.min() <= 0:
+        raise InputError(
+            f"partition {partition!r} gives a node the share {share.min():.3g}, and shares must be "
+            "positive: give fewer release times, or use partition 'exact', which leaves nodes out"
+        )
+    sent, received, done = (origin + rows[..., k] for k in (1, 2, 3))
+    ends = float(origin + estimate), float(origin + completion)
+    return Split(KINDS[kind], origin + s.release[:n], share, sent, received, done, *ends)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
-from dlsim.reading import BaseReading
+from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.releases import MOST_ROUNDS
 
 #: A user's own order: one static key per task, smallest first, ties by table order.
@@ -180,29 +180,14 @@ class Policy:
             yield f"nodes='fragment' needs partition='opr', got {partition!r}"
 
 
-#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last
-#: six rows go beyond it.
-_IN_LINE: dict[str, tuple[str, str, int]] = {
-    "OPR-MN": ("min", "opr", 1),
-    "DLT": ("min", "dlt", 1),
-    "I": ("min", "I", 1),
-    "II": ("min", "II", 1),
-    "EQ-MN": ("min", "equal", 1),
-    "OPR-FRAG": ("fragment", "opr", 1),
-    "US": ("user", "pieces", 1),
-    "EXACT": ("min", "exact", 1),
-    "EXACT-N": ("min", "exact-n", 1),
-    "UMR-MN": ("min", "umr", 4),
-    "UMR-IIT": ("min", "umr-iit", 4),
-}
-
-
-def _legend(order: str, suffix: str) -> str:
-    """Return the name in the papers' legends: FIFO-DLT, but FIDO-I and EDDO-I."""
-    if suffix in ("I", "II"):
-        return {"fifo": "FIDO", "edf": "EDDO"}[order] + f"-{suffix}"
-    return f"{order.upper()}-{suffix}"
-
+#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last six rows
+#: go beyond it.
+_IN_LINE: tuple[tuple[Any, ...], ...] = (
+    ("OPR-MN", "min", "opr"), ("DLT", "min", "dlt"), ("I", "min", "I"), ("II", "min", "II"),
+    ("EQ-MN", "min", "equal"), ("OPR-FRAG", "fragment", "opr"), ("US", "user", "pieces"),
+    ("EXACT", "min", "exact"), ("EXACT-N", "min", "exact-n"), ("UMR-MN", "min", "umr", 4),
+    ("UMR-IIT", "min", "umr-iit", 4),
+)  # fmt: skip
 
 #: The papers' algorithms by the names of their legends.
 POLICIES: dict[str, Policy] = {
@@ -214,36 +199,10 @@ POLICIES: dict[str, Policy] = {
     "FIFOANNA": Policy("fifo", "all", admission=False),
     "EDFANNA": Policy("edf", "all", admission=False),
 } | {
-    _legend(order, suffix): Policy(order, *row)
-    for suffix, row in _IN_LINE.items()
-    for order in ("fifo", "edf")
+    f"{legend[suffix in ('I', 'II')]}-{suffix}": Policy(order, *row)
+    for suffix, *row in _IN_LINE
+    for order, legend in (("fifo", ("FIFO", "FIDO")), ("edf", ("EDF", "EDDO")))
 }
-
-#: Switches of `Reading` that paper M leaves open, with their options, the default first.
-SWITCHES_M: dict[str, tuple[str, ...]] = {
-    "an_nodes": ("all", "best"),
-    "mn_order": ("skip", "strict"),
-    "mn_count": ("at_start", "frozen"),
-    "dc_at_N": ("formula", "inf"),
-    "order_when": ("each_tk", "once"),
-    "link": ("per_task", "shared"),
-    "batch_order": ("index", "policy"),
-    "batch_commit": ("replan", "commit"),
-    "same_time": ("dispatch", "test"),
-    "late": ("run", "drop"),
-}
-#: Those that paper I adds.
-SWITCHES_I: dict[str, tuple[str, ...]] = {
-    "release": ("estimate", "finish"),
-    "commit": ("first", "last"),
-    "backfill": ("off", "on"),
-    "split": ("all", "piece"),
-    "scope": ("chosen", "all"),
-    "ties": ("fail", "skip"),
-    "count_single": ("no", "yes"),
-}
-#: Every switch of `Reading`.
-SWITCHES = SWITCHES_M | SWITCHES_I
 
 
 @dataclass(frozen=True)
@@ -291,25 +250,29 @@ class Reading(BaseReading):
         `Schedule.counts`: whether a task on one node counts.
     """
 
-    an_nodes: str = "all"
-    mn_order: str = "skip"
-    mn_count: str = "at_start"
-    dc_at_N: str = "formula"
-    order_when: str = "each_tk"
-    link: str = "per_task"
-    batch_order: str = "index"
-    batch_commit: str = "replan"
-    same_time: str = "dispatch"
-    late: str = "run"
-    release: str = "estimate"
-    commit: str = "first"
-    backfill: str = "off"
-    split: str = "all"
-    scope: str = "chosen"
-    ties: str = "fail"
-    count_single: str = "no"
+    an_nodes: str = switch("all", "best")
+    mn_order: str = switch("skip", "strict")
+    mn_count: str = switch("at_start", "frozen")
+    dc_at_N: str = switch("formula", "inf")
+    order_when: str = switch("each_tk", "once")
+    link: str = switch("per_task", "shared")
+    batch_order: str = switch("index", "policy")
+    batch_commit: str = switch("replan", "commit")
+    same_time: str = switch("dispatch", "test")
+    late: str = switch("run", "drop")
+    # those that paper I adds
+    release: str = switch("estimate", "finish")
+    commit: str = switch("first", "last")
+    backfill: str = switch("off", "on")
+    split: str = switch("all", "piece")
+    scope: str = switch("chosen", "all")
+    ties: str = switch("fail", "skip")
+    count_single: str = switch("no", "yes")
 
-    OPTIONS = SWITCHES
+
+#: Every switch of `Reading` with its options, the default first; those that paper M leaves open.
+SWITCHES = Reading.switches()
+SWITCHES_M = dict(list(SWITCHES.items())[:10])
 
 
 def policy_named(policy: "str | Policy") -> tuple[str, Policy]:

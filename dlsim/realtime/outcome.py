@@ -19,7 +19,7 @@ from dlsim.realtime.core.state import COUNT_RULES, COUNTED
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
-from dlsim.realtime.run import Run, is_plain, rules_of, run_policy
+from dlsim.realtime.run import Run, run_policy
 
 
 class Offer(NamedTuple):
@@ -111,16 +111,14 @@ class Schedule:
     @classmethod
     def of_pieces(cls, parts: Self, given: Given, *about: Any) -> Self:
         """Gather the schedule of the tasks' pieces, each a task of its own, by task."""
-        by = parts.tasks.groupby(given.owners)
-        nodes = by["nodes"].sum().to_numpy()
+        how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
+        found = parts.tasks.groupby(given.owners).agg(how | {"missed": "any"})
         columns = {
             "arrival": given.arrival, "sigma": given.sigma, "deadline": given.deadline,
-            "admitted": nodes > 0, "start": by["start"].min().to_numpy(), "nodes": nodes,
-            "estimate": by["estimate"].max().to_numpy(),
-            "completion": by["completion"].max().to_numpy(),
-            "missed": by["missed"].any().to_numpy(),
+            "admitted": found["nodes"] > 0, **found,
         }  # fmt: skip
-        fields = (pd.DataFrame(columns, index=given.labels), *about, given, None, None, parts)
+        tasks = pd.DataFrame(columns).set_axis(given.labels)
+        fields = (tasks, *about, given, None, None, parts)
         return cls(*fields)
 
     @functools.cached_property
@@ -129,9 +127,14 @@ class Schedule:
 
         In order of dispatch and transmission; of the idle nodes the lowest serves, from 0 on.
         """
-        if self.parts is not None:
-            return _chunks_of_pieces(self)
-        return next(_lay_out(self))
+        if self.parts is None:
+            return next(_lay_out(self))
+        assert self.given is not None
+        chunks = self.parts.chunks.copy()
+        rows = self.given.owners[chunks["task"].to_numpy()]
+        chunks["alpha"] /= self.given.wanted[rows]
+        chunks["task"] = self.given.labels.to_numpy()[rows]
+        return chunks
 
     def windows(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         """Yield the chunks as tables of whole tasks, about so many rows each, in order.
@@ -151,8 +154,8 @@ class Schedule:
         """
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks
-            return
-        yield from _lay_out(self, rows)
+        else:
+            yield from _lay_out(self, rows)
 
     @property
     def kinds(self) -> pd.Series:
@@ -177,8 +180,7 @@ class Schedule:
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
             known = self.given, self.cluster, self.policy, self.reading, self.negotiate
-            if is_plain(rules_of(*known[1:])):
-                counted = run_policy(*known, count=True).counts
+            counted = run_policy(*known, count=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
@@ -282,14 +284,10 @@ def _ratio(part: Floats, weight: Floats) -> float:
     return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
 
 
-def _fresh_runs(tasks: pd.DataFrame) -> pd.DataFrame:
-    fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
-    return pd.DataFrame(fresh, index=tasks.index)
-
-
 def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     """Yield the chunks of every task that ran, whole tasks, about so many rows at a time."""
-    runs = _fresh_runs(s.tasks) if s.runs is None else s.runs
+    fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
+    runs = pd.DataFrame(fresh, index=s.tasks.index) if s.runs is None else s.runs
     ran = s.tasks["start"].notna().to_numpy()
     tasks = s.tasks[ran]
     runs = runs[ran] if runs.index.equals(s.tasks.index) else runs.loc[tasks.index]
@@ -327,14 +325,3 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         chunks.insert(0, "node", ints[:, 1])
         chunks.insert(0, "task", labels[part][ints[:, 0]])
         yield chunks
-
-
-def _chunks_of_pieces(s: Schedule) -> pd.DataFrame:
-    """Return the chunks of the pieces under the names of their tasks."""
-    assert s.parts is not None
-    assert s.given is not None
-    chunks = s.parts.chunks.copy()
-    rows = s.given.owners[chunks["task"].to_numpy()]
-    chunks["alpha"] /= s.given.wanted[rows]
-    chunks["task"] = s.given.labels.to_numpy()[rows]
-    return chunks

@@ -10,6 +10,8 @@ Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time" (paper 
 5.1 (`dcratio`); what they leave open is a switch of `SWITCHES`.
 """
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,8 +19,20 @@ import numpy as np
 import pandas as pd
 from numpy.random import Generator
 
+from dlsim import files, joblog
 from dlsim.errors import InputError
-from dlsim.given import Seed, column, option, positive, seed_record, streams, table
+from dlsim.given import (
+    LEAST,
+    Seed,
+    column,
+    in_range,
+    option,
+    positive,
+    seed_record,
+    streams,
+    table,
+    whole,
+)
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.laws import (
@@ -34,7 +48,6 @@ from dlsim.realtime.laws import (
 )
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
-from dlsim.realtime.readers import from_csv, from_swf
 
 __all__ = [
     "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
@@ -362,3 +375,72 @@ def user_split(
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}
     split.attrs = {**tasks.attrs, "reading": reading, "user_seed": seed_record(seed)}
     return split
+
+
+def from_csv(path: files.StrPath) -> pd.DataFrame:
+    """Read tasks from a CSV file with the columns arrival, sigma and deadline."""
+    wanted = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
+    tasks = files.read_csv(path, wanted, {"task": "text"}, ascending="arrival", unique="task")
+    if tasks.empty:
+        raise InputError(f"{os.fspath(path)}: holds no task; give one line per task")
+    ids = tasks.pop("task") if "task" in tasks else range(len(tasks))
+    numbered = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
+    tasks.index = pd.Index(ids, dtype=np.int64 if numbered else object, name="task")
+    tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
+    return signed(tasks, path, horizon=float(tasks["arrival"].iloc[-1]), skipped={})
+
+
+def from_swf(
+    path: files.StrPath, cluster: Cluster, *, work_per_unit: float | None = None,
+    dc_ratio: float = 2.0, time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0,
+    limit: int = files.LOG,
+) -> pd.DataFrame:  # fmt: skip
+    """Make divisible tasks of the jobs of a log in the Standard Workload Format.
+
+    A log knows neither data sizes nor deadlines; how a job becomes a task is this rule:
+
+    - arrival = (submit time - that of the first usable job) * `time_scale`;
+    - sigma = processors * run time / `work_per_unit`, with the allocated processors,
+      or the requested ones where those are unknown;
+    - deadline = U[0.5, 1.5] * `dc_ratio` * E, but never below E, the minimum execution
+      time E(sigma, min(N, N*)) on `cluster`: around the task's own least time, as in the later
+      simulator of the authors of paper I, whose section 5.1 takes one mean for all tasks.
+
+    Jobs without run time, processors or submit time, lines for a part of a job (status
+    2, 3, 4) and numbers outside the range of `dlsim.given` are skipped and counted. Log and
+    cluster are not matched otherwise: the realised load is what follows.
+    """
+    unit = cluster.cps if work_per_unit is None else work_per_unit
+    rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
+    unit, dc_ratio, time_scale = positive(**rule)
+    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
+    jobs, _, notes = joblog.read_swf(path, limit)
+    draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
+    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    with np.errstate(over="ignore"):
+        sigma = processors * jobs["run_time"] / unit
+        least = least_times(sigma, cluster)
+        deadline = least * np.maximum(1.0, dc_ratio * draws)
+        tasks = frame(jobs["submit"] * time_scale, sigma, deadline)
+    fits = in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
+    order, skipped = joblog.usable_jobs(path, jobs, processors, fits, max_jobs, "task")
+    tasks = tasks.loc[order]
+    tasks["arrival"] -= tasks["arrival"].iloc[0]
+    numbers = jobs["job"][tasks.index]
+    if numbers.is_unique and ((numbers % 1 == 0) & (numbers.abs() < 2**53)).all():
+        tasks.index = pd.Index(numbers.astype(np.int64), name="task")
+    else:
+        notes.append("job numbers are not different whole numbers; tasks are counted from 0")
+        tasks.index = pd.RangeIndex(len(numbers), name="task")
+    horizon = float(tasks["arrival"].iloc[-1])
+    lasts = horizon >= LEAST
+    return signed(
+        tasks,
+        path,
+        realised_load=realised_load(tasks, cluster, horizon) if lasts else None,
+        horizon=horizon,
+        seed=seed_record(seed),
+        reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
+        skipped=skipped,
+        notes=notes,
+    )
