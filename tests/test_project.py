@@ -169,8 +169,7 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "partition", "evidence", "check_releases"},
-    "dlsim.realtime.check_releases": {"model", "partition", "evidence"},
+    "dlsim.realtime.check": {"model", "partition", "evidence"},
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given", "intake"},
     "dlsim.bricks.check": {"model", "environment"},

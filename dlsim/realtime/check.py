@@ -1,8 +1,7 @@
 """Validity of a schedule from the model's definition alone, independent of the engine.
 
 Every rule is the model of papers M (sections 3 and 4) and I (section 3) or a switch of the
-recorded reading; nothing here asks how the planner came to its decisions. What holds where
-nodes are released one by one is in `dlsim.realtime.check_releases`.
+recorded reading; nothing here asks how the planner came to its decisions.
 """
 
 import functools
@@ -11,15 +10,23 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
 from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
-from dlsim.realtime.check_releases import release_rules
-from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule
-from dlsim.realtime.model import IN_ROUNDS, under
-from dlsim.realtime.partition import Floats
+from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped
+from dlsim.realtime.model import IN_ROUNDS, KINDS, under
+from dlsim.realtime.partition import Floats, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
+
+#: Kinds that each partition may end in.
+_ENDS_IN = {
+    "opr": ("opr",), "equal": ("equal",), "pieces": ("pieces",), "dlt": ("remodel",),
+    "I": ("remodel", "equal finish"), "II": ("remodel", "equal finish"),
+    "exact": ("optimum",), "exact-n": ("optimum",), "umr": ("rounds",),
+    "umr-iit": ("rounds from releases",),
+}  # fmt: skip
 
 
 def _given_rules(s: Evidence) -> Iterator[Rule]:
@@ -228,7 +235,7 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
     c, present, task = s.cluster, k.names, k.task
     sums = equal(k.total(k.alpha), 1.0, 1.0)
     yield "the shares of a task sum to 1", present, sums[k.tasks]
-    whole = k.total() == s.nodes * s.runs.rounds
+    whole = k.total() == s.nodes * s.rounds
     yield "a task has one chunk per node", present, whole[k.tasks]
     visits = k.total((k.by_node.place == 0) & (k.node == k.node))  # no number is no node
     yield "a task's chunks go to distinct nodes", present, (visits == s.nodes)[k.tasks]
@@ -248,8 +255,149 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
         if not s.positive.all():
             k = k.those(k.alpha > 0)
     else:
-        yield from release_rules(s, k, released)
+        yield from _release_rules(s, k, released)
     yield from _exclusion_rules(s, k)
+
+
+class _Shares:
+    """What its task and its node say about every chunk, where nodes are released one by one.
+
+    When a node is released follows from the chunks alone: when the task before it on that node
+    gives it back, but no earlier than the task's own start.
+    """
+
+    def __init__(self, s: Evidence, k: Chunks, released: Floats) -> None:
+        task = k.task
+        self.n, self.sigma, self.start, self.estimate, self.kind = (
+            x[task] for x in (s.nodes, s.sigma, s.start, s.estimate, s.kind)
+        )
+        self.load, self.due = k.alpha * self.sigma, (s.arrival + s.deadline)[task]
+        self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
+        self.is_final = k.by_task.place == self.n - 1
+        self.release = np.maximum(_held(s, k, released), self.start)
+        self.slack_of_task = ROUNDING * (s.estimate - s.start) + instant(s.scale, s.estimate)
+        self.slack = self.slack_of_task[task]
+
+    def split_by(self, *kinds: str) -> NDArray[np.bool_]:
+        """Tell which chunks are of a task that was split in one of these ways."""
+        return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
+
+
+def _held(s: Evidence, k: Chunks, released: Floats) -> Floats:
+    """When the task before gives back the node of each chunk; -inf where there is none.
+
+    `released` says it of the chunks before these, and is brought up to date.
+    """
+    ends = s.estimate[k.task]
+    if s.reading.release == "finish" or s.policy.partition == "pieces":
+        ends = np.full(len(ends), -np.inf)
+        np.maximum.at(ends, k.by_node.first, k.compute_end)
+    visit, held = np.flatnonzero(k.by_node.place == 0), np.full(len(ends), -np.inf)
+    on_node = grouped(k.node[visit])
+    earlier = np.full(len(visit), -np.inf)
+    if s.is_large:
+        earlier = released[k.node[visit]]
+        np.maximum.at(released, k.node[visit], ends[visit])
+    held[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], earlier)
+    return held[k.by_node.first]
+
+
+def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
+    """What must hold where nodes are released one by one (paper I), or in rounds."""
+    x, c, index = _Shares(s, k, released), s.cluster, k.labels
+    free = x.release - x.slack <= k.send_start
+    yield "a node is sent its share when it is released, not before", index, free
+    before = np.where(x.is_later, k.send_end[k.by_task.before], x.start)
+    waits = np.where(x.split_by("equal", "rounds"), before, np.maximum(before, x.release))
+    if s.policy.partition == "pieces" and s.reading.link == "per_task":
+        waits = x.release
+    prompt = equal(k.send_start, waits, 0.0, slack=x.slack)
+    yield "a share is sent as soon as node and link are free", index, prompt
+    fits = x.split_by(*_ENDS_IN[s.policy.partition])
+    yield "a task is split by its policy's partition", index, fits
+    yield "every share is positive", index, k.alpha > 0
+    even = equal(x.load * x.n, x.sigma, x.sigma)
+    yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
+    ends = equal(k.compute_end, x.estimate, 0.0, ULPS + c.nodes, x.slack)
+    optimal = x.split_by("equal finish", "optimum")
+    yield "all nodes of an optimally split task finish together", index, ~optimal | ends
+    prompt = equal(k.send_start, x.release, 0.0, slack=x.slack)
+    idle = x.split_by("equal finish") & ~prompt
+    yield "equal finish leaves no inserted idle time", index, ~idle
+    if s.policy.partition in ("dlt", "I", "II"):
+        yield from _remodelled(s, k, x)
+    if s.policy.partition in IN_ROUNDS:
+        first = k.by_task.place < x.n
+        before = k.alpha[k.by_node.before] * x.sigma
+        ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
+        grown = equal(x.load, ahead, x.sigma)
+        yield "rounds grow so that no node waits", index, first | grown
+    yield from _enough(s, k, x)
+    ulps, slack = ULPS + c.nodes, x.slack_of_task
+    together = equal(k.last(k.compute_end), s.completion, 0.0, ulps, slack)
+    yield "a task is complete when its last node is", k.names, together[k.tasks]
+
+
+def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
+    """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
+    c, index, task = s.cluster, k.labels, k.task
+    last = k.last(x.release)[task]
+    send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
+    chi = c.cps * time / (time + (last - x.release))
+    remodelled, before = x.split_by("remodel"), k.by_task.before
+    chained = equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
+    holds = ~remodelled | ~x.is_later | chained
+    yield "shares are those of the heterogeneous remodel", index, holds
+    planned = equal(last + send + x.load * c.cps, x.estimate, 0.0, slack=x.slack)
+    holds = ~remodelled | ~x.is_final | planned
+    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
+    if s.policy.partition == "dlt":
+        return
+    end = last + (x.sigma * (c.cms + c.cps) - k.total(last - x.release)[task]) / x.n
+    if s.policy.partition == "II":
+        send = (end - x.release) * c.cms / (c.cms + c.cps)
+    # released this long after the node before has all its data
+    gap = x.release - x.release[before] - send[before]
+    short, wide = (
+        k.total(x.is_later & holds)[task] > 0 for holds in (gap < -x.slack, ~(gap >= x.slack))
+    )
+    misused = x.split_by("equal finish") & short
+    yield "equal finish is used only where the constraint holds", index, ~misused
+    unused = remodelled & (x.n > 1) & (end > last + x.slack) & ~wide
+    yield "equal finish is used wherever the constraint holds", index, ~unused
+
+
+def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
+    """No fewer nodes would have done, in order of release."""
+    plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
+    if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
+        return
+    c = s.cluster
+    if s.policy.partition == "exact-n":
+        fewer = [list[float]() for _ in s.index]
+        for task, release, final in zip(k.task, x.release.tolist(), x.is_final, strict=True):
+            if not final:
+                fewer[task].append(release)
+        due = (s.arrival + s.deadline).tolist()
+        carried = np.array([_carried(fewer[i], due[i], c.cms, c.cps) for i in k.tasks])
+        needed = s.sigma * (1 + ROUNDING) + k.total(x.slack) / (c.cms + c.cps)
+        few = carried < needed[k.tasks]
+        yield "no fewer nodes could have met the deadline", k.names, few
+        return
+    m = k.by_task.place + 1
+    ends = x.release + s.table.fixed[m] + x.sigma * s.table.unit[m]
+    early = (m < x.n) & (ends <= x.due - x.slack)
+    yield "no fewer nodes would have met the deadline", k.labels, ~early
+
+
+def _carried(release: list[float], end: float, cms: float, cps: float) -> float:
+    """Data that nodes can take by `end`, each all it can (theory: the greedy fill)."""
+    data, link = 0.0, -np.inf
+    for time in release:
+        start = max(time, link)
+        load = max(0.0, end - start) / (cms + cps)
+        data, link = data + load, start + load * cms
+    return data
 
 
 def _slack(s: Evidence, k: Chunks) -> Floats:

@@ -61,10 +61,10 @@ class Result(Protocol):
 
 
 class Groups(NamedTuple):
-    """Rows with equal keys: place within the group, the row before (or itself), the first row."""
+    """Rows with equal keys."""
 
-    place: Rows
-    before: Rows
+    place: Rows  # within the group
+    before: Rows  # the row before, or itself
     first: Rows
 
 
@@ -77,13 +77,6 @@ def grouped(*keys: NDArray[Any]) -> Groups:
     found: NDArray[np.int64] = np.empty((3, len(order)), dtype=np.int64)
     found[:, order] = here - begin, order[here - ~new], order[begin]
     return Groups(*found)
-
-
-class Runs(NamedTuple):
-    """How every task was split, a place in KINDS, and in how many rounds; -1 if unknown."""
-
-    kind: Rows
-    rounds: Rows
 
 
 class Chunks:
@@ -162,6 +155,11 @@ class Evidence:
         self.refused = ~np.asarray(tasks["admitted"], dtype=bool)
         self.missed = np.asarray(tasks["missed"], dtype=bool)
         self.ran = ~np.isnan(self.start)
+        #: How every task was split, a place in KINDS, and in how many rounds; -1 if unknown.
+        self.kind, self.rounds = np.full(len(self.index), -1), np.ones(len(self.index), np.int64)
+        if (runs := result.runs) is not None:
+            rows = runs.index.get_indexer(self.index)
+            self.kind, self.rounds = (np.append(runs[k], -1)[rows] for k in ("kind", "rounds"))
         self.table = table_for(self.cluster, self.policy.partition)
         #: The duration that tells two instants apart.
         self.scale = span_of(self.sigma, self.table)
@@ -174,28 +172,19 @@ class Evidence:
     def is_large(self) -> bool:
         """Whether the chunks are laid out window by window, for they are many and not there."""
         kept = "chunks" in vars(self.result) or self.result.parts is not None
-        return not kept and bool((self.nodes * self.runs.rounds)[self.ran].sum() > WINDOW)
+        return not kept and bool((self.nodes * self.rounds)[self.ran].sum() > WINDOW)
 
     def windows(self) -> Iterator[Chunks]:
         """Yield all chunks, whole tasks in order of dispatch."""
-        if not self.is_large:
+        if self.is_large:
+            yield from (Chunks(table, self.index) for table in self.result.windows(WINDOW))
+        else:
             yield self.chunks
-            return
-        for table in self.result.windows(WINDOW):
-            yield Chunks(table, self.index)
 
     @functools.cached_property
     def positive(self) -> NDArray[np.bool_]:
         """Whether the optimal partitioning rule gives a task positive shares."""
         return has_positive_shares(self.result.tasks, self.cluster)
-
-    @functools.cached_property
-    def runs(self) -> Runs:
-        runs, rows = self.result.runs, np.zeros(len(self.index), dtype=np.int64)
-        if runs is None:
-            return Runs(rows - 1, rows + 1)
-        rows = runs.index.get_indexer(self.index)
-        return Runs(*(np.append(runs[name], -1)[rows] for name in Runs._fields))
 
 
 def _floats(table: pd.DataFrame, names: tuple[str, ...]) -> list[Floats]:

@@ -112,12 +112,11 @@ def sizes(stream: Generator, count: int, mean: float, size: str) -> Floats:
     return drawn
 
 
-def check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> float:
+def check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> None:
     """Refuse a mean interval that makes too many tasks, or none that a float can tell."""
     if not horizon * per_point < MOST_TASKS * interval or not interval < 1e18:
         what = f"load {load!r} gives a mean interval of {interval:.3g} in a horizon of {horizon!r}"
         raise InputError(f"{what}; choose values that make at most {MOST_TASKS} tasks")
-    return interval
 
 
 def frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:

@@ -141,16 +141,6 @@ class Schedule:
 
         A log's schedule may have more chunks than memory holds; each table is laid out when
         it is asked for. Where `chunks` has been asked for, it is the only one.
-
-        Parameters
-        ----------
-        rows : float
-            About how many rows a table has; a task's are in one table.
-
-        Yields
-        ------
-        DataFrame
-            As `chunks`.
         """
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks

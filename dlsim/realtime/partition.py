@@ -74,10 +74,13 @@ def table_of(cluster: Cluster) -> Table:
     derivative_coefficients(growth, cms, cps, cluster.st, cluster.sc, slope, rise)
     lead = np.zeros(size)
     lead[2:] = cluster.st * np.cumsum(growth[1:-1]) / growth[2:]
-    table = Table(unit, fixed, least, slope, rise, lead)
-    for array in table:
+    return _read_only(unit, fixed, least, slope, rise, lead)
+
+
+def _read_only(*columns: Floats) -> Table:
+    for array in columns:
         array.flags.writeable = False
-    return table
+    return Table(*columns)
 
 
 @functools.lru_cache(maxsize=256)
@@ -99,10 +102,7 @@ def table_for(cluster: Cluster, partition: str) -> Table:
         gain = n * (n - 1) * cluster.st
         with np.errstate(divide="ignore", over="ignore"):
             least = np.where(gain > 0, gain / cluster.cps if cluster.cps > 0 else np.inf, 0.0)
-    table = Table(unit, fixed, least, blank, blank, blank)
-    for array in table:
-        array.flags.writeable = False
-    return table
+    return _read_only(unit, fixed, least, blank, blank, blank)
 
 
 def span_of(sigma: Floats, table: Table) -> float:

@@ -128,19 +128,6 @@ def _deadlines(stream: Generator, sigma: Floats, cluster: Cluster, deadline: str
     return np.asarray(low + (high - low) * stream.random(len(sigma)))
 
 
-def _mean_interval(
-    cluster: Cluster, load: float, horizon: float, mean: float, switches: Mapping[str, str]
-) -> float:
-    """Return the mean time between two arrival points (paper M, section 6.1)."""
-    if switches["base"] == "actual":
-        average = mean_least_time(cluster, mean, switches["size"])
-    else:
-        average = float(least_times(mean, cluster))
-    interval = average / load * (BATCH_MEAN if switches["batch"] == "scaled" else 1)
-    stuck = switches["interval"] == "poisson"  # intervals of 0 do not get on
-    return check_interval(interval, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
-
-
 def mcdf(
     cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
     mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
@@ -202,7 +189,11 @@ def mcdf(
     switches |= {"base": base, "deadline": deadline, "setup": setup}
     split_reading(switches, "mcdf")
     drawn = cluster if setup == "regenerate" else replace(cluster, st=0.0, sc=0.0)
-    gap = _mean_interval(drawn, load, horizon, mean, switches)
+    actual = base == "actual"
+    average = mean_least_time(drawn, mean, size) if actual else float(least_times(mean, drawn))
+    gap = average / load * (BATCH_MEAN if batch == "scaled" else 1)
+    stuck = interval == "poisson"  # intervals of 0 do not get on
+    check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
     draws = streams(seed, PURPOSES)
     at = points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
@@ -244,22 +235,18 @@ def dcratio(
     .. math:: 1/\lambda = \mathcal{E}(Avg\sigma, N) / SystemLoad, \qquad
               AvgD = DCRatio \cdot \mathcal{E}(Avg\sigma, N)
 
-    Arrivals, data sizes and deadlines have random streams of their own, the same as
-    those of `mcdf`: workloads which differ in load, DCRatio or one switch share the
-    draws of the others, and a shorter horizon is the beginning of a longer one.
+    The random streams are those of `mcdf`.
 
     Parameters
     ----------
-    cluster : Cluster
-        Nodes and costs; they set the execution times behind load and deadlines.
+    cluster, seed
+        As in `mcdf`.
     load : float
         Nominal SystemLoad. What is realised is about 1.29 times that with
         ``size="resample"``, because the positive part of N(200, 200) has the mean
         257.5; it stands in ``attrs["realised_load"]``.
     horizon : float
         TotalSimulationTime; arrivals fall in (0, horizon).
-    seed : int or numpy.random.SeedSequence
-        Same seed, same bytes; a SeedSequence is not changed.
     mean : float
         Avg sigma: mean of the sizes before they are made positive, and standard
         deviation of the normal law.
@@ -284,8 +271,7 @@ def dcratio(
     Raises
     ------
     InputError
-        For a value out of range or an unknown option; with ``deadline="redraw_both"``
-        also where DCRatio is so small that hardly any pair fits.
+        As `mcdf`; with ``deadline="redraw_both"`` also where hardly any pair fits.
 
     References
     ----------
@@ -296,8 +282,8 @@ def dcratio(
     switches = {"size": size, "deadline": deadline}
     split_reading(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
-    gap = check_interval(typical / load, load, horizon)
-    arrival = points(draws["arrivals"], gap, horizon, "exponential")
+    check_interval(typical / load, load, horizon)
+    arrival = points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
     if deadline == "redraw_both":
         sigma, due = _redrawn(draws, count, mean, size, scale, cluster)
