@@ -18,9 +18,8 @@ from dlsim.cli import main
 from dlsim.cli.broker import run_file
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Share, solve
-from dlsim.steady.broker import LEAST, Broker
+from dlsim.steady.broker import LEAST, Broker, day
 from dlsim.steady.model import Network
-from dlsim.steady.organisation import day
 from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, mutated
 

@@ -26,8 +26,7 @@ from dlsim.steady import (
     topology,
 )
 from dlsim.steady.check import broken
-from dlsim.steady.equivalent import equivalent_speed
-from dlsim.steady.graphs import to_graph
+from dlsim.steady.graphs import equivalent_speed, to_graph
 from dlsim.steady.outcome import trim
 from dlsim.steady.store import from_document, read_platform, to_document, write_platform
 from tests.scale import SCALE

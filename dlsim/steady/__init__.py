@@ -9,13 +9,11 @@ True
 """
 
 from dlsim.steady import topology
-from dlsim.steady.broker import Broker
+from dlsim.steady.broker import Broker, day
 from dlsim.steady.check import exact, verify
 from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.equivalent import equivalent_speed
-from dlsim.steady.graphs import from_graph, to_graph
+from dlsim.steady.graphs import equivalent_speed, from_graph, to_graph
 from dlsim.steady.model import SWITCHES, Network, Platform, Reading
-from dlsim.steady.organisation import day
 from dlsim.steady.outcome import Allocation, Period
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound

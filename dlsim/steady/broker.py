@@ -2,18 +2,31 @@
 
 Sites register and withdraw their resources, users submit divisible applications, and the
 broker solves the steady state anew in every period and whenever an application comes or
-ends. What it knows of a site is the speed declared, corrected by the speeds observed.
+ends. What it knows of a site is the speed declared, corrected by the speeds observed. `day`
+draws such an organisation's day at random.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, instance, number, option, sequence, usual
+from dlsim.given import (
+    Seed,
+    child,
+    instance,
+    number,
+    option,
+    positive,
+    sequence,
+    streams,
+    usual,
+    whole,
+)
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Network, Platform, Reading
 from dlsim.steady.outcome import Allocation
@@ -21,6 +34,15 @@ from dlsim.steady.rows import most_work
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
+#: Priorities that users of a random day may have, equally likely.
+PRIORITIES = (1.0, 2.0, 4.0)
+#: Hours between changes of what a site delivers, and the least part of what it declares.
+SHIFT, SLOWEST = 2.0, 0.5
+#: Hours that a site may be away, once a day with probability one half.
+AWAY = (1.0, 4.0)
+_PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
+#: What happens in a day, and when.
+_Events = list[tuple[float, Callable[[], None]]]
 #: Columns of the tables that a broker leaves.
 _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
@@ -166,22 +188,20 @@ class Broker:
             raise InputError(f"an application must be named by text, got {name!r}")
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
-        pi = self._priority(priority)
+        pi: float | Floats
+        if isinstance(priority, Mapping):
+            for site in priority:
+                self._site(site)
+            pi = np.array([number("priority", priority.get(site, 0.0)) for site in self._sites])
+            if not pi.any():
+                raise InputError(f"priority must be above 0 at a site at least, got {priority!r}")
+        else:
+            pi = number("priority", priority, above=True)
         values = {what: number(what, v, above=True) for what, v in (("load", load), ("work", work))}
         home, size = list(self.network.sites).index(origin), number("data", data)
         app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
         self._all[name] = app
         self._reasons.append("arrival")
-
-    def _priority(self, given: float | Mapping[str, float]) -> float | Floats:
-        if not isinstance(given, Mapping):
-            return number("priority", given, above=True)
-        for site in given:
-            self._site(site)
-        each = [number("priority", given.get(site, 0.0)) for site in self._sites]
-        if not any(each):
-            raise InputError(f"priority must be above 0 at a site at least, got {given!r}")
-        return np.array(each)
 
     def _site(self, name: str) -> _Site:
         return self._sites[option("site", name, self._sites)]
@@ -197,7 +217,9 @@ class Broker:
         while self.now < until:
             self._settle()
             rates = self._rates()
-            then = min(until, self._next_tick(), self._next_completion(rates))
+            pairs = zip(self._running, rates.sum(axis=1).tolist(), strict=True)
+            left = [(app.load - app.done) / rate for app, rate in pairs if rate > 0]
+            then = min(until, self._next_tick(), self.now + min(left, default=math.inf))
             if math.isinf(then):
                 return
             self._pass(then, rates)
@@ -208,7 +230,10 @@ class Broker:
             return
         active = [app for app in self._all.values() if math.isnan(app.completion)]
         speed = np.array([site.estimate for site in self._sites.values()])
-        able, self._allocation = self._able(active, speed), None
+        able, self._allocation = list[_Application](), None
+        if active and speed.any():  # whom some resource could serve
+            can = most_work(self._platform(active, speed)).max(axis=1) > 0
+            able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
         if able:
             p = self._platform(able, speed)
             seed = child(self.seed, len(self._log["schedules"]))
@@ -225,13 +250,6 @@ class Broker:
     def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
         there = [(app.origin, app.priority, app.work, app.data) for app in apps]
         return self.network.platform(speed, there)
-
-    def _able(self, active: list[_Application], speed: Floats) -> list[_Application]:
-        """Return the applications that some resource could serve."""
-        if not active or not speed.any():
-            return []
-        can = most_work(self._platform(active, speed)).max(axis=1) > 0
-        return [app for app, does in zip(active, can.tolist(), strict=True) if does]
 
     def _rates(self) -> Floats:
         """Return what each running application gets of each site, shape (A, K)."""
@@ -258,11 +276,6 @@ class Broker:
     def _busy(self) -> list[bool]:
         return np.asarray((self._planned() > 0).any(axis=0)).tolist()
 
-    def _next_completion(self, rates: Floats) -> float:
-        pairs = zip(self._running, rates.sum(axis=1).tolist(), strict=True)
-        left = [(app.load - app.done) / rate for app, rate in pairs if rate > 0]
-        return self.now + min(left, default=math.inf)
-
     def _pass(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
@@ -282,12 +295,7 @@ class Broker:
                 app.done, app.completion = app.load, then
                 self._reasons.append("completion")
         self.now = then
-        if then >= tick:
-            self._observe()
-
-    def _observe(self) -> None:
-        """Correct the estimates by the speeds observed in the period that ends."""
-        for name, site in self._sites.items():
+        for name, site in self._sites.items() if then >= tick else ():
             if not site.busy:
                 continue
             new = site.corrected(site.seen / site.busy, self.trust)
@@ -354,3 +362,92 @@ class Broker:
             "schedules": len(plans),
         }  # fmt: skip
         return {name: float(value) for name, value in found.items()}
+
+
+def day(
+    p: Platform, method: str = "G", seed: Seed = 0, *, hours: float = 24.0, applications: int = 40,
+    load: float = 0.5, period: float = 0.25, trust: float = 0.5, reading: Reading | None = None,
+) -> Broker:  # fmt: skip
+    """Let a broker serve a day of random applications on sites that come, go and slow down.
+
+    Applications arrive at uniform instants; each has the origin, work and data of a random
+    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two
+    hours each site delivers a new part, 50 to 100 %, of what it declares; half of the
+    sites are away once for one to four hours. After the last hour everything that can
+    still be completed is.
+
+    Parameters
+    ----------
+    p : Platform
+        Sites, links, routes, limits, and speeds declared (work per hour).
+    seed : int or SeedSequence
+        Of everything drawn; the same day for every method.
+    hours : float
+        Length of the day, above 0.
+    applications : int
+        Number of applications, at least 1.
+    load : float
+        Expected work submitted over the work the sites could do in the time, above 0.
+    method, period, trust, reading
+        As in `Broker`; times are hours.
+
+    Returns
+    -------
+    Broker
+        At the end; `Broker.summary` sums it up.
+    """
+    applications = whole("applications", applications)
+    hours, load = positive(hours=hours, load=load)
+    rng = streams(seed, _PURPOSES)
+    broker = Broker(Network.of(p), method, period, trust, seed, reading)
+    events = _arrivals(p, broker, rng, hours, applications, load)
+    events += _changes(p, broker, rng, hours)
+    for k in np.flatnonzero(p.speed):
+        broker.register(f"site {k}", float(p.speed[k]))
+    for when, act in sorted(events, key=lambda event: event[0]):
+        broker.advance(when)
+        act()
+    broker.advance()
+    return broker
+
+
+def _arrivals(
+    p: Platform, broker: Broker, rng: dict[str, np.random.Generator],
+    hours: float, applications: int, load: float,
+) -> _Events:  # fmt: skip
+    times = np.sort(rng["arrivals"].uniform(0, hours, applications))
+    # lognormal of mean 1 and deviation 1 of its logarithm
+    sizes = np.exp(rng["sizes"].standard_normal(applications) - 0.5)
+    kinds = rng["choices"].integers(p.applications, size=applications)
+    priorities = rng["choices"].choice(PRIORITIES, applications)
+    each = load * p.speed.sum() * hours / applications
+
+    events: _Events = []
+    for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
+        origin, units = f"site {p.origin[a]}", float(sizes[i] * each / p.work[a])
+        numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
+        events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
+    return events
+
+
+def _changes(
+    p: Platform, broker: Broker, rng: dict[str, np.random.Generator], hours: float
+) -> _Events:
+    """Return when sites deliver another speed, leave and come back."""
+    events: _Events = []
+    shifts = np.arange(0.0, hours, SHIFT)
+    parts = rng["speeds"].uniform(SLOWEST, 1.0, (p.clusters, len(shifts)))
+    away = rng["absences"].uniform(*AWAY, p.clusters)
+    leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
+    leave = rng["absences"].random(p.clusters) < 0.5
+
+    for k in map(int, np.flatnonzero(p.speed)):
+        site, speed = f"site {k}", float(p.speed[k])
+        back = leaves[k] + away[k] if leave[k] else 0.0
+        present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0
+        for when, part in zip(shifts[present], parts[k][present], strict=True):
+            events.append((float(when), partial(broker.deliver, site, speed * part)))
+        if leave[k]:
+            events.append((float(leaves[k]), partial(broker.withdraw, site)))
+            events.append((float(back), partial(broker.register, site, speed)))
+    return events

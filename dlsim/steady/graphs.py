@@ -1,5 +1,6 @@
-"""Platforms and graphs: deterministic shortest routes, pruning, networkx in and out."""
+"""Platforms and graphs: deterministic shortest routes, pruning, networkx in and out, trees."""
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
+from dlsim.given import number, option
 from dlsim.steady.model import Platform
 from dlsim.steady.routes import Routes, need_pairs
 
@@ -144,7 +146,11 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     for u, v, edge in graph.edges(data=True):
         if not {"bandwidth", "max_connect"} <= set(edge):
             raise InputError(f"edge {u!r} - {v!r} must carry bandwidth and max_connect; got {edge}")
-    is_old = _is_unchanged(graph, routers)
+    is_old = {"links", "routes", "routers"} <= set(graph.graph)
+    if is_old:  # of `to_graph`; does it still have its edges and these routers?
+        before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
+        is_old = before == {frozenset(edge) for edge in graph.edges}
+        is_old = is_old and list(routers) == list(graph.graph["routers"])
     named = graph.graph["links"] if is_old else [[i, *edge] for i, edge in enumerate(graph.edges)]
     numbers = ["bandwidth", "max_connect"]
     table = [(u, v, *(graph.edges[u, v][name] for name in numbers)) for _, u, v in named]
@@ -154,15 +160,6 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     if routes is None:
         routes = shortest_routes(graph, routers, links.index)
     return Platform(links=links, routes=routes, router=tuple(routers), **fields)
-
-
-def _is_unchanged(graph: nx.Graph, routers: Sequence[Hashable]) -> bool:
-    """Return whether a graph of `to_graph` still has its edges and these routers."""
-    if not {"links", "routes", "routers"} <= set(graph.graph):
-        return False
-    before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
-    now = {frozenset(edge) for edge in graph.edges}
-    return before == now and list(routers) == list(graph.graph["routers"])
 
 
 def to_graph(platform: Platform) -> nx.Graph:
@@ -203,3 +200,79 @@ def to_graph(platform: Platform) -> nx.Graph:
     graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in platform.routes.items()]
     graph.graph["routers"] = list(router)
     return graph
+
+
+def equivalent_speed(
+    tree: nx.Graph, master: Hashable, data: float = 1.0, work: float = 1.0, ports: str = "one"
+) -> float:
+    r"""Return the speed of the one processor that does what a tree of processors does.
+
+    Paper S, section 2, which cites C. Banino et al., "Scheduling strategies for master-slave
+    tasking on heterogeneous processor platforms", IEEE TPDS 15(4), 2004: in steady state a node
+    feeds its children in the order of their links, fastest first, whatever their speeds. With one
+    port it spends :math:`\sum_j x_j \delta / b_j \le 1` of its time on sending:
+
+    .. math:: S = s + w \max \{\textstyle\sum_j x_j : \sum_j x_j \delta / b_j \le 1,\;
+        0 \le x_j \le S_j / w\}
+
+    Parameters
+    ----------
+    tree : networkx.Graph
+        Nodes carry speed (work per time), edges carry bandwidth (data per time). A star is
+        a tree of depth 1.
+    master : node
+        The root, which holds all data (the front-end processor).
+    data, work : float
+        Of one load unit: the equivalent speed depends on their ratio.
+    ports : {"one", "many"}
+        Whether a node sends to one child at a time, or to all at once, each as fast as
+        its link allows.
+
+    Returns
+    -------
+    float
+        Work per time, for `Platform.speed`.
+
+    Raises
+    ------
+    InputError
+        For a graph that is not a tree, an unknown master, a missing or negative number.
+
+    Examples
+    --------
+    A master of speed 1 whose link of bandwidth 3 keeps a worker of speed 2 busy for two
+    thirds of its time; the third left feeds a worker on a link of bandwidth 1.5:
+
+    >>> star = nx.Graph()
+    >>> star.add_nodes_from(["m", "a", "b"], speed=1)
+    >>> star.nodes["a"]["speed"] = 2
+    >>> star.add_edge("m", "a", bandwidth=3)
+    >>> star.add_edge("m", "b", bandwidth=1.5)
+    >>> equivalent_speed(star, "m")
+    3.5
+    """
+    option("ports", ports, ("one", "many"))
+    is_plain = isinstance(tree, nx.Graph) and not tree.is_directed() and len(tree)
+    if not is_plain or not nx.is_tree(tree):
+        raise InputError(f"the site must be a tree, got {tree}")
+    if master not in tree:
+        raise InputError(f"master {master!r} is no node of the tree")
+    data = float(number("data", data))
+    work = float(number("work", work, above=True))
+    speed = {v: float(number(f"speed of node {v!r}", tree.nodes[v].get("speed"))) for v in tree}
+    children = nx.dfs_successors(tree, master)
+    for node in nx.dfs_postorder_nodes(tree, master):
+        offers = sorted(
+            (data / b if b else math.inf if data else 0.0, speed[child] / work)
+            for child in children.get(node, ())
+            for edge in [f"bandwidth of edge {node!r} - {child!r}"]
+            for b in [float(number(edge, tree[node][child].get("bandwidth")))]
+        )
+        left, total = 1.0, 0.0
+        for cost, most in offers:
+            units = min(most, left / cost) if cost else most
+            total += units
+            if ports == "one" and units:
+                left = max(0.0, left - units * cost)
+        speed[node] += work * total
+    return speed[master]

@@ -19,18 +19,10 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, table
-from dlsim.reading import BaseReading
+from dlsim.reading import BaseReading, switch
 from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
 
 Flags = NDArray[np.bool_]
-
-#: Every switch of `Reading` with its options, the default first.
-SWITCHES: dict[str, tuple[str, ...]] = {
-    "local_amount": ("printed", "prose"),
-    "stuck": ("prose", "rest"),
-    "vertex": ("solver", "least_connections"),
-    "lprg_start": ("lpr", "zero"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,12 +46,14 @@ class Reading(BaseReading):
         nothing.
     """
 
-    local_amount: str = "printed"
-    stuck: str = "prose"
-    vertex: str = "solver"
-    lprg_start: str = "lpr"
+    local_amount: str = switch("printed", "prose")
+    stuck: str = switch("prose", "rest")
+    vertex: str = switch("solver", "least_connections")
+    lprg_start: str = switch("lpr", "zero")
 
-    OPTIONS = SWITCHES
+
+#: Every switch of `Reading` with its options, the default first.
+SWITCHES = Reading.switches()
 
 
 def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
@@ -136,7 +130,6 @@ class Platform:
             "work": numbers("work", self.work, (apps,)),
             "data": numbers("data", self.data, (apps,)),
             "origin": self._homes(apps, clusters),
-            "links": self._backbone(),
         }
         for name, value in sized.items():
             object.__setattr__(self, name, value)
@@ -144,12 +137,25 @@ class Platform:
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
             raise InputError("priority must be above 0 for at least one application")
+        labels = table("links", self.links, ("bandwidth", "max_connect")).index
+        rule = "a number of at least 0 (inf for no limit)"
+        of: dict[str, Any] = {"row": "link", "labels": labels}
+        most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
+        bandwidth = column("bandwidth", self.links["bandwidth"], **of)
+        links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
+        object.__setattr__(self, "links", links)
         if self.router is not None and len(listed("router", self.router)) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
         need_pairs(clusters)
         routes = Routes.of(self.routes, self.links.index, clusters)
         object.__setattr__(self, "routes", routes)
-        self._check_limits()
+        limits, known = instance("limits", self.limits, Limits), set(range(clusters))
+        for cap in limits.shares:
+            if not {cap.cluster, *cap.origins} <= known:
+                raise InputError(f"{cap} must name clusters 0 to {clusters - 1}")
+        for pair in limits.pairs if isinstance(limits.pairs, Mapping) else ():
+            if not set(pair) <= known:
+                raise InputError(f"limits.pairs must name two clusters, got {pair}")
 
     def _homes(self, apps: int, clusters: int) -> Ints:
         given = listed("origin", range(apps) if self.origin is None else self.origin)
@@ -158,23 +164,6 @@ class Platform:
                 return column("origin", given, 0, clusters - 1, is_whole=True)
         rule = f"one of {clusters} clusters for each of {apps} applications"
         raise InputError(f"origin must name {rule}, got {given}")
-
-    def _backbone(self) -> pd.DataFrame:
-        labels = table("links", self.links, ("bandwidth", "max_connect")).index
-        rule = "a number of at least 0 (inf for no limit)"
-        of: dict[str, Any] = {"row": "link", "labels": labels}
-        most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
-        bandwidth = column("bandwidth", self.links["bandwidth"], **of)
-        return self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
-
-    def _check_limits(self) -> None:
-        pairs, known = instance("limits", self.limits, Limits).pairs, set(range(self.clusters))
-        for cap in self.limits.shares:
-            if not {cap.cluster, *cap.origins} <= known:
-                raise InputError(f"{cap} must name clusters 0 to {self.clusters - 1}")
-        for pair in pairs if isinstance(pairs, Mapping) else ():
-            if not set(pair) <= known:
-                raise InputError(f"limits.pairs must name two clusters, got {pair}")
 
     @property
     def clusters(self) -> int:

@@ -14,8 +14,6 @@ from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
 
-__all__ = ["ReducedProgram", "bound", "fair", "polish", "solve_program"]
-
 #: A solver's connection within this of an integer is that integer.
 WHOLE = 1e-6
 #: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.

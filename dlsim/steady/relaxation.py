@@ -141,7 +141,9 @@ class ReducedProgram:
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
         if cells is None:
-            cells = rows.everything if len(rows.app) <= ALL else self._first_cells()
+            cells = rows.everything
+            if len(cells) > ALL:  # first those at home, and of each application that could do most
+                cells = np.union1d(self._at_home(), _foremost(rows.app, rows.unit))
         self.cells, self.matrix = cells, self._columns(cells)
         self._place = np.full(len(rows.app), -1)
         self._place[cells] = 1 + np.arange(len(cells))
@@ -157,10 +159,6 @@ class ReducedProgram:
         if not self._with_links:
             matrix.resize(len(self.limit), matrix.shape[1])
         return matrix
-
-    def _first_cells(self) -> Ints:
-        """Return the cells at home, and for each application those that could do most."""
-        return np.union1d(self._at_home(), _foremost(self.rows.app, self.rows.unit))
 
     def _at_home(self) -> Ints:
         return np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)

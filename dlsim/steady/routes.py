@@ -53,10 +53,11 @@ def _outside() -> int:
     return level
 
 
-def _limited_pair(pair: Any) -> tuple[int, int]:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise InputError(f"limits.pairs must be named by pairs of clusters, got {pair!r}")
-    return pair
+def _pair(name: str, pair: Any) -> Pair:
+    if isinstance(pair, tuple) and len(pair) == 2:
+        with suppress(TypeError):
+            return int(operator.index(pair[0])), int(operator.index(pair[1]))
+    raise InputError(f"{name} must be named by pairs of clusters, got {pair!r}; write (0, 1)")
 
 
 def _most(most: Any) -> float:
@@ -128,8 +129,8 @@ class Limits:
             instance("limits.shares", cap, Share)
         object.__setattr__(self, "shares", shares)
         if isinstance(self.pairs, Mapping):
-            named = map(_limited_pair, self.pairs), map(_most, self.pairs.values())
-            object.__setattr__(self, "pairs", dict(zip(*named, strict=True)) or None)
+            named = {_pair("limits.pairs", pair): _most(n) for pair, n in self.pairs.items()}
+            object.__setattr__(self, "pairs", named or None)
         elif self.pairs is not None:
             object.__setattr__(self, "pairs", _most(self.pairs))
 
@@ -145,13 +146,6 @@ def listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {values!r}")
     return list(values)
-
-
-def _pair(pair: Any) -> Pair:
-    if isinstance(pair, tuple) and len(pair) == 2:
-        with suppress(TypeError):
-            return int(operator.index(pair[0])), int(operator.index(pair[1]))
-    raise InputError(f"routes must be named by pairs of clusters, got {pair!r}; write (0, 1)")
 
 
 class Routes(Mapping[Pair, tuple[Any, ...]]):
@@ -176,7 +170,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
             return given
         if not isinstance(given, Mapping):
             raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
-        ways = {_pair(pair): listed(f"route {pair}", way) for pair, way in given.items()}
+        ways = {_pair("routes", pair): listed(f"route {pair}", way) for pair, way in given.items()}
         place = {label: i for i, label in enumerate(labels)}
         for (k, to), way in ways.items():
             unknown = [x for x in way if not isinstance(x, Hashable) or x not in place]
@@ -196,7 +190,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
 
     def __getitem__(self, pair: Any) -> tuple[Any, ...]:
         with suppress(InputError):
-            k, to = _pair(pair)
+            k, to = _pair("routes", pair)
             if min(k, to) >= 0 and max(k, to) < len(self.number) and self.number[k, to] >= 0:
                 r = self.number[k, to]
                 return tuple(self.labels[self.link[self.start[r] : self.start[r + 1]]].tolist())

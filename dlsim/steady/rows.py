@@ -6,7 +6,6 @@ every row but those of the links is divided by its limit: whatever the platform'
 numbers are near 1 where they matter, and a solver may drop the smallest.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,8 +13,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dlsim.steady.model import Floats, Ints, Platform
-
-Block = tuple[Ints, Ints, Floats]
 
 #: A cell that could be worth more than this many times the objective is measured in that.
 PLENTY = 1e3
@@ -57,9 +54,12 @@ class Rows:
     @classmethod
     def of(cls, p: Platform) -> Self:
         """Lay out the cells of a platform."""
-        most = most_work(p)
+        most, counted = most_work(p), p.counted
         app, cluster = np.nonzero(most)
-        scale = _scale(p, (most * p.worth).sum(axis=1))
+        least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
+        together = p.speed.sum() / (p.work[counted] @ least[counted])
+        alone = (most * p.worth).sum(axis=1)[counted].min()
+        scale = float(min(together, alone) or together or 1.0)
         plenty = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
         used = np.minimum(most, plenty)
         alone, unit = (used * p.worth).sum(axis=1), used[app, cluster]
@@ -76,29 +76,46 @@ class Rows:
         return np.arange(len(self.app))
 
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
-        """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links."""
-        blocks = list(_blocks(self, cells))
-        sizes = np.cumsum([0, *(size for size, _ in blocks)])
+        """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links.
+
+        A row of fairness is divided by what its application has with one unit of each cell.
+        """
+        p, column = self.platform, 1 + np.arange(len(cells))
+        app, cluster, unit = self.app[cells], self.cluster[cells], self.unit[cells]
+        home = p.origin[app]
+        counted, place = np.flatnonzero(p.counted), np.cumsum(p.counted) - 1
+        fair = np.append(np.arange(len(counted)), place[app])
+        first = np.append(np.zeros(len(counted), dtype=np.int64), column)
+        gain = -unit * p.worth[app, cluster] / self.alone[app]
+        cost = unit * p.work[app] / p.speed[cluster]
+        blocks = [  # how many rows; row, column, value of every entry
+            (len(counted), fair, first, np.append(self.scale / self.alone[counted], gain)),
+            (p.clusters, cluster, column, cost),
+        ]
+        for cap in p.limits.shares:
+            held = np.flatnonzero((cluster == cap.cluster) & np.isin(home, cap.origins))
+            blocks.append((1, 0 * held, column[held], cost[held] / cap.share))
+        away = (home != cluster) & (p.data[app] > 0)
+        ends = np.concatenate([home[away], cluster[away]])
+        load = np.tile(unit[away] * p.data[app][away], 2) / p.gateway[ends]
+        blocks.append((p.clusters, ends, np.tile(column[away], 2), load))
         if with_links:
-            link, cell, value = self.link_cells(cells)
-            bound = np.isfinite(self.platform.tables.capacity[link])
-            blocks.append((0, (link[bound], 1 + cell[bound], value[bound])))
-        parts = [(r + at, c, v) for at, (_, (r, c, v)) in zip(sizes, blocks, strict=False)]
-        row, column, value = map(np.concatenate, zip(*parts, strict=True))
-        rows = sizes[-1] + with_links * len(self.platform.tables.capacity)
-        return csr_array((value, (row, column)), shape=(rows, 1 + len(cells)))
+            routed = np.flatnonzero(self.route[cells] >= 0)
+            at, link = p.tables.uses(self.route[cells[routed]])
+            bound = np.isfinite(p.tables.capacity[link])
+            cell, link = routed[at[bound]], link[bound]
+            blocks.append((len(p.tables.capacity), link, column[cell], self.per_unit[cells[cell]]))
+        sizes, rows, columns, values = zip(*blocks, strict=True)
+        begin = np.cumsum([0, *sizes])
+        row = np.concatenate([some + at for some, at in zip(rows, begin, strict=False)])
+        entries = np.concatenate(values), (row, np.concatenate(columns))
+        return csr_array(entries, shape=(begin[-1], 1 + len(cells)))
 
     @property
     def limit(self) -> Floats:
         """Return the limits of all rows but the links'."""
         p, fair = self.platform, int(self.platform.counted.sum())
         return np.repeat([0.0, 1.0], [fair, 2 * p.clusters + len(p.limits.shares)])
-
-    def link_cells(self, cells: Ints) -> Block:
-        """Return (link, place in `cells`, coefficient) of every use of a link, each shape (u,)."""
-        routed = np.flatnonzero(self.route[cells] >= 0)
-        at, link = self.platform.tables.uses(self.route[cells[routed]])
-        return link, routed[at], self.per_unit[cells[routed]][at]
 
     def priced(self, duals: Floats) -> Floats:
         """Return what every cell pays, the duals of all rows times its column."""
@@ -126,35 +143,3 @@ class Rows:
         work = np.zeros((self.platform.applications, self.platform.clusters))
         work[self.app, self.cluster] = np.maximum(amounts, 0.0) * self.unit
         return work
-
-
-def _scale(p: Platform, alone: Floats) -> float:
-    counted = p.counted
-    least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
-    together = p.speed.sum() / (p.work[counted] @ least[counted])
-    return float(min(together, alone[counted].min()) or together or 1.0)
-
-
-def _blocks(rows: Rows, cells: Ints) -> Iterator[tuple[int, Block]]:
-    """Yield (rows, (row, column, value)) of fairness, speeds, shares and gateways.
-
-    A row of fairness is divided by what its application has with one unit of each cell.
-    """
-    p, column = rows.platform, 1 + np.arange(len(cells))
-    app, cluster, unit = rows.app[cells], rows.cluster[cells], rows.unit[cells]
-    counted = np.flatnonzero(p.counted)
-    place = np.cumsum(p.counted) - 1
-    gain = -unit * p.worth[app, cluster] / rows.alone[app]
-    fair = np.append(np.arange(len(counted)), place[app])
-    first = np.append(np.zeros(len(counted), dtype=np.int64), column)
-    yield len(counted), (fair, first, np.append(rows.scale / rows.alone[counted], gain))
-    cost = unit * p.work[app] / p.speed[cluster]
-    yield p.clusters, (cluster, column, cost)
-    for cap in p.limits.shares:
-        held = (cluster == cap.cluster) & np.isin(p.origin[app], cap.origins)
-        yield 1, (np.zeros(held.sum(), dtype=np.int64), column[held], cost[held] / cap.share)
-    home = p.origin[app]
-    away = (home != cluster) & (p.data[app] > 0)
-    ends = np.concatenate([home[away], cluster[away]])
-    load = np.tile(unit[away] * p.data[app][away], 2) / p.gateway[ends]
-    yield p.clusters, (ends, np.tile(column[away], 2), load)

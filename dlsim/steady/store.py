@@ -52,6 +52,8 @@ def _plain(value: Any) -> Any:
     """Return a value as what JSON and TOML know; an infinite number stays a float."""
     if isinstance(value, np.generic):
         return _plain(value.item())
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -72,30 +74,23 @@ def to_document(platform: Platform) -> dict[str, Any]:
         "cluster": _tables(speed=p.speed, gateway=p.gateway, **routers),
         "application": _tables(origin=p.origin, priority=p.priority, work=p.work, data=p.data),
         "link": _tables(name=links.index, **{name: links[name] for name in columns}),
-        "route": [_plain_row({"from": k, "to": to, "links": way}) for (k, to), way in ways],
+        "route": [{"from": k, "to": to, "links": way} for (k, to), way in ways],
     }
-    return document | ({"limits": limits} if (limits := _limits(p.limits)) else {})
-
-
-def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in row.items()}
+    limits: dict[str, Any] = {}
+    if isinstance(p.limits.pairs, Mapping):
+        named = sorted(p.limits.pairs.items())
+        limits["pair"] = [{"from": k, "to": to, "most": n} for (k, to), n in named]
+    elif p.limits.pairs is not None:
+        limits["pairs"] = p.limits.pairs
+    if p.limits.shares:
+        limits["share"] = [vars(cap) for cap in p.limits.shares]
+    plain: dict[str, Any] = _plain(document | ({"limits": limits} if limits else {}))
+    return plain
 
 
 def _tables(**columns: Any) -> list[dict[str, Any]]:
     rows = zip(*map(list, columns.values()), strict=True)
-    return [_plain_row(dict(zip(columns, row, strict=True))) for row in rows]
-
-
-def _limits(limits: Limits) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if isinstance(limits.pairs, Mapping):
-        most = sorted(limits.pairs.items())
-        found["pair"] = [_plain_row({"from": k, "to": to, "most": n}) for (k, to), n in most]
-    elif limits.pairs is not None:
-        found["pairs"] = _plain(limits.pairs)
-    if limits.shares:
-        found["share"] = [_plain_row(vars(cap)) for cap in limits.shares]
-    return found
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def from_document(document: Mapping[str, Any]) -> Platform:
