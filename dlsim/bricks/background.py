@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from dlsim.bricks.core.network import Stream, marked, packed
 from dlsim.bricks.core.servers import absorb_all
-from dlsim.bricks.core.state import BEFORE, BUSY, GONE, QUEUE, SEEN, UTIL, Rules, State, World
+from dlsim.bricks.core.state import BEFORE, BUSY, GONE, PERFECT, QUEUE, SEEN, UTIL, Rules, State, World
 from dlsim.given import Floats, Seed, generator
 from dlsim.kernel import TOL
 
@@ -77,7 +77,8 @@ class Ahead:
         """Leave out what nobody looks at any more, and draw what comes after now."""
         now, rates = float(s.head[0]["now"]), self.source.rates
         absorb_all(now, w, s)
-        followed = {QUEUE: (SEEN, GONE), UTIL: (BUSY, BEFORE)}.get(r.load, ())
+        busy = (BUSY, BEFORE)[: 1 + (r.predictor == PERFECT)]
+        followed = {QUEUE: (SEEN, GONE), UTIL: busy}.get(r.load, ())
         low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
         until = now + WINDOW / float(rates.sum())
         for k, gone in enumerate(low - w.jobs.first[:-1]):

@@ -7,7 +7,7 @@ import numpy as np
 
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import entry_seen
-from dlsim.bricks.core.servers import count_clients, external_load, follow
+from dlsim.bricks.core.servers import count_clients, external_load, first_after, follow
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
@@ -28,14 +28,15 @@ def measured_load(server, time, bound, w, r, s):
         return arrived - count_clients(gone, server, bound, True, s) + external
     if r.load == state.QUEUE:
         count_clients(seen, server, bound, False, s)
-        while seen.at < w.jobs.first[server + 1] and w.jobs.times[seen.at] <= bound:
-            seen.at += 1
-            seen.count += 1
+        at = first_after(bound, seen.at, w.jobs.first[server + 1], w.jobs.times)
+        seen.count += at - seen.at
+        seen.at = at
         follow(server, gone, bound, time, w, s)
         return seen.count - gone.count + external
+    is_perfect = r.predictor == state.PERFECT
+    before = s.cursors[server, state.BEFORE if is_perfect else state.BUSY]
+    since = follow(server, before, bound - r.probe, max(-w.origin, time - r.probe), w, s)
     until = follow(server, s.cursors[server, state.BUSY], bound, time, w, s)
-    then = max(-w.origin, time - r.probe)
-    since = follow(server, s.cursors[server, state.BEFORE], bound - r.probe, then, w, s)
     return (until - since) / r.probe + external
 
 

@@ -16,8 +16,8 @@ Whole = NDArray[np.int64]
 
 #: What other users' data leave of a link at least.
 LEAST_LEFT = 0.01
-#: Jobs between two marks of `marked`.
-APART = 64
+#: Jobs between two marks of `marked`, and between two that `absorb_background` jumps to.
+APART, FAR_APART = 8, 64
 
 
 class Stream(NamedTuple):

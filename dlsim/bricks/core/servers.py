@@ -7,7 +7,7 @@ Source: paper B, sections 2.1 and 3.3.
 
 import numpy as np
 
-from dlsim.bricks.core.network import APART, entry_at, entry_seen
+from dlsim.bricks.core.network import APART, FAR_APART, entry_at, entry_seen
 from dlsim.kernel import kernel, latest_finish
 
 
@@ -38,6 +38,11 @@ def finish_service(server, start, work, w):
 @kernel(inline=True)
 def first_after(limit, at, last, times):
     """Return the first of some sorted arrivals that comes after a time; `last` for none."""
+    step = APART
+    while at + step < last and times[at + step] <= limit:
+        at += step
+        step *= 2
+    last = min(last, at + step)
     while at < last:
         middle = (at + last) // 2
         if times[middle] <= limit:
@@ -69,11 +74,12 @@ def absorb_background(server, time, w, s):
     if w.marks.shape[0]:
         span = w.jobs.sizes[0] / w.performance[server]
         limit = latest_finish(time, span)
-        if at + 2 * APART < last and w.jobs.times[at + 2 * APART] <= limit:
-            jump = first_after(limit, at + 2 * APART, last, w.jobs.times) // APART
-            jump -= jump * APART == last
-            free = max(w.marks[jump], free + (jump * APART - at) * span)
-            at = jump * APART
+        if at + 2 * FAR_APART < last and w.jobs.times[at + 2 * FAR_APART] <= limit:
+            jump = first_after(limit, at + 2 * FAR_APART, last, w.jobs.times) // FAR_APART
+            jump -= jump * FAR_APART == last
+            jump *= FAR_APART
+            free = max(w.marks[jump // APART], free + (jump - at) * span)
+            at = jump
         while at < last and w.jobs.times[at] <= limit:
             free = max(free, w.jobs.times[at]) + span
             at += 1
@@ -136,12 +142,38 @@ def count_clients(c, server, bound, are_gone, s):
 
 
 @kernel(inline=True)
+def leap(c, ours, bound, last, span, w):
+    """Move a cursor past background jobs that have ended by an instant and came before ours.
+
+    See `absorb_background`; the ends rise, so that steps are doubled, and halved from the first
+    one that is too long.
+    """
+    at, free, step, is_longer = c.at, c.free, APART, True
+    goal = c.at // APART * APART
+    while step >= APART:
+        new = goal + step
+        good = new < last and free + (new - at) * span <= bound and w.marks[new // APART] <= bound
+        if good and w.jobs.times[new - 1] <= ours:
+            goal = new
+        else:
+            is_longer = False
+        step = 2 * step if is_longer else step // 2
+    if goal > at:
+        c.count += goal - at
+        c.busy += (goal - at) * span
+        c.at, c.free = goal, max(w.marks[goal // APART], free + (goal - at) * span)
+
+
+@kernel(inline=True)
 def follow(server, c, bound, time, w, s):
     """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
     last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0
     while True:
-        job, at = following(server, c.job, s), c.at
+        job = following(server, c.job, s)
         ours = s.jobs[job].arrived if job >= 0 else np.inf
+        if w.marks.shape[0]:
+            leap(c, ours, bound, last, w.jobs.sizes[0] / w.performance[server], w)
+        at = c.at
         theirs = w.jobs.times[at] if at < last else np.inf
         if ours == np.inf and theirs == np.inf:
             return c.busy

@@ -50,7 +50,7 @@ ATTEMPT = np.dtype(
 #: the last client job, how many of either, when the last one ended, seconds of service.
 CURSOR = np.dtype([("at", "i8"), ("job", "i8"), ("count", "i8"), ("free", "f8"), ("busy", "f8")])
 #: The cursors of a server: jobs that the monitor has seen arrive, jobs gone, service up to
-#: now, and up to one period ago.
+#: now, and up to one period ago where that may lie before the last time it was asked for.
 SEEN, GONE, BUSY, BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and
 #: last client jobs, those of ours that are scheduled and not completed, when a client job
