@@ -56,32 +56,32 @@ def _agrees(told: Any, finish: Any, due: Any, span: Any) -> NDArray[np.bool_]:
     return np.asarray((told == (late > 0)) | (np.abs(late) <= instant(span, due)))
 
 
-def _moved(rates: Floats, step: float, start: float, end: float) -> float:
-    """Integrate the smallest of some traces, shape (hops, steps), between two times."""
+def _moved(rates: Floats, path: Any, step: float, start: float, end: float) -> float:
+    """Integrate the smallest of the traces of a path between two times."""
     steps = rates.shape[1]
     first, last = (int(min(time / step, steps - 1)) for time in (start, end))
     edges = step * np.arange(first, last + 2)
     edges[0], edges[-1] = start, end
     if last > first:
-        return float(rates[:, first : last + 1].min(axis=0) @ np.diff(edges))
-    return float(rates[:, first].min() * (end - start))
+        return float(rates[path, first : last + 1].min(axis=0) @ np.diff(edges))
+    return float(rates[path, first].min() * (end - start))
 
 
 def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDArray[np.bool_]:
     """Tell per transfer whether it took what its path allows, exactly in a fluid network."""
     env, fluid = o.environment, o.reading.network == "fluid"
     rates = env.open_rates if fluid else env.rates
-    good = np.empty(len(starts), dtype=bool)
+    good, most = np.empty(len(starts), dtype=bool), rates.max(axis=1)
     for k, (start, end, size, pair) in enumerate(zip(starts, ends, data, pairs, strict=True)):
         path = env.topology.hops[env.topology.first[pair] : env.topology.first[pair + 1]]
         if size <= 0 or not len(path):
             good[k] = end == start
             continue
         grain = (ULPS + (end - start) / env.step) * np.spacing(end)
-        slack = ROUNDING * size + grain * float(rates[path].max())
+        slack = ROUNDING * size + grain * float(most[path].max())
         # packets wait between links, so that only each link by itself is a bound
-        sets = [rates[path]] if fluid else [rates[link : link + 1] for link in path]
-        moved = min(_moved(traces, env.step, start, end) for traces in sets)
+        sets = [path] if fluid else path[:, None]
+        moved = min(_moved(rates, links, env.step, start, end) for links in sets)
         good[k] = moved >= size - slack and (not fluid or moved <= size + slack)
     return good
 
@@ -180,6 +180,7 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     spans = sizes / float(env.servers["performance"].iloc[server])
     first = np.maximum.accumulate(theirs - TOL * spans)  # a job of one instant comes before ours
     at = np.searchsorted(first, times * (1 + TOL / CLOCK), side="right")
+    theirs, sizes = theirs[: at[-1]], sizes[: at[-1]]
     arrived = _capacity(env, server, np.insert(theirs, at, times))
     work = np.insert(sizes, at, work)
     total = np.cumsum(work)
