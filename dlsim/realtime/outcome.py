@@ -254,6 +254,33 @@ class Schedule:
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
 
+    def offers(self) -> pd.DataFrame:
+        """Find what every refused task could have been promised, in one run.
+
+        Returns
+        -------
+        DataFrame
+            A row per refused task: deadline (the smallest that is admissible in the state it met,
+            as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
+            deadline is.
+        """
+        if self.given is None or self.parts is not None or not self.policy.admission:
+            raise InputError(
+                "offers are made to whole tasks by policies with admission control; got "
+                f"{under(self.name, self.reading)}"
+            )
+        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
+        run = run_policy(*known, ask=True)
+        away, asked = ~self.tasks["admitted"].to_numpy(), run.offers
+        assert asked is not None
+        columns = {name: asked[name][away] for name in ("deadline", "nodes")}
+        columns["start"], columns["estimate"] = (
+            np.where(columns["nodes"] > 0, run.origin + asked[name][away], np.nan)
+            for name in ("start", "end")
+        )
+        return pd.DataFrame(columns, index=self.tasks.index[away])
+
+
 class _WhenAsked:
     """A field that holds a table, or what builds it when it is first asked for."""
 

@@ -18,6 +18,7 @@ from dlsim.realtime.core.state import (
     ENTRY,
     FEWEST,
     FRAGMENT,
+    OFFER,
     PLANNED,
     RESULT,
     SCAN,
@@ -44,6 +45,7 @@ class Run(NamedTuple):
     done: dict[str, NDArray[Any]]  # by the names of RESULT
     offer: float
     counts: NDArray[np.int64] | None
+    offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
 
 
 def _places(due: Floats, span: float) -> Floats:
@@ -125,22 +127,23 @@ def _run_plain(
 
 def run_policy(
     given: Given, cluster: Cluster, policy: Policy, reading: Reading,
-    negotiate: float, probe: int = -1, count: bool = False,
+    negotiate: float, probe: int = -1, count: bool = False, ask: bool = False,
 ) -> Run:  # fmt: skip
     """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
 
+    With `ask` everyone who is refused gets one.
     Under plain rules nothing is counted unless asked for: the loop that counts is slower.
     """
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition)
-    rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0)
+    rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0 or ask)
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
-    span, offer, counts = span_of(given.sigma, table), np.nan, None
+    span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
     admitted = np.ones(m, dtype=bool)
-    if policy.admission and is_plain(rules) and not count:
+    if policy.admission and is_plain(rules) and not (count or ask):
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
@@ -150,8 +153,13 @@ def run_policy(
         if policy.admission:
             state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
             waits = rules.in_line and rules.strict
-            run = functools.partial(events.run, None if waits else True, q, rules, state)
-            offer = run(members, probe, deadline, admitted, results, table)
+            run = functools.partial(events.run, None if waits else True)
+            if ask:
+                offers = records(m, OFFER)
+                offers["deadline"] = np.nan
+            kept = records(m + 2, ENTRY) if ask else None
+            run = functools.partial(run, offers, kept, q, rules, state, members)
+            offer = run(probe, deadline, admitted, results, table)
             counts = state.counts[:PLANNED] if waits else None
         else:
             waiting, drop = records(m, BLOCK), reading.late == "drop"
@@ -159,4 +167,4 @@ def run_policy(
                 q["key"] = _places(arrival + deadline, span)
             events.run_all_admitted(q, rules, waiting, drop, span, results, table)
         done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
-    return Run(origin, deadline, admitted, done, offer, counts)
+    return Run(origin, deadline, admitted, done, offer, counts, offers)

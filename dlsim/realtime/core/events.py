@@ -1,6 +1,7 @@
 """The event loop of real-time divisible loads: arrivals, tests, offers, dispatch.
 
-`passing` is None where nobody passes another in line: what else there is is not compiled then.
+`passing` is None where nobody passes another in line, `asked` where only the run itself is wanted:
+what else there is is not compiled then.
 
 Source: paper M, section 5, MCDF(); line numbers cite it.
 """
@@ -12,7 +13,7 @@ from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of
 from dlsim.realtime.core.line import admit_in_line, dispatch
 from dlsim.realtime.core.partition import duration, fastest
 from dlsim.realtime.core.plan import admit, admit_with_backfill
-from dlsim.realtime.core.state import fill_todo, pop, push, sort_todo
+from dlsim.realtime.core.state import fill_todo, move_plan, pop, push, sort_todo
 
 
 @kernel(inline=True)
@@ -31,12 +32,26 @@ def batch_order(i, j, now, members, q, r, s, c):
 
 
 @kernel
-def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
+def withdraw(x, given, first, last, asked, kept, s):
+    """Note what the plan in force holds for x, and put the plan before it in force again."""
+    for k in range(s.head[0].first, s.head[0].last):
+        entry = s.plan[0, k]
+        if entry.task == x:
+            asked[x].deadline, asked[x].nodes = given, entry.nodes
+            asked[x].start, asked[x].end = entry.start, entry.end
+    move_plan(first, last, kept, s.plan[0])
+    s.head[0].first, s.head[0].last = first, last
+    s.rest_head[0].last = -1  # what the plan leaves over is found again
+
+
+@kernel
+def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
     Returns the offer to `probe`, nan if there is none: the answer to a deadline changes only
     where some count n_min(t_k) changes or, in EDF order, at another task's deadline, and each
     test returns the next such deadline; so the first that is admitted is the smallest one.
+    With `asked`, whoever is refused gets his offer there, and is not held to it.
     """
     size, i, answer = len(q), 0, np.nan
     while True:
@@ -50,6 +65,7 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
         for k in range(j - i):
             x = members[k]
             given, ceiling, bargains = deadline[x], now + r.negotiate * deadline[x], x == probe
+            first, last, asks = s.head[0].first, s.head[0].last, False
             if bargains:
                 given, ceiling = earliest(x, now, q, r, c) - now, np.inf
             while True:
@@ -65,6 +81,11 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
                     due = min(due, earliest(x, now, q, r, c))
                 elif r.frozen and not r.all_nodes and q[x].wanted == 0 and q[x].low > 1:
                     due = min(due, now + longest(x, q[x].low - 1, q, r, c))
+                if asked is not None:
+                    if admitted[x] and asks:
+                        withdraw(x, given, first, last, asked, kept, s)
+                        admitted[x] = False
+                        break
                 if admitted[x]:
                     deadline[x] = given
                     break
@@ -73,6 +94,12 @@ def run(passing, q, r, s, members, probe, deadline, admitted, d, c):
                 elif not due > now + given:
                     due = np.nextafter(now + given, np.inf)
                 if not bargains or due == np.inf or not meets(due, ceiling, ceiling - now):
+                    if asked is not None:
+                        if not asks:
+                            move_plan(first, last, s.plan[0], kept)
+                            given, ceiling = earliest(x, now, q, r, c) - now, np.inf
+                            bargains = asks = True
+                            continue
                     break
                 given = due - now
                 while now + given < due:  # so that arrival + deadline reproduces it

@@ -93,6 +93,8 @@ HEAD = np.dtype(
     [(k, "i8") for k in ("idle", "block", "stop", "first", "last", "done")]
     + [("link", "f8"), ("span", "f8")]
 )
+#: What a refused task is offered: its smallest admissible deadline, and how it would run.
+OFFER = np.dtype([("deadline", "f8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8")])
 #: What became of a task; `turn` is its place in the order of dispatch.
 RESULT = np.dtype(
     [(name, "f8") for name in ("start", "estimate", "end")]
@@ -165,13 +167,25 @@ def move_block(i, block, blocks):
     blocks[i].time, blocks[i].nodes = block.time, block.nodes
 
 
+@kernel(inline=True)
+def move_entry(a, b):
+    """Write the placement b over a, field by field."""
+    a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
+    a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
+
+
 @kernel
 def put_in_force(first, stop, to, s):
     """Write places of the plan just made into the plan in force, from the place `to` on."""
     for k in range(first, stop):
-        a, b = s.plan[0, to + k - first], s.plan[1, k]
-        a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
-        a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
+        move_entry(s.plan[0, to + k - first], s.plan[1, k])
+
+
+@kernel
+def move_plan(first, stop, entries, to):
+    """Copy places of a plan."""
+    for k in range(first, stop):
+        move_entry(to[k], entries[k])
 
 
 @kernel

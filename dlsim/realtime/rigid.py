@@ -1,0 +1,79 @@
+"""The baselines of every job log: rigid jobs, first come first served or EASY backfilling."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.errors import InputError
+from dlsim.given import column, option, table, whole
+from dlsim.kernel import records
+from dlsim.realtime.core.rigid import serve
+from dlsim.realtime.core.state import BLOCK
+from dlsim.realtime.partition import Floats
+
+#: How the processors are shared out: strictly in line, or with those who fit passing (EASY).
+RIGID = ("fcfs", "easy")
+
+
+class Work(NamedTuple):
+    """What the kernel knows of the jobs, and its room to work in."""
+
+    submit: Floats
+    run: Floats
+    estimate: Floats
+    processors: NDArray[np.int64]
+    start: Floats
+    before: NDArray[np.int64]  # who stands before and after in line; -1 for nobody
+    after: NDArray[np.int64]
+    promised: Floats  # estimated ends of who runs, in order,
+    who: NDArray[np.int64]  # and who that is
+    heap: NDArray[np.void]  # real ends
+
+
+def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series:
+    """Start rigid jobs on a machine of their own, and return the instants.
+
+    Parameters
+    ----------
+    jobs : DataFrame
+        Columns submit, run_time, processors, in order of submission; and estimate, the run time
+        that their users expect, where known (at least the run time; default that).
+    nodes : int
+        Processors of the machine.
+    policy : {"fcfs", "easy"}
+        First come first served; or EASY backfilling: who fits may pass if by the estimates the
+        first in line starts no later (D. Lifka, 1995).
+
+    Returns
+    -------
+    Series
+        Start of each job.
+
+    Raises
+    ------
+    InputError
+        For jobs that cannot be read so, out of order, or wider than the machine.
+    """
+    option("policy", policy, RIGID)
+    nodes, m = whole("nodes", nodes), len(jobs)
+    table("jobs", jobs, ("submit", "run_time", "processors"))
+    submit = column("submit", jobs["submit"], row="job", labels=jobs.index)
+    run = column("run_time", jobs["run_time"], above=True, row="job", labels=jobs.index)
+    wide = column(
+        "processors", jobs["processors"], 1, nodes, is_whole=True, row="job", labels=jobs.index
+    )
+    estimate = column("estimate", jobs["estimate"], row="job") if "estimate" in jobs else run
+    if (submit[1:] < submit[:-1]).any():
+        raise InputError(
+            "jobs must come in the order of submission; use jobs.sort_values('submit',"
+            " kind='stable')"
+        )
+    rooms = (np.empty(m, dtype=np.int64) for _ in range(2))
+    w = Work(
+        submit, run, np.maximum(estimate, run), wide, np.full(m, np.nan), *rooms, np.empty(m + 1),
+        np.empty(m + 1, dtype=np.int64), records(m + 1, BLOCK),
+    )  # fmt: skip
+    serve(policy == "easy", nodes, w)
+    return pd.Series(w.start, index=jobs.index, name="start")
