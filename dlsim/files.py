@@ -461,12 +461,14 @@ def _text(text: str) -> str:
 
 
 _POSITIVE = partial(_number, low=0, above=True)
+_NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, and how a message says it.
 RULES: dict[str, tuple[Callable[[str], Any], str]] = {
     "number": (_number, "a finite number"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0"),
     "positive": (_POSITIVE, "a finite number above 0"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank"),
+    "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank"),
     "whole": (_whole, "a whole number"),
     "text": (_text, "a text that is not blank"),
     "any": (str, "a text"),

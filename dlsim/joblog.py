@@ -1,27 +1,41 @@
-"""Job logs in the Standard Workload Format 2.2, as hostile as any file that is read.
+"""Job logs in the Standard and the Grid Workload Format, as hostile as any file that is read.
 
 S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
 1999; Parallel Workloads Archive, "The Standard Workload Format".
 """
 
+import datetime
 import math
 import os
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
+from dlsim.files import LOG, StrPath, field_value, numbered_lines, read_csv, refusal
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
 SWF_FIELDS = tuple(
     "job submit wait run_time processors cpu_time memory processors_requested time_requested "
     "memory_requested status user group executable queue partition preceding_job think_time".split()
 )
+#: Fields of a line of the Grid Workload Format. Some archives' names differ; their order does not.
+GWF_FIELDS = tuple(
+    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
+    "memory_requested status user group executable queue partition site_submitted site_run "
+    "structure structure_details network disk resources platform_requested network_requested "
+    "disk_requested resources_requested organisation project".split()
+)
+#: Those that are numbers and are read, and those that are read as names.
+GWF_NUMBERS = (
+    "submit", "wait", "run_time", "processors", "processors_requested", "time_requested", "status",
+)  # fmt: skip
+GWF_NAMES = ("user", "group", "queue")
 
 #: Where joining the values of one label ends: each costs a copy of those before it.
 _LONGEST_NOTE = 2**16
@@ -96,6 +110,43 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
     return jobs, header, notes + _swf_lies(header, jobs)
 
 
+def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read a job log in the Grid Workload Format: jobs, header and notes.
+
+    Its first sixteen fields are those of the Standard Workload Format, but users, groups and
+    queues are names, which are numbered as they come; ``attrs["names"]`` has them. Values out of
+    range (-1 for "unknown") are data: whoever uses the log decides about them.
+    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
+    """
+    names: dict[str, dict[bytes, float]] = {name: {b"-1": -1.0} for name in GWF_NAMES}
+    header: dict[str, str] = {}
+    values, number = array("d"), 0
+    for number, line in numbered_lines(path, limit):
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if text.startswith((b"#", b";")):
+            _swf_comment(header, b";" + text[1:])
+        elif text:
+            fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
+            if len(fields) != len(GWF_FIELDS):
+                what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
+                raise refusal(path, number, what)
+            some = [fields[GWF_FIELDS.index(name)] for name in GWF_NUMBERS]
+            values.extend(finite(path, number, GWF_NUMBERS, some))
+            for name, known in names.items():
+                word = fields[GWF_FIELDS.index(name)].strip()
+                values.append(known.setdefault(word, float(len(known) - 1)))
+    if not values:
+        raise refusal(path, max(1, number), "the file ends without a single job line")
+    columns = [*GWF_NUMBERS, *names]
+    jobs = pd.DataFrame(np.frombuffer(values).reshape(-1, len(columns)), columns=columns)
+    jobs.attrs["names"] = {
+        name: {int(k): word.decode("utf-8", "replace") for word, k in known.items()}
+        for name, known in names.items()
+    }
+    late = bool((jobs["submit"].diff() < 0).any())
+    return jobs, header, ["submit times are not in order"] * late
+
+
 def usable_jobs(
     path: StrPath, jobs: pd.DataFrame, size: Any, fits: Any, most: int | None, what: str
 ) -> tuple[pd.Index, dict[str, int]]:
@@ -119,3 +170,139 @@ def usable_jobs(
         raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts})")
     why[order[len(order[:most]) :]] = "beyond max_jobs"
     return order[:most], {str(k): int(n) for k, n in why[why != ""].value_counts().items()}
+
+
+class Log(NamedTuple):
+    """A job log as an operator knows it.
+
+    Attributes
+    ----------
+    jobs : DataFrame
+        Usable jobs by submission: submit, wait (NaN where unknown), run_time and estimate (what
+        was requested; NaN) in seconds, processors; user, group, queue as texts, "" where unknown.
+    nodes : int
+        Processors of the machine: the header's MaxProcs, else MaxNodes, else the widest job's.
+    epoch : Timestamp or None
+        The date of second 0, with its time zone.
+    header : dict
+        What the file says of itself.
+    skipped : dict
+        How many jobs were left out, by reason.
+    notes : list of str
+        Where the file contradicts itself.
+    """
+
+    jobs: pd.DataFrame
+    nodes: int
+    epoch: pd.Timestamp | None
+    header: Mapping[str, str]
+    skipped: Mapping[str, int]
+    notes: Sequence[str]
+
+
+def _count(header: Mapping[str, str], *labels: str) -> int | None:
+    """Return the first of some labels that begins with a whole number above 0."""
+    for label in labels:
+        found = re.match(r"\d{1,15}(?!\d)", header.get(label, ""))
+        if found and int(found[0]) > 0:
+            return int(found[0])
+    return None
+
+
+def _epoch(header: Mapping[str, str]) -> pd.Timestamp | None:
+    """Return the date of second 0: UnixStartTime, in the zone of the machine where it is known."""
+    seconds = _count(header, "UnixStartTime")
+    if seconds is None or seconds > 2**33:
+        return None
+    shift = re.match(r"-?\d{1,5}(?!\d)", header.get("TimeZone", ""))
+    try:
+        zone: datetime.tzinfo = ZoneInfo(header["TimeZoneString"].split()[0])
+    except (KeyError, IndexError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        hours = int(shift[0]) if shift and abs(int(shift[0])) < 86_400 else 0
+        zone = datetime.timezone(datetime.timedelta(seconds=hours))
+    return pd.Timestamp(seconds, unit="s", tz=zone)
+
+
+def _named(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
+    """Return user, group and queue as texts."""
+    known = {name: dict(words) for name, words in jobs.attrs.get("names", {}).items()}
+    queues = (line.split(None, 1) for line in header.get("Queue", "").splitlines())
+    known.setdefault("queue", {int(q[0]): q[1] for q in queues if len(q) > 1 and q[0].isdecimal()})
+    texts = {}
+    for name in GWF_NAMES:
+        numbers = jobs[name].to_numpy()
+        codes, inverse = np.unique(numbers, return_inverse=True)
+        words = [known.get(name, {}).get(int(c), f"{c:g}") if c >= 0 else "" for c in codes]
+        texts[name] = np.array(words, dtype=object)[inverse]
+    return pd.DataFrame(texts, index=jobs.index)
+
+
+def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None]:
+    """Return instants given as seconds or as dates, as seconds; and the date of second 0."""
+    try:
+        return texts.astype(float), None
+    except ValueError:
+        pass
+    dates = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
+    if dates.isna().any():
+        row = int(np.argmax(dates.isna()))
+        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {texts.iloc[row]!r}"
+        raise refusal(path, row + 2, what, "submit")
+    first = dates.min()
+    return (dates - first).dt.total_seconds(), first
+
+
+def _from_csv(path: StrPath, limit: int) -> tuple[pd.DataFrame, pd.Timestamp | None]:
+    wanted = {"submit": "text", "run_time": "number", "processors": "number"}
+    more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
+    table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit)
+    if table.empty:
+        raise refusal(path, 1, "no job below the first line; give one line per job")
+    table["submit"], epoch = _instants(path, table["submit"])
+    for name in ("wait", "time_requested", "processors_requested", "status"):
+        table[name] = table[name].fillna(-1) if name in table else -1.0
+    names = {}
+    for name in GWF_NAMES:
+        codes, words = pd.factorize(table[name] if name in table else np.full(len(table), ""))
+        names[name] = dict(enumerate(words.tolist()))
+        table[name] = codes.astype(float)
+    table.attrs["names"] = names
+    return table, epoch
+
+
+def read_log(path: StrPath, limit: int = LOG) -> Log:
+    """Read a job log whose name tells its format: .swf, .gwf or .csv, plain or with .gz.
+
+    A CSV file has the columns submit (seconds, or ISO dates), run_time (seconds) and processors,
+    and may have wait, time_requested, user, group and queue. Jobs without run time, processors or
+    submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the machine are
+    left out and counted.
+    """
+    name, epoch = os.fspath(path).lower().removesuffix(".gz"), None
+    header: dict[str, str] = {}
+    notes: list[str] = []
+    if name.endswith(".csv"):
+        jobs, epoch = _from_csv(path, limit)
+    elif name.endswith((".gwf", ".swf")):
+        jobs, header, notes = (read_gwf if name.endswith(".gwf") else read_swf)(path, limit)
+    else:
+        raise InputError(
+            f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it"
+        )
+    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    nodes = _count(header, "MaxProcs", "MaxNodes") or int(max(1, min(processors.max(), 10**7)))
+    fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
+    order, skipped = usable_jobs(path, jobs, processors, fits, None, "job of this machine")
+    if "value out of range" in skipped:
+        reason = f"wider than the machine ({nodes}), or out of range"
+        skipped = {reason if k == "value out of range" else k: n for k, n in skipped.items()}
+    used = jobs.loc[order]
+    table = pd.DataFrame({
+        "submit": used["submit"], "wait": used["wait"].where(used["wait"] >= 0),
+        "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
+        "estimate": used["time_requested"].where(used["time_requested"] > 0),
+    }).join(_named(used, header))  # fmt: skip
+    table.index = pd.RangeIndex(len(table), name="job")
+    if "job" in used and used["job"].is_unique and (used["job"] % 1 == 0).all():
+        table.index = pd.Index(used["job"].astype(np.int64), name="job")
+    return Log(table, nodes, epoch or _epoch(header), header, skipped, notes)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dlsim.bricks import workload
-from dlsim.bricks.workload import GWF_FIELDS, read_gwf
 from dlsim.errors import InputError
-from dlsim.joblog import SWF_FIELDS, read_swf
+from dlsim.joblog import GWF_FIELDS, SWF_FIELDS, read_gwf, read_swf
 
 
 def job(submit, run, user, processors=1, asked=-1, status=1, between=" "):

@@ -7,7 +7,6 @@ behind data sizes, work and deadline factors whatever their ranges.
 
 import math
 import os
-from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -40,16 +39,6 @@ MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
-#: Fields of a line, in order. Some archives' names differ; their order does not.
-GWF_FIELDS = tuple(
-    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
-    "memory_requested status user group executable queue partition site_submitted site_run "
-    "structure structure_details network disk resources platform_requested network_requested "
-    "disk_requested resources_requested organisation project".split()
-)
-#: Those that are numbers and are read; ``user`` is read as a name; the others are not.
-GWF_NUMBERS = ("submit", "run_time", "processors", "processors_requested", "status")
-_AT = {name: GWF_FIELDS.index(name) for name in (*GWF_NUMBERS, "user")}
 #: How a job's work is told from its line: seconds at the reference performance.
 WORK = {
     "run_time": lambda jobs, processors: jobs["run_time"],
@@ -254,35 +243,6 @@ def _check_options(chosen: dict[str, Any]) -> None:
         _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
 
 
-def read_gwf(
-    path: files.StrPath, limit: int = files.LOG
-) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a job log in the Grid Workload Format.
-
-    Its first sixteen fields are those of the Standard Workload Format, but users are names.
-    Values out of range (-1 for "unknown") are data: whoever uses the log decides about them.
-    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
-    """
-    values, users, number = array("d"), dict[bytes, float]({b"-1": -1.0}), 0
-    for number, line in files.numbered_lines(path, limit):
-        text = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if not text or text.startswith((b"#", b";")):
-            continue
-        fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
-        if len(fields) != len(GWF_FIELDS):
-            what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
-            raise files.refusal(path, number, what)
-        some = [fields[_AT[name]] for name in GWF_NUMBERS]
-        values.extend(joblog.finite(path, number, GWF_NUMBERS, some))
-        values.append(users.setdefault(fields[_AT["user"]].strip(), float(len(users) - 1)))
-    if not values:
-        raise files.refusal(path, max(1, number), "the file ends without a single job line")
-    rows: Any = np.frombuffer(values).reshape(-1, len(_AT))
-    jobs = pd.DataFrame(rows, columns=list(_AT))
-    late = bool((jobs["submit"].diff() < 0).any())
-    return jobs, {}, ["submit times are not in order"] * late
-
-
 def from_swf(
     path: files.StrPath, clients: int, *, performance: float = 300.0, throughput: float = 75.0,
     work: str = "run_time", send: tuple[float, float] = (100.0, 5000.0),
@@ -343,7 +303,7 @@ def from_swf(
 
 def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
     """Make requests of the jobs of a log in the Grid Workload Format."""
-    return from_swf(path, clients, read=read_gwf, **options)
+    return from_swf(path, clients, read=joblog.read_gwf, **options)
 
 
 def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:

@@ -253,7 +253,6 @@ class Schedule:
         cost = nodes * (estimate - start)
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
-
     def offers(self) -> pd.DataFrame:
         """Find what every refused task could have been promised, in one run.
 

@@ -39,7 +39,7 @@ def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series
     ----------
     jobs : DataFrame
         Columns submit, run_time, processors, in order of submission; and estimate, the run time
-        that their users expect, where known (at least the run time; default that).
+        that their users expect (at least the run time, and that where it is NaN).
     nodes : int
         Processors of the machine.
     policy : {"fcfs", "easy"}
@@ -64,16 +64,16 @@ def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series
     wide = column(
         "processors", jobs["processors"], 1, nodes, is_whole=True, row="job", labels=jobs.index
     )
-    estimate = column("estimate", jobs["estimate"], row="job") if "estimate" in jobs else run
+    known = jobs["estimate"].fillna(jobs["run_time"]) if "estimate" in jobs else jobs["run_time"]
+    estimate = column("estimate", known, row="job", labels=jobs.index)
     if (submit[1:] < submit[:-1]).any():
         raise InputError(
             "jobs must come in the order of submission; use jobs.sort_values('submit',"
             " kind='stable')"
         )
-    rooms = (np.empty(m, dtype=np.int64) for _ in range(2))
-    w = Work(
-        submit, run, np.maximum(estimate, run), wide, np.full(m, np.nan), *rooms, np.empty(m + 1),
-        np.empty(m + 1, dtype=np.int64), records(m + 1, BLOCK),
-    )  # fmt: skip
+    before, after, who = np.empty((3, m + 1), dtype=np.int64)
+    longest = np.maximum(estimate, run)
+    start, promised, heap = np.full(m, np.nan), np.empty(m + 1), records(m + 1, BLOCK)
+    w = Work(submit, run, longest, wide, start, before, after, promised, who, heap)
     serve(policy == "easy", nodes, w)
     return pd.Series(w.start, index=jobs.index, name="start")

@@ -15,7 +15,7 @@ def starts(jobs, nodes, easy):
         def used(at, begun=begun):
             return sum(jobs[i][3] for i, s in begun.items() if s <= at < s + Fraction(jobs[i][1]))
 
-        def start(i, t=t):
+        def start(i, t=t, waiting=waiting, instants=instants):
             begun[i] = t
             waiting.remove(i)
             instants.append(t + Fraction(jobs[i][1]))
