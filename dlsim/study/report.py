@@ -6,7 +6,6 @@ but itself: there is no script and no address of another machine in it. It is wr
 a notebook failed, too.
 """
 
-import base64
 import importlib.metadata
 import json
 import os
@@ -18,9 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-import jinja2
 import pandas as pd
 
 import dlsim
@@ -33,6 +30,7 @@ from dlsim.study import workers
 from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.notebooks import NotebookResult
+from dlsim.study.pages import duration, pages_of
 from dlsim.study.style import VERDICT_INK
 
 if TYPE_CHECKING:
@@ -161,13 +159,6 @@ def _headline(words: Sequence[str], notebooks: Sequence[NotebookResult], path: P
     return f"{line} - {shown}"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
-
-
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     given, software, machine = (record[k] for k in ("parameters", "software", "environment"))
     reading = ", ".join(f"{k}={v}" for k, v in (given.get("reading") or {}).items())
@@ -181,7 +172,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
         "Reading": reading or "default",
         "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
         f"Python {machine['python']}",
-        "Duration": "" if seconds is None else _duration(float(seconds)),
+        "Duration": "" if seconds is None else duration(float(seconds)),
         "Command": str(given.get("command", "")),
         "Written": time.strftime("%Y-%m-%d %H:%M %Z"),
     }
@@ -189,24 +180,8 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _page(folder: Path, **shown: Any) -> str:
     """Write the page: what comes from outside is escaped, and pictures are embedded."""
-
-    def there(place: str) -> Path | None:
-        return path if (path := folder / place).is_file() else None
-
-    def address(path: Path) -> str:
-        return quote(Path(os.path.relpath(path, folder)).as_posix(), safe="/#.-")
-
-    def embedded(path: Path) -> str:
-        return "data:image/png;base64," + base64.b64encode(files.read_bytes(path)).decode("ascii")
-
-    pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    pages.filters |= {"embedded": embedded, "duration": _duration, "address": address}
-    return pages.get_template("page.html").render(
-        **shown, there=there, symbols=SYMBOLS, ink=VERDICT_INK
-    )
+    page = pages_of(folder).get_template("page.html")
+    return page.render(**shown, symbols=SYMBOLS, ink=VERDICT_INK)
 
 
 def write_report(
