@@ -100,8 +100,9 @@ MAY_IMPORT = {
     "rounding": {"", "kernel"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
+    "advice": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},
-    "cli": FLOOR_2 | {"papers", "explore"},
+    "cli": FLOOR_2 | {"papers", "explore", "advice"},
     "__main__": {"", "cli"},
 }
 

@@ -17,6 +17,7 @@ from dlsim.errors import InputError
 from dlsim.study import report
 from dlsim.study.claims import load_claims, scorecard, verdict_of
 from dlsim.study.notebooks import NotebookResult
+from dlsim.study.pages import duration
 from dlsim.study.report import Results, load_figures, read_headline, write_report
 
 #: Typed from the five papers' captions (letters where a caption has parts of its own).
@@ -269,7 +270,7 @@ def test_the_overview_counts_every_verdict_before_the_tables(folder):
 
 
 def test_a_duration_is_written_for_people():
-    assert [report._duration(s) for s in (0, 12.34, 517.4, 3600)] == [
+    assert [duration(s) for s in (0, 12.34, 517.4, 3600)] == [
         "0.0 s", "12.3 s", "8 min 37 s", "60 min 0 s",
     ]  # fmt: skip
 

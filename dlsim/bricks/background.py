@@ -9,7 +9,18 @@ from numpy.random import Generator
 
 from dlsim.bricks.core.network import Stream, marked, packed
 from dlsim.bricks.core.servers import absorb_all
-from dlsim.bricks.core.state import BEFORE, BUSY, GONE, PERFECT, QUEUE, SEEN, UTIL, Rules, State, World
+from dlsim.bricks.core.state import (
+    BEFORE,
+    BUSY,
+    GONE,
+    PERFECT,
+    QUEUE,
+    SEEN,
+    UTIL,
+    Rules,
+    State,
+    World,
+)  # fmt: skip
 from dlsim.given import Floats, Seed, generator
 from dlsim.kernel import TOL
 
