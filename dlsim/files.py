@@ -517,9 +517,9 @@ def _column(values: Any, rule: str | None) -> Any:
 
 def read_csv(
     path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
-    ascending: str = "", unique: str = "", limit: int = LIMIT,
+    ascending: str = "", unique: str = "", limit: int = LIMIT, numbered: bool = False,
 ) -> pd.DataFrame:  # fmt: skip
-    r"""Read a table whose columns obey rules."""
+    r"""Read a table whose columns obey rules; `numbered`: its index tells the lines."""
     rules = {**required, **(optional or {})}
     reader = csv.reader(_text_lines(path, limit), strict=True)
     lines, shared = array("q"), dict[str, str]()
@@ -542,7 +542,7 @@ def read_csv(
         raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
     frame = pd.DataFrame({name: _column(table[name], rules.get(name)) for name in names})
     _check_order(path, frame, lines, ascending, unique)
-    return frame
+    return frame.set_axis(list(lines)) if numbered else frame
 
 
 def _check_order(

@@ -60,14 +60,15 @@ def none_left(value, name=MARK, within=10.0):
     deadline = time.monotonic() + within
     while (left := alive(value, name)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    told = [f"{process.pid}: {' '.join(_words(process))}" for process in left]
+    told = [f"{process.pid}: {' '.join(words_of(process))}" for process in left]
     for process in left:
         with suppress(psutil.Error):
             process.kill()
     return told
 
 
-def _words(process):
+def words_of(process):
+    """Return the command line of a process that may be gone."""
     with suppress(psutil.Error):
         return process.cmdline()
     return ["gone"]

@@ -94,5 +94,10 @@ def dies_once(size):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def until_a_worker_died(size):
+    while not (Path(os.environ[MARKS]) / "ready").exists():
+        time.sleep(0.01)
+
+
 def cores_here():
     return sorted(os.sched_getaffinity(0))

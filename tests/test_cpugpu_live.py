@@ -536,6 +536,13 @@ def test_the_command_calibrates_runs_and_explains(tmp_path, monkeypatch, capsys)
         (["run", "--kernels", "fft"], "unknown application 'fft'"),
         (["run", "--gpu", "tpu"], "unknown device 'tpu'"),
         (["run", "--jobs", "0"], "--jobs must be at least 1"),
+        (
+            ["run", "--jobs", "-3"],
+            "--jobs must be at least 1, at most 10000000 and whole, or the "
+            "name of a file of jobs, got -3.0",
+        ),
+        (["run", "--jobs", "2.5"], "and whole, or the name of a file of jobs, got 2.5"),
+        (["run", "--seed", "-1"], "--seed must be a whole number of at least 0, got -1"),
         (["run", "--reading", "sides=both"], "reading switch"),
         (["calibrate", "--factor", "0"], "--factor"),
         (["explain", "--log", "none"], "no such log"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from dlsim.cpugpu.live.sizes import Sizes, fit
 from dlsim.cpugpu.live.work import Task, perform
 from dlsim.errors import InputError
 from tests import live_kernels as own
-from tests.children import alive, marked, spawn, until
+from tests.children import alive, marked, spawn, until, words_of
 
 PLAIN = (Slot("gpu0", "numpy", "NumPy as a GPU"), Slot("cpu0", "numpy", "NumPy"))
 TWO = [slot.name for slot in PLAIN]
@@ -107,6 +108,8 @@ def test_a_command_ends_at_its_limit_with_all_it_started():
         (lambda: App("", cpu="ls"), "name of an application must be a text that is not blank"),
         (lambda: App("a", cpu="no-such-program-x 1"), "no program 'no-such-program-x' is found"),
         (lambda: App("a", cpu="no_such_module:f"), "no module 'no_such_module' is found"),
+        (lambda: run([LiveJob(own.DOUBLE, 8), LiveJob(own.DOUBLE, 2.5)]),
+         "job 1: size of double must be a whole number in 1..268435456, such as the usual 64"),
         (lambda: App("a", cpu="ls 'x"), "not the words of a command .No closing quotation."),
         (lambda: App("a", cpu=3), "not the words of a command .*: 3"),
         (lambda: App("a", cpu="ls", limit=0), "limit of a must be a number above 0"),
@@ -137,6 +140,45 @@ def test_processes_keep_output_and_limits_and_come_back(tmp_path, monkeypatch):
     assert done.jobs["losses"].tolist() == [0, 0, 1, 0]
     for k in (0, 3):
         assert Path(done.jobs["output"][k]).read_text() == "printed 7\nby a child\n"
+    assert done.log.audit() == []
+
+
+def test_one_command_that_fails_is_tried_once_and_one_per_device_on_both():
+    again = {"one": "sh -c 'exit 3'", "told": "sh -c 'exit 3' {device}",
+             "asks": "sh -c 'exit $((3 + ${#DLSIM_DEVICE}))'"}  # fmt: skip
+    works = [App(name, cpu=command, gpu=command) for name, command in again.items()]
+    done = run([LiveJob(work) for work in works])
+    ends = [row["job"] for kind, row in done.log.rows if kind == "end"]
+    assert sorted(ends) == [0, 1, 1, 2, 2]
+    assert done.jobs["error"].str.startswith("FailedError: exit code").all()
+
+
+class Held(Processes):
+    """A crew whose new worker is there only once the other device was given four jobs."""
+
+    def ready(self, device):
+        self.begun = super().ready(device)
+        self.held = Future()
+        own.first_time("ready")
+        return self.held
+
+    def submit(self, device, function, *args):
+        if function is perform:
+            self.given = [*getattr(self, "given", []), device]
+            if device == 1 and self.given.count(1) == 4:
+                self.held.set_result(self.begun.result())
+        return super().submit(device, function, *args)
+
+
+def test_other_devices_work_while_a_worker_that_died_starts_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv(own.MARKS, str(tmp_path))
+    machine = (Slot("cpu0", "numpy", ""), Slot("cpu1", "numpy", ""))
+    dies, waits = App("dies", cpu=own.dies_once), App("waits", cpu=own.until_a_worker_died)
+    with Held(["cpu0", "cpu1"]) as crew:
+        done = run_live([LiveJob(dies, 0), *[LiveJob(waits, 0)] * 4], crew, machine)
+        assert crew.given == [0, 1, 1, 1, 1, 0]
+    assert done.jobs["losses"].tolist() == [1, 0, 0, 0, 0]
+    assert (done.jobs["error"] == "").all()
     assert done.log.audit() == []
 
 
@@ -327,6 +369,16 @@ def test_cpus_are_sets_of_cores():
         assert crew.submit(0, own.cores_here).result() == [CORES[1]]
 
 
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_devices_with_cores_of_their_own_share_none():
+    one, two = CORES[:2]
+    assert devices.shared_cores(slots(f"threads:{one}", f"numba:{two}")) == ""
+    assert f"share the cores {two}:" in devices.shared_cores(slots("threads", f"numba:{two}"))
+    assert (
+        devices.shared_cores((Slot("gpu0", "cuda", "CUDA on H"), Slot("cpu0", "numba", ""))) == ""
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "match"),
     [
@@ -377,8 +429,19 @@ def test_jobs_come_from_a_file(tmp_path):
     ("text", "match"),
     [
         ("app\n", "holds no job"),
-        ("app,command\na,no-such-program-x\n", "job 1: cpu version of a: no program"),
-        ("app\nfft\n", "job 1: unknown application 'fft'; known: mandelbrot"),
+        ("app,command\na,no-such-program-x\n", "line 2: cpu version of a: no program"),
+        (
+            "app,cpu\na,math:nosuch\n",
+            "line 2: cpu version of a: 'math:nosuch': it cannot be imported .*'nosuch'.*correct",
+        ),
+        ("app,cpu\na,math:pi\n", "line 2: cpu version of a: 'math:pi': it is no function; name"),
+        (
+            "app,size\n\nsaxpy,9\n\nsaxpy,2.5\n",
+            "line 5, field size: size of saxpy must be a whole number in 1..268435456, such as the "
+            "usual 1048576, got 2.5",
+        ),
+        ("app,size\nsaxpy,1e15\n", "line 2, field size: size of saxpy must be .*10000000000000"),
+        ("app\nfft\n", "line 2: unknown application 'fft'; known: mandelbrot"),
         ("app,arrival\nsaxpy,-1\n", "line 2, field arrival: must be a finite number of at least 0"),
         ("name\nx\n", "field app: no such column"),
     ],
@@ -495,8 +558,12 @@ def test_a_session_killed_at_twenty_moments_goes_on_and_runs_nothing_twice(tmp_p
         assert sum(one["ran"].values()) - JOBS <= 2  # at most what ran on the two devices
 
 
-def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(tmp_path):
-    """The command dies with the session on Linux, and never ends its work; its child is found."""
+@pytest.mark.parametrize("watched", [True, False])
+def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(tmp_path, watched):
+    """The command dies with the session on Linux, and never ends its work; its child is found.
+
+    By the watcher of its crew; or, if that was killed too, by the run that goes on.
+    """
     first = "sleep 1000 & echo $! >> pids; [ $(wc -l < pids) = 1 ] || kill $!; wait; echo >> over"
     (tmp_path / "jobs.csv").write_text(f"app,command\nonce,\"sh -c '{first}'\"\n")
     words = ["live", "run", "--jobs", "jobs.csv", "--gpu", "none", "--history", "h"]
@@ -504,10 +571,13 @@ def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(t
     session = spawn(command, cwd=tmp_path, env=marked(name), stdout=subprocess.DEVNULL)
     pids = tmp_path / "pids"
     until(lambda: pids.exists() and pids.read_text().endswith("\n"), session)
+    if not watched:
+        (watcher,) = (p for p in alive(name) if "end_run" in " ".join(words_of(p)))
+        watcher.kill()
     session.kill()
     session.wait()
     child = int(pids.read_text())
-    until(lambda: [p.pid for p in alive(name)] == [child])
+    until(lambda: [p.pid for p in alive(name)] == ([] if watched else [child]))
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert "goes on where it stopped: 1 of 1 jobs are left" in again.stdout
@@ -534,7 +604,7 @@ def test_a_log_with_jobs_left_is_never_put_aside(tmp_path, monkeypatch, capsys):
     ("line", "words"),
     [
         ("app,comand\nsaxpy,ls", "no column is called 'comand'; known: app, arrival, command"),
-        ("app,command,args\nx,echo,a 'b", "job 1: args: not the words of a command"),
+        ("app,command,args\nx,echo,a 'b", "line 2, field args: not the words of a command"),
     ],
 )
 def test_what_a_file_of_jobs_cannot_say_is_refused(tmp_path, line, words):
@@ -601,6 +671,8 @@ def test_the_command_splits_a_job(capsys):
     assert "gpu0: numba on " in said
     assert " s per million elements; ideal share " in said
     assert "history's choice" in said
+    assert "gpu0 and cpu0 share the cores " in said
+    assert "so that the ideal cannot be reached; keep each to its own" in said
     assert main(["live", "split", "n-body", "--gpu", "threads", "--cpu", "numpy"]) == 2
     assert "NumPy computes whole results only; use --cpu numba" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dlsim.cli.words import reading_of
 from dlsim.cpugpu import Machine, simulate, workload
+from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.live import (
     CREWS,
     KERNELS,
@@ -27,12 +28,14 @@ from dlsim.cpugpu.live import (
     run_split,
     slots,
 )  # fmt: skip
+from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.model import Reading, policy_named
 from dlsim.cpugpu.store import Store, locked
 from dlsim.errors import InputError
 from dlsim.files import shared_file
+from dlsim.given import whole
 
 
 def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
@@ -131,12 +134,15 @@ def measure(args: argparse.Namespace) -> int:
 
 def _jobs(args: argparse.Namespace) -> list[LiveJob]:
     """Return the jobs of a file, or drawn ones."""
-    if not args.jobs.isdecimal():
+    try:
+        drawn = float(args.jobs)
+    except ValueError:
         sys.path.insert(0, os.getcwd())  # where module:function is looked for
         return jobs_from_csv(args.jobs, args.limit)
-    kernels, factors, count = _kernels(args), _factors(args), int(args.jobs)
-    if count < 1 or args.seed < 0:
-        raise InputError(f"--jobs must be at least 1 and --seed 0, got {count}, {args.seed}")
+    rule = f"at least 1, at most {MOST_COUNT} and whole, or the name of a file of jobs"
+    count = whole("--jobs", drawn, 1, MOST_COUNT, rule)
+    kernels, factors = _kernels(args), _factors(args)
+    whole("--seed", args.seed, 0)
     rng = random.Random(args.seed)
     chosen = [rng.choice(kernels) for _ in range(count)]
     return [sized(kernel, factors[0] if len(factors) == 1 else rng.choice(factors))
@@ -189,6 +195,8 @@ def split(args: argparse.Namespace) -> int:
     rounds = done.runs[done.runs["way"] == "split"]
     _show(rounds, ["round", "device", "share", "time"])
     print(f"\nideal {done.ideal.time:.4g} s, all devices ending together")
+    if shares := shared_cores(devices):
+        print(shares)
     _show(done.table(), ["way", "makespan", "over_ideal"])
     if not done.agrees:
         print(f"{kernel.name}: another result where it was split", file=sys.stderr)

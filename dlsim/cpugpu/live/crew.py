@@ -2,7 +2,10 @@
 
 A crew never queues: the desk hands a device one job at a time, so that the sub-queues of the
 policy are the only ones (Dask would run what waits at one worker nearly in reverse). Whatever
-a crew starts carries its mark, and is ended with it.
+a crew starts carries its mark, and is ended with it. Where this process is killed, the system
+ends workers and commands at once (Linux: prctl, setpriv); what these started, and all of it
+elsewhere, is ended by a watcher, a process of its own. What is left if that was killed too is
+ended when the same run goes on from its log.
 """
 
 import multiprocessing
@@ -10,6 +13,7 @@ import os
 import platform
 import secrets
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -21,6 +25,14 @@ from dlsim import processes
 from dlsim.cpugpu.live.kernels import Kernel
 from dlsim.cpugpu.live.work import App, packed
 from dlsim.given import extra
+
+#: Waits until the process that started it is gone, however it ended.
+WATCHER = """
+import sys, psutil
+from dlsim.processes import end_run
+sys.stdin.read()
+end_run(sys.argv[1])
+"""
 
 
 class LostWorkerError(RuntimeError):
@@ -35,6 +47,7 @@ class Crew:
     #: What says that a worker died, or asks to run the job again.
     lost: tuple[type[BaseException], ...] = (LostWorkerError,)
     _pools: Any = ()
+    _pids: list[int]
 
     def __init__(self, devices: Sequence[str]) -> None:
         self.host, self.mark, self._devices = platform.node(), secrets.token_hex(8), tuple(devices)
@@ -47,12 +60,33 @@ class Crew:
         """Return what workers are sent for a kernel or App: to processes, the same bytes always."""
         return packed(work) if self.HAS_PROCESSES else work
 
+    def ready(self, device: int) -> Future[int]:
+        """Return what is done once the worker of a device, started anew if it died, is there."""
+
+        def here(future: Future[int]) -> None:
+            if not future.cancelled() and not future.exception():
+                self._pids[device] = future.result()
+
+        ready = self.submit(device, os.getpid)
+        ready.add_done_callback(here)
+        return ready
+
     def end(self, device: int) -> None:
-        """End what a device runs, where it is a process."""
+        """Kill the worker of a device, where it is a process."""
+        import psutil
+
+        with suppress(psutil.Error):
+            if self.HAS_PROCESSES:
+                psutil.Process(self._pids[device]).kill()
 
     def __enter__(self) -> Self:
         if self.HAS_PROCESSES:
             resource_tracker.ensure_running()  # Python's own, which outlives the crew
+        nowhere = subprocess.DEVNULL
+        self._watcher = subprocess.Popen(
+            [sys.executable, "-c", WATCHER, self.mark], stdin=subprocess.PIPE, stdout=nowhere,
+            stderr=nowhere, start_new_session=True,
+        )  # fmt: skip
         self._outer = os.environ.get(processes.VARIABLE)
         os.environ |= processes.marked(self.mark)  # what is started from here on inherits it
         try:
@@ -67,6 +101,8 @@ class Crew:
             processes.end_run(self.mark)
             self._stop()
         finally:
+            self._watcher.kill()
+            self._watcher.communicate()
             os.environ.pop(processes.VARIABLE, None)
             if self._outer is not None:
                 os.environ[processes.VARIABLE] = self._outer
@@ -76,8 +112,8 @@ class Crew:
 
     def _start(self) -> None:
         self._pools = [self._pool(name) for name in self._devices]
-        for ready in [pool.submit(os.getpid) for pool in self._pools]:
-            ready.result()
+        there = [pool.submit(os.getpid) for pool in self._pools]
+        self._pids = [ready.result() for ready in there]
 
     def _stop(self) -> None:
         for pool in self._pools:
@@ -114,13 +150,8 @@ class Processes(Crew):
         with suppress(BrokenExecutor):
             return super().submit(device, function, *args)
         self._pools[device] = self._pool(self._devices[device])
-        self._pools[device].submit(os.getpid).result()  # before the clock of the job starts
+        self.ready(device)
         return super().submit(device, function, *args)
-
-    def end(self, device: int) -> None:
-        """Kill the worker of a device."""
-        for process in list((self._pools[device]._processes or {}).values()):
-            process.kill()
 
 
 class Dask(Crew):
@@ -170,10 +201,6 @@ class Dask(Crew):
         self._stop()
         self._client = self._cluster = None
         super().__exit__()
-
-    def end(self, device: int) -> None:
-        """Let Dask start the worker of a device anew."""
-        self._client.restart_workers([self._devices[device]], raise_for_error=False)
 
 
 #: The crews by name.

@@ -286,6 +286,25 @@ def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
     }[backend] + where
 
 
+def _cores_of(slot: Slot) -> set[int]:
+    """Return the cores that a device computes on; none of a GPU that is one."""
+    has_own = slot.backend == "cuda" and "simulator" not in slot.note
+    if has_own or (slot.backend == "opencl" and _is_gpu(_opencl_devices()[slot.number])):
+        return set()
+    affinity = getattr(os, "sched_getaffinity", lambda _: range(_count(())))
+    return set(slot.cores or affinity(0))
+
+
+def shared_cores(devices: Sequence[Slot]) -> str:
+    """Say which devices compute on the same cores; "" where each has its own."""
+    for one, other in itertools.combinations(devices, 2):
+        if both := sorted(_cores_of(one) & _cores_of(other)):
+            return (f"{one.name} and {other.name} share the cores {','.join(map(str, both))}: one "
+                    "slows the other down, so that the ideal cannot be reached; keep each to its "
+                    "own, such as --gpu threads:1 --cpu numba:0")  # fmt: skip
+    return ""
+
+
 def best_gpu() -> str:
     """Return the back end that plays the GPU here: CUDA, OpenCL, or all CPU threads."""
     for backend in ("cuda", "opencl"):

@@ -37,6 +37,7 @@ class Kernel:
     classes: ClassVar[tuple[str, ...]] = ("gpu", "cpu")
     limit: ClassVar[float] = math.inf
     has_function: ClassVar[bool] = False
+    is_one: ClassVar[bool] = False
 
     name: str
     size: int  # some tenths of a second on one CPU core
@@ -46,10 +47,14 @@ class Kernel:
     source: str  # the same in OpenCL C, as the body of a function
     vectorised: Callable[[Problem], Any]  # the whole result, in NumPy
 
+    def problem_size(self, size: Any) -> int:
+        """Return a size that there can be a problem of, or refuse."""
+        rule = f"a whole number in 1..{2**28}, such as the usual {self.size}"
+        return whole(f"size of {self.name}", size, 1, 2**28, rule)
+
     def problem(self, size: int, seed: int = 0) -> Problem:
         """Return the input of a size, the same for the same seed."""
-        size = whole(f"size of {self.name}", size, 1, 2**28)
-        return self.make(size, np.random.default_rng(sequence(seed)))
+        return self.make(self.problem_size(size), np.random.default_rng(sequence(seed)))
 
 
 def _none(dtype: type = np.float32) -> NDArray[Any]:

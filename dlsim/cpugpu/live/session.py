@@ -40,7 +40,7 @@ from dlsim.cpugpu.model import (
 )  # fmt: skip
 from dlsim.cpugpu.store import Store
 from dlsim.errors import InputError
-from dlsim.files import StrPath
+from dlsim.files import StrPath, placed
 from dlsim.given import number, whole
 
 #: A job whose worker died so often is given up.
@@ -94,6 +94,8 @@ class _Session:
         self.running: dict[Future[Outcome], tuple[int, Item]] = {}
         self.limits: dict[Future[Outcome], float] = {}  # of functions: a command ends by itself
         self.late: set[Future[Outcome]] = set()
+        self.coming: dict[Future[int], int] = {}  # workers that are started anew
+        self.held: dict[int, Item] = {}  # what waits for them
 
     def now(self) -> float:
         return self.clock() - self.zero
@@ -111,36 +113,39 @@ class _Session:
 
     def go(self) -> None:
         """Complete, arrive, dispatch, until every job has an end."""
-        coming = [self.log.items[job] for job in sorted(self.log.left)]
+        left = [self.log.items[job] for job in sorted(self.log.left)]
         while True:
             now = self.now()
-            arrived = [item for item in coming if self.jobs[item.job].arrival <= now]
-            coming = coming[len(arrived) :]
+            arrived = [item for item in left if self.jobs[item.job].arrival <= now]
+            left = left[len(arrived) :]
             self.desk.arrive(now, arrived)
             self._start(now)
-            if not self.running and not coming:
+            if not (self.running or self.held or left):
                 break
-            moments = [self.jobs[item.job].arrival for item in coming[:1]]
-            left = max(0.0, min([*moments, *self.limits.values()], default=math.inf) - self.now())
-            if not self.running:
-                time.sleep(left)
+            busy: list[Future[Any]] = [*self.running, *self.coming]
+            moments = [*self.limits.values(), *(self.jobs[item.job].arrival for item in left[:1])]
+            patience = max(0.0, min(moments) - self.now()) if moments else None
+            if not busy:
+                time.sleep(patience or 0.0)
                 continue
-            done, _ = wait(self.running, None if left == math.inf else left, FIRST_COMPLETED)
-            for future in done:
-                self._end(future)
-            for future, moment in list(self.limits.items()):
+            for future in wait(busy, patience, FIRST_COMPLETED).done:
+                if self.coming.pop(future, None) is None:
+                    self._end(future)
+            for late, moment in list(self.limits.items()):
                 if moment <= self.now():
-                    del self.limits[future]
-                    self.late.add(future)
-                    self.crew.end(self.running[future][0])
+                    del self.limits[late]
+                    self.late.add(late)
+                    self.crew.end(self.running[late][0])
         for item in self.desk.state.main:
             raise InputError(f"the policy leaves {item.app} waiting for ever")
 
     def _start(self, now: float) -> None:
         """Start what the desk decides, once decisions and starts are written."""
         tasks, rows = [], []
-        for device, item in self.desk.dispatch(now):
-            job, slot = self.jobs[item.job], self.devices[device]
+        self.held |= dict(self.desk.dispatch(now))
+        for device in [one for one in self.held if one not in self.coming.values()]:
+            item, slot = self.held.pop(device), self.devices[device]
+            job = self.jobs[item.job]
             is_app = isinstance(job.kernel, App)
             output = str(self.outputs / f"{item.job}.txt") if self.outputs and is_app else ""
             where = {"backend": slot.backend, "output": output}
@@ -159,9 +164,12 @@ class _Session:
         """Log how a run ended before all else; learn its time, or let its job be tried again."""
         (device, item), now = self.running.pop(future), self.now()
         self.limits.pop(future, None)
-        if (error := future.exception()) is None:
+        error, is_late = future.exception(), future in self.late
+        if is_late or isinstance(error, self.crew.lost):
+            self.coming[self.crew.ready(device)] = device
+        if error is None:
             self._measured(item, device, now, future.result())
-        elif future in self.late:
+        elif is_late:
             limit = self.jobs[item.job].kernel.limit
             self._failed(item, device, now, f"ran longer than its limit of {limit:g} s", False)
         else:
@@ -185,7 +193,8 @@ class _Session:
         """Try a job again: as it was if its worker died, else without the version that failed."""
         slot, what = self.devices[device], "lost" if is_lost else "failed"
         losses = self.log.fates[item.job]["losses"] + is_lost
-        is_final = losses >= MOST_LOSSES if is_lost else len(item.declared) == 1
+        work = self.jobs[item.job].kernel
+        is_final = losses >= MOST_LOSSES if is_lost else len(item.declared) == 1 or work.is_one
         told = {} if is_lost else {"without": slot.name[:3]}
         if is_final:
             told = {"error": f"its worker died {losses} times" if is_lost else error}
@@ -315,6 +324,9 @@ def run_live(
     arrivals = [job.arrival for job in jobs]
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
+    for j, job in enumerate(jobs):
+        if isinstance(job.kernel, Kernel):
+            placed(f"job {j}", job.kernel.problem_size, job.size)
     for work in dict.fromkeys(job.kernel for job in jobs):
         if work.has_function and work.limit < math.inf and not crew.HAS_PROCESSES:
             raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "

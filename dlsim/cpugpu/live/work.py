@@ -52,12 +52,17 @@ def _version(where: str, given: Version | None) -> Any:
     if given is None or callable(given):
         return given
     if isinstance(given, str) and _FUNCTION.fullmatch(given):
-        module = given.partition(":")[0]
-        with suppress(ImportError, ValueError):
-            if importlib.util.find_spec(module):
+        try:
+            if callable(_function(given)):
                 return given
-        raise InputError(f"{where}: no module {module!r} is found from {os.getcwd()}; start there, "
-                         "or install it")  # fmt: skip
+            why = "it is no function; name one"
+        except ModuleNotFoundError as error:
+            here = os.getcwd()
+            why = f"no module {error.name!r} is found from {here}; start there, or install it"
+        except Exception as error:  # whatever an import raises
+            what = f"{type(error).__name__}: {error}"
+            why = f"it cannot be imported ({what}); correct the name, or the module"
+        raise InputError(f"{where}: {given!r}: {why}")
     words = _words(where, given)
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"{where} must be a function or the words of a command, got {given!r}")
@@ -83,10 +88,11 @@ class App:
         The history knows it by this name.
     cpu, gpu : callable or str or sequence of str, optional
         A function, called with the size (where a job has one) and the arguments of the job;
-        ``module:function``, imported by the worker; or a command, started without a shell:
+        ``module:function``, imported here and by the worker; or a command, started without a shell:
         ``{size}``, ``{device}`` and ``{index}`` stand for those of the job, and its arguments
         follow. A function with a parameter ``device`` is told the device's name, a command
-        finds it as DLSIM_DEVICE.
+        finds it as DLSIM_DEVICE. One command for both that names neither ``{device}``,
+        ``{index}`` nor DLSIM_DEVICE is tried once; what else fails on one, on the other too.
     check : callable, optional
         Gets what the function returned, or what the command printed; false or an exception
         makes the job a failed one.
@@ -129,6 +135,13 @@ class App:
         """Whether a version is a function, whose output and limit need a process of its own."""
         return any(not isinstance(getattr(self, cls), tuple) for cls in self.classes)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether both versions are one command that does not ask for its device."""
+        words = self.cpu if isinstance(self.cpu, tuple) and self.cpu == self.gpu else ("{device}",)
+        asked = ("{device}", "{index}", "DLSIM_DEVICE")
+        return not any(name in word for word in words for name in asked)
+
 
 class LiveJob(NamedTuple):
     """A kernel or `App`, its size, arrival (seconds after the start) and further arguments."""
@@ -150,7 +163,7 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
     Columns app; arrival; command, or cpu and gpu, each a command or ``module:function`` (where
     all are blank, app is a kernel of dlsim); size; args; limit. All but app may be missing.
     """
-    table = files.read_csv(path, {"app": "text"}, COLUMNS)
+    table = files.read_csv(path, {"app": "text"}, COLUMNS, numbered=True)
     if table.empty:
         raise InputError(f"{os.fspath(path)}: holds no job; give one line per job")
     if strange := [name for name in table if name not in ("app", *COLUMNS)]:
@@ -158,8 +171,8 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
                          f"{', '.join(COLUMNS)}")  # fmt: skip
     apps: dict[tuple[Any, ...], Kernel | App] = {}
     jobs = []
-    for place, row in enumerate(table.to_dict("records"), 1):
-        where = f"{os.fspath(path)}, job {place}"
+    for line, row in zip(table.index, table.to_dict("records"), strict=True):
+        where = f"{os.fspath(path)}, line {line}"
         versions = [row.get(cls) or row.get("command") or None for cls in ("cpu", "gpu")]
         size, most = (row.get(name, math.nan) for name in ("size", "limit"))
         known = (row["app"], *versions, None, most if most == most else limit)
@@ -169,7 +182,9 @@ def jobs_from_csv(path: files.StrPath, limit: float = math.inf) -> list[LiveJob]
         work = apps[known]
         size = getattr(work, "size", None) if size != size else float(size)
         size = int(size) if size is not None and size % 1 == 0 else size
-        args = _words(f"{where}: args", row.get("args", ""))
+        if isinstance(work, Kernel):
+            size = files.placed(f"{where}, field size", work.problem_size, size)
+        args = _words(f"{where}, field args", row.get("args", ""))
         jobs.append(LiveJob(work, size, row.get("arrival", 0.0), args))
     return sorted(jobs, key=lambda job: job.arrival)
 
