@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
@@ -135,7 +134,7 @@ def learn(
             check_targets(given, policy, name)
             plan = plan_for(given, policy, reading)
             trace = play(given, machine, policy, reading, known, plan)
-            explored = int(np.isin(trace.rules, ("R2", "R2*")).sum())
+            explored = int(trace.rules.isin(("R2", "R2*")).sum())
             starts, ends = trace.jobs["start"], trace.jobs["end"]
             means = math.fsum(starts) / jobs, math.fsum(ends) / jobs
             rows.append((name, batch, ends.max(), *means, explored, bounds[batch]))

@@ -55,7 +55,7 @@ class Schedule(Measures):
             told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
         columns = {
             "app": np.array(given.names, object)[given.app],
-            "arrival": given.arrival,
+            "arrival": given.arrival.copy(),
             "decided": trace.origin + ran["decided"],
             "turn": ran["turn"].astype(np.int64),
             "device": np.array(machine.devices, object)[ran["on"]],
@@ -64,7 +64,7 @@ class Schedule(Measures):
             "rule": trace.rules,
             "predicted": told,
         }
-        jobs = pd.DataFrame(columns, index=given.labels)
+        jobs = pd.DataFrame(columns, index=given.labels, copy=False)
         return cls(jobs, machine, policy, name, reading, history, given, trace)
 
     @functools.cached_property

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, run
@@ -28,7 +28,7 @@ from dlsim.errors import InputError
 from dlsim.given import Floats
 from dlsim.kernel import clock_origin
 
-_WORDS = np.array(core.WORDS, object)
+_WORDS = pd.Series(core.WORDS).array
 
 
 class Trace(NamedTuple):
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
 
     origin: float
     jobs: np.ndarray
-    rules: NDArray[np.object_]
+    rules: Any
     finishes: Floats
 
 
@@ -81,11 +81,11 @@ def play(
         raise InputError(f"policy {policy_named(policy)[0]} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
         _teach(history, given.names, w, s)
-        return Trace(origin, s.jobs, _WORDS[s.jobs["word"]], s.finishes)
+        return Trace(origin, s.jobs, _WORDS.take(s.jobs["word"]), s.finishes)
     decisions = [desk.moves[j].decision for j in range(len(given.labels))]
     blank = (math.nan,) * len(places)
     finishes = np.array([decision.finishes or blank for decision in decisions])
-    return Trace(origin, s.jobs, np.array([one.rule for one in decisions], object), finishes)
+    return Trace(origin, s.jobs, pd.Series([one.rule for one in decisions]).array, finishes)
 
 
 def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
@@ -115,15 +115,16 @@ def _teach(history: History, names: Sequence[str], w: core.World, s: core.State)
     """Bring a history up to date with a run."""
     pair = 2 * w.app[s.done] + (s.jobs["on"][s.done] >= w.gpus)
     fits = pair.astype(np.uint16) if 2 * len(names) <= 2**16 else pair  # sorted by its digits
-    runs = s.done[np.argsort(fits, kind="stable")]
-    seconds, ends = s.jobs["seconds"][runs], np.cumsum(np.bincount(pair, minlength=2 * len(names)))
-    for a, c in np.argwhere(s.known["seen"]).tolist():
-        record, known = history.own(names[a], CLASSES[c]), s.known[a, c].item()
-        new = seconds[ends[2 * a + c - 1] if a or c else 0 : ends[2 * a + c]]
-        if len(new):
-            record.own_runs().times.frombytes(new.tobytes())
+    seconds = s.jobs["seconds"][s.done[np.argsort(fits, kind="stable")]].tobytes()
+    ends = [0, *(8 * np.cumsum(np.bincount(pair, minlength=2 * len(names)))).tolist()]
+    for place, (seen, *known) in enumerate(s.known.ravel().tolist()):
+        if not seen:
+            continue
+        record = history.own(names[place // 2], CLASSES[place % 2])
+        if ends[place] < ends[place + 1]:
+            record.own_runs().times.frombytes(seconds[ends[place] : ends[place + 1]])
         (record.assigned, record.elsewhere, record.count, record.mean, record.spread,
-         record.recent) = known[1:7]  # fmt: skip
+         record.recent) = known[:6]  # fmt: skip
 
 
 def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
