@@ -50,6 +50,10 @@ def test_times_by_hand():
     assert pool.time(8, 4, "both", 1) == pytest.approx(1 / (0.95 * (1 / 8 + 1 / 4)))
     assert math.isnan(pool.time(8, math.nan, "both", 2))
     assert NodePool(3).counts == (1, 2)
+    with pytest.raises(
+        InputError, match="the time on a gpu must be a finite number above 0, got 0"
+    ):
+        pool.time(20, 0, "both", 2)
 
 
 @pytest.mark.parametrize(
