@@ -1,6 +1,7 @@
 """The five rules and their rivals on cases by hand; expected values are the specification's
 and, where marked, worked out here on paper."""
 
+import itertools
 import math
 
 import pandas as pd
@@ -246,6 +247,19 @@ def test_stealing_gives_a_tie_to_the_first_device():
     found = decided(state, Policy(steal=True))
     assert found[:3] == (1, 1, "steal")
     assert found.finishes[1] == 5
+
+
+def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
+    # Both GPUs will have done .1 + .2 + .3 and B, in some order; B takes .25 on the free CPU.
+    times = [("X", math.nan, 0.1), ("Y", math.nan, 0.2), ("Z", math.nan, 0.3), ("B", 0.25, 0.7)]
+    history = warm(table(*times))
+    for orders in itertools.product(itertools.permutations("XYZ"), repeat=2):
+        state = state_of(cpus=1, gpus=2, history=history)
+        for device, order in enumerate(orders):
+            first, *others = (item(4 * device + k, app) for k, app in enumerate([*order, "B"]))
+            state.running[device] = Running(first, 0.0)
+            state.queues[device] += others
+        assert decided(state, Policy(steal=True))[:3] == (3, 2, "steal")
 
 
 # --- rivals ---------------------------------------------------------------------------------------

@@ -252,10 +252,13 @@ def _steal(state, policy, reading):
             end = ready(state, there, expect, policy, reading)
             sooner = latest_finish(here, end - state.now) < end
             if state.classes[device] in item.declared and sooner:
-                found.append((here - end, device, item))
+                found.append((here - end, end, device, item))
     if not found:
         return None
-    _, device, item = min(found, key=lambda one: one[:2])
+    least, end = min(one[:2] for one in found)
+    slack = latest_finish(end, end - state.now) - end
+    as_good = (one for one in found if one[0] <= least + slack)
+    *_, device, item = min(as_good, key=lambda one: one[2])
     return Decision(item.job, device, "steal", rule_3(state, item, expect, policy, reading))
 
 

@@ -133,20 +133,26 @@ def _place_unmeasured(j, w, r, s):
 
 @kernel(inline=True)
 def _steal(w, r, s):
-    """Move the last job of a sub-queue to a free device where it should finish sooner."""
-    now, best = s.head[0].now, np.inf
+    """Move the last job of a sub-queue to a free device where it should finish sooner.
+
+    The most that is gained counts, up to the one tolerance, then the first device.
+    """
+    now, least, slack = s.head[0].now, np.inf, 0.0
     found, device, line = NOBODY, NOBODY, NOBODY
-    for there in range(w.column.shape[0]):
-        j = s.lines[there].tail
-        if j < 0:
-            continue
-        end = ready(there, w, r, s)
-        for c in range(2):
-            d, here = first_free(c, w, s), now + expected(j, c, w, s)
-            if d < 0 or not latest_finish(here, end - now) < end:
+    for turn in range(2):
+        for there in range(w.column.shape[0]):
+            j = s.lines[there].tail
+            if j < 0:
                 continue
-            if found < 0 or here - end < best or (here - end == best and d < device):
-                found, device, line, best = j, d, there, here - end
+            end = ready(there, w, r, s)
+            for c in range(2):
+                d, here = first_free(c, w, s), now + expected(j, c, w, s)
+                if d < 0 or not latest_finish(here, end - now) < end:
+                    continue
+                if turn == 0 and here - end < least:
+                    least, slack = here - end, latest_finish(end, end - now) - end
+                if turn == 1 and here - end <= least + slack and (found < 0 or d < device):
+                    found, device, line = j, d, there
     if found < 0:
         return False
     rule_3(found, expected(found, GPU, w, s), expected(found, CPU, w, s), w, r, s)
