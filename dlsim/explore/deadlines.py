@@ -19,6 +19,7 @@ from dlsim.bricks import Environment, Outcome, Reading, Scheduler, run_many, wor
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Slider, new_figure, panel, say, title
 from dlsim.explore.strips import draw_boxes
+from dlsim.given import child
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
 from dlsim.study.plot import PERCENT
@@ -54,10 +55,7 @@ def environments(
     """Draw the environments that all schedulers share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
     envs = tuple(
-        Environment.random(
-            np.random.SeedSequence(seed, spawn_key=(k,)), interval, **size, **dict(drawn)
-        )
-        for k in range(RUNS)
+        Environment.random(child(seed, k), interval, **size, **dict(drawn)) for k in range(RUNS)
     )
     if any(env.requests.empty for env in envs):
         raise InputError(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.steady_state.cells import CONNECTIVITY, HEURISTICS, TIE
-from dlsim.study.measure import counted, exact, named, points, ratio, tidy, tie, trend, wide
+from dlsim.study.measure import ENDS, counted, exact, named, points, ratio, tidy, tie, trend, wide
 from dlsim.study.stats import summary
 
 RIVALS = ("G", "LPRG")
@@ -253,29 +253,18 @@ tie("steady-state", {
 
 
 def mean_of(frame: pd.DataFrame, keys: Sequence[str], methods: Sequence[str]) -> pd.DataFrame:
-    """Mean and interval of every method at every point of `keys`, over replicates."""
+    """Mean and interval of every method at every point of `keys`, over the replicates it ran in."""
     mean = frame.groupby([*keys, "replicate"], sort=False)[list(methods)].mean()
-    return summary(tidy(mean, keys, "ratio"), [*keys, "policy"], "ratio")
-
-
-def by_method(frame: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Mean ratio with its interval per method and K; methods that were not run are left out."""
-    parts = [
-        summary(by, ["clusters"], name).assign(policy=name)
-        for name in methods
-        if len(by := by_size(frame, [name]))
-    ]
-    return pd.concat(parts, ignore_index=True)
+    return summary(tidy(mean, keys, "ratio").dropna(), [*keys, "policy"], "ratio")
 
 
 def versus(frame: pd.DataFrame, column: str, rival: str) -> pd.DataFrame:
     """Geometric mean, with its interval, of a column over the rival's on the same platform."""
     keys = ["kind", "clusters"]
-    logs = frame.assign(**{column: np.log(frame[column])})
-    values = wide(logs, keys, column)
-    others = values.drop(columns=rival).sub(values[rival], axis=0)
+    logs = wide(frame, keys, column).apply(np.log)
+    others = logs.drop(columns=rival).sub(logs[rival], axis=0)
     table = summary(tidy(others, keys, column).dropna(), [*keys, "policy"], column)
-    return table.assign(**{name: np.exp(table[name]) for name in ("estimate", "low", "high")})
+    return table.assign(**{name: np.exp(table[name]) for name in ENDS})
 
 
 def duel(frame: pd.DataFrame, a: str, b: str) -> dict[str, Any]:
