@@ -108,24 +108,6 @@ class Refusal(NamedTuple):
     rival: object
 
 
-def _started(s: Schedule, task: Any) -> pd.DataFrame:
-    """Return the tasks that ran when the newcomer came, as if each had arrived at its start."""
-    now, table = s.tasks.loc[task, "arrival"], s.tasks
-    ran = table["start"].notna() & (table["start"] <= now) & (table.index != task)
-    ran &= table["arrival"] < now
-    moved = table[ran].sort_values("start", kind="stable")
-    due = moved["arrival"] + moved["deadline"]
-    return moved.assign(arrival=moved["start"], deadline=due - moved["start"])
-
-
-def _again(s: Schedule, given: pd.DataFrame, rows: list[pd.DataFrame]) -> Schedule:
-    """Run the policy on some of its tasks, with the columns that it was given."""
-    tasks = pd.concat(rows)[["arrival", "sigma", "deadline"]]
-    if "user_nodes" in given:
-        tasks = tasks.join(given["user_nodes"])
-    return simulate(tasks, s.cluster, s.policy, s.reading)
-
-
 def _same_runs(old: pd.DataFrame, new: pd.DataFrame) -> bool:
     """Tell whether tasks run as they did: same start, nodes and estimate."""
     return bool(new["admitted"].all() and (new["nodes"] == old["nodes"]).all()) and all(
@@ -146,24 +128,31 @@ def why_refused(s: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
         offer = s.offer(task)
     except InputError:  # pieces of a task that are admitted one by one
         offer = None
-    started = _started(s, task)
-    table, mine = s.tasks, s.tasks.loc[[task]]
-    waits = table["admitted"] & ~table.index.isin(started.index) & (table.index != task)
-    waiting = table[waits].sort_values("start", kind="stable")  # as they would start
-    waiting = waiting.assign(
-        arrival=mine["arrival"].iloc[0],
-        deadline=waiting["arrival"] + waiting["deadline"] - mine["arrival"].iloc[0],
+    now, mine, others = s.tasks.loc[task, "arrival"], s.tasks.loc[[task]], s.tasks.drop(index=task)
+    ran = (others["start"] <= now) & (others["arrival"] < now)
+    both = ran, others["admitted"] & ~ran  # in the order in which they start, or would
+    started, waiting = (others[some].sort_values("start", kind="stable") for some in both)
+    started, waiting = (
+        rows.assign(arrival=at, deadline=rows["arrival"] + rows["deadline"] - at)
+        for rows, at in ((started, started["start"]), (waiting, now))
     )
+
+    def again(count: int) -> pd.DataFrame:
+        """Run the policy on the newcomer and some who wait, with the columns it was given."""
+        some = pd.concat([started, waiting.iloc[:count], mine])[["arrival", "sigma", "deadline"]]
+        if "user_nodes" in tasks:
+            some = some.join(tasks["user_nodes"])
+        return simulate(some, s.cluster, s.policy, s.reading).tasks
+
     unknown = Refusal(offer, None, None)
     if not s.policy.admission or s.parts is not None or (waiting["deadline"] <= 0).any():
         return unknown
-    state = _again(s, tasks, [started, waiting, mine])
-    rest = state.tasks.drop(index=task)
-    if state.tasks.loc[task, "admitted"] or not _same_runs(table.loc[rest.index], rest):
+    state = again(len(waiting))
+    rest = state.drop(index=task)
+    if state.loc[task, "admitted"] or not _same_runs(others.loc[rest.index], rest):
         return unknown
     for count in range(len(waiting) + 1):
-        one = _again(s, tasks, [started, waiting.iloc[:count], mine])
-        if not one.tasks.loc[task, "admitted"]:
+        if not again(count).loc[task, "admitted"]:
             rival = waiting.index[count - 1] if count else None
             return Refusal(offer, count > 0, label(rival))
     return unknown
