@@ -55,6 +55,7 @@ FAIR_BATCHES = 4
 #: Lateness, in run times on the preferred device, whose excess is counted.
 ABOVE = (0.0, *np.geomspace(0.01, 30, 24).round(4).tolist())
 Row = dict[str, Any]
+Switches = Mapping[str, Any]
 Tables = list[pd.DataFrame]
 
 
@@ -115,7 +116,7 @@ def follow(
 
 def compare(
     mix: str, error: float, *, policies: Sequence[str], setting: Setting,
-    switches: Mapping[str, Any], seed: Any,
+    switches: Switches, seed: Any,
 ) -> pd.DataFrame:  # fmt: skip
     """Run all policies on the same batches, the history of each handed on."""
     reading, table = Reading.of(switches), setting.applications(mix, seed)
@@ -132,7 +133,7 @@ def compare(
 
 
 def thread(
-    mix: str, share: float, *, setting: Setting, switches: Mapping[str, Any], seed: Any
+    mix: str, share: float, *, setting: Setting, switches: Switches, seed: Any
 ) -> pd.DataFrame:
     """Let the CPU thread of a GPU job cost a part of one CPU (claim 13)."""
     changed = {**switches, "gpu_cpu_share": share}
@@ -141,7 +142,7 @@ def thread(
 
 def ideal(
     mix: str, *, length: int, policies: Sequence[str], setting: Setting,
-    switches: Mapping[str, Any], seed: Any,
+    switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compare short queues with the best of all schedules; histories are exact."""
     here, table, (queue,) = world(mix, setting, seed, jobs=length, batches=1)
@@ -156,9 +157,8 @@ def ideal(
 
 
 def fairness(
-    mix: str, cv: float, *, significant: float, setting: Setting,
-    switches: Mapping[str, Any], seed: Any,
-) -> list[Row]:  # fmt: skip
+    mix: str, cv: float, *, significant: float, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     """Say how late jobs end against their preferred device (claim 6)."""
     here, _, parts = world(mix, setting, seed, cv=cv)
     parts, rows = parts[:FAIR_BATCHES], []
@@ -177,7 +177,7 @@ def fairness(
     return rows
 
 
-def outlying(mix: str, *, setting: Setting, switches: Mapping[str, Any], seed: Any) -> list[Row]:
+def outlying(mix: str, *, setting: Setting, switches: Switches, seed: Any) -> list[Row]:
     """Run each batch, itself without outliers, after batches with and without (claim 7)."""
     here, _, parts = world(mix, setting, seed, outliers=0.0)
     reading, drawn = Reading.of(switches), world(mix, setting, seed)[2]
@@ -191,9 +191,8 @@ def outlying(mix: str, *, setting: Setting, switches: Mapping[str, Any], seed: A
 
 
 def poison(
-    mix: str, wrong: float, *, poisoned: str, setting: Setting,
-    switches: Mapping[str, Any], seed: Any,
-) -> list[Row]:  # fmt: skip
+    mix: str, wrong: float, *, poisoned: str, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     """Start from one run per application and class, one or all wrong where preferred (claim 7)."""
     here, table, parts = world(mix, setting, seed, outliers=0.0)
     known, first = History(), table.index[0]
@@ -208,7 +207,7 @@ def poison(
 
 def break_even(
     spread: float, repeats: int, *, policies: Sequence[str], setting: Setting,
-    switches: Mapping[str, Any], seed: Any,
+    switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run one cold batch where applications differ more or less, and return more or less often."""
     here = setting._replace(jobs=setting.apps * repeats, batches=1)
@@ -248,9 +247,8 @@ CASES: dict[str, dict[str, float]] = {
 
 
 def mould(
-    mix: str, error: float, *, nodes: int, exponent: float, both: float, setting: Setting,
-    seed: Any,
-) -> list[Row]:  # fmt: skip
+    mix: str, error: float, *, nodes: int, exponent: float, both: float, setting: Setting, seed: Any
+) -> list[Row]:
     """Schedule moldable jobs on several nodes by every scheduler (problem 2)."""
     jobs = moldable_jobs(mix, error, nodes, setting, seed)
     pool, rows = NodePool(nodes, exponent=exponent, both=both), []

@@ -46,6 +46,7 @@ PARTITIONS = {
     "optimum": ("exact", "completion"),
 }
 Row = dict[str, Any]
+Switches = Mapping[str, str]
 
 
 def named(order: str, role: str) -> str:
@@ -69,7 +70,7 @@ Setting = namedtuple("Setting", "nodes cps mean dc_ratio horizon")
 
 
 def drawn(
-    setting: Setting, load: float, tau: float, switches: Mapping[str, str], seed: Any
+    setting: Setting, load: float, tau: float, switches: Switches, seed: Any
 ) -> tuple[pd.DataFrame, Cluster, Reading, str]:
     """Draw a workload of section 5.1 under a mixed mapping of switches."""
     cluster = Cluster(setting.nodes, tau, setting.cps)
@@ -128,7 +129,7 @@ def _counts(s: Schedule, rule: str) -> Any:
 
 def compare(
     load: float, tau: float, nodes: int = 0, dc_ratio: float = 0.0, *, policies: Sequence[str],
-    use: Sequence[str] = (), setting: Setting, switches: Mapping[str, str],
+    use: Sequence[str] = (), setting: Setting, switches: Switches,
     check_at: float = math.nan, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 2 to 4, Table 1); 0 = as the setting says.
@@ -160,9 +161,8 @@ def compare(
 
 
 def count(
-    load: float, reading: str, *, tau: float, setting: Setting,
-    switches: Mapping[str, str], seed: Any,
-) -> list[Row]:  # fmt: skip
+    load: float, reading: str, *, tau: float, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     """Count plannings with idle time under FIFO-DLT by every rule (Table 1)."""
     changed = {**switches, **dict(pair.split("=") for pair in reading.split(", ") if pair)}
     tasks, cluster, engine, _ = drawn(setting, load, tau, changed, seed)

@@ -19,12 +19,12 @@ SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
 WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
 Row = dict[str, Any]
+Switches = Mapping[str, str]
 
 
 def tasks_and_reading(
-    cluster: Cluster, load: float, horizon: float, seed: Any, switches: Mapping[str, str],
-    **law: Any,
-) -> tuple[pd.DataFrame, Reading]:  # fmt: skip
+    cluster: Cluster, load: float, horizon: float, seed: Any, switches: Switches, **law: Any
+) -> tuple[pd.DataFrame, Reading]:
     """Draw a workload of section 6.1 under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
     tasks = workload.mcdf(cluster, load, horizon, seed, **{**drawn, **law})
@@ -43,7 +43,7 @@ def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
 def compare(
     load: float, setup: float = 0.0, mode: str = "", value: float = 1.0, *,
     policies: Sequence[str], without: Sequence[str] = (), nodes: int, cms: float, cps: float,
-    horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
+    horizon: float, switches: Switches, check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 4 to 9), at a ratio of the costs (Figure 10)."""
     costs = {"": (cms, cps), "vary_cms": (cps * value, cps), "vary_cps": (cms, cms / value)}[mode]
@@ -66,7 +66,7 @@ def compare(
 
 def negotiated(
     load: float, factor: float, *, policies: Sequence[str], nodes: int, cms: float, cps: float,
-    horizon: float, switches: Mapping[str, str], check_at: float, seed: Any,
+    horizon: float, switches: Switches, check_at: float, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run policies whose refused clients accept a later deadline (section 5)."""
     cluster = Cluster(nodes, cms, cps)
@@ -90,7 +90,7 @@ BASE = {"Cms": 10.0, "Cps": 10.0, "N": 10, "ST": 5.0, "SC": 5.0, "mean size": 10
 
 def doubled(
     parameter: str, load: float, *, policies: Sequence[str], horizon: float,
-    switches: Mapping[str, str], seed: Any,
+    switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run policies with one parameter of `BASE` doubled (section 6.4)."""
     v = {name: value * (2 if name == parameter else 1) for name, value in BASE.items()}
@@ -121,7 +121,7 @@ def _pools(
 
 def order_costs(
     queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float,
-    switches: Mapping[str, str], seed: Any,
+    switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compare the cost of MCDF's order with all orders of random queues (section 5)."""
     cluster, excess = Cluster(nodes, cms, cps), []
@@ -159,7 +159,7 @@ def _costs(pool: pd.DataFrame, cluster: Cluster, reading: Reading) -> pd.DataFra
 
 def newcomers(
     load: float, *, queue: int, pools: int, spread: float, nodes: int, cms: float,
-    cps: float, switches: Mapping[str, str], seed: Any,
+    cps: float, switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Admit a newcomer behind the cheapest and behind the dearest plan of a queue."""
     cluster, cheap, dear = Cluster(nodes, cms, cps), [], []

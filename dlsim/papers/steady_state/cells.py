@@ -401,9 +401,8 @@ def start_up(
 
 
 def under_churn(
-    kind: str, clusters: int, *, methods: Sequence[str], hours: float, switches: Switches,
-    seed: Any,
-) -> list[Row]:  # fmt: skip
+    kind: str, clusters: int, *, methods: Sequence[str], hours: float, switches: Switches, seed: Any
+) -> list[Row]:
     """Serve a virtual organisation whose sites and applications come and go (section 7)."""
     reading, drawn = split_switches(switches)
     p, count = of_kind(kind, clusters, seed, **drawn), max(1, round(PER_HOUR * hours))
