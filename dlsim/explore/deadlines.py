@@ -18,10 +18,10 @@ from matplotlib.ticker import MaxNLocator
 from dlsim.bricks import Environment, Outcome, Reading, Scheduler, run_many, workload
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Slider, new_figure, panel, say, title
-from dlsim.explore.strips import draw_boxes
 from dlsim.given import child
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
+from dlsim.study.gantt import draw_boxes
 from dlsim.study.plot import PERCENT
 from dlsim.study.style import INK, style_of
 

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
 from dlsim.explore.panel import Numbers, Slider, new_figure, panel, say
-from dlsim.explore.strips import draw_bars, draw_chunks, key, legend_above, mark, name_rows
 from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, simulate, split_load
 from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, total_cost
+from dlsim.study.gantt import draw_bars, draw_chunks, key, legend_above, mark, name_rows
 from dlsim.study.style import INK
 
 #: Most nodes that the panel draws.
@@ -39,7 +39,8 @@ def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float) -> None:
     ax.axvline(end, color="#333333", linestyle="--", linewidth=1.2, zorder=3)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
     shares = zip(rows, 100 * chunks["alpha"], strict=True)
-    name_rows(ax, ["link", *(f"node {row}: {share:.3g} %" for row, share in shares)], 0, right)
+    names = ["link", *(f"node {row}: {share:.3g} %" for row, share in shares)]
+    name_rows(ax, names, 0, right, fontsize=8 if len(names) < 14 else 6.5)
     ax.set_xlabel("time", labelpad=1)
 
 

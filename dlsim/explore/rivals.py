@@ -9,13 +9,12 @@ from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, wrapped
-from dlsim.explore.strips import draw_bars, draw_chunks, key, mark, name_rows
 from dlsim.given import label
 from dlsim.kernel import same_instant
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Offer, Reading, Schedule, simulate
 from dlsim.realtime import workload as laws
 from dlsim.realtime.partition import execution_time
-from dlsim.study.gantt import lanes_of, task_colors
+from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
 
 #: Most tasks that are drawn, and nodes of the cluster.
@@ -243,7 +242,8 @@ def schedules(
     axes = figure.subplots(2, 1, sharex=True)
     for ax, (s, why) in zip(axes, runs, strict=True):
         _draw_plan(ax, s, colors, now)
-        name_rows(ax, ["link", *(f"node {k}" for k in range(1, nodes + 1))], begin, end)
+        rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
+        name_rows(ax, rows, begin, end, fontsize=8 if nodes < 13 else 6.5)
         ax.set_title(wrapped(f"{s.name}: {told(s, why)}", 7.6, 9), loc="left", fontsize=9, y=1.0)
     axes[1].set_xlabel("time", labelpad=1)
     keys = [

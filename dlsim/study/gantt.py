@@ -3,6 +3,9 @@
 A bar is light and hatched while data is sent, solid while it is computed, and blank
 space is idle time. The head node's link is a row of its own, on top: under a reading
 that lets several tasks send at once its bars lie in lanes one below the other.
+
+For pictures that must be there before one waits for them one collection holds all bars of a look
+(`draw_bars`), which draws several times faster: hatches are made anew for each shape.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +15,16 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgb, to_rgba_array
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.path import Path
+from numpy.typing import ArrayLike
 
 from dlsim.errors import InputError
 from dlsim.study.plot import axes_of, need_columns
+from dlsim.study.style import INK
 
 #: What a table of chunks must have: one row per chunk, times absolute.
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
@@ -142,11 +150,13 @@ def _deadlines(
             )  # fmt: skip
 
 
-def _label_rows(ax: Axes, names: list[str], right: float, left: float = 0.0) -> None:
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.4, -0.75)
+def name_rows(
+    ax: Axes, names: list[str], left: float, right: float, top: float = -0.6, **look: Any
+) -> None:
+    """Label the rows of a timing diagram, the first on top, and set its limits."""
+    ax.set_yticks(range(len(names)), names, **look)
+    ax.set_ylim(len(names) - 0.4, top)
     ax.set_xlim(left, right)
-    ax.set_xlabel("time")
     ax.grid(False, axis="y")
     ax.tick_params(axis="y", length=0)
 
@@ -178,7 +188,8 @@ def plot_gantt(
         _name_tasks(ax, frame, rows, right)
         _deadlines(ax, frame, rows, due, right, ink_of)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
-    _label_rows(ax, [_LINK] * first + labels, right)
+    name_rows(ax, [_LINK] * first + labels, 0.0, right, -0.75)
+    ax.set_xlabel("time")
     _legend(ax, bool(due))
     return ax
 
@@ -214,7 +225,8 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
     names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
     begin = float(start.min())
-    _label_rows(ax, names, last + 0.03 * (last - begin), begin)
+    name_rows(ax, names, begin, last + 0.03 * (last - begin), -0.75)
+    ax.set_xlabel("time")
     return ax
 
 
@@ -271,3 +283,74 @@ def _inches(ax: Axes) -> tuple[float, float]:
     rows = abs(float(np.subtract(*ax.get_ylim())))
     wide = place.width * size[0] / float(np.subtract(*ax.get_xlim()[::-1]))
     return float(wide), float(place.height * size[1] / rows)
+
+
+#: How bars are filled: opacity, and the keywords of their collection. An outline is drawn
+#: around what is only planned, crosses over what cannot be.
+LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
+    "send": (0.35, {"hatch": "////", "edgecolors": "#333333", "linewidths": 0.5}),
+    "many sends": (0.35, {"edgecolors": "#333333", "linewidths": 0.2}),
+    "compute": (0.95, {"edgecolors": "#333333", "linewidths": 0.5}),
+    "planned send": (0.12, {"hatch": "////", "edgecolors": "#999999", "linewidths": 0.5}),
+    "planned": (0.28, {"edgecolors": "#555555", "linewidths": 0.7, "linestyles": ":"}),
+    "waits": (0.35, {"hatch": "xx", "edgecolors": INK["orange"], "linewidths": 0.0}),
+    "booked": (0.25, {"hatch": "..", "edgecolors": "#888888", "linewidths": 0.0}),
+    "impossible": (0.25, {"hatch": "xxxx", "edgecolors": INK["vermillion"], "linewidths": 1.0}),
+}
+#: How the pen goes around a box.
+_BOX = np.array([Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY], Path.code_type)
+
+
+def draw_boxes(
+    ax: Axes, left: Any, right: Any, low: Any, high: Any, color: Any, **look: Any
+) -> None:
+    """Draw boxes, those of a colour as one shape; the axes keep their limits."""
+    corners = np.stack([left, low, right, low, right, high, left, high, left, low], axis=1)
+    faces = np.broadcast_to(to_rgba_array(color), (len(corners), 4))
+    inks, which = np.unique(faces, axis=0, return_inverse=True)
+    shapes = [Path(part.reshape(-1, 2), np.tile(_BOX, len(part))) for part in
+              (corners[which.ravel() == k] for k in range(len(inks)))]  # fmt: skip
+    ax.add_collection(PathCollection(shapes, facecolors=inks, zorder=2, **look), autolim=False)
+
+
+def draw_bars(
+    ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
+    height: float = 0.72,
+) -> None:  # fmt: skip
+    """Draw horizontal bars of a look."""
+    y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
+    opacity, keywords = LOOKS[look]
+    faces = to_rgba_array(color, opacity)
+    draw_boxes(ax, left, right, y - height / 2, y + height / 2, faces, **keywords)
+
+
+def draw_chunks(
+    ax: Axes, rows: ArrayLike, times: Sequence[ArrayLike], color: Any,
+    looks: Sequence[str] = ("send", "compute"), height: float = 0.72,
+) -> None:  # fmt: skip
+    """Draw chunks: begin and end of sending in one look, of computing in another."""
+    for k, look in enumerate(looks):
+        draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look, height)
+
+
+def key(look: str, label: str, color: str = "#777777") -> Patch:
+    """Make the legend entry of a look."""
+    opacity, words = LOOKS[look]
+    return Patch(
+        facecolor=to_rgba_array(color, opacity)[0], edgecolor=words["edgecolors"],
+        hatch=words.get("hatch"), linewidth=words["linewidths"],
+        linestyle=words.get("linestyles", "-"), label=label,
+    )  # fmt: skip
+
+
+def mark(label: str, **look: Any) -> Line2D:
+    """Make the legend entry of a line or a marker."""
+    return Line2D([], [], label=label, **look)
+
+
+def legend_above(ax: Axes, keys: list[Any]) -> None:
+    """Put a legend of one line above the axes, at the right."""
+    ax.legend(
+        handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=8,
+        handlelength=1.6, columnspacing=1.2, borderpad=0.1,
+    )  # fmt: skip
