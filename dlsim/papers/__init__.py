@@ -2,8 +2,8 @@
 
 A paper's `Study` (study.py) runs its experiments at one scale. Each experiment is a function of
 cells.py that draws one workload, environment or platform and runs all policies on it, so that
-they are compared on the same one. What is plotted from the frames is written in the notebook;
-drawings and tables that need code are functions of draw.py.
+they are compared on the same one; the study tells it what its parameters name. What is plotted
+from the frames is written in the notebook; drawings and tables that need code are in draw.py.
 """
 
 import importlib

@@ -201,16 +201,6 @@ def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
     return study.keep("flows", axes[0], table.reset_index(names="link"))
 
 
-def _coordinates(name: str, graph: nx.Graph) -> Places:
-    """Return where a real network's nodes lie, or a layout where they carry no places."""
-    import topohub
-
-    every = {node["id"]: node.get("pos") for node in topohub.get(name)["nodes"]}
-    if any(every.get(node) is None for node in graph):
-        return nx.kamada_kawai_layout(graph)
-    return {node: np.array(every[node], dtype=float) for node in graph}
-
-
 def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Axes | None:
     """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
     seed, (reading, _) = child(study.seed, 0), cells.split_switches(study.switches)
@@ -225,8 +215,13 @@ def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Ax
     methods = ("G", "LPR", "LPRG", "LPRR", "LPRG+polish", "MILP")
     found = {m: solve(p, m, rounding(seed), reading) for m in methods}
     best = max(found, key=lambda m: found[m].objective)
-    graph = to_graph(p)
-    _map(axes[0], found[best], _coordinates(name, graph), f"{name}, {clusters} clusters: {best}")
+    import topohub
+
+    # where its nodes lie, or a layout where they carry no places
+    graph, every = to_graph(p), {one["id"]: one.get("pos") for one in topohub.get(name)["nodes"]}
+    known = all(every.get(node) is not None for node in graph)
+    places = {node: every[node] for node in graph} if known else nx.kamada_kawai_layout(graph)
+    _map(axes[0], found[best], places, f"{name}, {clusters} clusters: {best}")
     table = pd.DataFrame({"policy": methods, "ratio": [round(found[m].ratio, 9) for m in methods]})
     colors = [style_of(m.split("+")[0]).color for m in methods]
     axes[1].barh(table["policy"], table["ratio"], color=colors)
