@@ -144,7 +144,7 @@ def test_right_first_samples_do_no_harm():
     given = {"setting": SETTING, "switches": {}, "seed": key()}
     rows = cells.poison("lee", 1.0, poisoned="all", **given)
     table, _ = batches("lee", 0)
-    parts = cells.batches_of(table, SETTING, key(), outliers=0.0)
+    parts = cells.batches_of(table, SETTING._replace(outliers=0.0), key())
     found = list(cells.follow(parts, SETTING, "history", Reading(), History.exact(table)))
     assert [row["makespan"] for row in rows] == pytest.approx([s.makespan for s in found])
     one, every = (
@@ -164,7 +164,7 @@ def test_without_outliers_nothing_has_to_be_smoothed_out():
 
 
 def test_nobody_beats_the_exhaustive_schedule(study):
-    assert (study.ideal[["makespan", "completion"]] >= -1e-12).all().all()
+    assert (study.evidence.ideal[["makespan", "completion"]] >= -1e-12).all().all()
 
 
 def test_a_cold_batch_of_equal_speed_ups_has_no_slower_surprise():

@@ -87,10 +87,9 @@ class Setting(NamedTuple):
         return workload.applications(mix, self.apps, seed, base=self.base)
 
 
-def batches_of(table: pd.DataFrame, setting: Setting, seed: Any, **options: Any) -> Tables:
+def batches_of(table: pd.DataFrame, setting: Setting, seed: Any) -> Tables:
     """Draw the batches of a replicate, each to start on an idle machine."""
-    given = {**setting.noise, "batches": setting.batches, **options}
-    drawn = workload.draw(table, setting.jobs, seed, **given)
+    drawn = workload.draw(table, setting.jobs, seed, batches=setting.batches, **setting.noise)
     return [part for _, part in drawn.groupby("batch", sort=False)]
 
 

@@ -121,33 +121,25 @@ class Study(study.Study):
     @functools.cached_property
     def evidence(self) -> claims.Evidence:
         """Everything that the claims are measured on, under the study's own reading."""
-        wrong, shares = {"mix": self.mixes, "error": (ERROR,)}, {"mix": self.mixes, "share": SHARES}
+        mixes: dict[str, Any] = {"mix": self.mixes}
+        wrong, shares = mixes | {"error": (ERROR,)}, mixes | {"share": SHARES}
         profiles, cases = {"profile": tuple(cells.PROFILES)}, {"case": tuple(cells.CASES)}
+        queues = {"queues": ("per-engine", "single"), "engines": (1, 2)}
+        # no exhaustive schedule where GPU jobs slow CPUs down
+        free = not Reading.of(self.given(self.switches)["switches"]).gpu_cpu_share
         return self.measure()._replace(
             wrong=self.sweep(cells.compare, wrong, "wrong times", policies=("rsc", "asjf", "mct")),
-            ideal=self.ideal,
+            ideal=self.sweep(
+                cells.ideal, mixes, "exhaustive", length=SHORT, policies=cells.WITH_IDEAL
+            ) if free else None,
             threads=self.sweep(cells.thread, shares, "CPU threads"),
             pipelines=self.sweep(cells.pipeline, profiles, "pipelines", chunks=24, cv=self.cv),
-            issued=self.issued,
+            issued=self.sweep(
+                cells.issue, queues, "issue order", profile="balanced", chunks=24, cv=0.3,
+                draws=self.size.draws,
+            ),
             adapted=self.sweep(cells.adapt, cases, "optimiser", devices=4, rounds=12),
             words=self.words,
-        )
-
-    @functools.cached_property
-    def ideal(self) -> pd.DataFrame | None:
-        """Short queues against the exhaustive schedule; None where CPUs slow down."""
-        if Reading.of(self.given(self.switches)["switches"]).gpu_cpu_share:
-            return None
-        grid, policies = {"mix": self.mixes}, cells.WITH_IDEAL
-        return self.sweep(cells.ideal, grid, "exhaustive", length=SHORT, policies=policies)
-
-    @functools.cached_property
-    def issued(self) -> pd.DataFrame:
-        """Operations issued from several threads: queues engines replicate order slowdown."""
-        grid = {"queues": ("per-engine", "single"), "engines": (1, 2)}
-        return self.sweep(
-            cells.issue, grid, "issue order", profile="balanced", chunks=24, cv=0.3,
-            draws=self.size.draws,
         )  # fmt: skip
 
     @functools.cached_property
