@@ -36,7 +36,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.given import anything, text
+from dlsim.given import anything, option, text
 
 StrPath = str | os.PathLike[str]
 
@@ -72,9 +72,7 @@ def project_root() -> Path | None:
 
 def shared_folder(name: str) -> Path:
     """Return one of the folders that travel with the suite."""
-    if name not in _SHARED:
-        raise InputError(f"shared folder must be one of {', '.join(_SHARED)}; got {name!r}")
-    folder = (project_root() or _PACKAGE / "_share") / name
+    folder = (project_root() or _PACKAGE / "_share") / option("shared folder", name, _SHARED)
     if not folder.is_dir():
         raise InputError(f"{folder}: missing from this installation; install dlsim again")
     return folder
@@ -200,12 +198,9 @@ def read_text(path: StrPath, limit: int = DOCUMENT) -> str:
         raise refusal(path, data.count(b"\n", 0, error.start) + 1, what) from error
 
 
-def numbered_lines(
-    path: StrPath, limit: int = LIMIT, longest: int | None = None
-) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, bytes]]:
     """Read a plain or gzip file line by line."""
     number = total = 0
-    longest = LONGEST_LINE if longest is None else longest
     try:
         with opened(path) as raw:
             size, growth = os.fstat(raw.fileno()).st_size, math.inf
@@ -213,10 +208,10 @@ def numbered_lines(
             if raw.peek(2)[:2] == b"\x1f\x8b":
                 stream = gzip.GzipFile(fileobj=raw)
                 growth = max(FREE_GROWTH, MOST_GROWTH * size)
-            while line := stream.readline(longest + 1):
+            while line := stream.readline(LONGEST_LINE + 1):
                 number, total = number + 1, total + len(line)
-                if len(line) > longest:
-                    raise refusal(path, number, f"longer than {longest} bytes: not a table")
+                if len(line) > LONGEST_LINE:
+                    raise refusal(path, number, f"longer than {LONGEST_LINE} bytes: not a table")
                 if total > limit:
                     raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
                 if total > growth:
@@ -454,30 +449,24 @@ def _whole(text: str) -> int:
     return value
 
 
-def _text(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
-
-
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
-#: What a field may be: its parser, and how a message says it.
-RULES: dict[str, tuple[Callable[[str], Any], str]] = {
-    "number": (_number, "a finite number"),
-    "nonnegative": (partial(_number, low=0), "a finite number of at least 0"),
-    "positive": (_POSITIVE, "a finite number above 0"),
-    "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank"),
-    "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank"),
-    "whole": (_whole, "a whole number"),
-    "text": (_text, "a text that is not blank"),
-    "any": (str, "a text"),
+#: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
+RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
+    "number": (_number, "a finite number", "d"),
+    "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
+    "positive": (_POSITIVE, "a finite number above 0", "d"),
+    "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
+    "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
+    "whole": (_whole, "a whole number", "q"),
+    "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
+    "any": (str, "a text", ""),
 }
 
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
     """Read one field by a rule of `RULES`."""
-    parse, wanted = RULES[rule]
+    parse, wanted, _ = RULES[rule]
     try:
         return parse(text.strip())
     except ValueError:
@@ -487,8 +476,7 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
 
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
-    missing = [name for name in required if name not in names]
-    if missing:
+    if missing := [name for name in required if name not in names]:
         what = f"no such column; the first line names {', '.join(names)[:200] or 'none'}"
         raise refusal(path, 1, what, missing[0])
     if len(names) > MOST_COLUMNS:
@@ -498,11 +486,6 @@ def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[
             what = "a column without a name" if not name else "two columns of this name"
             raise refusal(path, 1, f"{what}; rename or remove it", name)
     return names
-
-
-def _container(rule: str | None) -> Any:
-    """Return what keeps a column: 8 bytes a number where the rule wants numbers."""
-    return [] if rule in (None, "text", "any") else array("q" if rule == "whole" else "d")
 
 
 def _column(values: Any, rule: str | None) -> Any:
@@ -525,7 +508,9 @@ def read_csv(
     lines, shared = array("q"), dict[str, str]()
     try:
         names = _header(path, next(reader, []), required)
-        table = {name: _container(rules.get(name)) for name in names}
+        # 8 bytes a number where the rule wants numbers
+        kinds = {name: RULES[rules.get(name, "any")][2] for name in names}
+        table: dict[str, Any] = {name: array(kinds[name]) if kinds[name] else [] for name in names}
         for row in filter(None, reader):
             lines.append(reader.line_num)
             if len(row) != len(names):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,11 @@ def label(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def word(value: Any) -> str:
+    """Write an option or a place in a grid: 10.0 as 10."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def number(
     name: str, value: Any, low: float = 0, high: float = MOST, *, above: bool = False,
     below: bool = False, rule: str = "",
@@ -70,18 +76,14 @@ def number(
     is_far = (size > MOST and high >= MOST) or 0 < size < LEAST
     if is_far and size <= sys.float_info.max and x >= low:
         zero = "" if above and low == 0 else "0 or "
-        raise InputError(
-            f"{name} must be {zero}between {LEAST:g} and {MOST:g}, got {value!r}; "
-            "choose another unit of time or data"
-        )
-    raise InputError(f"{name} must be {rule or _rule(low, high, above, below)}, got {value!r}")
-
-
-def _rule(low: float, high: float, above: bool, below: bool) -> str:
-    ends = [f"above {low:g}" if above else f"of at least {low:g}"] if low > -MOST else []
-    if high < MOST:
-        ends.append(f"below {high:g}" if below else f"at most {high:g}")
-    return " ".join([f"a {'finite ' if high == MOST else ''}number", " and ".join(ends)]).strip()
+        rule = f"{zero}between {LEAST:g} and {MOST:g}"
+        unit = "choose another unit of time or data"
+        raise InputError(f"{name} must be {rule}, got {value!r}; {unit}")
+    if not rule:
+        ends = [f"above {low:g}" if above else f"of at least {low:g}"] * (low > -MOST)
+        ends += [f"below {high:g}" if below else f"at most {high:g}"] * (high < MOST)
+        rule = f"a {'finite ' * (high == MOST)}number {' and '.join(ends)}".strip()
+    raise InputError(f"{name} must be {rule}, got {value!r}")
 
 
 def positive(**values: Any) -> list[float]:
@@ -96,11 +98,6 @@ def whole(name: str, value: Any, low: int = 1, high: float = MOST_WHOLE, rule: s
         return int(x)
     least = f"of at least {low}" if high >= MOST_WHOLE and not x > high else f"in {low}..{high}"
     raise InputError(f"{name} must be {rule or f'a whole number {least}'}, got {value!r}")
-
-
-def flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    return instance(name, value, bool, rule="True or False")
 
 
 def option(name: str, value: Any, options: Iterable[Any]) -> Any:
@@ -137,11 +134,6 @@ def text(name: str, value: Any, *, blank: bool = True) -> str:
     raise InputError(f"{name} must be {rule}, got {value!r}")
 
 
-def items(name: str, value: Any) -> list[Any]:
-    """Return a list."""
-    return instance(name, value, list)
-
-
 def anything(name: str, value: Any) -> Any:
     """Return a value as it is: what reads it next knows the rule."""
     return value
@@ -156,6 +148,12 @@ def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = ""
     raise InputError(f"{name} must be {rule}, got {value!r}{remedy}")
 
 
+#: Return True or False; a list; a mapping, such as the switches of a reading.
+flag = partial(instance, kind=bool, rule="True or False")
+items = partial(instance, kind=list)
+mapping = partial(instance, kind=Mapping, rule="a mapping such as a dict")
+
+
 def extra(what: str, name: str, module: str, other: str = "") -> Any:
     """Return a module that comes with an extra of dlsim, or say how it is installed."""
     try:
@@ -168,11 +166,6 @@ def extra(what: str, name: str, module: str, other: str = "") -> Any:
 def usual(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return a value of a class, the usual one for None."""
     return kind() if value is None else instance(name, value, kind, remedy)
-
-
-def mapping(name: str, value: Any) -> Any:
-    """Return a mapping, such as the switches of a reading."""
-    return instance(name, value, Mapping, rule="a mapping such as a dict")
 
 
 def in_range(x: Any) -> Any:
@@ -304,10 +297,8 @@ def memory() -> float:
 def need_memory(what: str, size: float, remedy: str) -> None:
     """Refuse, before it begins, what takes at least `size` bytes where memory is smaller."""
     if size > SMALL and size > (most := memory()):
-        raise InputError(
-            f"{what} cannot fit in memory: at least {size / 2**30:.3g} GiB are needed, of "
-            f"{most / 2**30:.3g} GiB in all; {remedy}"
-        )
+        sizes = f"at least {size / 2**30:.3g} GiB are needed, of {most / 2**30:.3g} GiB in all"
+        raise InputError(f"{what} cannot fit in memory: {sizes}; {remedy}")
 
 
 def sequence(seed: Any) -> SeedSequence:

@@ -142,11 +142,12 @@ class Owned:
                 whole = size == 0 or stream.read(1) == b"\n"  # a full disk may have cut a line
                 stream.write(line.encode() if whole else b"\n" + line.encode())
 
-    def _aside(self, name: str) -> Path:
+    def _aside(self, name: str) -> None:
         """Move what lies under a name out of the way, and say so."""
-        source, number = self.folder / name, 1
-        while os.path.lexists(target := self.folder / ASIDE / _numbered(name, number)):
+        source, target, number = self.folder / name, self.folder / ASIDE / name, 1
+        while os.path.lexists(target):
             number += 1
+            target = target.with_name(f"{source.stem}-{number}{source.suffix}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             os.rename(source, target)
@@ -154,7 +155,6 @@ class Owned:
             raise unwritable(target, error) from error
         what = f"dlsim: {source} is not as dlsim wrote it: kept as {target}"
         print(what, file=sys.stderr, flush=True)
-        return target
 
     def clear(self, name: str) -> None:
         """Leave nothing under a name: remove what dlsim wrote, move aside what it did not."""
@@ -187,8 +187,3 @@ class Owned:
         write_bytes(path, parts(), ready=take_the_name)
         self.written.append(name)
         return path
-
-
-def _numbered(name: str, number: int) -> str:
-    path = Path(name)
-    return name if number == 1 else str(path.with_name(f"{path.stem}-{number}{path.suffix}"))

@@ -1,14 +1,19 @@
 """Tell what a long computation is at: nothing for two seconds, then a line or a bar."""
 
+import json
 import multiprocessing
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-#: Seconds of silence at first, and the most between two lines.
-PATIENCE, LONGEST = 2.0, 30.0
+from dlsim.errors import DlsimError
+
+#: Environment variable that names the file in which the sweeps of a notebook report.
+VARIABLE = "DLSIM_PROGRESS"
+#: Seconds of silence at first, and the most between two lines; the least between two reports.
+PATIENCE, LONGEST, SHORTEST = 2.0, 30.0, 0.2
 _now = ["starting"]
 
 
@@ -40,19 +45,33 @@ def told(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def shown(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told how much of a total is done, and shows it but in a worker."""
-    begin, bar, is_worker = time.monotonic(), None, multiprocessing.parent_process() is not None
+def shown(
+    label: str, total: int, before: int = 0, report: str = ""
+) -> Iterator[Callable[[int], None]]:
+    """Give a function that is told how much of a total is done, and shows it but in a worker.
+
+    A file to `report` in holds ``{"label", "done", "total"}`` in place of the bar.
+    """
+    bar, is_worker = None, multiprocessing.parent_process() is not None
+    due = time.monotonic() + (0.0 if report else PATIENCE)
 
     def tell(done: int) -> None:
-        nonlocal bar
-        if bar is None and not is_worker and time.monotonic() - begin >= PATIENCE:
+        nonlocal bar, due
+        is_due = time.monotonic() >= due
+        if report and (is_due or done == total):
+            from dlsim.files import write_text  # as below
+
+            due = time.monotonic() + SHORTEST
+            with suppress(DlsimError):
+                write_text(report, json.dumps({"label": label, "done": done, "total": total}))
+        elif not report and not is_worker and is_due and bar is None:
             from tqdm.auto import tqdm  # not at the top: most computations are short
 
-            bar = tqdm(total=total, desc=label, disable=None, leave=False)
+            bar = tqdm(total=total, initial=before, desc=label, disable=None, leave=False)
         if bar is not None:
             bar.update(done - bar.n)
 
+    tell(before)
     try:
         yield tell
     finally:

@@ -1,17 +1,11 @@
 """The base of every engine's Reading: how the ambiguous sentences of a paper are understood."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from dlsim.given import mapping, number, option
-
-
-def _as_number(text: Any) -> Any:
-    try:
-        return float(text) if isinstance(text, str) else text
-    except ValueError:
-        return text
 
 
 def switch(*options: Any) -> Any:
@@ -47,8 +41,10 @@ class BaseReading:
         """Build a reading from the switches that differ; a number may be a text."""
         known, values = [one.name for one in fields(cls)], {}
         for name, value in mapping("switches", switches).items():
-            option("reading switch", name, known)
-            values[name] = _as_number(value) if name in cls.NUMBERS else value
+            values[option("reading switch", name, known)] = value
+            if name in cls.NUMBERS and isinstance(value, str):
+                with suppress(ValueError):  # what is no number is refused by name
+                    values[name] = float(value)
         return cls(**values)
 
     def changes(self) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady.store import read_platform, to_document
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
-from dlsim.study.clusters import _address
 from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline
+from dlsim.study.workers import _address
 from tests.steady_platforms import pair
 from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cli import main, readings
+from dlsim.cli import main
+from dlsim.cli import words as shared
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study.notebooks import NotebookResult
@@ -306,11 +307,11 @@ def test_a_switch_that_no_paper_asked_for_knows(capsys, tmp_path, monkeypatch, w
 
 def test_options_that_are_no_words(monkeypatch):
     known = {"every": (60.0, 0.5), "drop": (False, True)}
-    monkeypatch.setattr(readings, "switches_of", lambda notebook: known)
-    got = readings.by_notebook({"every": "60", "drop": "True"}, ["99-other"])
+    monkeypatch.setattr(shared, "switches_of", lambda notebook: known)
+    got = shared.by_notebook({"every": "60", "drop": "True"}, ["99-other"])
     assert got == {"99-other": {"every": 60.0, "drop": True}}
     with pytest.raises(InputError, match=r"every must be one of 60, 0.5; got '61'"):
-        readings.by_notebook({"every": "61"}, ["99-other"])
+        shared.by_notebook({"every": "61"}, ["99-other"])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

@@ -11,7 +11,7 @@ from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
 from dlsim.kernel import source_digest
-from dlsim.study import clusters, sweep
+from dlsim.study import sweep, workers
 from dlsim.study.notebooks import run_all
 from tests import sweep_functions as functions
 from tests.children import until
@@ -27,7 +27,7 @@ QUIET = {"dashboard_address": None, "silence_logs": "CRITICAL"}
 def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
     yield
-    clusters._client.cache_clear()
+    workers._client.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def cluster():
 
 @pytest.fixture
 def address(cluster, monkeypatch):
-    monkeypatch.setenv(clusters.VARIABLE, cluster.scheduler_address)
+    monkeypatch.setenv(workers.DASK, cluster.scheduler_address)
     return cluster.scheduler_address
 
 
@@ -95,7 +95,7 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
     (there,) = run_all([tmp_path / "one.ipynb"], out=tmp_path / "a", dask=address,
                        extra={"flag": str(flag)})  # fmt: skip
     assert (there.status, flag.exists()) == ("ok", True), there.error
-    monkeypatch.delenv(clusters.VARIABLE)
+    monkeypatch.delenv(workers.DASK)
     expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1, cache=False,
                      fixed={"flag": ""})  # fmt: skip
     write_csv(tmp_path / "expected.csv", expected)
@@ -107,12 +107,12 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
 
 
 def test_a_fitting_cluster_is_told_in_one_line(address):
-    assert clusters.check(address) == f"2 workers with 2 threads at {address}"
+    assert workers.check(address) == f"2 workers with 2 threads at {address}"
 
 
 @pytest.mark.parametrize("place", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nowhere", "x://y", "a b"])
 def test_an_address_where_nothing_answers(monkeypatch, place, capsys, tmp_path):
-    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
     assert main(["reproduce", "theory", "--dask", place, "--out", str(tmp_path / "r")]) == 2
     said = capsys.readouterr().err
     assert f"no Dask scheduler answers at {place!r}" in said
@@ -122,13 +122,13 @@ def test_an_address_where_nothing_answers(monkeypatch, place, capsys, tmp_path):
 
 def test_a_scheduler_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="no such scheduler file"):
-        clusters.connect(str(tmp_path / "gone.json"))
+        workers.connect(str(tmp_path / "gone.json"))
 
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'dlsim\[cluster\]'"):
-        clusters.check("tcp://127.0.0.1:9")
+        workers.check("tcp://127.0.0.1:9")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def empty():
 
 def test_a_scheduler_without_workers(empty):
     with pytest.raises(InputError, match=r"no worker of tcp.* within 0\.2 s; start some: dask wor"):
-        clusters.check(empty.scheduler_address, seconds=0.2)
+        workers.check(empty.scheduler_address, seconds=0.2)
 
 
 OTHER = "def source_digest():\n    return '0' * 16\n"
@@ -165,7 +165,7 @@ def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, 
     )  # fmt: skip
     try:
         with pytest.raises(InputError, match=message.replace("DIGEST", source_digest())):
-            clusters.check(empty.scheduler_address, seconds=60)
+            workers.check(empty.scheduler_address, seconds=60)
     finally:
         worker.kill()
         worker.wait()
@@ -188,8 +188,8 @@ def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, mo
             cwd=tmp_path, stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
-        assert clusters.check(str(note), seconds=60).startswith("1 workers with 1 threads")
-        monkeypatch.setenv(clusters.VARIABLE, str(note))
+        assert workers.check(str(note), seconds=60).startswith("1 workers with 1 threads")
+        monkeypatch.setenv(workers.DASK, str(note))
         marks = tmp_path / "marks"
         marks.mkdir()
         fixed = {"marks": str(marks), "pid": scheduler.pid}

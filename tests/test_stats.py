@@ -12,9 +12,11 @@ from scipy import stats
 
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
-from dlsim.study import calibration
 from dlsim.study.stats import (
+    GRID,
+    LAWS,
     RESAMPLES,
+    calibration,
     family,
     mean_interval,
     paired_difference,
@@ -347,17 +349,17 @@ def test_the_rule_keeps_its_error_rate(points):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""
     draws = round((400 if points == 1 else 200) * max(LONG, 0.5))
     correlation = [0.0] if points == 1 else [0.0, 0.9]
-    table = calibration.table(draws, points=[points], correlation=correlation, jobs=1)
+    table = calibration(draws, points=[points], correlation=correlation, jobs=1)
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws
-    assert len(table) == len(calibration.LAWS) * len(correlation) * 3
+    assert len(table) == len(LAWS) * len(correlation) * 3
     assert (table[["contrary", "holds"]] <= most).all(axis=None), table
     assert table["contrary"].max() > 0  # it can be wrong
 
 
 def test_the_shipped_calibration_has_every_row_within_five_percent():
     table = pd.read_csv(shared_folder("data") / "reference" / "suite" / "suite-calibration.csv")
-    known = pd.MultiIndex.from_product(calibration.GRID.values())
-    assert set(zip(*(table[name] for name in calibration.GRID), strict=True)) == set(known)
+    known = pd.MultiIndex.from_product(GRID.values())
+    assert set(zip(*(table[name] for name in GRID), strict=True)) == set(known)
     most = stats.binom.ppf(0.9995, table["draws"], 0.05) / table["draws"]
     assert (table["contrary"] <= most).all()
     assert (table["holds"] <= most).all()

@@ -22,9 +22,8 @@ from dlsim.steady.heuristics import SNAP, randomised_rounding
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.execution import run_notebook
+from dlsim.study.execution import parameters_of, run_notebook
 from dlsim.study.measure import MEASURES, measured
-from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
 from tests.executed import shown_beside_the_shipped, unsaid
 from tests.steady_platforms import pair

@@ -83,13 +83,9 @@ def _network(path: str, found: Row) -> Network:
     if not rows:
         raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")
     sites = [row["name"] for row in rows]
-    links = pd.DataFrame(
-        {
-            "bandwidth": [row["bandwidth"] for row in wires],
-            "max_connect": [row.get("connections", math.inf) for row in wires],
-        },
-        index=[row["name"] for row in wires],
-    )
+    held = [(row["bandwidth"], row.get("connections", math.inf)) for row in wires]
+    names = [row["name"] for row in wires]
+    links = pd.DataFrame(held, names, ["bandwidth", "max_connect"])
     routes: dict[tuple[int, int], list[Any]] = {}
     for row in found.get("route", ()):
         k, to = placed(row.where, _ends, sites, row["between"])
@@ -101,8 +97,7 @@ def _network(path: str, found: Row) -> Network:
             raise InputError(f"{row.where}: {there} has a route already")
         routes |= ways
     gateway, limits = [row["gateway"] for row in rows], _limits(found, sites)
-    network: Network = placed(path, Network, sites, gateway, links, routes, limits)
-    return network
+    return cast(Network, placed(path, Network, sites, gateway, links, routes, limits))
 
 
 def read_organisation(path: str) -> tuple[Row, Network]:

@@ -2,9 +2,10 @@
 
 import argparse
 
-from dlsim.cli.readings import switches_of, word
+from dlsim.cli.words import switches_of
 from dlsim.cpugpu import model as cpugpu
 from dlsim.files import suite_notebooks
+from dlsim.given import word
 from dlsim.realtime.model import POLICIES
 from dlsim.study.figures import load_figures
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from dlsim.cli.readings import by_notebook
-from dlsim.cli.words import reading_of
+from dlsim.cli.words import by_notebook, reading_of
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.study.figures import load_figures
@@ -40,15 +39,15 @@ def main(args: argparse.Namespace) -> int:
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
     from dlsim.kernel import need_cache  # these take their time; a refusal should not
-    from dlsim.study import clusters
+    from dlsim.study import workers
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
     readings = by_notebook(reading, names)
     need_cache()
-    out, dask = Path(args.out), args.dask or os.environ.get(clusters.VARIABLE, "")
+    out, dask = Path(args.out), args.dask or os.environ.get(workers.DASK, "")
     if dask:
-        print(f"sweeps run on {clusters.check(dask)}", file=sys.stderr)
+        print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
     results = run_all(
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
         readings=readings, force=args.force, dask=dask, cell_limit=args.cell_limit,

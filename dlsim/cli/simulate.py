@@ -30,14 +30,6 @@ ROW = 20
 MOST_ROWS = 40
 
 
-def cluster_of(args: argparse.Namespace) -> Cluster:
-    """Build the cluster, with the paper's defaults or paper I's."""
-    default = (10, 10.0, 10.0) if args.paper == "mcdf" else (16, 1.0, 100.0)
-    given = (args.nodes, args.cms, args.cps)
-    values = [d if g is None else g for g, d in zip(given, default, strict=True)]
-    return Cluster(int(values[0]), float(values[1]), float(values[2]), args.st, args.sc)
-
-
 #: Options that not every source of tasks has.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "--swf": ("work_per_unit", "dc_ratio", "time_scale", "max_jobs"),
@@ -81,9 +73,8 @@ def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
     """Say what the tasks are, what was skipped and how heavy the load is."""
     facts, span = tasks.attrs, float(tasks["arrival"].iloc[-1]) if len(tasks) else 0.0
     horizon = facts.get("horizon") or span
-    lines = [
-        f"{len(tasks):,} tasks from {facts['source']}, arriving over {horizon:,.0f} time units"
-    ]
+    many, source = f"{len(tasks):,} tasks", facts["source"]
+    lines = [f"{many} from {source}, arriving over {horizon:,.0f} time units"]
     if facts.get("skipped"):
         why = ", ".join(f"{reason} ({n:,})" for reason, n in facts["skipped"].items())
         lines.append(f"skipped {sum(facts['skipped'].values()):,} jobs: {why}")
@@ -149,26 +140,17 @@ def _need_disk(home: Owned | None, rows: float, whose: str) -> None:
         )
 
 
-def _tell_or_refuse(s: Schedule, home: Owned | None) -> None:
-    """Say that a long schedule takes its time; refuse more chunks than the disk has room for."""
-    chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
-    _need_disk(home, chunks, f"for {s.name}")
-    if chunks > WINDOW:
-        print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
-
-
 def draw(schedules: list[Schedule], home: Owned) -> None:
     """Write a Gantt picture of the first tasks under every policy, if any ran, as gantt.png."""
-    import matplotlib
-
-    matplotlib.use("agg")
     import io
 
+    import matplotlib
     import matplotlib.pyplot as plt
 
     from dlsim.study import style
     from dlsim.study.gantt import plot_gantt, task_colors
 
+    matplotlib.use("agg")
     style.use()
     drawn = [s for s in schedules if s.tasks["start"].notna().any()]
     if not drawn:
@@ -202,7 +184,10 @@ def main(args: argparse.Namespace) -> int:
     """Simulate, print the summary, and keep the tables if asked to."""
     generators = GENERATORS.get(args.paper, tuple(workload.SWITCHES))
     switches, *laws = workload.split_reading(reading_of(args.reading), *generators)
-    cluster, reading = cluster_of(args), Reading.of(switches)
+    usual: tuple[Any, ...] = (10, 10.0, 10.0) if args.paper == "mcdf" else (16, 1.0, 100.0)
+    given = zip((args.nodes, args.cms, args.cps), usual, strict=True)
+    nodes, cms, cps = (default if value is None else value for value, default in given)
+    cluster, reading = Cluster(nodes, cms, cps, args.st, args.sc), Reading.of(switches)
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled():
@@ -223,7 +208,10 @@ def main(args: argparse.Namespace) -> int:
         step(f"{len(tasks):,} tasks under {name}")
         begun = time.perf_counter()
         s = simulate(tasks, cluster, name, reading, args.negotiate)
-        _tell_or_refuse(s, chunks_home)
+        chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
+        _need_disk(chunks_home, chunks, f"for {s.name}")
+        if chunks > WINDOW:
+            print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
         rows.append(row_of(s, time.perf_counter() - begun))
         step(f"checking {s.name}")
         s.check()
@@ -240,25 +228,16 @@ def main(args: argparse.Namespace) -> int:
         )
     if home:
         step("drawing and writing the tables")
-        _keep(home, args, reading, tasks, schedules, table)
+        record = {
+            "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
+            "cluster": asdict(cluster), "reading": asdict(reading), "negotiate": args.negotiate,
+            "seed": args.seed,
+        }  # fmt: skip
+        tables: dict[str, Any] = {"summary": table.drop(columns="seconds")}
+        for s in schedules:
+            tables[f"{s.name}-tasks"] = s.tasks
+            if args.chunks:
+                tables[f"{s.name}-chunks"] = s.windows(WINDOW)
+        draw(schedules, home)
+        write_tables(home, record, tables)
     return 0
-
-
-def _keep(
-    home: Owned, args: argparse.Namespace, reading: Reading, tasks: pd.DataFrame,
-    schedules: list[Schedule], table: pd.DataFrame,
-) -> None:  # fmt: skip
-    record = {
-        "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
-        "cluster": asdict(schedules[0].cluster),
-        "reading": asdict(reading),
-        "negotiate": args.negotiate,
-        "seed": args.seed,
-    }
-    tables: dict[str, Any] = {"summary": table.drop(columns="seconds")}
-    for s in schedules:
-        tables[f"{s.name}-tasks"] = s.tasks
-        if args.chunks:
-            tables[f"{s.name}-chunks"] = s.windows(WINDOW)
-    draw(schedules, home)
-    write_tables(home, record, tables)

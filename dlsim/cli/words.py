@@ -1,8 +1,11 @@
 """Words of the command line that several commands share."""
 
 import argparse
+import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,13 +13,14 @@ import pandas as pd
 from dlsim import __version__
 from dlsim.errors import InputError
 from dlsim.files import csv_text
+from dlsim.given import option, word
 from dlsim.owned import Owned
 
 
 def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
     """Return the folder that ``--out`` names, refused before anything runs; None without."""
-    home = Owned(args.out, kind, "choose a new or empty folder with --out") if args.out else None
-    return home.check() if home else None
+    remedy = "choose a new or empty folder with --out"
+    return Owned(args.out, kind, remedy).check() if args.out else None
 
 
 def names_of(several: str | None, one: str | None, default: str) -> list[str]:
@@ -47,7 +51,7 @@ def write_tables(
 def reading_of(words: Sequence[str]) -> dict[str, str]:
     """Turn words like ``link=shared`` or ``link=shared,late=drop`` into a mapping."""
     found: dict[str, str] = {}
-    for pair in (pair for word in words for pair in word.split(",")):
+    for pair in (pair for text in words for pair in text.split(",")):
         name, sign, value = pair.partition("=")
         if not sign:
             raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
@@ -55,3 +59,31 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--reading sets {name} twice, to {found[name]!r} and {value!r}")
         found[name] = value
     return found
+
+
+def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
+    """Return the switches of a notebook's paper, without loading its study."""
+    package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
+    spec = find_spec(package)
+    rooms = spec.submodule_search_locations if spec else None
+    if not any((Path(room) / "cells.py").exists() for room in rooms or ()):
+        return {}
+    return dict(importlib.import_module(f"{package}.cells").SWITCHES)
+
+
+def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Give every notebook the switches that its paper knows."""
+    tables = {name: switches_of(name) if reading else {} for name in notebooks}
+    for switch, value in reading.items():
+        known = [word(v) for table in tables.values() for v in table.get(switch, ())]
+        if not known:
+            each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
+            raise InputError(
+                f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}; "
+                f"they know: {each or 'none'}"
+            )
+        option(switch, value, dict.fromkeys(known))
+    return {
+        name: {s: v for s in reading for v in table.get(s, ()) if word(v) == reading[s]}
+        for name, table in tables.items()
+    }

@@ -40,10 +40,8 @@ def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]
     if isinstance(grid, Mapping):
         for name, values in grid.items():
             if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
-                raise InputError(
-                    f"grid[{name!r}] must be a list of values, got {values!r}:"
-                    " write [value], or give a constant in fixed"
-                )
+                what = f"grid[{name!r}] must be a list of values, got {values!r}:"
+                raise InputError(f"{what} write [value], or give a constant in fixed")
         rows = [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
     else:
         rows = [dict(row) for row in grid]
@@ -51,10 +49,8 @@ def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]
         raise InputError("the grid has no points: give every parameter at least one value")
     for number, row in enumerate(rows):
         if row.keys() != rows[0].keys():
-            raise InputError(
-                f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
-                f" {sorted(rows[0])}: give all points the same ones"
-            )
+            what = f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
+            raise InputError(f"{what} {sorted(rows[0])}: give all points the same ones")
     return [{name: label(value) for name, value in row.items()} for row in rows]
 
 
@@ -104,15 +100,6 @@ def _line(value: Any) -> str:
     return json.dumps(canonical(value), separators=(",", ":"), sort_keys=True)
 
 
-def _words(values: Point) -> list[int]:
-    """Return seed words that belong to these values wherever they stand in a grid."""
-    try:
-        digest = hashlib.sha256(_line(values).encode()).digest()
-    except LookupError as error:
-        raise InputError(f"independent: {error}; describe it by a number or a text") from error
-    return np.frombuffer(digest[:16], "<u4").tolist() if values else []
-
-
 def cells(
     grid: Sequence[Point], replicates: int, seed: int, independent: Sequence[str] = (),
     key: Sequence[Any] | None = None,
@@ -124,7 +111,13 @@ def cells(
     """
     result = []
     for point in grid:
-        words = _words({name: point[name] for name in independent})
+        try:
+            own = _line({name: point[name] for name in independent})
+        except LookupError as error:
+            raise InputError(f"independent: {error}; describe it by a number or a text") from error
+        # seed words that belong to these values wherever they stand in a grid
+        digest = hashlib.sha256(own.encode()).digest()[: 16 * bool(independent)]
+        words = np.frombuffer(digest, "<u4").tolist()
         head = "" if key is None else _line([*key, point])[:-1]
         for replicate in range(replicates):
             spawn_key = (replicate, *words)
@@ -140,10 +133,8 @@ def encode(result: Any, taken: set[str]) -> str:
     else:
         rows = [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-            raise StudyError(
-                "the function of a sweep must return a dict, a list of dicts or a DataFrame,"
-                f" got {type(result).__name__}"
-            )
+            what = "the function of a sweep must return a dict, a list of dicts or a DataFrame"
+            raise StudyError(f"{what}, got {type(result).__name__}")
         names = dict.fromkeys(name for row in rows for name in row)
         table = {str(name): [row.get(name) for row in rows] for name in names}
     if clash := taken & table.keys():

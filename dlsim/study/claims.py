@@ -1,20 +1,7 @@
-r"""Claims of the papers as data, and the one rule that turns numbers into the verdict on one.
+"""Claims of the papers as data, and the one rule that turns numbers into the verdict on one.
 
 A row of data/claims.toml says on which side of which threshold a statistic lies, at every
-point of a grid (shares are fractions: 1 point is 0.01). Its direction gives a *region*:
-
-=========  ===========================================  ======================
-direction  region of the statistic                      default margin
-=========  ===========================================  ======================
-above      beyond the margin                            0
-below      under the margin                             0
-dramatic   beyond the margin                            10 points
-marginal   nearer to 0 than the margin                  2 points
-close      at most the margin away from 0               5 points
-same       any two points at most the margin apart      2 points
-about      within a fifth of the printed number         0 (widens the region)
-between    from the first to the second printed number  0 (widens the region)
-=========  ===========================================  ======================
+point of a grid (shares are fractions: 1 point is 0.01). Its direction gives a *region* (`MARGINS`).
 
 A point is *for* the claim where its interval lies wholly in the region, *against* it where
 it lies wholly outside, *open* otherwise: a region with two ends asks for a test of
@@ -46,24 +33,23 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from dlsim import files
 from dlsim.errors import InputError
-from dlsim.files import (
-    StrPath,
-    fields_of,
-    placed,
-    read_csv,
-    read_tables,
-    shared_file,
-    shared_folder,
-)
+from dlsim.files import StrPath
 from dlsim.given import MOST, number, option, table
 from dlsim.study.stats import family, share_bounds
 
 #: Every direction with its default margin.
 MARGINS = {
-    "above": 0.0, "below": 0.0, "dramatic": 0.10, "marginal": 0.02,
-    "close": 0.05, "same": 0.02, "about": 0.0, "between": 0.0,
-}  # fmt: skip
+    "above": 0.0,  # the region lies beyond the margin
+    "below": 0.0,  # under the margin
+    "dramatic": 0.10,  # beyond the margin
+    "marginal": 0.02,  # nearer to 0 than the margin
+    "close": 0.05,  # at most the margin away from 0
+    "same": 0.02,  # any two points at most the margin apart
+    "about": 0.0,  # within a fifth of the printed number; the margin widens the region
+    "between": 0.0,  # from the first to the second printed number; as above
+}
 #: Probability that an interval holds what it is to hold.
 LEVEL = 0.95
 #: What a point can be to a claim.
@@ -136,10 +122,9 @@ class Claim:
     @property
     def asked(self) -> str:
         """What the direction and the margin ask of the statistic, in words."""
-        margin = f"{_number(self.margin, self.unit)} {self.unit}".strip()
         words = {"above": "more than", "dramatic": "more than", "below": "less than"}
         words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
-        return f"{words.get(self.direction, self.direction)} {margin}"
+        return f"{words.get(self.direction, self.direction)} {_said(self.unit, self.margin)}"
 
     @property
     def region(self) -> tuple[float, float]:
@@ -160,18 +145,18 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
     return tuple(float(number(name, one, -MOST, rule=rule)) for one in each)
 
 
-_FIELDS = fields_of(
+_FIELDS = files.fields_of(
     Claim, printed=_numbers, range=_numbers, margin=partial(number, low=-MOST, rule="a number")
 )
 
 
 def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
     """Read the claims of one paper or of all."""
-    path = shared_file("data/claims.toml") if path is None else path
-    rows = read_tables(path, {"claim": _FIELDS}).get("claim")
+    path = files.shared_file("data/claims.toml") if path is None else path
+    rows = files.read_tables(path, {"claim": _FIELDS}).get("claim")
     if not rows:
         raise InputError(f"{path}: must hold [[claim]] tables")
-    claims = [placed(os.fspath(path), Claim, **row) for row in rows]
+    claims = [files.placed(os.fspath(path), Claim, **row) for row in rows]
     twice = [name for name, count in Counter(c.id for c in claims).items() if count > 1]
     if twice:
         raise InputError(f"{path}: claim {twice[0]!r} is there twice; ids must differ")
@@ -229,9 +214,10 @@ def _number(value: float, unit: str) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _span(low: float, high: float, unit: str) -> str:
-    ends = dict.fromkeys((_number(low, unit), _number(high, unit)))
-    return f"{' to '.join(ends)} {unit}".strip()
+def _said(unit: str, *values: float) -> str:
+    """Write one number, or several from the first to the last, with their unit."""
+    numbers = " to ".join(dict.fromkeys(_number(value, unit) for value in values))
+    return f"{numbers} {unit}".strip() if values else ""
 
 
 def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
@@ -239,17 +225,12 @@ def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
     rows: list[Any] = []
     for (_, a), (_, b) in combinations(points.iterrows(), 2):
         row: dict[str, Any] = {"point": f"{b['point']} against {a['point']}"}
-        row["estimate"] = b["estimate"] - a["estimate"]
-        row["n"] = min(a["n"], b["n"])
-        one, other = a["values"], b["values"]
+        row["estimate"] = mean = b["estimate"] - a["estimate"]
+        row["low"] = mean - math.hypot(b["estimate"] - b["low"], a["high"] - a["estimate"])
+        row["high"] = mean + math.hypot(b["high"] - b["estimate"], a["estimate"] - a["low"])
+        row["n"], one, other = min(a["n"], b["n"]), a["values"], b["values"]
         if one is not None and other is not None and len(one) == len(other):
             row["values"] = np.asarray(other) - np.asarray(one)
-        row["low"] = row["estimate"] - math.hypot(
-            b["estimate"] - b["low"], a["high"] - a["estimate"]
-        )
-        row["high"] = row["estimate"] + math.hypot(
-            b["high"] - b["estimate"], a["estimate"] - a["low"]
-        )
         rows.append(row)
     if not rows:  # one point has no range
         nothing = dict.fromkeys(("estimate", "low", "high"), math.nan)
@@ -262,17 +243,12 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
-    crossed = frame[frame["low"] > frame["high"]]
-    if len(crossed):
-        raise InputError(
-            f"claim {claim.id}: low must not exceed high, as at {crossed['point'].iloc[0]}"
-        )
+    for place in frame.loc[frame["low"] > frame["high"], "point"]:
+        raise InputError(f"claim {claim.id}: low must not exceed high, as at {place}")
     filled: dict[str, Any] = {
         "part": "the grid", "n": math.inf, "values": None, "total": math.nan, "discordant": 0,
     }  # fmt: skip
-    for name, value in filled.items():
-        if name not in frame:
-            frame[name] = value
+    frame = frame.assign(**{name: filled[name] for name in filled if name not in frame})
     frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
     if claim.direction == "same":
         parts = [_pairs_of(part) for _, part in frame.groupby("part", sort=False)]
@@ -331,12 +307,9 @@ def _sides(low: Any, high: Any, claim: Claim) -> Any:
 
 def _merged(sides: Any, groups: "pd.Series[Any]") -> list[str]:
     """Let the members of a group speak as one: for it if all are, against it if any is."""
-    one = {
-        group: set(some) for group, some in pd.Series(sides).groupby(groups.to_numpy(), sort=False)
-    }
+    each = (set(some) for _, some in pd.Series(sides).groupby(groups.to_numpy(), sort=False))
     return [
-        "against" if "against" in some else "for" if some == {"for"} else "open"
-        for some in one.values()
+        "against" if "against" in some else "for" if some == {"for"} else "open" for some in each
     ]
 
 
@@ -357,14 +330,14 @@ def _weakest(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
     return int(np.lexsort((slack, rank))[0])
 
 
-def _said(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object) -> str:
+def _measured(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object) -> str:
     """Describe the estimates: their extent, and the point that fits least."""
-    unit = claim.unit
-    text = f"{_number(row['estimate'], unit)} {unit}".strip()
+    unit, all_of_them = claim.unit, points["estimate"]
+    text = _said(unit, row["estimate"])
     text += f" [{_number(row['low'], unit)}, {_number(row['high'], unit)}]"
     if len(points) > 1:
-        span = _span(points["estimate"].min(), points["estimate"].max(), unit)
-        text = f"{span}; weakest at {row['point']}: {text}"
+        extent = _said(unit, all_of_them.min(), all_of_them.max())
+        text = f"{extent}; weakest at {row['point']}: {text}"
     text = f"{text}; {runs} runs" if runs is not None else text
     return f"{text}; {row['beside']}" if row.get("beside") else text
 
@@ -378,7 +351,7 @@ def _power(frame: pd.DataFrame, sides: Any, claim: Claim) -> str:
     effect = ((some["most"] - some["least"]) / 2 + stdtrit(degrees, 0.8) * some["se"]).max()
     if not math.isfinite(effect):
         return " So few runs could have shown no effect at all."
-    what = f"{_number(effect, claim.unit)} {claim.unit}".strip()
+    what = _said(claim.unit, effect)
     return f" These runs would show an effect of {what} at every open point (power 80 %)."
 
 
@@ -409,7 +382,7 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     count = Counter(_merged(sides, groups))
     runs = int(points["n"].min()) if "n" in points else None
     counts = tuple(count[side] for side in SIDES)
-    done = Verdict(claim, word, "", _said(frame, weakest, claim, runs), counts, weakest)
+    done = Verdict(claim, word, "", _measured(frame, weakest, claim, runs), counts, weakest)
     reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
     if claim.margin and claim.direction not in PRINTED:
         reason = f"Asked, in our reading: {claim.asked}. {reason}"
@@ -449,11 +422,6 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1)
     return judge(points, claim, looks)
 
 
-def _printed(claim: Claim) -> str:
-    numbers = " to ".join(_number(number, claim.unit) for number in claim.printed)
-    return f"{numbers} {claim.unit}".strip() if numbers else ""
-
-
 def agreement(word: str, reference: str) -> str:
     """Compare a verdict with that at the paper's own scale.
 
@@ -478,8 +446,8 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
     rows = [
         (
             v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
-            _printed(v.claim), v.statistic, v.points, v.word, v.reason, v.claim.figure,
-            known.get(v.claim.id, ""), agreement(v.word, known.get(v.claim.id, "")),
+            _said(v.claim.unit, *v.claim.printed), v.statistic, v.points, v.word, v.reason,
+            v.claim.figure, known.get(v.claim.id, ""), agreement(v.word, known.get(v.claim.id, "")),
         )
         for v in verdicts
     ]  # fmt: skip
@@ -488,7 +456,7 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
 
 def reference_of(paper: str) -> Path:
     """Return the place of a paper's scorecard at its own scale."""
-    return shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
+    return files.shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
 def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -500,7 +468,7 @@ def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 def read_scorecard(path: StrPath) -> pd.DataFrame:
     """Read the scorecard of a paper back, every field as text; refuse what is none."""
-    frame = read_csv(path, dict.fromkeys(COLUMNS, "any"))
+    frame = files.read_csv(path, dict.fromkeys(COLUMNS, "any"))
     return checked_scorecard(frame, os.fspath(path))
 
 

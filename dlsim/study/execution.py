@@ -1,40 +1,162 @@
 """Run one notebook through papermill's API, and never take half of one for the whole.
 
 A notebook is arbitrary code: running one that somebody else wrote means running their
-program with your rights. Nothing here is a sandbox. What is guarded is the way in (an
-unknown or ill-typed parameter is refused, since parameters reach the notebook as code)
-and the way out: a notebook appears under its name only after every cell ran without
-an error, one hidden in a widget included; after a failure it is called
-``NAME.failed.ipynb``. What it replaces is what dlsim wrote, never anything else.
+program with your rights. Nothing here is a sandbox. What is guarded is the way in (a parameter
+reaches the notebook as code, and papermill only warns of a name that it does not know: names,
+types and finiteness are checked before anything runs) and the way out: a notebook appears under
+its name only after every cell ran without an error, one hidden in a widget included; after a
+failure it is called ``NAME.failed.ipynb``. What it replaces is what dlsim wrote, never anything
+else.
 """
 
+import ast
+import io
 import itertools
+import json
 import math
 import os
 import re
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlsim import files
 from dlsim.errors import InputError, StudyError
 from dlsim.files import FULL, LIMIT, StrPath, read_bytes, read_json, read_text
+from dlsim.given import MOST, MOST_WHOLE, flag, instance, number, text, whole
 from dlsim.owned import Owned
-from dlsim.study.parameters import check_parameters, plain_path
 from dlsim.study.warm import Kernel, without_grammars
 
 #: Is told the number of the code cell that runs and its seconds.
 Tell = Callable[[int, float], object]
 
-#: Environment variable that names the file in which a notebook's sweeps report.
-PROGRESS_VARIABLE = "DLSIM_PROGRESS"
 #: How often a kernel is started that dies before the first cell (ports can race).
 STARTS = 3
 _START_SECONDS = 120
+
+
+class Parameter(NamedTuple):
+    """One parameter of a notebook, as its parameters cell declares it."""
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+
+
+def _literal(text: str) -> Any:
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return parse(text)
+    return text
+
+
+def parameters_of(path: StrPath) -> dict[str, Parameter]:
+    """List the parameters of a notebook: what its cell assigns, with the comments on the lines."""
+    # not papermill.inspect_notebook: it loses a parameter whose comment holds a "="
+    found: dict[str, Parameter] = {}
+    try:
+        cells = read_json(path)["cells"]
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        source = "".join(tagged[0]["source"]) if tagged else ""
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        notes = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+        for node in ast.parse(source).body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if not isinstance(target, ast.Name):
+                continue
+            default = _literal(ast.unparse(node.value)) if node.value else None
+            kind = type(default).__name__
+            if isinstance(node, ast.AnnAssign):
+                kind = ast.unparse(node.annotation)
+            note = notes.get(node.end_lineno or node.lineno, "")
+            found[target.id] = Parameter(target.id, kind, default, note)
+    except (
+        ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError,
+        tokenize.TokenError, MemoryError,
+    ) as error:  # fmt: skip
+        deep = isinstance(error, MemoryError)  # of the parser's own stack
+        why = "an expression is nested too deeply" if deep else f"{type(error).__name__}: {error}"
+        what = f"not a notebook that can be run ({why})"
+        raise InputError(f"{os.fspath(path)}: {what}") from error
+    return found
+
+
+def plain_path(path: StrPath) -> str:
+    """Return a path in which papermill finds no placeholder to fill in."""
+    return os.fspath(path).replace("{", "{{").replace("}", "}}")
+
+
+def _number(name: str, value: Any) -> float:
+    return float(number(name, value, -MOST))
+
+
+_whole = partial(whole, low=-MOST_WHOLE)
+_CHECKS: dict[str, Any] = {"int": _whole, "float": _number, "bool": flag, "str": text}
+
+
+def _any(value: Any) -> Any:
+    """Return a value made of None, bools, finite numbers, texts, lists and dicts."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_any(item) for item in value]
+    if isinstance(value, Mapping):
+        return {text("a key", key): _any(item) for key, item in value.items()}
+    return (_whole if hasattr(value, "__index__") else _number)("it", value)
+
+
+def _typed(value: Any, kind: ast.expr) -> Any:
+    """Return a value as the annotation wants it, or raise ValueError or TypeError."""
+    name = kind.value if isinstance(kind, ast.Subscript) else kind
+    word = name.id if isinstance(name, ast.Name) else ""
+    if word in _CHECKS:
+        return _CHECKS[word]("it", value)
+    if word not in ("list", "dict"):
+        return _any(value)
+    value = instance("it", _any(value), list if word == "list" else dict)
+    if not isinstance(kind, ast.Subscript):
+        return value
+    inner = kind.slice.elts[-1] if isinstance(kind.slice, ast.Tuple) else kind.slice
+    if word == "list":
+        return [_typed(item, inner) for item in value]
+    return {key: _typed(item, inner) for key, item in value.items()}
+
+
+def _from_text(text: str, kind: str) -> Any:
+    """Parse what a command line gives for anything but a text."""
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if kind == "bool" and text.lower() in words:
+        return words[text.lower()]
+    if kind.startswith("dict") and "=" in text and "{" not in text:
+        pairs = (pair.partition("=") for pair in text.split(","))
+        return {key.strip(): _literal(value.strip()) for key, _, value in pairs}
+    return _literal(text)
+
+
+def check_parameters(path: StrPath, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse parameters that a notebook does not know or that have the wrong type."""
+    known, checked = parameters_of(path), {}
+    for name, value in given.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise InputError(f"{Path(path).name}: no parameter {name!r}; it has: {names}")
+        kind = known[name].kind
+        try:
+            parsed = _from_text(value, kind) if isinstance(value, str) and kind != "str" else value
+            checked[name] = _typed(parsed, ast.parse(kind, mode="eval").body)
+        except (ValueError, TypeError, SyntaxError, OverflowError) as error:
+            what = f"parameter {name} must be a finite {kind}, got {value!r}"
+            raise InputError(f"{Path(path).name}: {what}") from error
+    return checked
 
 
 def _errors(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -91,14 +213,10 @@ def first_problem(path: StrPath) -> str | None:
 
 def _began(path: Path) -> bool:
     """Tell whether any cell of a notebook under way was started."""
-    import nbformat
-
-    try:
-        book = nbformat.reads(read_text(path, LIMIT), as_version=4)
-    except Exception:
-        return False
-    status = [cell.metadata.get("papermill", {}).get("status") for cell in book.cells]
-    return any(word not in (None, "pending") for word in status)
+    with suppress(InputError, KeyError):
+        about = [cell["metadata"].get("papermill", {}) for cell in read_json(path, LIMIT)["cells"]]
+        return any(one.get("status") not in (None, "pending") for one in about)
+    return False
 
 
 def _is_ours(path: Path) -> bool:
@@ -157,14 +275,6 @@ def _forget_places(partial: Path, name: str) -> bytes:
     return (nbformat.writes(book) + "\n").encode()
 
 
-def _bring_pictures(path: Path, place: PurePosixPath, home: Owned) -> None:
-    """Copy the pictures that a notebook's text links to, so that the links still hold."""
-    for link in re.findall(r"]\(\.\./(data/figures/[\w.-]+)\)", read_text(path)):
-        source = path.parent.parent / link
-        if source.is_file() and len(place.parts) > 1:
-            home.write(str(place.parent.parent / link), read_bytes(source))
-
-
 def run_notebook(
     path: StrPath, out_path: StrPath, parameters: Mapping[str, Any] | None = None, *,
     root: StrPath | None = None, work: StrPath | None = None, cell_limit: float = math.inf,
@@ -188,7 +298,10 @@ def run_notebook(
             if problem is None:
                 home.write(str(place), _forget_places(partial, target.name))
                 home.clear(failed)
-                _bring_pictures(source, place, home)
+                for link in re.findall(r"]\(\.\./(data/figures/[\w.-]+)\)", read_text(source)):
+                    picture = source.parent.parent / link  # so that links in its text still hold
+                    if picture.is_file() and len(place.parts) > 1:
+                        home.write(str(place.parent.parent / link), read_bytes(picture))
                 return target
             if partial.exists():
                 home.write(failed, read_bytes(partial, LIMIT))

@@ -23,6 +23,7 @@ from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from dlsim.errors import InputError
+from dlsim.given import number
 from dlsim.study.plot import axes_of, need_columns
 from dlsim.study.style import INK
 
@@ -30,7 +31,6 @@ from dlsim.study.style import INK
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
 _TIMES = ("send_start", "send_end", "compute_end")
 _HEIGHT = 0.72
-_LINK = "link"
 # Height of a block in rows, width of a letter in it in inches.
 _BLOCK, _LETTER = 0.76, 0.066
 # Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
@@ -44,14 +44,12 @@ def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
         raise InputError("a timing diagram needs at least one chunk, got an empty table")
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
     times = frame[[*_TIMES, "compute_start"]].to_numpy(dtype=float)
-    bad = (
-        ~np.isfinite(times).all(axis=1) | (times[:, 1] < times[:, 0]) | (times[:, 2] < times[:, 3])
-    )
-    if bad.any():
-        task, node = (frame[name][bad].iloc[0] for name in ("task", "node"))
+    begin, sent, end, start = times.T
+    for at in np.flatnonzero(~np.isfinite(times).all(axis=1) | (sent < begin) | (end < start)):
+        task, node = (frame[name].iloc[at] for name in ("task", "node"))
         raise InputError(
             f"chunk of task {task} on node {node}: times must be finite and in the order "
-            f"send_start, send_end, compute_end; got {list(map(float, times[bad][0, :3]))}; "
+            f"{', '.join(_TIMES)}; got {list(map(float, times[at, :3]))}; "
             "a schedule with negative shares cannot be drawn"
         )
     return frame.reset_index(drop=True)
@@ -65,11 +63,9 @@ def _node_rows(chunks: pd.DataFrame, nodes: int | Sequence[Any] | None) -> list[
     if isinstance(nodes, int):
         first = int(nodes in used and 0 not in used)
         nodes = range(first, nodes + first)
-    rows = list(nodes)
-    strangers = [node for node in used if node not in rows]
-    if strangers:
-        raise InputError(f"chunks lie on node {strangers[0]}, which is not among the nodes drawn")
-    return rows
+    for node in (node for node in used if node not in nodes):
+        raise InputError(f"chunks lie on node {node}, which is not among the nodes drawn")
+    return list(nodes)
 
 
 def lanes_of(start: Any, end: Any) -> "np.ndarray[Any, Any]":
@@ -97,31 +93,9 @@ def _bars(ax: Axes, rows: Any, start: Any, end: Any, color: Any, height: float, 
     )  # fmt: skip
 
 
-def _link_row(ax: Axes, chunks: pd.DataFrame, colors: "pd.Series[Any]") -> None:
-    start, end = chunks["send_start"].to_numpy(float), chunks["send_end"].to_numpy(float)
-    lanes = lanes_of(start, end)
-    height = _HEIGHT / (lanes.max() + 1)
-    rows = -_HEIGHT / 2 + (lanes + 0.5) * height
-    _bars(ax, rows, start, end, list(colors), height, send=True)
-
-
 def _middles(chunks: pd.DataFrame) -> "tuple[list[float], list[float]]":
     start, end = chunks["compute_start"].to_numpy(float), chunks["compute_end"].to_numpy(float)
     return list((start + end) / 2), list(end - start)
-
-
-def _name_tasks(ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", span: float) -> None:
-    """Write the task into every computing bar that is wide enough for it."""
-    for task, row, middle, width in zip(chunks["task"], rows, *_middles(chunks), strict=True):
-        if width > span * (0.012 + 0.011 * len(str(task))):
-            ax.text(middle, row, str(task), ha="center", va="center", fontsize=7, zorder=4)
-
-
-def _due(tasks: pd.DataFrame | None) -> dict[Any, float]:
-    if tasks is None:
-        return {}
-    need_columns(tasks, ("arrival", "deadline"), "a table of tasks")
-    return dict((tasks["arrival"] + tasks["deadline"]).astype(float))
 
 
 def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None) -> float:
@@ -130,9 +104,7 @@ def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None)
         last = float(chunks["compute_end"].max())
         near = [due[task] for task in set(chunks["task"]) & set(due) if due[task] < 1.3 * last]
         until = max([last, *near]) * 1.02
-    if not (np.isfinite(until) and until > 0):
-        raise InputError(f"until must be a time above 0, got {until!r}")
-    return float(until)
+    return float(number("until", until, above=True, rule="a time above 0"))
 
 
 def _deadlines(
@@ -168,40 +140,42 @@ def plot_gantt(
 ) -> Axes:  # fmt: skip
     """Draw a schedule: one row per node, one colour per task, the link on top."""
     frame = _checked(chunks)
-    names = _node_rows(frame, nodes)
-    due = _due(tasks)
+    names, first = _node_rows(frame, nodes), int(link)
+    due: dict[Any, float] = {}
+    if tasks is not None:
+        need_columns(tasks, ("arrival", "deadline"), "a table of tasks")
+        due = dict((tasks["arrival"] + tasks["deadline"]).astype(float))
     right = _right_end(frame, due, until)
-    first = int(link)
     ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))
     frame = frame[frame["send_start"] < right]
     rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
     ink_of = dict(colors or task_colors(list(frame["task"])))
     inks = frame["task"].map(ink_of)
     if len(frame):
-        sends, computes = (
-            (frame[f"{what}_start"], frame[f"{what}_end"]) for what in ("send", "compute")
-        )
+        sends = frame["send_start"].to_numpy(float), frame["send_end"].to_numpy(float)
+        computes = frame["compute_start"], frame["compute_end"]
         _bars(ax, rows, *sends, list(inks), _HEIGHT, send=True)
         _bars(ax, rows, *computes, list(inks), _HEIGHT, send=False)
         if link:
-            _link_row(ax, frame, inks)
-        _name_tasks(ax, frame, rows, right)
+            lanes = lanes_of(*sends)
+            height = _HEIGHT / (lanes.max() + 1)
+            places = -_HEIGHT / 2 + (lanes + 0.5) * height
+            _bars(ax, places, *sends, list(inks), height, send=True)
+        for task, row, middle, width in zip(frame["task"], rows, *_middles(frame), strict=True):
+            if width > right * (0.012 + 0.011 * len(str(task))):  # of the bars wide enough for it
+                ax.text(middle, row, str(task), ha="center", va="center", fontsize=7, zorder=4)
         _deadlines(ax, frame, rows, due, right, ink_of)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
-    name_rows(ax, [_LINK] * first + labels, 0.0, right, -0.75)
+    name_rows(ax, ["link"] * first + labels, 0.0, right, -0.75)
     ax.set_xlabel("time")
-    _legend(ax, bool(due))
-    return ax
-
-
-def _legend(ax: Axes, deadlines: bool) -> None:
     keys: list[Any] = [
         Patch(facecolor="#DDDDDD", edgecolor="#333333", hatch="////", label="sending"),
         Patch(facecolor="#999999", edgecolor="#333333", label="computing"),
     ]
-    if deadlines:
+    if due:
         keys += ax.plot([], [], color="#555555", marker="v", label="deadline")
     ax.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=8)
+    return ax
 
 
 def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -214,8 +188,8 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
     rows, ends = range(1, len(frame) + 1), frame["compute_end"]
     color = task_colors([0])[0]
     start, end = frame["send_start"], frame["send_end"]
-    _bars(ax, [0] * len(frame), start, end, color, _HEIGHT, send=True)
-    _bars(ax, rows, start, end, color, _HEIGHT, send=True)
+    for places in ([0] * len(frame), rows):
+        _bars(ax, places, start, end, color, _HEIGHT, send=True)
     _bars(ax, rows, frame["compute_start"], ends, color, _HEIGHT, send=False)
     last = float(ends.max())
     for j, alpha, middle in zip(rows, frame["alpha"], _middles(frame)[0], strict=True):
@@ -252,7 +226,10 @@ def plot_blocks(
             [(begin[i], end[i] - begin[i]) for i in mine], (row - _BLOCK / 2, _BLOCK),
             facecolors=[colors[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
         )  # fmt: skip
-    inch, tall = _inches(ax)
+    figure, place = ax.get_figure(root=True), ax.get_position()
+    assert figure is not None
+    inches = np.array([place.width, place.height]) * figure.get_size_inches()  # before the layout
+    inch, tall = inches / np.abs([np.subtract(*ax.get_xlim()), np.subtract(*ax.get_ylim())])
     for row, x, span, ink, text in zip(rows, begin, end - begin, colors, texts, strict=True):
         shown, turned = _fitting(text, span * inch, tall * _BLOCK)
         if shown:

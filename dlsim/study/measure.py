@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.given import word
 from dlsim.study.claims import Claim
 from dlsim.study.stats import column_means, relative_reduction, summary
 
@@ -65,11 +66,6 @@ def measured(one: Claim, evidence: Any) -> pd.DataFrame | None:
     return None
 
 
-def judged_by_readings(one: Claim) -> bool:
-    """Tell whether a claim is judged under other readings too."""
-    return one.id in MEASURES and MEASURES[one.id].readings
-
-
 def wide(
     frame: pd.DataFrame, by: Sequence[str], column: str = "ratio",
     columns: str | Sequence[str] = "policy",
@@ -79,15 +75,11 @@ def wide(
     return frame.pivot(index=[*by, "replicate"], columns=columns, values=column)
 
 
-def _said(name: str, value: Any) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"{_SHORT.get(name, name)} {text}".strip()
-
-
 def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place in the grid."""
     rows = table[list(by)].to_dict("records")
-    names = [", ".join([what] * bool(what) + [_said(n, row[n]) for n in by]) for row in rows]
+    said = ([f"{_SHORT.get(n, n)} {word(row[n])}".strip() for n in by] for row in rows)
+    names = [", ".join([what] * bool(what) + some) for some in said]
     return table.assign(point=pd.Series(names, index=table.index, dtype=object))
 
 
@@ -124,10 +116,10 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     ]
     if not parts:
         return pd.DataFrame(columns=["what", *by, *ENDS, "n", "values", "point"])
-    order = {name: k for k, name in enumerate(columns)}
     table = pd.concat(parts, ignore_index=True)
-    table = table.sort_values("what", key=lambda what: what.map(order), kind="stable")
-    return named(table.reset_index(drop=True), ["what", *by])
+    place = table["what"].map(columns.index)
+    table = table.loc[place.sort_values(kind="stable").index].reset_index(drop=True)
+    return named(table, ["what", *by])
 
 
 def exact(table: pd.DataFrame) -> pd.DataFrame:

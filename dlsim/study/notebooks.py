@@ -28,14 +28,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from dlsim import files, processes
+from dlsim import files, processes, progress
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
+from dlsim.given import number, option
 from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
-from dlsim.study import clusters, warm, workers
-from dlsim.study.execution import PROGRESS_VARIABLE, first_problem, run_notebook
-from dlsim.study.parameters import check_parameters, parameters_of
+from dlsim.study import warm, workers
+from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook
 
 #: Environment variable that tells a notebook's sweeps how many workers they get.
 JOBS_VARIABLE = "DLSIM_JOBS"
@@ -54,11 +54,8 @@ def find_notebook(name: StrPath) -> Path:
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
-    short = {stem.partition("-")[2]: path for stem, path in known.items()}
-    path = known.get(str(name)) or short.get(str(name))
-    if path is None:
-        raise InputError(f"notebook must be one of {', '.join(known)}; got {str(name)!r}")
-    return path
+    full = {stem.partition("-")[2]: stem for stem in known}.get(str(name), str(name))
+    return known[option("notebook", full, known)]
 
 
 @dataclass(frozen=True)
@@ -115,21 +112,15 @@ class _Job:
                 self.sign = (text, now)
         seconds, silent = time.time() - self.started, now - self.sign[1]
         if seconds > self.limits[1]:
-            self.cause = (
-                f"ran {seconds:.0f} s, longer than its limit of {self.limits[1]:g} s (--limit)"
-                f"{self._where()}"
-            )
+            limit = f"longer than its limit of {self.limits[1]:g} s (--limit)"
+            self.cause = f"ran {seconds:.0f} s, {limit}"
         elif silent > SILENT_SECONDS:
-            self.cause = f"its process has shown no sign of life for {silent:.0f} s{self._where()}"
+            self.cause = f"its process has shown no sign of life for {silent:.0f} s"
         if self.cause:
+            with contextlib.suppress(ValueError, TypeError):
+                cell, ran = json.loads(self.sign[0])
+                self.cause += f", in code cell {cell} for {ran:.0f} s" if cell else ""
             processes.end_run(self.mark)
-
-    def _where(self) -> str:
-        try:
-            cell, ran = json.loads(self.sign[0])
-        except (ValueError, TypeError):
-            return ""
-        return f", in code cell {cell} for {ran:.0f} s" if cell else ""
 
 
 # Results do not depend on these, so a rerun with others may take them over.
@@ -206,8 +197,8 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     if "jobs" in job.values:
         job.values["jobs"] = 0 if job.dask else jobs
     environment = processes.marked(job.mark)
-    environment |= {JOBS_VARIABLE: str(jobs), clusters.VARIABLE: job.dask}
-    environment[PROGRESS_VARIABLE] = str(folder / "progress.json")
+    environment |= {JOBS_VARIABLE: str(jobs), workers.DASK: job.dask}
+    environment[progress.VARIABLE] = str(folder / "progress.json")
     environment[WROTE_VARIABLE] = str(folder / "wrote")
     environment["TMPDIR"] = str(folder)  # what a kernel that is killed leaves goes with it
     environment.pop("MPLBACKEND", None)  # the kernel's own draws into the notebook
@@ -394,7 +385,7 @@ def run_all(
     (0 for all cores) are so many notebooks, or so many workers of a single notebook's sweeps.
     `readings` of single notebooks, by name, stand in place of `reading`; each of the `extra`
     parameters must be known to at least one notebook; `dask` is a scheduler as for
-    `dlsim.study.clusters.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
+    `dlsim.study.workers.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
     notebook, may run: 0 for no limit, by default `LIMITS`.
     """
     folder, extra = Path(out).absolute(), dict(extra or {})
@@ -409,12 +400,10 @@ def run_all(
             f"no notebook has a parameter {strangers[0]!r}; they have: {', '.join(sorted(known))}"
         )
     own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
-    dask = dask or os.environ.get(clusters.VARIABLE, "")
+    dask = dask or os.environ.get(workers.DASK, "")
     limits = _limits(scale, cell_limit, limit)
-    plan = [
-        _plan(path, Path(out), common | own.get(path.stem, {}), extra, dask, limits)
-        for path in paths
-    ]
+    each = [(path, common | own.get(path.stem, {})) for path in paths]
+    plan = [_plan(path, Path(out), given, extra, dask, limits) for path, given in each]
     if not plan:
         return []
     results: dict[str, NotebookResult] = {}
@@ -431,8 +420,8 @@ def run_all(
 
 def _limits(scale: str, *given: float | None) -> tuple[float, float]:
     for name, value in zip(("cell_limit", "limit"), given, strict=True):
-        if value is not None and not value >= 0:
-            raise InputError(f"{name} must be seconds, at least 0 (0 = no limit), got {value!r}")
+        if value is not None:
+            number(name, value, 0, math.inf, rule="seconds, at least 0 (0 = no limit)")
     usual = LIMITS.get(scale, LIMITS["paper"])
     cell, whole = (u if g is None else g or math.inf for u, g in zip(usual, given, strict=True))
     return cell, whole
@@ -442,15 +431,11 @@ def _is_last(job: _Job) -> bool:
     return job.name.startswith("90-")
 
 
-def _pictures(job: _Job) -> int:
-    """Count what a notebook takes from its study, which is about how long it takes."""
-    return len(re.findall(r"\bstudy\b", read_text(job.path)))
-
-
 def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) -> None:
     """Run the notebooks, those that only read results after the others."""
     display = _Display([job.name for job in todo])
-    todo = sorted(todo, key=_pictures, reverse=True)  # short ones fill the gaps of the long
+    # what a notebook takes from its study tells how long it takes; short ones fill the gaps
+    todo = sorted(todo, key=lambda job: -len(re.findall(r"\bstudy\b", read_text(job.path))))
     waves = [[job for job in todo if _is_last(job) == last] for last in (False, True)]
     if todo:
         folder = todo[0].home.folder / _WORK

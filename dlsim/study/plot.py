@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 from seaborn.utils import relative_luminance
 
 from dlsim.errors import InputError
+from dlsim.given import option, word
 from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.stats import summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
@@ -40,8 +41,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
 
 def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
     """Refuse a table that lacks a column."""
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
+    if missing := [name for name in columns if name not in frame.columns]:
         raise InputError(
             f"{what} needs the columns {', '.join(missing)}; it has {', '.join(map(str, frame))}"
         )
@@ -53,8 +53,7 @@ def policy_lines(
 ) -> Axes:  # fmt: skip
     """Draw one mean line per policy with its interval, in the fixed order and style."""
     need_columns(frame, (policy, x, y), "a table of policy lines")
-    if interval not in ("band", "bar", "none"):
-        raise InputError(f"interval must be one of band, bar, none; got {interval!r}")
+    option("interval", interval, ("band", "bar", "none"))
     if frame.empty:
         raise InputError("a table of policy lines must have rows, got none: run the sweep first")
     ax = axes_of(ax)
@@ -70,9 +69,8 @@ def policy_lines(
             ax.fill_between(rows[x], rows[low], rows[high], color=color, alpha=0.15, linewidth=0)
         elif known:
             spread = np.abs([rows[y] - rows[low], rows[high] - rows[y]])
-            ax.errorbar(
-                rows[x], rows[y], yerr=spread, fmt="none", ecolor=color, elinewidth=1, capsize=2.5
-            )
+            look: dict[str, Any] = {"fmt": "none", "ecolor": color, "elinewidth": 1}
+            ax.errorbar(rows[x], rows[y], yerr=spread, capsize=2.5, **look)
     ax.set(xlabel=x, ylabel=y)
     if legend:
         crowded = frame[policy].nunique() > _MOST_INSIDE
@@ -130,16 +128,8 @@ def realised_axis(ax: Axes, table: pd.DataFrame) -> Axes:
     """Draw the realised load above the nominal one: they are proportional but for chance."""
     nominal, realised = table["load"], table["realised_load"]
     slope = float((nominal * realised).sum() / (nominal**2).sum())
-
-    def forward(x: Any) -> Any:
-        return np.asarray(x) * slope
-
-    def back(x: Any) -> Any:
-        return np.asarray(x) / slope
-
-    ax.secondary_xaxis("top", functions=(forward, back)).set_xlabel(
-        "realised load", fontsize="small"
-    )
+    ways = lambda x: np.asarray(x) * slope, lambda x: np.asarray(x) / slope
+    ax.secondary_xaxis("top", functions=ways).set_xlabel("realised load", fontsize="small")
     return ax
 
 
@@ -164,14 +154,11 @@ def bands(
     label: str | Callable[[Any], str] = "{:g}", mark: str = "o-", **look: Any,
 ) -> Axes:  # fmt: skip
     """Draw one line with its band per value of a column, coloured in order."""
-    ax, groups = axes_of(ax), list(table.groupby(by, sort=not isinstance(colors, Mapping)))
+    ax, named = axes_of(ax), isinstance(colors, Mapping)
+    groups = list(table.groupby(by, sort=not named))
     if isinstance(colors, str):
         colors = plt.get_cmap(colors)(np.linspace(0, 0.9, len(groups)))
-    inks = (
-        colors
-        if isinstance(colors, Mapping)
-        else dict(zip((k for k, _ in groups), colors, strict=False))
-    )
+    inks = colors if named else dict(zip((value for value, _ in groups), colors, strict=False))
     for value, rows in groups:
         text = label(value) if callable(label) else label.format(value)
         band(ax, rows[x], rows, mark, color=inks[value], label=text, **look)
@@ -210,8 +197,7 @@ def side_by_side(
     for k, (name, rows) in enumerate(groups):
         place = np.arange(len(order)) + step * (k - (len(groups) - 1) / 2)
         marks(ax, place, rows.set_index(at).reindex(order), **{"label": name, **look(name)})
-    names = [f"{one:g}" if isinstance(one, float) else str(one) for one in order]
-    ax.set_xticks(range(len(order)), names)
+    ax.set_xticks(range(len(order)), list(map(word, order)))
     return ax
 
 
@@ -250,8 +236,8 @@ def cumulative(ax: Axes, values: Any, **look: Any) -> Axes:
 
 def nest(ax: Axes) -> Axes:
     """Draw earlier lines wider than later ones: those that coincide stay visible."""
-    lines = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
-    for k, line in enumerate(reversed(lines)):
+    lines = (line for line in reversed(ax.lines) if not str(line.get_label()).startswith("_"))
+    for k, line in enumerate(lines):
         line.set(linewidth=1.5 + 1.9 * k, markersize=4.5 + 3.2 * k)
     ax.legend(handlelength=4)
     return ax
@@ -380,8 +366,7 @@ def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes_of(ax, (5.6 + 0.66 * columns, 1.3 + 0.08 * label + 0.3 * rows))
     colors, codes = ListedColormap(list(VERDICT_INK.values())), bare.map(words.index)
     codes.index = pd.Index([claims.get(name, str(name)) for name in frame.index])
-    look: dict[str, Any] = {"color": "#222222", "size": 9}
-    tiles(codes, texts, colors, (0, len(words) - 1), ax, 1.5, **look)
+    tiles(codes, texts, colors, (0, len(words) - 1), ax, 1.5, color="#222222", size=9)
     ax.xaxis.tick_top()
     ax.tick_params("x", rotation=90)
     keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]

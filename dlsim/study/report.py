@@ -14,6 +14,7 @@ import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import workers
 from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
-from dlsim.study.figures import FigureRow, load_figures
+from dlsim.study.figures import load_figures
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import duration, pages_of
 from dlsim.study.style import VERDICT_INK
@@ -45,10 +46,9 @@ class Results:
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
         home = files.project_root() or Path.cwd()
+        place = folder or home / "results" / paper
         self.paper = paper
-        self.home = Owned(
-            folder or home / "results" / paper, remedy="choose another folder with out=..."
-        )
+        self.home = Owned(place, remedy="choose another folder with out=...")
         self.folder = self.home.folder
 
     def _write(self, kind: str, name: str, ending: str, data: bytes) -> Path:
@@ -60,12 +60,8 @@ class Results:
 
     def table(self, name: str, frame: pd.DataFrame) -> Path:
         """Write a table as data/<name>.csv and return its path; equal tables give equal bytes."""
-        return self._write(
-            "data",
-            name,
-            ".csv",
-            files.csv_text(frame.drop(columns="values", errors="ignore")).encode(),
-        )
+        text = files.csv_text(frame.drop(columns="values", errors="ignore"))
+        return self._write("data", name, ".csv", text.encode())
 
     def figure(self, name: str, drawn: "Axes | Figure") -> Path:
         """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""
@@ -84,8 +80,7 @@ class Results:
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
         """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
-        checked = checked_scorecard(frame, f"the scorecard of {paper}")
-        return self.table(f"{paper}-claims", checked)
+        return self.table(f"{paper}-claims", checked_scorecard(frame, f"the scorecard of {paper}"))
 
 
 def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
@@ -93,15 +88,12 @@ def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.Da
     tables, problems = [scorecard([])], []
     for result in notebooks:
         path = folder / "data" / f"{re.sub(r'^[0-9]+-', '', result.name)}-claims.csv"
-        if not path.is_file():
-            continue
         try:
-            frame = read_scorecard(path)
+            tables += [read_scorecard(path)] * path.is_file()
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
             continue
-        tables.append(frame)
-        if result.status != "ok":
+        if path.is_file() and result.status != "ok":
             problems.append(f"{path.name} may be from an earlier run: {result.name} did not finish")
     return pd.concat(tables, ignore_index=True), problems
 
@@ -124,39 +116,27 @@ def _commit() -> str:
         return ""
 
 
-def _processor() -> str:
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
-
-
 def _environment() -> dict[str, Any]:
     """Return the machine, Python, and the version of everything dlsim depends on."""
-    packages = {}
-    for requirement in importlib.metadata.requires("dlsim") or []:
-        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-        if "extra ==" not in requirement:
-            packages[name] = importlib.metadata.version(name)
+    found, needed = None, importlib.metadata.requires("dlsim") or []
+    names = [re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in needed if "extra ==" not in one]
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
+        "processor": found[1].strip() if found else platform.processor() or platform.machine(),
         "cores": workers.count(),
-        "packages": dict(sorted(packages.items())),
+        "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
     }
 
 
 def _headline(words: Sequence[str], notebooks: Sequence[NotebookResult], path: Path) -> str:
-    inside = path.is_relative_to(Path.cwd())
-    shown = path.relative_to(Path.cwd()) if inside else path
-    line = headline(words)
+    line, here = headline(words), Path.cwd()
     for status in ("failed", "interrupted"):
-        count = sum(result.status == status for result in notebooks)
-        if count:
+        if count := sum(result.status == status for result in notebooks):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
-    return f"{line} - {shown}"
+    return f"{line} - {path.relative_to(here) if path.is_relative_to(here) else path}"
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
@@ -197,9 +177,8 @@ def write_report(
     claims, problems = _claims_of(folder, notebooks)
     papers, figures = load_figures()
     ran = {result.name: result for result in notebooks}
-    cards: dict[str, list[FigureRow]] = {}
-    for row in (row for row in figures if row.notebook in ran):
-        cards.setdefault(row.paper, []).append(row)
+    drawn = [row for row in figures if row.notebook in ran]
+    cards = {row.paper: [one for one in drawn if one.paper == row.paper] for row in drawn}
     record = {
         "schema_version": SCHEMA_VERSION,
         "headline": _headline(list(claims["verdict"]), notebooks, path),
@@ -220,7 +199,7 @@ def write_report(
         "figures": [
             {"id": row.id, "status": row.status,
              "drawn": (folder / "figures" / f"{row.id}.png").is_file()}
-            for row in figures if row.notebook in ran
+            for row in drawn
         ],
         "problems": problems,
     }  # fmt: skip

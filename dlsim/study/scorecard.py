@@ -4,7 +4,6 @@ Nothing is measured here. What a run left is taken where there is a run, and the
 results that travel with dlsim for every paper that it does not hold.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, project_root, read_csv, read_json, shared_file
-from dlsim.study import calibration
+from dlsim.study import stats
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
 from dlsim.study.style import VERDICT_INK
@@ -22,7 +21,6 @@ from dlsim.study.style import VERDICT_INK
 #: The folder of `dlsim reproduce`, where none is given.
 LATEST = Path("results") / "latest"
 REFERENCE = "reference, at the papers' scale"
-_MARGIN = {"text-align": "left", "vertical-align": "top"}
 
 
 def _origin(folder: Path, paper: str) -> str:
@@ -53,11 +51,10 @@ def read(out: StrPath = "") -> pd.DataFrame:
     folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        found = _scorecard(folder / "data" / f"{paper}-claims.csv")
-        if found is not None:
+        if (found := _scorecard(folder / "data" / f"{paper}-claims.csv")) is not None:
             parts.append(found.assign(origin=_origin(folder, paper)))
-        elif (known := _scorecard(reference_of(paper))) is not None:
-            parts.append(known.assign(origin=REFERENCE))
+        elif (found := _scorecard(reference_of(paper))) is not None:
+            parts.append(found.assign(origin=REFERENCE))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -90,22 +87,20 @@ def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _ink(shown: Any) -> str:
-    word = re.sub(r"^\S+ ", "", shown)
-    return f"background-color: {VERDICT_INK[word]}; color: #1d1d1f; white-space: nowrap"
+def _left(table: pd.DataFrame) -> Styler:
+    props = [("text-align", "left"), ("vertical-align", "top")]
+    styles: Any = [{"selector": "th, td", "props": props}]
+    return table.style.hide().format(escape="html").set_table_styles(styles)
 
 
 def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
-    shown = frame[list(columns)]
-    if "verdict" in columns:
-        words = frame["verdict"]
-        shown = shown.assign(verdict=words.map(SYMBOLS) + " " + words)
-    left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
-    style = shown.style.hide().format(escape="html").set_table_styles(left)
+    words = frame["verdict"]
+    inks = "background-color: " + words.map(VERDICT_INK) + "; color: #1d1d1f; white-space: nowrap"
+    style = _left(frame.assign(verdict=words.map(SYMBOLS) + " " + words)[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
-    return style.map(_ink, subset=["verdict"]) if "verdict" in columns else style
+    return style.apply(lambda _: inks, subset=["verdict"])
 
 
 def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
@@ -136,22 +131,15 @@ def contradictions(frame: pd.DataFrame) -> Styler:
 
 def changes() -> Styler:
     """Show the verdicts that moved with the rule: the word before and now, and why."""
-    path = shared_file("data/reference/suite/suite-changelog.csv")
-    left: Any = [{"selector": "th, td", "props": list(_MARGIN.items())}]
-    return read_csv(path, {"id": "any"}).style.hide().format(escape="html").set_table_styles(left)
+    return _left(read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"}))
 
 
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
-    if draws:
-        table = calibration.table(draws, seed, jobs)
-    else:
-        path = shared_file("data/reference/suite/suite-calibration.csv")
-        table = read_csv(path, {"law": "any"})
-        numbers = [str(name) for name in table if name != "law"]
-        table[numbers] = table[numbers].apply(pd.to_numeric)
+    shipped = read_csv(shared_file("data/reference/suite/suite-calibration.csv"), {"law": "any"})
+    table = stats.calibration(draws, seed, jobs) if draws else shipped
     rates = ["contrary", "holds"]
-    names = [*(name for name in calibration.GRID if name != "points"), "draws"]
+    names = [*(name for name in stats.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
     return percent.pivot(index=names, columns="points", values=rates)
 

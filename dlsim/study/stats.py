@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv, ndtr, pdtrik, stdtrit
 
 from dlsim.errors import InputError
 from dlsim.given import number
@@ -138,19 +138,8 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     ties that lean to one side the lognormal ones there. Without any spread nothing is known:
     the ends are NaN.
 
-    Parameters
-    ----------
-    samples : sequence of array-like
-        The replicates of every point of the family.
-    level : float
-        Probability that the interval of a point holds its mean, and that all of
-        ``least``, ``most`` do.
-
-    Returns
-    -------
-    DataFrame
-        estimate, low, high (one point alone), least, most (all at once), se, n: one row per
-        sample.
+    Columns of the result: estimate, low, high (one point alone, with probability `level`), least,
+    most (all at once), se, n; one row per sample.
     """
     rows = [np.asarray(sample, dtype=float) for sample in samples]
     n, m, tail = np.array([len(row) for row in rows]), max(1, len(rows)), (1 - level) / 2
@@ -185,6 +174,56 @@ def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     ends = {"low": high, "high": low, "least": most, "most": least}
     table = {name: np.where(known, mean - q * error, np.nan) for name, q in ends.items()}
     return pd.DataFrame({"estimate": mean, **table, "se": error, "n": n})
+
+
+#: Laws with mean 0 by name: from standard normal numbers to replicates. "with ties" is -1 or 1 in
+#: a tenth of cases each, and 0 else.
+LAWS = {
+    "normal": lambda z: z,
+    "skewed to the right": lambda z: -np.log(ndtr(-z)) - 1,  # exponential
+    "skewed to the left": lambda z: 1 + np.log(ndtr(-z)),
+    "with ties": lambda z: (ndtr(z) > 0.9) * 1.0 - (ndtr(z) < 0.1),
+    "rare counts": lambda z: np.ceil(pdtrik(ndtr(z), 0.5)) - 0.5,  # Poisson
+}
+GRID = {
+    "law": list(LAWS), "points": [1, 12, 60, 160], "correlation": [0.0, 0.5, 0.9],
+    "runs": [5, 10, 20],
+}  # fmt: skip
+
+
+def errors(
+    law: str, points: int, correlation: float, runs: int, draws: int, seed: Any
+) -> dict[str, float]:
+    """Count wrong verdicts, *contrary* and *holds*, among families of replicates with mean 0.
+
+    A claim "above 0" about such a family is neither right nor wrong at any point.
+    """
+    rng, contrary, holds = np.random.default_rng(seed), 0, 0
+    for _ in range(draws):
+        common = rng.standard_normal((runs, 1)) * np.sqrt(correlation)
+        own = rng.standard_normal((runs, points)) * np.sqrt(1 - correlation)
+        ends = family(list(LAWS[law](common + own).T))
+        against, for_it = (ends["most"] <= 0).any(), (ends["least"] > 0).any()
+        alone = bool((ends["low"] > 0).all())
+        holds += alone
+        contrary += bool(against and not for_it and not alone)
+    return {"contrary": contrary / draws, "holds": holds / draws}
+
+
+def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) -> pd.DataFrame:
+    """Estimate how often the rule errs for every law, size of family, correlation and runs.
+
+    ``draws`` says of how many families.
+    """
+    from dlsim.study.sweeps import sweep  # not at the top: who reads claims needs no compiler
+
+    batch = min(100, draws)
+    frame = sweep(
+        errors, GRID | grid, draws // batch, seed, jobs=jobs, fixed={"draws": batch},
+        label="calibration of the verdicts",
+    )  # fmt: skip
+    rates = frame.groupby(list(GRID), sort=False)[["contrary", "holds"]].mean().reset_index()
+    return rates.assign(draws=batch * (draws // batch))
 
 
 def share_bounds(count: Any, total: Any, level: float = 0.95, points: int = 1) -> tuple[Any, Any]:

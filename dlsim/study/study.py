@@ -16,20 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.files import read_csv, read_toml, shared_file
-from dlsim.given import mapping, option, whole
-from dlsim.study.claims import (
-    LEVEL,
-    LOOKS,
-    Claim,
-    Verdict,
-    intervals,
-    load_claims,
-    read_scorecard,
-    reference_of,
-    scorecard,
-    verdict_of,
-)
-from dlsim.study.measure import judged_by_readings, measured
+from dlsim.given import mapping, option, whole, word
+from dlsim.study import claims
+from dlsim.study.claims import LOOKS, Claim, Verdict, load_claims, reference_of, verdict_of
+from dlsim.study.measure import ENDS, MEASURES, measured
 from dlsim.study.report import Results
 from dlsim.study.sweeps import sweep
 
@@ -48,7 +38,7 @@ def name_of(switches: Switches) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, tuple | list):
         return "-".join(f"{v:.0f}" for v in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return word(value)
 
 
 def labelled(what: str, switches: Switches | None) -> str:
@@ -59,12 +49,11 @@ def labelled(what: str, switches: Switches | None) -> str:
 def scales(key: str) -> dict[str, Any]:
     """Read how much the study of a paper computes at each scale, by its names in scales.toml."""
     rows = read_toml(shared_file("data/scales.toml"))[key]
-    return {
-        scale: namedtuple("Scale", row)(
-            *(tuple(v) if isinstance(v, list) else v for v in row.values())
-        )
-        for scale, row in rows.items()
-    }
+    found: dict[str, Any] = {}
+    for name, row in rows.items():
+        values = (tuple(v) if isinstance(v, list) else v for v in row.values())
+        found[name] = namedtuple("Scale", row)(*values)
+    return found
 
 
 class Said(str):
@@ -208,10 +197,10 @@ class Study:
     @functools.cached_property
     def _decided(self) -> dict[str, tuple[Verdict, Any]]:
         """Every claim's verdict and the evidence of the last look at it."""
-        claims, looks = load_claims(self.KEY), self.looks
-        found = {one.id: (self.judge(one, self.evidence, looks), self.evidence) for one in claims}
+        every, looks = load_claims(self.KEY), self.looks
+        found = {one.id: (self.judge(one, self.evidence, looks), self.evidence) for one in every}
         for number, times in enumerate(LOOKS[1:looks], 2):
-            still = [one for one in claims if found[one.id][0].word == "undecided"]
+            still = [one for one in every if found[one.id][0].word == "undecided"]
             evidence = self.more(times).evidence if still else None
             for one in still:
                 verdict = self.judge(one, evidence, looks)
@@ -232,8 +221,10 @@ class Study:
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
         one, evidence = self._decided[name][0].claim, self._decided[name][1]
-        found, level = measured(one, evidence), 1 - (1 - LEVEL) / self.looks
-        return pd.DataFrame() if found is None or found.empty else intervals(found, one, level)
+        found, level = measured(one, evidence), 1 - (1 - claims.LEVEL) / self.looks
+        if found is None or found.empty:
+            return pd.DataFrame()
+        return claims.intervals(found, one, level)
 
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
@@ -275,12 +266,9 @@ class Study:
 
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
+        others = {name_of(switches) or "default": switches for switches in self.alternatives()}
         own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
-        return own | {
-            name: switches
-            for switches in self.alternatives()
-            if (name := name_of(switches) or "default") not in own
-        }
+        return own | others | own
 
     @functools.cached_property
     def judged_readings(self) -> pd.DataFrame:
@@ -290,17 +278,15 @@ class Study:
         on the same grid, sample and random numbers (`measure`). Each row has the point that
         speaks most against the claim with its 95 % interval, the verdict and its reason.
         """
-        rows = [
-            self._judged(name, self.measure(self.under(switches)))
-            for name, switches in self.readings().items()
-        ]
+        every = self.readings().items()
+        rows = [self._judged(name, self.measure(self.under(switches))) for name, switches in every]
         return pd.concat(rows, ignore_index=True)
 
     def _judged(self, reading: str, evidence: Any) -> pd.DataFrame:
-        rows = filter(judged_by_readings, load_claims(self.KEY))
-        return pd.DataFrame(
-            {"claim": claim.id, "reading": reading, **self._row(claim, evidence)} for claim in rows
-        )
+        every = load_claims(self.KEY)
+        some = (one for one in every if one.id in MEASURES and MEASURES[one.id].readings)
+        rows = [{"claim": c.id, "reading": reading, **self._row(c, evidence)} for c in some]
+        return pd.DataFrame(rows)
 
     @functools.cached_property
     def shown_readings(self) -> pd.DataFrame:
@@ -328,13 +314,12 @@ class Study:
         """Judge a claim, with the numbers of the point that speaks most against it."""
         points = measured(claim, evidence)
         verdict = verdict_of(claim, points)
-        row = {"point": "", "estimate": np.nan, "low": np.nan, "high": np.nan}
-        row |= verdict.weakest or {}
-        known = points is not None and len(points) > 0 and "n" in points
-        runs = int(points["n"].min()) if points is not None and known else 0
-        reason = verdict.reason
+        row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.weakest or {})}
+        runs, reason = 0, verdict.reason
         if points is None:
             reason = claim.reason or "Not run under this reading."
+        elif len(points) and "n" in points:
+            runs = int(points["n"].min())
         return {
             "point": row["point"], "mean": row["estimate"], "low": row["low"],
             "high": row["high"], "runs": runs, "unit": claim.unit, "verdict": verdict.word,
@@ -357,35 +342,28 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 
 
-def _part_for(cell: object) -> float:
-    """Return which part of its points is for a claim, by a cell of the map."""
-    found = re.search(r"(\d+)/(\d+)$", str(cell))
-    return int(found[1]) / int(found[2]) if found else 0.0
-
-
 def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
     """Rank all pairs of columns of a map by how many claims hold under one or the other.
 
     Of equal ones those come first that have more points for the claims.
     """
-    part = table.map(_part_for)
-    holds, best = part == 1, {}
+    counts = re.compile(r"(\d+)/(\d+)$")
+    part = table.map(
+        lambda cell: int(found[1]) / int(found[2]) if (found := counts.search(str(cell))) else 0.0
+    )
+    holds, rows = part == 1, []
     for one, other in combinations([name for name in part if "this run" not in str(name)], 2):
-        best[one, other] = (
-            (holds[one] | holds[other]).sum(),
-            max(holds[one].sum(), holds[other].sum()),
-            part[[one, other]].max(axis=1).sum(),
-        )
-    ranked = pd.DataFrame.from_dict(best, orient="index", columns=["claims", "alone", "points"])
-    ranked.index = pd.MultiIndex.from_tuples(best, names=["one", "other"])
+        claims, alone = (holds[one] | holds[other]).sum(), max(holds[one].sum(), holds[other].sum())
+        rows.append((one, other, claims, alone, part[[one, other]].max(axis=1).sum()))
+    ranked = pd.DataFrame(rows, columns=["one", "other", "claims", "alone", "points"])
     order = ["claims", "points"]
-    return ranked.sort_values(order, ascending=False, kind="stable").reset_index()
+    return ranked.sort_values(order, ascending=False, kind="stable", ignore_index=True)
 
 
 def verdicts(study: Study) -> pd.DataFrame:
     """Judge every claim of a paper, and keep and return the scorecard."""
     place = reference_of(study.KEY)
     apart = study.scale == "paper" or study.switches or not place.exists()
-    card = scorecard(study.verdicts, None if apart else read_scorecard(place))
+    card = claims.scorecard(study.verdicts, None if apart else claims.read_scorecard(place))
     study.results.verdicts(study.KEY, card)
     return card

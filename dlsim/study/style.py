@@ -80,16 +80,12 @@ D-0.8         sky        o dashed  | D-0.9         blue       s dashed
 """
 
 
-def _styles() -> dict[str, Style]:
-    rows = (cell.split() for line in _TABLE.splitlines() for cell in line.split("|") if cell)
-    return {
-        name: Style(INK[ink], marker, DASHES[dash])
-        for name, ink, marker, dash in (row for row in rows if row)
-    }
-
-
 #: Every named policy with its style, in the order of the legends.
-STYLES: dict[str, Style] = _styles()
+STYLES: dict[str, Style] = {
+    name: Style(INK[ink], marker, DASHES[dash])
+    for cell in _TABLE.strip().replace("\n", "|").split("|")
+    for name, ink, marker, dash in [cell.split()]
+}
 #: Every named policy with its colour.
 PALETTE: dict[str, str] = {name: style.color for name, style in STYLES.items()}
 # Markers that no named policy uses: an unnamed one never looks like a named one.
@@ -132,25 +128,13 @@ def use() -> None:
         style="whitegrid",
         palette=list(INK.values()),
         rc={
-            "figure.figsize": (6.4, 4.0),
-            "figure.dpi": 110,
-            "figure.constrained_layout.use": True,
-            "savefig.dpi": 150,
-            "font.size": 10,
-            "axes.titlesize": 11,
-            "axes.labelsize": 10,
-            "axes.edgecolor": "#444444",
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "grid.color": "#E2E2E2",
-            "grid.linewidth": 0.8,
-            "lines.linewidth": 1.7,
-            "lines.markersize": 5.5,
-            "xtick.labelsize": 9,
-            "ytick.labelsize": 9,
-            "legend.fontsize": 9,
-            "legend.frameon": False,
-            "hatch.linewidth": 0.6,
-            "svg.hashsalt": "dlsim",
+            "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "savefig.dpi": 150,
+            "figure.constrained_layout.use": True, "svg.hashsalt": "dlsim",
+            "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10,
+            "xtick.labelsize": 9, "ytick.labelsize": 9,
+            "legend.fontsize": 9, "legend.frameon": False,
+            "axes.edgecolor": "#444444", "axes.spines.top": False, "axes.spines.right": False,
+            "grid.color": "#E2E2E2", "grid.linewidth": 0.8,
+            "lines.linewidth": 1.7, "lines.markersize": 5.5, "hatch.linewidth": 0.6,
         },
-    )
+    )  # fmt: skip

@@ -13,26 +13,20 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    wait,
-)
-from contextlib import contextmanager, suppress
+from concurrent import futures
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import write_text
+from dlsim import progress
+from dlsim.errors import InputError, StudyError
 from dlsim.given import whole
 from dlsim.kernel import cache_folder, private_folder, source_digest
-from dlsim.study import cells, clusters, workers
+from dlsim.study import cells, workers
 
 #: A worker hands back what it has after this time; many small cells make one batch.
 BATCH_SECONDS = 0.2
@@ -111,13 +105,13 @@ class _Run:
 
     def reload(self) -> None:
         """Take over what lies finished in the cache folder; the rest is pending."""
-        before, folder = len(self.tables), self.job.folder
+        folder = self.job.folder
         for number in sorted(set(range(len(self.cells))) - self.tables.keys()):
             table = cells.load(folder, self.cells[number].identity) if folder else None
             if table is not None:
                 self.tables[number] = table
         self.pending = deque(n for n in range(len(self.cells)) if n not in self.tables)
-        self.tell(len(self.tables) - before)
+        self.tell(len(self.tables))
 
     def take(self, share: int) -> list[int]:
         """Return the next batch, about one `share`-th of what is pending."""
@@ -131,7 +125,7 @@ class _Run:
                 cells.keep(self.job.folder, self.cells[number].identity, text)
             self.tables[number] = json.loads(text)
         self.pending.extendleft(reversed(batch[len(texts) :]))
-        self.tell(len(texts))
+        self.tell(len(self.tables))
 
     @contextmanager
     def blame(self, batch: list[int]) -> Iterator[None]:
@@ -143,10 +137,9 @@ class _Run:
         except Exception as error:
             cell = self.cells[batch[0]]
             point = ", ".join(f"{name}={value!r}" for name, value in cell.point.items())
-            raise StudyError(
-                f"{self.label} failed at {point or 'its only point'}, replicate"
-                f" {cell.replicate}: {type(error).__name__}: {error}"
-            ) from error
+            where = f"{point or 'its only point'}, replicate {cell.replicate}"
+            what = f"{self.label} failed at {where}: {type(error).__name__}: {error}"
+            raise StudyError(what) from error
 
     def serially(self, jobs: int = 1) -> None:
         """Work in this process, until all is done or `jobs` processes are worth their start.
@@ -176,7 +169,7 @@ class _Run:
                     batch = self.take(2 * jobs)
                     some = [self.cells[number] for number in batch]
                     running[submit(away, job, some, BATCH_SECONDS)] = batch
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
                     batch = running.pop(future)
                     with self.blame(batch):
                         texts = future.result()
@@ -197,10 +190,9 @@ class _Run:
                 workers.close()
                 self.reload()
                 if deaths > RETRIES:
-                    raise StudyError(
-                        f"{self.label}: worker processes died {deaths} times, killed or out of"
-                        f" memory; {self.status}. Try fewer jobs, or jobs=1 to see the cause"
-                    ) from error
+                    why = f"worker processes died {deaths} times, killed or out of memory"
+                    remedy = "Try fewer jobs, or jobs=1 to see the cause"
+                    raise StudyError(f"{self.label}: {why}; {self.status}. {remedy}") from error
             except BaseException:
                 workers.close()
                 raise
@@ -210,52 +202,14 @@ class _Run:
         try:
             self.spread(executor.submit, jobs, keep=True)
         except (BrokenExecutor, CancelledError) as error:
-            raise StudyError(
-                f"{self.label}: the executor gave up ({type(error).__name__}); {self.status}"
-            ) from error
+            what = f"{self.label}: the executor gave up ({type(error).__name__}); {self.status}"
+            raise StudyError(what) from error
 
     @property
     def status(self) -> str:
         """How far it came, and what a rerun does."""
         kept = "; a rerun resumes there" if self.job.folder else ""
         return f"{len(self.tables)} of {len(self.cells)} cells are done{kept}"
-
-
-@contextmanager
-def _progress(run: _Run) -> Iterator[None]:
-    """Show a bar, or keep ``{"label", "done", "total"}`` in the file DLSIM_PROGRESS names."""
-    told, total, path = -math.inf, len(run.cells), os.environ.get("DLSIM_PROGRESS", "")
-
-    def tell(_more: int) -> None:
-        nonlocal told
-        done = len(run.tables)
-        if time.monotonic() - told >= 0.2 or done == total:
-            told = time.monotonic()
-            with suppress(DlsimError):
-                note = {"label": run.label, "done": done, "total": total}
-                write_text(path, json.dumps(note))
-
-    if path:
-        run.tell = tell
-        tell(0)
-        yield
-    else:
-        from tqdm.auto import tqdm
-
-        with tqdm(
-            total=total, initial=len(run.tables), desc=run.label, disable=None, delay=0.5,
-            leave=False,
-        ) as bar:  # fmt: skip
-            run.tell = bar.update
-            yield
-
-
-def _check(grid: list[cells.Point], fixed: dict[str, Any], independent: Sequence[str]) -> None:
-    for name in grid[0].keys() | fixed:
-        if name in ("seed", "replicate") or (name in grid[0] and name in fixed):
-            raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")
-    if missing := set(independent) - grid[0].keys():
-        raise InputError(f"independent names {sorted(missing)}, which the grid does not have")
 
 
 def sweep(
@@ -281,9 +235,8 @@ def sweep(
     replicates : int
         Number of calls per point.
     seed : int
-        Root of all randomness. Replicate r receives ``SeedSequence(seed, spawn_key=(r,))``
-        at every point: common random numbers, so that differences between points are
-        differences of pairs.
+        Root of all randomness. Replicate r receives ``SeedSequence(seed, spawn_key=(r,))`` at
+        every point: differences between points are differences of pairs.
     executor : concurrent.futures.Executor, optional
         Where to run, for instance the ``get_executor()`` of a Dask client; by default
         worker processes of this machine, as soon as they are worth their start.
@@ -310,13 +263,10 @@ def sweep(
     Raises
     ------
     InputError
-        For a grid without points, points with different parameters, a reserved or doubled
-        name, replicates < 1, a negative seed or jobs, or a cache folder that is not this
-        user's alone.
+        For a grid or a number that cannot be, or a cache folder that is not this user's alone.
     StudyError
-        If a cell fails (the message names its point and replicate, the cause is chained) or
-        returns something else than a table of numbers and text, if the cache folder cannot
-        be written to, or if workers die again and again.
+        If a cell fails (the message names its point and replicate) or returns something else than
+        a table of numbers and text, if the cache is full, or if workers die again and again.
 
     Notes
     -----
@@ -338,7 +288,11 @@ def sweep(
     3  6  8          0  10.000000
     """
     points, constants = cells.points(grid), dict(fixed or {})
-    _check(points, constants, independent)
+    names = points[0].keys()
+    for name in {"seed", "replicate"} & (names | constants) | names & constants:
+        raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")
+    if missing := set(independent) - names:
+        raise InputError(f"independent names {sorted(missing)}, which the grid does not have")
     replicates, seed = whole("replicates", replicates), whole("seed", seed, 0, math.inf)
     processes = workers.count(jobs)
     label = label or str(getattr(function, "__name__", "sweep"))
@@ -353,9 +307,10 @@ def sweep(
         jobs, processes, executor, folder = 1, 1, None, None
     run = _Run(Job(function, constants, seed, digest, folder), everything, label)
     if executor is None and jobs == 0 and run.pending:
-        executor, jobs = clusters.executor() or (None, 0)
+        executor, jobs = workers.cluster() or (None, 0)
+    report = os.environ.get(progress.VARIABLE, "")
     try:
-        with _progress(run):
+        with progress.shown(label, len(everything), len(run.tables), report) as run.tell:
             if executor is not None:
                 run.handed_over(executor, jobs or MANY)
             elif processes > 1:
@@ -363,6 +318,7 @@ def sweep(
             else:
                 run.serially()
     except KeyboardInterrupt:
+        run.tell = abs
         run.reload()
         raise KeyboardInterrupt(f"{label}: {run.status}") from None
     return cells.frame(everything, [run.tables[number] for number in range(len(everything))])

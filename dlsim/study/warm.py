@@ -99,12 +99,6 @@ class Warm:
         self.codes: dict[int, int] = {}
         self.forked, self.rest = 0, b""
 
-    def _start(self) -> None:
-        room = f"{processes.ROOM}:{processes.ROOM}"
-        self.codes, self.forked, self.rest = {}, 0, b""
-        environment = processes.marked(room) | {"MPLBACKEND": _INLINE}
-        self.process = start(self.log, environment, self.modules, subprocess.PIPE)
-
     def hear(self, seconds: float = 0.0) -> bool:
         """Take in what the warm process tells; False where it tells nothing."""
         told = self.process.stdout
@@ -122,7 +116,10 @@ class Warm:
         """Let a process be forked for a notebook; None where the warm one does not answer."""
         if self.process is None or self.process.poll() is not None:
             self.close()
-            self._start()
+            room = f"{processes.ROOM}:{processes.ROOM}"
+            environment = processes.marked(room) | {"MPLBACKEND": _INLINE}
+            self.process = start(self.log, environment, self.modules, subprocess.PIPE)
+            self.codes, self.rest = {}, b""
         self.forked = 0
         _write(self.process.stdin, request)
         deadline = time.monotonic() + START_SECONDS

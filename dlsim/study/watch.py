@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ipykernel.kernelspec import make_ipkernel_cmd
 from jupyter_client import AsyncKernelManager
@@ -51,7 +51,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -66,14 +66,6 @@ class Watch:
         self.cell, self.state = self.cell + 1, "sent"
         self.begun = self.heard = self.beat = time.monotonic()
         self.running = True
-
-    def hear(self, state: str) -> None:
-        """Note that the kernel says of this cell that it is busy, or idle again."""
-        self.state, self.heard = state, time.monotonic()
-
-    def end(self) -> None:
-        """Note that a cell is done."""
-        self.running = False
 
     def died(self, error: Exception) -> Problem:
         """Return what ended the kernel: the watch, or an error of its own."""
@@ -118,14 +110,9 @@ class _Manager(AsyncKernelManager):
     kernel: Kernel | None = None
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: Any) -> None:
-        kernel, local = self.kernel, self.provisioner
-        usual = make_ipkernel_cmd()
+        kernel, local, usual = self.kernel, self.provisioner, make_ipkernel_cmd()
         usual[usual.index("{connection_file}")] = self.connection_file
-        if (
-            kernel is None
-            or type(local) is not LocalProvisioner
-            or kernel_cmd[: len(usual)] != usual
-        ):
+        if not kernel or type(local) is not LocalProvisioner or kernel_cmd[: len(usual)] != usual:
             await super()._async_launch_kernel(kernel_cmd, **options)
             return
         self.kernel = None
@@ -158,11 +145,11 @@ class _Client(PapermillNotebookClient):
             self.nb_man.save()
             raise
         finally:
-            self.watch.end()
+            self.watch.running = False
 
     def process_message(self, msg: Any, *args: Any, **options: Any) -> Any:
-        if msg["msg_type"] == "status":
-            self.watch.hear(msg["content"]["execution_state"])
+        if msg["msg_type"] == "status":  # the kernel is busy with the cell, or idle again
+            self.watch.state, self.watch.heard = msg["content"]["execution_state"], time.monotonic()
         return super().process_message(msg, *args, **options)
 
 
@@ -177,12 +164,8 @@ class _Engine(NBClientEngine):
         client = _Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **options)
         client.watch = watch
         watch.client, save = client, nb_man.save
-
-        def save_in_cells() -> None:  # papermill writes all twice a cell, text included
-            if watch.running:
-                save()
-
-        nb_man.save = save_in_cells
+        # papermill writes all twice a cell, text included
+        nb_man.save = lambda: save() if watch.running else None
         try:
             client.execute(env=processes.marked(watch.mark))
         finally:
