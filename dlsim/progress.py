@@ -1,14 +1,11 @@
 """Tell what a long computation is at: nothing for two seconds, then a line or a bar."""
 
-import json
 import multiprocessing
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-
-from dlsim.errors import DlsimError
+from contextlib import contextmanager
 
 #: Environment variable that names the file in which the sweeps of a notebook report.
 VARIABLE = "DLSIM_PROGRESS"
@@ -46,11 +43,11 @@ def told(name: str) -> Iterator[None]:
 
 @contextmanager
 def shown(
-    label: str, total: int, before: int = 0, report: str = ""
+    label: str, total: int, before: int = 0, report: Callable[[int], object] | None = None
 ) -> Iterator[Callable[[int], None]]:
     """Give a function that is told how much of a total is done, and shows it but in a worker.
 
-    A file to `report` in holds ``{"label", "done", "total"}`` in place of the bar.
+    Where there is a function to `report` to, it is told now and then in place of the bar.
     """
     bar, is_worker = None, multiprocessing.parent_process() is not None
     due = time.monotonic() + (0.0 if report else PATIENCE)
@@ -59,11 +56,8 @@ def shown(
         nonlocal bar, due
         is_due = time.monotonic() >= due
         if report and (is_due or done == total):
-            from dlsim.files import write_text  # as below
-
+            report(done)
             due = time.monotonic() + SHORTEST
-            with suppress(DlsimError):
-                write_text(report, json.dumps({"label": label, "done": done, "total": total}))
         elif not report and not is_worker and is_due and bar is None:
             from tqdm.auto import tqdm  # not at the top: most computations are short
 

@@ -145,8 +145,8 @@ def test_draws_on_given_axes():
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        (CHUNKS.drop(columns="alpha"), {}, "needs the columns alpha"),
-        (CHUNKS.iloc[:0], {}, "at least one chunk"),
+        (CHUNKS.drop(columns="alpha"), {}, "chunks need the columns task, .*; alpha not found"),
+        (CHUNKS.iloc[:0], {}, "chunks must have at least one row"),
         (CHUNKS.assign(send_end=[2, 3, -1, 9]), {}, "task 1 on node 2.*negative shares"),
         (CHUNKS.assign(compute_end=np.nan), {}, "finite"),
         (CHUNKS, {"nodes": 2}, "on node 2, which"),

@@ -217,7 +217,7 @@ def test_relative_reduction_of_nothing_is_undefined():
         (lambda f: compare(f), "several rows have policy = 'A'"),
         (lambda f: compare(f.iloc[:-1], at="load"), "only one of .* load = 2.0, replicate = 2"),
         (lambda f: compare(f.iloc[1:], at="load"), "only one of .* load = 1.0, replicate = 0"),
-        (lambda f: compare(f, at="lod"), "no column 'lod'; it has policy, load"),
+        (lambda f: compare(f, at="lod"), "lod not found among policy, load"),
         (lambda f: compare(f, at="load", level=95), "level must be between 0 and 1, .* got 95"),
         (lambda f: paired_difference(f, "reject", "policy", "X", "A"), "there are 'A', 'B'"),
         (lambda f: compare(f, at=["load", "policy"]), "'policy' has two meanings"),

@@ -153,8 +153,8 @@ def test_bars_missing_intervals_and_a_given_axes():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="policy"), "needs the columns policy"),
-        (lambda f: f.iloc[:0], "must have rows"),
+        (lambda f: f.drop(columns="policy"), "policy, load, estimate; policy not found"),
+        (lambda f: f.iloc[:0], "must have at least one row"),
     ],
 )
 def test_lines_refuse_what_they_cannot_draw(change, message):

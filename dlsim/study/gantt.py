@@ -23,8 +23,8 @@ from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from dlsim.errors import InputError
-from dlsim.given import number
-from dlsim.study.plot import axes_of, need_columns
+from dlsim.given import number, table
+from dlsim.study.plot import axes_of
 from dlsim.study.style import INK
 
 #: What a table of chunks must have: one row per chunk, times absolute.
@@ -39,9 +39,7 @@ _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks with `compute_start`, after refusing what is no chunk."""
-    need_columns(chunks, COLUMNS, "a table of chunks")
-    if chunks.empty:
-        raise InputError("a timing diagram needs at least one chunk, got an empty table")
+    table("chunks", chunks, COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
     times = frame[[*_TIMES, "compute_start"]].to_numpy(dtype=float)
     begin, sent, end, start = times.T
@@ -143,7 +141,7 @@ def plot_gantt(
     names, first = _node_rows(frame, nodes), int(link)
     due: dict[Any, float] = {}
     if tasks is not None:
-        need_columns(tasks, ("arrival", "deadline"), "a table of tasks")
+        table("tasks", tasks, ("arrival", "deadline"), unique=False)
         due = dict((tasks["arrival"] + tasks["deadline"]).astype(float))
     right = _right_end(frame, due, until)
     ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))

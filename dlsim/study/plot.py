@@ -5,7 +5,7 @@ verb draws on the axes given, or on those of a new figure, and returns them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
@@ -19,6 +19,7 @@ from seaborn.utils import relative_luminance
 
 from dlsim.errors import InputError
 from dlsim.given import option, word
+from dlsim.given import table as need_table
 from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.stats import summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
@@ -39,23 +40,13 @@ def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def need_columns(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
-    """Refuse a table that lacks a column."""
-    if missing := [name for name in columns if name not in frame.columns]:
-        raise InputError(
-            f"{what} needs the columns {', '.join(missing)}; it has {', '.join(map(str, frame))}"
-        )
-
-
 def policy_lines(
     frame: pd.DataFrame, x: str, y: str = "estimate", *, low: str = "low", high: str = "high",
     policy: str = "policy", interval: str = "band", legend: bool = True, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
     """Draw one mean line per policy with its interval, in the fixed order and style."""
-    need_columns(frame, (policy, x, y), "a table of policy lines")
+    need_table("policy lines", frame, (policy, x, y), empty=False, unique=False)
     option("interval", interval, ("band", "bar", "none"))
-    if frame.empty:
-        raise InputError("a table of policy lines must have rows, got none: run the sweep first")
     ax = axes_of(ax)
     known = interval != "none" and low in frame.columns and high in frame.columns
     for name in policy_order(frame[policy]):

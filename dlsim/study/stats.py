@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import betaincinv, ndtr, pdtrik, stdtrit
 
 from dlsim.errors import InputError
-from dlsim.given import number
+from dlsim.given import number, table
 
 RESULT = ("estimate", "low", "high", "n")
 
@@ -38,10 +38,8 @@ def _names(columns: str | Sequence[str]) -> list[str]:
 
 
 def _check(frame: pd.DataFrame, columns: Sequence[str], groups: Sequence[str]) -> None:
+    table("rows", frame, columns, unique=False)
     for name in columns:
-        if name not in frame:
-            known = ", ".join(map(str, frame.columns))
-            raise InputError(f"the frame has no column {name!r}; it has {known}")
         if columns.count(name) > 1 or (name in groups and name in RESULT):
             raise InputError(f"column {name!r} has two meanings here: rename it, or name it once")
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim import progress
-from dlsim.errors import InputError, StudyError
+from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.files import write_text
 from dlsim.given import whole
 from dlsim.kernel import cache_folder, private_folder, source_digest
 from dlsim.study import cells, workers
@@ -308,9 +309,14 @@ def sweep(
     run = _Run(Job(function, constants, seed, digest, folder), everything, label)
     if executor is None and jobs == 0 and run.pending:
         executor, jobs = workers.cluster() or (None, 0)
-    report = os.environ.get(progress.VARIABLE, "")
+    news, total = os.environ.get(progress.VARIABLE, ""), len(everything)
+
+    def report(done: int) -> None:
+        with suppress(DlsimError):
+            write_text(news, json.dumps({"label": label, "done": done, "total": total}))
+
     try:
-        with progress.shown(label, len(everything), len(run.tables), report) as run.tell:
+        with progress.shown(label, total, len(run.tables), report if news else None) as run.tell:
             if executor is not None:
                 run.handed_over(executor, jobs or MANY)
             elif processes > 1:
