@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import partial
 from io import BufferedReader, BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -504,7 +505,10 @@ def read_csv(
 ) -> pd.DataFrame:  # fmt: skip
     r"""Read a table whose columns obey rules; `numbered`: its index tells the lines."""
     rules = {**required, **(optional or {})}
-    reader = csv.reader(_text_lines(path, limit), strict=True)
+    text_lines = _text_lines(path, limit)
+    first = next(text_lines, "")
+    comma = ";" if first.count(";") > first.count(",") else ","  # as spreadsheets write in places
+    reader = csv.reader(chain([first], text_lines), strict=True, delimiter=comma)
     lines, shared = array("q"), dict[str, str]()
     try:
         names = _header(path, next(reader, []), required)
@@ -518,6 +522,8 @@ def read_csv(
                 raise refusal(path, lines[-1], what)
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)
+                if rule and comma == ";" and RULES[rule][2]:
+                    text = text.replace(",", ".", 1)
                 value = field_value(path, lines[-1], name, text, rule) if rule else text
                 if isinstance(value, str):  # names of links come again and again: keep one
                     full = len(shared) >= _SHARED_TEXTS

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from numbers import Integral, Rational, Real
@@ -100,6 +101,13 @@ def whole(name: str, value: Any, low: int = 1, high: float = MOST_WHOLE, rule: s
     raise InputError(f"{name} must be {rule or f'a whole number {least}'}, got {value!r}")
 
 
+def nearest(value: Any, known: Iterable[Any]) -> str:
+    """Ask whether one of some words was meant, whatever its case; "" where none is near."""
+    words = {str(one).casefold(): str(one) for one in known}
+    found = get_close_matches(value.casefold(), words, 1) if isinstance(value, str) else []
+    return f" (did you mean {words[found[0]]}?)" if found else ""
+
+
 def option(name: str, value: Any, options: Iterable[Any]) -> Any:
     """Return the one of some options that a value is; True is not 1."""
     known = tuple(options)
@@ -109,7 +117,8 @@ def option(name: str, value: Any, options: Iterable[Any]) -> Any:
     for one in known:
         if type(one) is kind and value == one:
             return one
-    raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}")
+    near = nearest(value, known)
+    raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}{near}")
 
 
 def named(

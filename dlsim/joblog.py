@@ -209,6 +209,22 @@ def _count(header: Mapping[str, str], *labels: str) -> int | None:
     return None
 
 
+def processors_of(header: Mapping[str, str]) -> int | None:
+    """Return how many processors a log's machine has, if its header says so."""
+    return _count(header, "MaxProcs", "MaxNodes")
+
+
+def read_header(path: StrPath) -> dict[str, str]:
+    """Read what stands above the first job of a log in the Standard Workload Format."""
+    header: dict[str, str] = {}
+    for _, line in numbered_lines(path, LOG):
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if text and not text.startswith(b";"):
+            break
+        _swf_comment(header, text)
+    return header
+
+
 def _epoch(header: Mapping[str, str]) -> pd.Timestamp | None:
     """Return the date of second 0: UnixStartTime, in the zone of the machine where it is known."""
     seconds = _count(header, "UnixStartTime")
@@ -290,7 +306,7 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
             f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it"
         )
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
-    nodes = _count(header, "MaxProcs", "MaxNodes") or int(max(1, min(processors.max(), 10**7)))
+    nodes = processors_of(header) or int(max(1, min(processors.max(), 10**7)))
     fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
     order, skipped = usable_jobs(path, jobs, processors, fits, None, "job of this machine")
     if "value out of range" in skipped:

@@ -2,13 +2,16 @@
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import NoReturn
 
 from dlsim import __version__
 from dlsim.cli.options import EPILOG, LIVE_VERBS, REPRODUCE, VERBS, add_commands
 from dlsim.errors import DlsimError, InputError
+from dlsim.given import nearest
 from dlsim.processes import termination_interrupts
 from dlsim.progress import told
 
@@ -16,10 +19,20 @@ from dlsim.progress import told
 SPEAKS = ("reproduce", "lab", "bench")
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that asks which word was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message, and the nearest word of those it could have been."""
+        if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            message += nearest(found[1], re.findall(r"[^', ]+", found[2]))
+        super().error(message)
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the command line."""
     raw = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser("dlsim", None, __doc__, EPILOG, formatter_class=raw)
+    top = Parser("dlsim", None, __doc__, EPILOG, formatter_class=raw)
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
     made = add_commands(top, VERBS, dest="verb", metavar="command")
     made["reproduce"].formatter_class, made["reproduce"].epilog = raw, REPRODUCE

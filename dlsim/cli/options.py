@@ -103,7 +103,9 @@ LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
 }
 #: Every command: a module of this package, its help, and its options.
 VERBS: dict[str, tuple[str, Sequence[Row]]] = {
-    "list": ("what can be reproduced; policies and readings by name", []),
+    "list": ("what can be reproduced; policies and readings by name", [
+        ("topic", str, "only this: figures, policies or readings", None, {"nargs": "?"}),
+    ]),
     "reproduce": ("run the notebooks and write a report", [
         ("names", str, "papers, notebooks or figures, which run their notebook (default: all)",
          None, {"nargs": "*"}),
@@ -174,7 +176,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--out", str, "write tables and a Gantt picture there", "DIR"),
         ("--chunks", bool, "write every chunk of every task too (may be large)"),
         "the cluster (defaults: mcdf 10 10 10, else 16 1 100)",
-        ("--nodes", int, "number of processing nodes"),
+        ("--nodes", int, "number of processing nodes (--swf: those of the log's machine)"),
         ("--cms", float, "time to transmit one unit of data"),
         ("--cps", float, "time to compute one unit of data"),
         ("--st", 0.0, "set-up time of a transmission"),

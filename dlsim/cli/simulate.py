@@ -3,8 +3,7 @@
 import argparse
 import shutil
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pandas as pd
 
 from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
+from dlsim.joblog import processors_of, read_header
 from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
 from dlsim.progress import step
@@ -39,6 +39,14 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 #: Functions of `workload` whose switches a paper's tasks understand.
 GENERATORS = {"mcdf": ("mcdf",), "inserted-idle-time": ("dcratio", "user_split")}
+#: Columns of the summary in the words of who reads it, and which of these are shares.
+PRINTED = {
+    "refused": "tasks refused", "refused work": "work refused", "missed": "tasks late",
+    "agreed": "longer deadline agreed", "busy": "nodes busy",
+}  # fmt: skip
+SHARES = set(PRINTED.values())
+#: Most refused tasks that are all told what they could have been promised, where others may pass.
+MOST_OFFERS = 20_000
 #: Policy where none is named; MCDF for tasks of one's own.
 DEFAULTS = {"mcdf": "MCDF", "inserted-idle-time": "EDF-DLT"}
 
@@ -74,7 +82,8 @@ def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
     facts, span = tasks.attrs, float(tasks["arrival"].iloc[-1]) if len(tasks) else 0.0
     horizon = facts.get("horizon") or span
     many, source = f"{len(tasks):,} tasks", facts["source"]
-    lines = [f"{many} from {source}, arriving over {horizon:,.0f} time units"]
+    unit = "seconds" if "work_per_unit" in facts["reading"] else "time units"
+    lines = [f"{many} from {source}, arriving over {horizon:,.0f} {unit}"]
     if facts.get("skipped"):
         why = ", ".join(f"{reason} ({n:,})" for reason, n in facts["skipped"].items())
         lines.append(f"skipped {sum(facts['skipped'].values()):,} jobs: {why}")
@@ -82,11 +91,33 @@ def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
     if horizon > 0 and len(tasks):
         load = workload.realised_load(tasks, cluster, horizon)
         nominal = f", nominal {facts['load']:g}" if facts.get("load") is not None else ""
-        lines.append(f"realised load {load:.3f}{nominal} on {cluster}")
-    return "\n".join(lines)
+        lines.append(f"realised load {load:.3f}{nominal} on {cluster}: what all nodes would need")
+    return "\n".join(lines + assumed(facts["reading"], cluster))
 
 
-def row_of(s: Schedule, seconds: float) -> dict[str, object]:
+def assumed(rule: Mapping[str, Any], cluster: Cluster) -> list[str]:
+    """Say in words what was made of a log's jobs, and where their deadlines come from."""
+    if "work_per_unit" not in rule:
+        return []
+    return [
+        f"assumed: a unit of data is {rule['work_per_unit']:g} processor seconds of a job; it takes"
+        f" {cluster.cms:g} s to send and {cluster.cps:g} s to compute on each of"
+        f" {cluster.nodes:,} nodes",
+        f"assumed: a deadline is {0.5 * rule['dc_ratio']:g} to {1.5 * rule['dc_ratio']:g} times the"
+        " least time that the task needs on all nodes together, and never below that (--dc-ratio);"
+        " dlsim advise takes the jobs' own run times",
+    ]
+
+
+def shown(table: pd.DataFrame, negotiate: float) -> pd.DataFrame:
+    """Return the summary as it is printed: shares of tasks, work and time in per cent."""
+    texts = table.drop(columns=["agreed"] * (not negotiate)).rename(columns=PRINTED)
+    for name in set(texts) & SHARES:
+        texts[name] = [f"{100 * share:.4g} %" for share in texts[name]]
+    return texts
+
+
+def row_of(s: Schedule) -> dict[str, object]:
     """Sum a schedule up."""
     ran = s.tasks[s.tasks["start"].notna()]
     span = (ran["completion"].max() - s.tasks["arrival"].min()) if len(ran) else float("nan")
@@ -99,9 +130,16 @@ def row_of(s: Schedule, seconds: float) -> dict[str, object]:
         "mean nodes": ran["nodes"].mean(),
         "mean wait": (ran["start"] - ran["arrival"]).mean(),
         "busy": _node_time(s) / (span * s.cluster.nodes),
-        "physical": s.is_physical,
-        "seconds": seconds,
     }
+
+
+def with_offers(s: Schedule) -> pd.DataFrame:
+    """Add what each refused task could have been promised, where it is found in time."""
+    away = ~s.tasks["admitted"]
+    slow = s.policy.overtake and int(away.sum()) > MOST_OFFERS
+    if s.parts is not None or not s.policy.admission or slow or not away.any():
+        return s.tasks
+    return s.tasks.assign(offer=s.offers()["deadline"].reindex(s.tasks.index))
 
 
 def _node_time(s: Schedule) -> float:
@@ -187,6 +225,8 @@ def main(args: argparse.Namespace) -> int:
     usual: tuple[Any, ...] = (10, 10.0, 10.0) if args.paper == "mcdf" else (16, 1.0, 100.0)
     given = zip((args.nodes, args.cms, args.cps), usual, strict=True)
     nodes, cms, cps = (default if value is None else value for value, default in given)
+    if args.swf and args.nodes is None:
+        nodes = processors_of(read_header(args.swf)) or nodes
     cluster, reading = Cluster(nodes, cms, cps, args.st, args.sc), Reading.of(switches)
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
@@ -206,19 +246,18 @@ def main(args: argparse.Namespace) -> int:
     schedules, rows = [], []
     for name in names:
         step(f"{len(tasks):,} tasks under {name}")
-        begun = time.perf_counter()
         s = simulate(tasks, cluster, name, reading, args.negotiate)
         chunks = int((s.tasks["nodes"] * s.runs["rounds"]).sum()) if s.runs is not None else 0
         _need_disk(chunks_home, chunks, f"for {s.name}")
         if chunks > WINDOW:
             print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
-        rows.append(row_of(s, time.perf_counter() - begun))
+        rows.append(row_of(s))
         step(f"checking {s.name}")
         s.check()
         schedules.append(s)
     table = pd.DataFrame(rows).set_index("policy")
-    shown = table if args.negotiate else table.drop(columns="agreed")
-    print(f"\n{shown.to_string(float_format=lambda x: f'{x:.4g}')}")
+    texts = shown(table, args.negotiate)
+    print(f"\n{texts.to_string(float_format=lambda x: f'{x:.4g}')}")
     formula = [s.name for s in schedules if not s.is_physical]
     print("\nevery schedule passed its check: deadlines, nodes, link, shares")
     if formula:
@@ -233,9 +272,10 @@ def main(args: argparse.Namespace) -> int:
             "cluster": asdict(cluster), "reading": asdict(reading), "negotiate": args.negotiate,
             "seed": args.seed,
         }  # fmt: skip
-        tables: dict[str, Any] = {"summary": table.drop(columns="seconds")}
+        tables: dict[str, Any] = {"summary": table}
         for s in schedules:
-            tables[f"{s.name}-tasks"] = s.tasks
+            step(f"what {s.name} could have promised")
+            tables[f"{s.name}-tasks"] = with_offers(s)
             if args.chunks:
                 tables[f"{s.name}-chunks"] = s.windows(WINDOW)
         draw(schedules, home)
