@@ -63,10 +63,8 @@ def _of_nodes(a: Advice) -> str:
     others = {name: a.needed(name) for name in a.policies.index if name in set(a.nodes["policy"])}
     least = min((n, name) for name, n in others.items() if n is not None)
     by = "" if least[1] == a.chosen or least[0] == needed else f" ({least[0]:,} under {least[1]})"
-    change = needed / there - 1
-    says = (
-        "as many as there are" if needed == there else f"{change:+.0%} of the {there:,} there are"
-    )
+    change = f"{abs(needed / there - 1):.0%} {'more' if needed > there else 'fewer'}"
+    says = "as many as there are" if needed == there else f"{change} than the {there:,} there are"
     return f"{share} of the jobs could be promised their deadline on {needed:,} nodes{by}: {says}."
 
 
@@ -181,10 +179,7 @@ def _axis(a: Advice, seconds: Any) -> Any:
 
 def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     """Draw the pictures: a figure, its title, and what to notice, by name."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt  # not at the top: who asks for tables waits for no pictures
 
     from dlsim.study import style
     from dlsim.study.plot import dotted, log_ticks, policy_lines
