@@ -12,42 +12,28 @@ from pathlib import Path
 import pandas as pd
 
 from dlsim.cli.words import reading_of
-from dlsim.cpugpu import Machine, simulate, workload
+from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
 from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.live import (
-    CREWS,
-    KERNELS,
-    Kernel,
-    LiveJob,
-    Log,
-    Slot,
-    calibrate,
-    jobs_from_csv,
-    kernel_named,
-    run_live,
-    run_split,
-    slots,
-)  # fmt: skip
 from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
-from dlsim.cpugpu.model import Reading, policy_named
-from dlsim.cpugpu.store import Store, locked
+from dlsim.cpugpu.model import policy_named
+from dlsim.cpugpu.store import locked
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.given import whole
 
 
-def _devices(args: argparse.Namespace) -> tuple[Slot, ...]:
-    devices = slots(args.gpu, args.cpu)
+def _devices(args: argparse.Namespace) -> tuple[live.Slot, ...]:
+    devices = live.slots(args.gpu, args.cpu)
     for slot in devices:
         print(f"{slot.name}: {slot.note}")
     return devices
 
 
-def _kernels(args: argparse.Namespace) -> list[Kernel]:
-    names = args.kernels.split(",") if args.kernels else KERNELS
-    return [kernel_named(name) for name in names]
+def _kernels(args: argparse.Namespace) -> list[live.Kernel]:
+    names = args.kernels.split(",") if args.kernels else live.KERNELS
+    return [live.kernel_named(name) for name in names]
 
 
 def _factors(args: argparse.Namespace) -> list[float]:
@@ -71,7 +57,7 @@ def _place(option: str, name: str) -> Path:
     what = next((what for what, is_one in kinds.items() if is_one()), "")
     if option == "--log" and what == "a file":  # which a log goes on with, or is put beside
         try:
-            Log.read(path)
+            live.Log.read(path)
         except InputError as error:
             why = str(error)
     elif what:
@@ -87,7 +73,7 @@ def _place(option: str, name: str) -> Path:
 def _free(path: Path, same: str) -> None:
     """Keep a log beside whose jobs are all done; say that one of the same run goes on."""
     with locked(path.parent):
-        log = Log.read(path) if path.exists() else None
+        log = live.Log.read(path) if path.exists() else None
         if log is None or log.left:
             if log and log.head["identity"] == same:
                 some = f"{len(log.left)} of {len(log.fates)} jobs are left"
@@ -120,8 +106,8 @@ def measure(args: argparse.Namespace) -> int:
     kernels, factors = _kernels(args), _factors(args)
     csv = _place("--csv", args.csv) if args.csv else None
     devices = _devices(args)
-    with Store(args.history) as store, CREWS[args.crew]([s.name for s in devices]) as crew:
-        table = calibrate(kernels, crew, devices, args.repeats, store, factors)
+    with Store(args.history) as store, live.CREWS[args.crew]([s.name for s in devices]) as crew:
+        table = live.calibrate(kernels, crew, devices, args.repeats, store, factors)
         if csv:
             apps = workload.measured(store.history(crew.host, kinds_of(devices)))
             with suppress(OSError):
@@ -132,13 +118,13 @@ def measure(args: argparse.Namespace) -> int:
     return int(_blame(table, "{app} on {device}"))
 
 
-def _jobs(args: argparse.Namespace) -> list[LiveJob]:
+def _jobs(args: argparse.Namespace) -> list[live.LiveJob]:
     """Return the jobs of a file, or drawn ones."""
     try:
         drawn = float(args.jobs)
     except ValueError:
         sys.path.insert(0, os.getcwd())  # where module:function is looked for
-        return jobs_from_csv(args.jobs, args.limit)
+        return live.jobs_from_csv(args.jobs, args.limit)
     rule = f"at least 1, at most {MOST_COUNT} and whole, or the name of a file of jobs"
     count = whole("--jobs", drawn, 1, MOST_COUNT, rule)
     kernels, factors = _kernels(args), _factors(args)
@@ -159,12 +145,12 @@ def run(args: argparse.Namespace) -> int:
     crew = args.crew or ("processes" if needs_process else "threads")
     devices = _devices(args)
     try:
-        with Store(args.history) as store, CREWS[crew]([s.name for s in devices]) as workers:
+        with Store(args.history) as store, live.CREWS[crew]([s.name for s in devices]) as workers:
             _free(path, identity(jobs, devices, name, policy, reading))
-            done = run_live(jobs, workers, devices, policy, reading, store=store, log=path)
+            done = live.run_live(jobs, workers, devices, policy, reading, store=store, log=path)
     except KeyboardInterrupt as stop:
         so_far = ""
-        if path.exists() and (log := Log.read(path)).left:
+        if path.exists() and (log := live.Log.read(path)).left:
             so_far = (f"{log.decisions} decisions so far in {path}, {len(log.left)} jobs left: the "
                       "same command goes on with them")  # fmt: skip
         raise KeyboardInterrupt("; ".join(filter(None, [str(stop), so_far]))) from stop
@@ -184,10 +170,10 @@ def run(args: argparse.Namespace) -> int:
 
 def split(args: argparse.Namespace) -> int:
     """Run one divisible job on each device alone and over all, against the ideal."""
-    kernel, (factor,) = kernel_named(args.kernel), _factors(args)[:1]
+    kernel, (factor,) = live.kernel_named(args.kernel), _factors(args)[:1]
     devices = _devices(args)
-    with CREWS[args.crew]([s.name for s in devices]) as crew:
-        done = run_split(kernel, crew, devices, sized(kernel, factor).size, args.rounds)
+    with live.CREWS[args.crew]([s.name for s in devices]) as crew:
+        done = live.run_split(kernel, crew, devices, sized(kernel, factor).size, args.rounds)
     lines = zip(devices, done.fixed, done.unit, done.ideal.shares, strict=True)
     for slot, a, b, share in lines:
         print(f"{slot.name}: {a:.4g} s + {1e6 * b:.4g} s per million elements; "
@@ -225,7 +211,7 @@ def play(args: argparse.Namespace) -> int:
 
 def explain(args: argparse.Namespace) -> int:
     """Say why each job went where it went, and compute every decision again."""
-    log = Log.read(args.log)
+    log = live.Log.read(args.log)
     for name, note in log.devices.items():
         print(f"{name}: {note}")
     for text in log.explain():

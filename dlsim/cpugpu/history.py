@@ -113,10 +113,10 @@ class History:
         `applications` has the columns cpu_time and gpu_time, NaN for no version.
         """
         history = cls()
-        for app, row in zip(applications.index, applications.to_dict("records"), strict=True):
-            for kind in ("gpu", "cpu"):
-                if not math.isnan(row[f"{kind}_time"]):
-                    history.add(app, kind, row[f"{kind}_time"])
+        for app, *times in applications[["gpu_time", "cpu_time"]].itertuples():
+            for kind, time in zip(("gpu", "cpu"), times, strict=True):
+                if time == time:
+                    history.add(app, kind, time)
         return history
 
     def record(self, app: str, cls: str) -> Record:

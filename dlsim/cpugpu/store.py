@@ -409,14 +409,12 @@ class Store(Ledger):
         CUDA took says nothing of OpenCL. A failed run counts as assigned, without a time, so that
         rule 2 does not try it for ever; a lost one does not count.
         """
-        history, table = History(), self.table()
-        for row in table.to_dict("records"):
-            wanted = devices.get(row["class"]) if devices else row["device"]
-            if (host is not None and row["host"] != host) or row["device"] != wanted:
+        history = History()
+        for app, size, cls, where, device, seconds, _, outcome, *_ in self.rows():
+            if host not in (None, where) or device != (devices.get(cls) if devices else device):
                 continue
-            name = key(row["app"], row["size"])
-            if row["outcome"] != "lost":
-                history.assign(name, row["class"])
-            if row["outcome"] == "done":
-                history.measure(name, row["class"], row["seconds"])
+            if outcome != "lost":
+                history.assign(key(app, size), cls)
+            if outcome == "done":
+                history.measure(key(app, size), cls, seconds)
         return history

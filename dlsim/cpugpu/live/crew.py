@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing import resource_tracker
 from typing import Any, Self
 
@@ -166,8 +166,7 @@ class Dask(Crew):
         )
         super().__init__(devices)
         self.lost = (LostWorkerError, self._distributed.KilledWorker)
-        self._cluster: Any = None
-        self._client: Any = None
+        self._parts = ExitStack()
 
     def _start(self) -> None:
         distributed = self._distributed
@@ -180,10 +179,10 @@ class Dask(Crew):
         # a job whose worker died comes back to the desk, which decides anew
         rules = {"distributed.scheduler.allowed-failures": 0}
         with self._dask.config.set(rules):
-            self._cluster = distributed.SpecCluster(
+            cluster = self._parts.enter_context(distributed.SpecCluster(
                 workers=workers, scheduler=scheduler, silence_logs="CRITICAL"
-            )
-            self._client = distributed.Client(self._cluster)
+            ))  # fmt: skip
+            self._client = self._parts.enter_context(distributed.Client(cluster))
             self._client.wait_for_workers(len(workers))
         super()._start()
 
@@ -192,14 +191,11 @@ class Dask(Crew):
         return self._client.get_executor(workers=[device], allow_other_workers=False, pure=False)
 
     def _stop(self) -> None:
-        for part in (self._client, self._cluster):
-            if part is not None:
-                part.close()
+        self._parts.close()
 
     def __exit__(self, *_: object) -> None:
         """Let Dask end its own processes first; it would start killed ones anew."""
         self._stop()
-        self._client = self._cluster = None
         super().__exit__()
 
 

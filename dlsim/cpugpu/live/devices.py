@@ -223,10 +223,14 @@ def _opencl(kernel: Kernel, p: Problem, part: Part, slot: Slot) -> Run:
     return Run(out, end - begun, sent - begun + end - computed, compiled)
 
 
-#: How each back end runs a part of a kernel.
-_RUNS: dict[str, Callable[[Kernel, Problem, Part, Slot], Run]] = {
-    "numpy": _numpy, "numba": _numba, "threads": _numba, "opencl": _opencl, "cuda": _cuda,
-}  # fmt: skip
+#: How each back end runs a part of a kernel, and what it is called; GPUs have names of their own.
+_BACKENDS: dict[str, tuple[Callable[[Kernel, Problem, Part, Slot], Run], str]] = {
+    "numpy": (_numpy, "NumPy on the CPU"),
+    "numba": (_numba, "numba on one CPU thread"),
+    "threads": (_numba, "numba on {} CPU threads, in the place of a GPU"),
+    "opencl": (_opencl, ""),
+    "cuda": (_cuda, ""),
+}
 
 
 def pin(cores: Sequence[int]) -> None:
@@ -255,13 +259,11 @@ def execute(kernel: Kernel, p: Problem, slot: Slot, part: Part | None = None) ->
     What it reports is then clean, and `compiled` tells how long the compiler took.
     """
     pin(slot.cores)
+    run, given = _BACKENDS[slot.backend][0], (kernel, p, part or Part(0, p.n), slot)
     with compiler() as seen:
-        run = _RUNS[slot.backend](kernel, p, part or Part(0, p.n), slot)
-    took = run.compiled + (seen[-1][0] - seen[0][0] if seen else 0.0)
-    if took:
-        clean = _RUNS[slot.backend](kernel, p, part or Part(0, p.n), slot)
-        return clean._replace(compiled=took)
-    return run
+        first = run(*given)
+    took = first.compiled + (seen[-1][0] - seen[0][0] if seen else 0.0)
+    return run(*given)._replace(compiled=took) if took else first
 
 
 # --- which devices there are ----------------------------------------------------------------------
@@ -269,8 +271,8 @@ def execute(kernel: Kernel, p: Problem, slot: Slot, part: Part | None = None) ->
 
 def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
     """Say what a back end runs on; refuse one that cannot run here."""
-    if backend not in _RUNS:
-        raise InputError(f"unknown device {backend!r}; known: {', '.join(_RUNS)}")
+    if backend not in _BACKENDS:
+        raise InputError(f"unknown device {backend!r}; known: {', '.join(_BACKENDS)}")
     if backend == "cuda":
         return f"CUDA on {_cuda_models(index)[index]}"
     if backend == "opencl":
@@ -279,11 +281,7 @@ def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
         shares = "" if _is_gpu(device) else ", which is this machine's CPU"
         return f"OpenCL on {device.name.strip()} ({device.platform.name.strip()}){shares}"
     where = f", cores {','.join(map(str, cores))}" if cores else ""
-    return {
-        "numpy": "NumPy on the CPU",
-        "numba": "numba on one CPU thread",
-        "threads": f"numba on {_count(cores)} CPU threads, in the place of a GPU",
-    }[backend] + where
+    return _BACKENDS[backend][1].format(_count(cores)) + where
 
 
 def _cores_of(slot: Slot) -> set[int]:

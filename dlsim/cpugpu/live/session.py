@@ -18,9 +18,9 @@ from typing import Any
 import pandas as pd
 
 from dlsim import processes
+from dlsim.cpugpu import Decision, History, Machine, Policy, Reading, Store
 from dlsim.cpugpu.dispatch import DECIDE, Desk
 from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.live.crew import Crew
 from dlsim.cpugpu.live.devices import Slot
@@ -28,17 +28,7 @@ from dlsim.cpugpu.live.kernels import Kernel, agree
 from dlsim.cpugpu.live.log import Asked, Log, LogFile
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform
-from dlsim.cpugpu.model import (
-    Decision,
-    Item,
-    Machine,
-    Measures,
-    Policy,
-    Reading,
-    State,
-    policy_named,
-)  # fmt: skip
-from dlsim.cpugpu.store import Store
+from dlsim.cpugpu.model import Item, Measures, State, policy_named
 from dlsim.errors import InputError
 from dlsim.files import StrPath, placed
 from dlsim.given import number, whole
