@@ -1,5 +1,6 @@
 """Any work on any devices: functions and commands, limits, kills; laws over sizes; splits."""
 
+import functools
 import json
 import os
 import subprocess
@@ -84,6 +85,13 @@ def test_what_fails_says_why(version, error):
     app = App("app", cpu=version, check=lambda result: result.strip() == "yes")
     (said,) = run([LiveJob(app)], machine=CPU).jobs["error"]
     assert said.replace("\\n", ".n") == error
+
+
+def test_a_function_without_a_name_is_a_version_too():
+    done = run(
+        [LiveJob(App("part", cpu=functools.partial(abs, -3), check=(3).__eq__))], machine=CPU
+    )
+    assert done.jobs["error"].tolist() == [""]
 
 
 def test_no_shell_reads_a_command(tmp_path):
@@ -180,6 +188,14 @@ def test_other_devices_work_while_a_worker_that_died_starts_anew(tmp_path, monke
     assert done.jobs["losses"].tolist() == [1, 0, 0, 0, 0]
     assert (done.jobs["error"] == "").all()
     assert done.log.audit() == []
+
+
+@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
+def test_a_function_ends_at_its_limit_under_dask_and_its_device_goes_on():
+    pytest.importorskip("distributed")
+    works = App("hangs", cpu=own.hangs, limit=1.0), App("where", cpu=own.cores_here)
+    done = run([LiveJob(works[0], 7), LiveJob(works[1])], Dask, CPU)
+    assert done.jobs["error"].tolist() == ["ran longer than its limit of 1 s", ""]
 
 
 def misses(_):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -220,18 +220,18 @@ def identity(
 ) -> str:
     """Return what tells one run from another: jobs, devices, policy, reading."""
 
-    def told(version: Any) -> Any:
-        return f"{version.__module__}:{version.__qualname__}" if callable(version) else version
+    def told(version: Any) -> str:
+        name = getattr(version, "__qualname__", "")
+        return f"{version.__module__}:{name}" if name else str(version)
 
     rows = [
         (job.app, job.arrival, job.args, [
-            told(getattr(job.kernel, cls))
-            for cls in job.kernel.classes if isinstance(job.kernel, App)])
+            getattr(job.kernel, cls) for cls in job.kernel.classes if isinstance(job.kernel, App)])
         for job in jobs
     ]  # fmt: skip
-    rule = asdict(replace(policy, rule="five")) if callable(policy.rule) else asdict(policy)
     there = [(slot.name, slot.kind) for slot in devices]
-    whole = json.dumps([name, rule, asdict(reading), rows, there], default=str)
+    parts = [name, asdict(policy), asdict(reading), rows, there]
+    whole = json.dumps(parts, default=told)
     return hashlib.sha256(whole.encode()).hexdigest()
 
 

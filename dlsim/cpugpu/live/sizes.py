@@ -56,8 +56,8 @@ def fit(sizes: Sequence[float], times: Sequence[float], weights: Sequence[float]
     middle = float(np.average(logs, weights=w))
     spread = float(np.sum(w * (logs - middle) ** 2) / w.mean())
     laws = [(a, b, 1.0) for a, b in _lines(s, t, w)]
-    power = float(np.sum(w * (logs - middle) * np.log(t)) / np.sum(w * (logs - middle) ** 2))
-    laws.append((0.0, math.exp(float(np.average(np.log(t) - power * logs, weights=w))), power))
+    power, level = np.polyfit(logs, np.log(t), 1, w=np.sqrt(w)).tolist()
+    laws.append((0.0, math.exp(level), power))
     found = []
     for a, b, p in laws:
         errors = t / (a + b * s**p) - 1
@@ -73,11 +73,9 @@ def fit_line(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, flo
 
 def _lines(s: Any, t: Any, w: Any) -> list[tuple[float, float]]:
     """Return the best line in relative error, and those through 0 and level if it falls or dips."""
-    (a, b), *_ = np.linalg.lstsq(
-        np.sqrt(w)[:, None] * np.column_stack([1 / t, s / t]), np.sqrt(w), rcond=None
-    )
+    b, a = np.polyfit(s, t, 1, w=np.sqrt(w) / t).tolist()
     if a >= 0 and b > 0:
-        return [(float(a), float(b))]
+        return [(a, b)]
     through = float(np.sum(w * s / t) / np.sum(w * (s / t) ** 2))
     return [(0.0, through), (float(np.sum(w / t) / np.sum(w / t**2)), 0.0)]
 
