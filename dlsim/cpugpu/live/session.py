@@ -305,19 +305,16 @@ def run_live(
     name, policy = policy_named(policy)
     if policy.rule == "ideal":
         raise InputError(f"policy {name} knows all times in advance: simulate only")
-    machine = Machine(
-        sum(s.name.startswith("cpu") for s in devices),
-        sum(s.name.startswith("gpu") for s in devices),
-    )
+    machine = Machine(*(sum(s.name[:3] == cls for s in devices) for cls in ("cpu", "gpu")))
     if tuple(slot.name for slot in devices) != machine.devices:
         raise InputError(f"devices must be {', '.join(machine.devices)} in this order")
     arrivals = [job.arrival for job in jobs]
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
     for j, job in enumerate(jobs):
-        if isinstance(job.kernel, Kernel):
-            placed(f"job {j}", job.kernel.problem_size, job.size)
-    for work in dict.fromkeys(job.kernel for job in jobs):
+        work = job.kernel
+        if isinstance(work, Kernel):
+            placed(f"job {j}", work.problem_size, job.size)
         if work.has_function and work.limit < math.inf and not crew.HAS_PROCESSES:
             raise InputError(f"{work.name}: a function in a thread cannot be ended at its limit of "
                              f"{work.limit:g} s; use --crew processes")  # fmt: skip
@@ -375,15 +372,21 @@ def calibrate(
     for job in [sized(kernel, one) for kernel in kernels for one in factors]:
         reference: list[float] = []
         for device, slot in enumerate(devices):
-            done, error = _measured(job, crew, device, slot, repeats, store)
+            done: list[Outcome] = []
+            task, error = Task(crew.pack(job.kernel), slot, job.size), ""
+            while len(done) < repeats and not error:
+                future = crew.submit(device, perform, task)
+                if (failure := future.exception()) is None:
+                    done.append(future.result())
+                else:  # whatever a kernel raises is noted
+                    error = _said(failure)
+                _keep(store, crew.host, slot, job, None if error else done[-1], "failed", error)
             reference = reference or next((one.signature for one in done), [])
-            times, moved = (
-                pd.Series([getattr(one, name) for one in done], dtype=float)
-                for name in ("seconds", "transfer")
-            )
+            runs = pd.DataFrame(done, columns=Outcome._fields).astype({"seconds": float})
             rows.append({
                 "app": job.app, "device": slot.name, "backend": slot.backend,
-                "seconds": times.mean(), "transfer": moved.mean(), "std": times.std(ddof=0),
+                "seconds": runs["seconds"].mean(), "transfer": runs["transfer"].mean(),
+                "std": runs["seconds"].std(ddof=0),
                 "agrees": bool(done) and all(agree(reference, one.signature) for one in done),
                 "error": error,
             })  # fmt: skip
@@ -394,20 +397,3 @@ def sized(kernel: Kernel, factor: float) -> LiveJob:
     """Return a job of a kernel at a multiple of its usual size."""
     number("factor", factor, high=100.0, above=True)
     return LiveJob(kernel, max(1, round(factor * kernel.size)))
-
-
-def _measured(
-    job: LiveJob, crew: Crew, device: int, slot: Slot, repeats: int, store: Store | None
-) -> tuple[list[Outcome], str]:
-    """Run a kernel over and over on one device, until it fails; keep each time at once."""
-    outcomes: list[Outcome] = []
-    task = Task(crew.pack(job.kernel), slot, job.size)
-    for _ in range(repeats):
-        try:
-            one = crew.submit(device, perform, task).result()
-        except Exception as error:  # whatever a kernel raises is noted
-            _keep(store, crew.host, slot, job, None, "failed", _said(error))
-            return outcomes, _said(error)
-        _keep(store, crew.host, slot, job, one)
-        outcomes.append(one)
-    return outcomes, ""
