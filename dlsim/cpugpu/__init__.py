@@ -13,14 +13,8 @@ from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import learn, simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.mapreduce import (
-    Costs,
-    MapReduce,
-    NodeGroup,
-    run_mapreduce,
-    split_text,
-    word_count,
-)
+from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, split_text, word_count
+from dlsim.cpugpu.mapreduce import run_mapreduce
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Policy, Reading, State
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
 from dlsim.cpugpu.outcome import Schedule

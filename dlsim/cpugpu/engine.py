@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
@@ -74,7 +75,22 @@ def simulate(
     given = checked(jobs, machine, extra)
     check_targets(given, policy, name)
     trace = play(given, machine, policy, reading, known, plan_for(given, policy, reading))
-    return Schedule.of(trace, given, machine, policy, name, reading, known)
+    ran, told = trace.jobs, math.nan
+    if len(trace.finishes):
+        told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
+    columns = {
+        "app": np.array(given.names, object)[given.app],
+        "arrival": given.arrival.copy(),
+        "decided": trace.origin + ran["decided"],
+        "turn": ran["turn"].astype(np.int64),
+        "device": np.array(machine.devices, object)[ran["on"]],
+        "start": trace.origin + ran["start"],
+        "end": trace.origin + ran["end"],
+        "rule": trace.rules,
+        "predicted": told,
+    }
+    table = pd.DataFrame(columns, index=given.labels, copy=False)
+    return Schedule(table, machine, policy, name, reading, known, given, trace)
 
 
 def learn(

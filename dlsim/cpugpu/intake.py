@@ -68,17 +68,6 @@ class Given:
         return each if self.extra is None else each + self.extra
 
 
-def _extra(extra: ArrayLike | None, shape: tuple[int, int]) -> Floats | None:
-    if extra is None:
-        return None
-    rule = "a finite time of at least 0 for each job and device"
-    array: Floats = column("extra", extra, rule=rule)
-    if array.shape != shape:
-        raise InputError(f"extra must hold a time for each job and device, shape {shape}; "
-                         f"got shape {array.shape}")  # fmt: skip
-    return array
-
-
 def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
     """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
     instance("machine", machine, Machine)
@@ -102,9 +91,16 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
             f"job {jobs.index[j]!r} ({names[app[j]]}) has a version for {there or 'no'}"
             f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
         )
-    shape = len(jobs), machine.gpus + machine.cpus
+    shape, more = (len(jobs), machine.gpus + machine.cpus), None
+    if extra is not None:
+        more = column("extra", extra, rule="a finite time of at least 0 for each job and device")
+        if more.shape != shape:
+            raise InputError(
+                f"extra must hold a time for each job and device, shape {shape}; "
+                f"got shape {more.shape}"
+            )
     return Given(jobs.index, arrival, list(names), app, np.where(has, told, np.nan), has,
-                 np.stack(real, 1), _extra(extra, shape), machine.gpus, machine.cpus)  # fmt: skip
+                 np.stack(real, 1), more, machine.gpus, machine.cpus)  # fmt: skip
 
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:

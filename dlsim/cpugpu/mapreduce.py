@@ -214,13 +214,24 @@ def run_mapreduce(
     instance("job", job, MapReduce, "; see word_count()")
     group, costs = usual("group", group, NodeGroup), usual("costs", costs, Costs)
     reading, known = need_known(reading, history)
-    blocks = _need_blocks(blocks)
+    if isinstance(blocks, str):
+        raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
+    blocks = list(blocks)
+    if not blocks or not all(hasattr(block, "__len__") for block in blocks):
+        raise InputError(f"blocks must be a list of things with a length, got {blocks[:3]!r}")
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
+    lost, counts = dict(lost or {}), {"map": len(blocks), "reduce": job.partitions}
+    for task, times in lost.items():
+        if not isinstance(task, tuple) or len(task) != 2:
+            raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
+        option("lost", task[0], mapdata.KINDS)
+        whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
+        whole(f"lost[{task!r}]", times, 0, 1000)
     name, row = policy_named(policy)
     setting = Setting(
         job, blocks, group, mapdata.need_homes(homes, len(blocks), group.nodes), costs, row,
-        reading, known, flag("prefer_local", prefer_local), _need_lost(lost, job, len(blocks)),
+        reading, known, flag("prefer_local", prefer_local), lost,
         number("loss_rate", loss_rate, 0, 0.99), mapdata.need_dead(dead, group.nodes),
         whole("seed", seed, 0, 2**63),
     )  # fmt: skip
@@ -231,25 +242,3 @@ def run_mapreduce(
     )
     table = pd.DataFrame({"size": run.sizes, "nodes": setting.homes})
     return MapReduceRun(run.output, attempts, table, setting, name)
-
-
-def _need_blocks(blocks: Sequence[Any]) -> list[Any]:
-    if isinstance(blocks, str):
-        raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
-    found = list(blocks)
-    if not found or not all(hasattr(block, "__len__") for block in found):
-        raise InputError(f"blocks must be a list of things with a length, got {found[:3]!r}")
-    return found
-
-
-def _need_lost(
-    lost: Mapping[tuple[str, int], int] | None, job: MapReduce, blocks: int
-) -> dict[tuple[str, int], int]:
-    counts = {"map": blocks, "reduce": job.partitions}
-    for task, times in (lost or {}).items():
-        if not isinstance(task, tuple) or len(task) != 2:
-            raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        option("lost", task[0], mapdata.KINDS)
-        whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
-        whole(f"lost[{task!r}]", times, 0, 1000)
-    return dict(lost or {})

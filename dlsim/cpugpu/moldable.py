@@ -19,17 +19,7 @@ import pandas as pd
 
 from dlsim.cpugpu.given import apart, before, hold, near, together
 from dlsim.cpugpu.model import Measures
-from dlsim.cpugpu.nodes import (
-    SCHEDULERS,
-    Job,
-    NodePool,
-    Option,
-    Scheduler,
-    device_time,
-    jobs_of,
-    lower_bound,
-    options_of,
-)
+from dlsim.cpugpu.nodes import SCHEDULERS, Job, NodePool, Option, Scheduler, jobs_of, lower_bound
 from dlsim.errors import InputError
 from dlsim.given import named, usual
 from dlsim.kernel import clock_origin, latest_finish
@@ -108,7 +98,7 @@ def _first_least(found: list[Any], finishes: list[float], now: float) -> Any:
 
 def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float) -> Plan:
     """Book a batch on the devices as they are expected to be free: the best of all tries."""
-    ways = {job: options_of(job, pool, row) for job in batch}
+    ways = {job: row.options(job, pool) for job in batch}
     longest, tries = sorted(batch, key=lambda job: -min(way.time for way in ways[job])), []
     for weight, order in product(row.weights, row.orders):
         tries.append(list[Booking]())
@@ -132,7 +122,7 @@ def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
     heads: dict[object, float] = {}
 
     def in_line(job: Job) -> Booking:
-        (booking,) = _placed(job, options_of(job, pool, row), free, 0.0)
+        (booking,) = _placed(job, row.options(job, pool), free, 0.0)
         return booking._replace(predicted=math.nan)
 
     for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
@@ -163,9 +153,9 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
     area = replace(SCHEDULERS["area"], types=row.types, counts=row.counts)
     best = _run(jobs, pool, area)
     least = max(one.predicted for one in best)
-    ways = {job: options_of(job, pool, row) for job in jobs}
+    ways = {job: row.options(job, pool) for job in jobs}
     quickest = {job: min(way.time for way in own) for job, own in ways.items()}
-    smallest = {job: min(map(device_time, own)) for job, own in ways.items()}
+    smallest = {job: min(way.area for way in own) for job, own in ways.items()}
     seen: dict[frozenset[Job], list[tuple[float, ...]]] = {}
 
     def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Booking]:

@@ -126,6 +126,37 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
     return found
 
 
+class Job(NamedTuple):
+    """A row of the table of jobs."""
+
+    place: int
+    arrival: float
+    cpu: float
+    gpu: float
+    cpu_estimate: float
+    gpu_estimate: float
+    nodes: int
+
+    @property
+    def preferred(self) -> str:
+        """The type with the smaller declared time, the GPU on a tie."""
+        cpu, gpu = self.cpu_estimate, self.gpu_estimate
+        return "cpu" if np.isnan(gpu) or cpu < gpu else "gpu"
+
+
+class Option(NamedTuple):
+    """A way to run a job."""
+
+    width: int
+    kind: str
+    time: float
+
+    @property
+    def area(self) -> float:
+        """The device time that it takes."""
+        return self.width * self.time * (2 if self.kind == "both" else 1)
+
+
 @dataclass(frozen=True)
 class Scheduler:
     r"""What a scheduler of problem 2 decides, as data.
@@ -174,6 +205,18 @@ class Scheduler:
             )
         flag("search", self.search)
 
+    def options(self, job: Job, pool: NodePool, real: bool = False) -> list[Option]:
+        """List the ways to run a job that are considered, by its declared or `real` times."""
+        cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
+        kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[self.types]
+        counts = (job.nodes,) if self.counts == "requested" else pool.counts
+        found = [Option(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds]
+        found = [option for option in found if not np.isnan(option.time)]
+        if not found:
+            ways = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
+            raise InputError(f"times must say how long row {job.place} of jobs takes: {ways}")
+        return found
+
 
 #: TORQUE waits for its type, strictly in line or in a line per type; MCT chooses the type
 #: and keeps the nodes asked for (mct-any: both devices of a node too); the rest also mould.
@@ -186,45 +229,6 @@ SCHEDULERS: dict[str, Scheduler] = {
     "area": Scheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=ORDERS),
     "exhaustive": Scheduler(search=True),
 }
-
-
-class Job(NamedTuple):
-    """A row of the table of jobs."""
-
-    place: int
-    arrival: float
-    cpu: float
-    gpu: float
-    cpu_estimate: float
-    gpu_estimate: float
-    nodes: int
-
-    @property
-    def preferred(self) -> str:
-        """The type with the smaller declared time, the GPU on a tie."""
-        cpu, gpu = self.cpu_estimate, self.gpu_estimate
-        return "cpu" if np.isnan(gpu) or cpu < gpu else "gpu"
-
-
-class Option(NamedTuple):
-    """A way to run a job."""
-
-    width: int
-    kind: str
-    time: float
-
-
-def options_of(job: Job, pool: NodePool, scheduler: Scheduler, real: bool = False) -> list[Option]:
-    """List the ways to run a job that a scheduler considers."""
-    cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
-    kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[scheduler.types]
-    counts = (job.nodes,) if scheduler.counts == "requested" else pool.counts
-    found = [Option(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds]
-    found = [option for option in found if not np.isnan(option.time)]
-    if not found:
-        ways = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
-        raise InputError(f"times must say how long row {job.place} of jobs takes: {ways}")
-    return found
 
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
@@ -258,14 +262,9 @@ def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
     pool = NodePool() if pool is None else pool
     rows = jobs_of(jobs, pool)
-    ways = [options_of(job, pool, SCHEDULERS["flexible"], real=True) for job in rows]
+    ways = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
     longest = max(
         job.arrival + min(way.time for way in own) for job, own in zip(rows, ways, strict=True)
     )
-    spread = sum(min(device_time(way) for way in own) for own in ways) / (2 * pool.nodes)
+    spread = sum(min(way.area for way in own) for own in ways) / (2 * pool.nodes)
     return max(longest, min(job.arrival for job in rows) + spread)
-
-
-def device_time(option: Option) -> float:
-    """Return the device time that a way to run a job takes."""
-    return option.width * option.time * (2 if option.kind == "both" else 1)

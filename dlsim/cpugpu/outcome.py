@@ -3,7 +3,6 @@
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -43,29 +42,6 @@ class Schedule(Measures):
     history: History
     given: Given = field(repr=False)
     trace: Trace = field(repr=False)
-
-    @classmethod
-    def of(
-        cls, trace: Trace, given: Given, machine: Machine, policy: Policy, name: str,
-        reading: Reading, history: History,
-    ) -> Self:  # fmt: skip
-        """Make the tables of a run."""
-        ran, told = trace.jobs, math.nan
-        if len(trace.finishes):
-            told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
-        columns = {
-            "app": np.array(given.names, object)[given.app],
-            "arrival": given.arrival.copy(),
-            "decided": trace.origin + ran["decided"],
-            "turn": ran["turn"].astype(np.int64),
-            "device": np.array(machine.devices, object)[ran["on"]],
-            "start": trace.origin + ran["start"],
-            "end": trace.origin + ran["end"],
-            "rule": trace.rules,
-            "predicted": told,
-        }
-        jobs = pd.DataFrame(columns, index=given.labels, copy=False)
-        return cls(jobs, machine, policy, name, reading, history, given, trace)
 
     @functools.cached_property
     def predictions(self) -> pd.DataFrame:

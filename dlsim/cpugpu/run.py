@@ -8,22 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.cpugpu import model
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, run
 from dlsim.cpugpu.dispatch import Desk, rules_of, state_of, world_of
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.intake import Given
-from dlsim.cpugpu.model import (
-    CLASSES,
-    Decide,
-    Decision,
-    Machine,
-    Policy,
-    Reading,
-    State,
-    policy_named,
-)  # fmt: skip
+from dlsim.cpugpu.model import CLASSES, Decide, Decision, Machine, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
 from dlsim.kernel import clock_origin
@@ -78,7 +70,9 @@ def play(
     if step == core.STUCK:
         waits = np.flatnonzero(s.jobs["on"][: s.head["coming"][0]] < 0)
         label = given.labels[waits[0]] if len(waits) else None
-        raise InputError(f"policy {policy_named(policy)[0]} leaves job {label!r} waiting for ever")
+        raise InputError(
+            f"policy {model.policy_named(policy)[0]} leaves job {label!r} waiting for ever"
+        )
     if r.rule != core.USER:
         _teach(history, given.names, w, s)
         return Trace(origin, s.jobs, _WORDS.take(s.jobs["word"]), s.finishes)

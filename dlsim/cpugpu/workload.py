@@ -7,6 +7,7 @@ match what is published of them, and a CSV of measured times takes their place.
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ PURPOSES = ("applications", "single", "choice", "noise", "outliers", "declared",
 MOST = 10_000_000
 
 
-def _log_uniform(stream: Generator, low: float, high: float, size: int) -> Floats:
+def _log_uniform(stream: Generator, size: int, low: float, high: float) -> Floats:
     return np.asarray(np.exp(math.log(low) + math.log(high / low) * stream.random(size)))
 
 
@@ -39,11 +40,7 @@ def _lee(stream: Generator, size: int) -> Floats:
 
 
 def _transfer(stream: Generator, size: int) -> Floats:
-    return _log_uniform(stream, 2.0, 50.0, size) / _log_uniform(stream, 1.0, 20.0, size)
-
-
-def _between(low: float, high: float) -> Callable[[Generator, int], Floats]:
-    return lambda stream, size: _log_uniform(stream, low, high, size)
+    return _log_uniform(stream, size, 2.0, 50.0) / _log_uniform(stream, size, 1.0, 20.0)
 
 
 #: How much faster the GPU is (CPU time over GPU time), by mix. ``lee``: log-normal with
@@ -53,9 +50,9 @@ def _between(low: float, high: float) -> Callable[[Generator, int], Floats]:
 MIXES: dict[str, Callable[[Generator, int], Floats]] = {
     "lee": _lee,
     "transfer": _transfer,
-    "wide": _between(0.5, 50.0),
-    "gpuheavy": _between(5.0, 50.0),
-    "balanced": _between(1 / 3, 3.0),
+    "wide": partial(_log_uniform, low=0.5, high=50.0),
+    "gpuheavy": partial(_log_uniform, low=5.0, high=50.0),
+    "balanced": partial(_log_uniform, low=1 / 3, high=3.0),
 }
 
 
@@ -92,7 +89,7 @@ def applications(
     count = whole("count", count, 1, MOST)
     number("single", single, high=1.0)
     draws = streams(seed, PURPOSES)
-    time = _log_uniform(draws["applications"], *BASE, count)
+    time = _log_uniform(draws["applications"], count, *BASE)
     gain = MIXES[mix](draws["applications"], count)
     cpu, gpu = (time, time / gain) if base == "cpu" else (time * gain, time)
     chance, side = draws["single"].random((2, count))

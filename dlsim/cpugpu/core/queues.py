@@ -53,20 +53,6 @@ def _unlink(j, line, s):
 
 
 @kernel(inline=True)
-def _cell_of(known, d, s):
-    """Return the cell of an application in the sub-queue of a device, a fresh one if need be."""
-    cell = known.cell
-    while cell >= 0 and s.cells[cell].on != d:
-        cell = s.cells[cell].next
-    if cell < 0:
-        cell = s.head[0].cells
-        s.head[0].cells += 1
-        s.cells[cell].on, s.cells[cell].next = d, known.cell
-        known.cell = cell
-    return cell
-
-
-@kernel(inline=True)
 def _count_time(j, d, step, w, r, s):
     """Let what a job is expected to take count in a sub-queue (step 1), or no longer (-1)."""
     line, c = s.lines[d], int(d >= w.gpus)
@@ -83,11 +69,20 @@ def _count_time(j, d, step, w, r, s):
 
 @kernel(inline=True)
 def join(j, d, w, r, s):
-    """Put a job at the end of a sub-queue."""
+    """Put a job at the end of a sub-queue; it counts in the cell of its application there."""
     _link(j, d, s)
     sums.drop(s.free, d)
     if r.rule == state.FIVE:
-        s.jobs[j].cell = _cell_of(s.known[w.app[j], int(d >= w.gpus)], d, s)
+        known = s.known[w.app[j], int(d >= w.gpus)]
+        cell = known.cell
+        while cell >= 0 and s.cells[cell].on != d:
+            cell = s.cells[cell].next
+        if cell < 0:
+            cell = s.head[0].cells
+            s.head[0].cells += 1
+            s.cells[cell].on, s.cells[cell].next = d, known.cell
+            known.cell = cell
+        s.jobs[j].cell = cell
     _count_time(j, d, 1, w, r, s)
 
 
@@ -120,43 +115,32 @@ def versions(j, w):
 
 
 @kernel(inline=True)
-def _main_line(j, w, r):
-    """Return the line of the main queue in which a job waits."""
-    if r.rule == state.SHARE:
-        return w.column.shape[0] + w.app[j]
-    if r.rule == state.FIFO and r.target == state.PREFERRED:
-        return w.column.shape[0] + preferred(j, w)
-    return w.column.shape[0]
-
-
-@kernel(inline=True)
 def change_main(j, step, w, r, s):
-    """Put a job into the main queue (step 1) or take it out (-1)."""
+    """Put a job into the main queue (step 1) or take it out (-1), also of what is sorted."""
     if r.rule == state.SPEED_UP or r.rule == state.SHORTEST:
+        c, waits = preferred(j, w), step > 0
         s.lines[w.column.shape[0]].count += step
-        _change_sets(j, step > 0, w, r, s)
+        if r.rule == state.SPEED_UP:
+            sums.change(s.sets[c], w.rank[0, j], waits)
+            return
+        sums.change(s.sets[c], w.rank[c, j], waits)
+        sums.set_leaf(s.tree[c], w.rank[c, j], w.told[j, c] if waits else 0.0)
+        if w.has[j, 1 - c]:
+            sums.change(s.sets[2 + 1 - c], w.rank[1 - c, j], waits)
         return
+    line = w.column.shape[0]
+    if r.rule == state.SHARE:
+        line += w.app[j]
+    elif r.rule == state.FIFO and r.target == state.PREFERRED:
+        line += preferred(j, w)
     if step > 0:
-        _link(j, _main_line(j, w, r), s)
+        _link(j, line, s)
     else:
-        _unlink(j, _main_line(j, w, r), s)
+        _unlink(j, line, s)
     if r.bound > 0:
         own = versions(j, w)
         s.waiting[w.app[j], own] += step
         sums.add_times(s.head[0], step, least_known(w.app[j], own, s))
-
-
-@kernel(inline=True)
-def _change_sets(j, waits, w, r, s):
-    """Let a job wait among those that are sorted, or no longer."""
-    c = preferred(j, w)
-    if r.rule == state.SPEED_UP:
-        sums.change(s.sets[c], w.rank[0, j], waits)
-        return
-    sums.change(s.sets[c], w.rank[c, j], waits)
-    sums.set_leaf(s.tree[c], w.rank[c, j], w.told[j, c] if waits else 0.0)
-    if w.has[j, 1 - c]:
-        sums.change(s.sets[2 + 1 - c], w.rank[1 - c, j], waits)
 
 
 @kernel(inline=True)
@@ -191,6 +175,13 @@ def measure(a, c, seconds, w, r, s):
 
 
 @kernel(inline=True)
+def _weigh(a, sign, r, s):
+    """Let the least known times of an application that waits count, or no longer."""
+    for bits in range(1, 4 if r.bound > 0 else 1):
+        sums.add_times(s.head[0], sign * s.waiting[a, bits], least_known(a, bits, s))
+
+
+@kernel(inline=True)
 def expect(a, c, w, r, s):
     """Bring the expected time of an application on a class, and all sums of it, up to date."""
     known, average = s.known[a, c], s.averages[c]
@@ -203,16 +194,12 @@ def expect(a, c, w, r, s):
     else:
         known.plain = known.recent if r.estimate == state.EWMA else known.average
     sums.add(average, known.plain)
-    if r.bound > 0:
-        for bits in range(1, 4):
-            sums.add_times(s.head[0], -s.waiting[a, bits], least_known(a, bits, s))
+    _weigh(a, -1, r, s)
     before = known.time
     known.time = known.plain
     if r.deviations > 0:
         known.time += r.deviations * np.sqrt(known.spread / known.count)
-    if r.bound > 0:
-        for bits in range(1, 4):
-            sums.add_times(s.head[0], s.waiting[a, bits], least_known(a, bits, s))
+    _weigh(a, 1, r, s)
     cell = known.cell
     while cell >= 0:
         line, count = s.lines[s.cells[cell].on], s.cells[cell].count
