@@ -79,11 +79,11 @@ def simulate(
     if len(trace.finishes):
         told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
     columns = {
-        "app": np.array(given.names, object)[given.app],
+        "app": pd.Series(given.names).array.take(given.app),
         "arrival": given.arrival.copy(),
         "decided": trace.origin + ran["decided"],
         "turn": ran["turn"].astype(np.int64),
-        "device": np.array(machine.devices, object)[ran["on"]],
+        "device": pd.Series(machine.devices).array.take(ran["on"]),
         "start": trace.origin + ran["start"],
         "end": trace.origin + ran["end"],
         "rule": trace.rules,

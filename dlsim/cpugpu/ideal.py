@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlsim.cpugpu.model import Decide, Decision, Policy, Reading, State
 from dlsim.errors import InputError
@@ -60,7 +59,9 @@ def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
     for cost in costs[1:]:
         joint, choice = np.empty(2**n), np.empty(2**n, dtype=np.int64)
         for jobs in range(2**n):
-            parts = _subsets(jobs)
+            parts = np.zeros(1, dtype=np.int64)  # every subset, itself and the empty one included
+            for bit in (1 << j for j in range(n) if jobs >> j & 1):
+                parts = np.concatenate([parts, parts | bit])
             values = join(cost[parts], best[jobs ^ parts])
             place = int(np.argmin(values))
             joint[jobs], choice[jobs] = values[place], parts[place]
@@ -71,15 +72,6 @@ def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
         sets.append(int(choice[jobs]))
         jobs ^= sets[-1]
     return [jobs, *reversed(sets)]
-
-
-def _subsets(jobs: int) -> NDArray[np.int64]:
-    """Return every subset of a set, itself and the empty one included."""
-    parts = np.zeros(1, dtype=np.int64)
-    for bit in range(jobs.bit_length()):
-        if jobs >> bit & 1:
-            parts = np.concatenate([parts, parts | 1 << bit])
-    return parts
 
 
 def ideal_plan(

@@ -18,20 +18,11 @@ REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The jobs as the engine runs them; columns of two are GPU and CPU.
+    """The jobs as the engine runs them, and how many devices there are; columns are GPU and CPU.
 
-    Attributes
-    ----------
-    labels, arrival
-        Their index, and when they arrive.
-    names, app
-        The applications, and the number of each job's own.
-    told, has
-        Declared times, and whether there is a version for a class of the machine.
-    real, extra
-        Realised times by class, and what each device adds to them, if any does.
-    gpus, cpus
-        Devices.
+    `app` is the number of each job's own of `names`; `told` are declared times, `has` says whether
+    there is a version for a class of the machine, `real` are realised times, and `extra` is what
+    each device adds to them, if any does.
     """
 
     labels: pd.Index
@@ -84,7 +75,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, real, strict=True)], 1)
     versions = ~np.isnan(np.stack(real, 1))
     has = versions & np.array([machine.count(c) > 0 for c in CLASSES])
-    if not has.any(axis=1).all():
+    if not (has[:, 0] | has[:, 1]).all():
         j = int(np.argmin(has.any(axis=1)))
         there = " and ".join(c for c, version in zip(CLASSES, versions[j], strict=True) if version)
         raise InputError(

@@ -8,7 +8,7 @@ Hadoop's documentation.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,25 +24,14 @@ from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after
 
-
-class Waiting(NamedTuple):
-    """A job with tasks that wait, as a slot scheduler sees it."""
-
-    place: int
-    queue: Any
-    running: int
-    in_queue: int
-    weight: float
-    share: float
-
-
-#: Whose task a free slot takes: the least key. FIFO: the first to arrive. Fair: the job with
-#: the fewest running tasks per weight. Capacity: the queue with the fewest per share, in it
-#: the first to arrive; what a queue leaves unused the others take.
-SLOT_SCHEDULERS: dict[str, Callable[[Waiting], Any]] = {
-    "fifo": lambda job: job.place,
-    "fair": lambda job: (job.running / job.weight, job.place),
-    "capacity": lambda job: (job.in_queue / job.share, job.place),
+#: Whose task a free slot takes: the least key, of a job's place among the arrivals, its running
+#: tasks, those of its queue, and its row. FIFO: the first to arrive. Fair: the job with the
+#: fewest running tasks per weight. Capacity: the queue with the fewest per share, in it the
+#: first to arrive; what a queue leaves unused the others take.
+SLOT_SCHEDULERS: dict[str, Callable[[int, int, int, Any], Any]] = {
+    "fifo": lambda place, own, beside, row: place,
+    "fair": lambda place, own, beside, row: (own / row["weight"], place),
+    "capacity": lambda place, own, beside, row: (beside / row["share"], place),
 }
 
 
@@ -77,9 +66,14 @@ class SlotSchedule(Measures):
         line = jobs.sort_values("arrival", kind="stable").to_dict("index")
         key, waits = SLOT_SCHEDULERS[self.scheduler], []
         for i, row in enumerate(rows):
-            before = rows[:i]
-            waiting = _waiting_at(line, before, row.start, span)
-            least = min(waiting, key=lambda label: key(waiting[label]), default=None)
+            before, turns = rows[:i], dict[Any, Any]()
+            running = [one.job for one in before if not not_after(one.end, row.start, span)]
+            started = Counter(one.job for one in before)
+            for place, (label, job) in enumerate(line.items()):
+                if job["tasks"] > started[label] and not_after(job["arrival"], row.start, span):
+                    beside = sum(line[other]["queue"] == job["queue"] for other in running)
+                    turns[label] = key(place, running.count(label), beside, job)
+            least = min(turns, key=turns.__getitem__, default=None)
             hold(f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job])
             since = [line[row.job]["arrival"], *(one.end for one in before)]
             waits.append(any(together(row.start, instant, span) for instant in since))
@@ -87,21 +81,6 @@ class SlotSchedule(Measures):
         hold("tasks are listed by their starts", tasks["start"].is_monotonic_increasing)
         last = tasks.groupby("job")["end"].max().reindex(jobs.index)
         hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
-
-
-def _waiting_at(
-    line: dict[Any, dict[Any, Any]], before: list[Any], now: float, span: float
-) -> dict[Any, Waiting]:
-    """Return the jobs with tasks left, when some have started; `line` is by arrival."""
-    running = [row.job for row in before if not not_after(row.end, now, span)]
-    started = Counter(row.job for row in before)
-    found = {}
-    for place, (label, row) in enumerate(line.items()):
-        if row["tasks"] > started[label] and not_after(row["arrival"], now, span):
-            beside = sum(line[other]["queue"] == row["queue"] for other in running)
-            own = running.count(label)
-            found[label] = Waiting(place, row["queue"], own, beside, row["weight"], row["share"])
-    return found
 
 
 def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSchedule:
