@@ -250,26 +250,3 @@ def place_blocks(
     return [
         tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
     ]
-
-
-def need_homes(homes: Sequence[Sequence[int]], blocks: int, nodes: int) -> list[tuple[int, ...]]:
-    """Return the nodes of every block, refusing places that are not there."""
-    if len(homes) != blocks:
-        raise InputError(f"homes must have an entry for each of {blocks} blocks, got {len(homes)}")
-    for block, places in enumerate(homes):
-        if not places or not set(places) <= set(range(nodes)):
-            raise InputError(
-                f"homes of block {block} must be nodes among 0..{nodes - 1}, at least one; "
-                f"got {tuple(places)!r}"
-            )
-    return [tuple(sorted(set(places))) for places in homes]
-
-
-def need_dead(dead: Mapping[int, float] | None, nodes: int) -> dict[int, float]:
-    """Return when nodes die, refusing those that are not there and a group that dies out."""
-    found = {whole("dead", node, 0, nodes - 1): when for node, when in (dead or {}).items()}
-    for when in found.values():
-        number("dead", when)
-    if len(found) == nodes:
-        raise InputError(f"dead must leave a node alive, got all {nodes}")
-    return found

@@ -6,7 +6,7 @@ those of `Costs`, in simulated time.
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from dlsim.cpugpu.given import apart, hold, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
-from dlsim.cpugpu.maptasks import Attempt, Setting, TaskRun
+from dlsim.cpugpu.maptasks import Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading, class_of, policy_named
 from dlsim.errors import InputError
 from dlsim.given import flag, instance, number, option, usual, whole
@@ -27,9 +27,6 @@ __all__ = [
     "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "place_blocks", "run_mapreduce",
     "split_text", "word_count",
 ]  # fmt: skip
-
-#: Of an attempt, what the table holds.
-COLUMNS = [one.name for one in fields(Attempt) if one.name not in ("task", "seconds", "data")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +218,15 @@ def run_mapreduce(
         raise InputError(f"blocks must be a list of things with a length, got {blocks[:3]!r}")
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
+    if len(homes) != len(blocks):
+        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(homes)}"
+        raise InputError(wrong)
+    for block, places in enumerate(homes):
+        if not places or not set(places) <= set(range(group.nodes)):
+            raise InputError(
+                f"homes of block {block} must be nodes among 0..{group.nodes - 1}, at least one; "
+                f"got {tuple(places)!r}"
+            )
     lost, counts = dict(lost or {}), {"map": len(blocks), "reduce": job.partitions}
     for task, times in lost.items():
         if not isinstance(task, tuple) or len(task) != 2:
@@ -228,17 +234,18 @@ def run_mapreduce(
         option("lost", task[0], mapdata.KINDS)
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
+    last = group.nodes - 1
+    deaths = {whole("dead", k, 0, last): number("dead", at) for k, at in (dead or {}).items()}
+    if len(deaths) == group.nodes:
+        raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = policy_named(policy)
     setting = Setting(
-        job, blocks, group, mapdata.need_homes(homes, len(blocks), group.nodes), costs, row,
+        job, blocks, group, [tuple(sorted(set(places))) for places in homes], costs, row,
         reading, known, flag("prefer_local", prefer_local), lost,
-        number("loss_rate", loss_rate, 0, 0.99), mapdata.need_dead(dead, group.nodes),
-        whole("seed", seed, 0, 2**63),
+        number("loss_rate", loss_rate, 0, 0.99), deaths, whole("seed", seed, 0, 2**63),
     )  # fmt: skip
     run = TaskRun(setting)
     run.run()
-    attempts = pd.DataFrame(
-        [[getattr(a, c) for c in COLUMNS] for a in run.attempts], columns=COLUMNS
-    )
+    attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])
     table = pd.DataFrame({"size": run.sizes, "nodes": setting.homes})
     return MapReduceRun(run.output, attempts, table, setting, name)

@@ -78,17 +78,6 @@ def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[
         yield Booking(job, way, nodes, start + way.time, start)
 
 
-def _predicted(plan: Plan, pool: NodePool, now: float) -> Free:
-    """Return when devices are expected to be free, knowing what happened until now."""
-    free: Free = [(now, now)] * pool.nodes
-    for one in plan:
-        (_, kind, expected), nodes = one.way, one.nodes
-        is_running = one.start <= latest_finish(now, one.time(pool))
-        begun = one.start if is_running else _free_at(free, nodes, kind)
-        _occupy(free, nodes, kind, max(now, begun + expected), expected)
-    return free
-
-
 def _first_least(found: list[Any], finishes: list[float], now: float) -> Any:
     """Return the first of those with the least finish, up to the one tolerance."""
     least = min(finishes)
@@ -131,7 +120,13 @@ def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
         if row.line == "none":
             left = ((one, one.time(pool)) for one in unfinished)
             unfinished = [one for one, time in left if one.start + time > latest_finish(now, time)]
-            bookings = _book(batch, _predicted(unfinished, pool, now), pool, row, now)
+            told: Free = [(now, now)] * pool.nodes  # knowing what happened until now
+            for one in unfinished:
+                (_, kind, expected), nodes = one.way, one.nodes
+                is_running = one.start <= latest_finish(now, one.time(pool))
+                begun = one.start if is_running else _free_at(told, nodes, kind)
+                _occupy(told, nodes, kind, max(now, begun + expected), expected)
+            bookings = _book(batch, told, pool, row, now)
         for booking in bookings:
             kind, nodes, time = booking.way.kind, booking.nodes, booking.time(pool)
             line = {"none": booking.job, "class": kind, "strict": "all"}[row.line]

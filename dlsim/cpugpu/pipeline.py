@@ -269,7 +269,23 @@ def issue_order(
     """
     order = list(product(range(work.count), ON_GPU))
     if not isinstance(issue, str):
-        order = _each_once(work.count, issue)
+        left = set(order)
+        try:
+            order = [(int(chunk), str(stage)) for chunk, stage in issue]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"issue must be one of {', '.join(ORDERS)} or a list of (chunk, stage); "
+                f"got {issue!r}"
+            ) from None
+        for op in order:
+            if op not in left:
+                raise InputError(
+                    f"issue must name chunks 0..{work.count - 1} and stages {', '.join(ON_GPU)}, "
+                    f"each operation once; got {op!r} unknown or twice"
+                )
+            left.remove(op)
+        if left:
+            raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
     elif option("issue", issue, ORDERS) == "breadth":
         order.sort(key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
     elif issue == "threads":
@@ -278,26 +294,6 @@ def issue_order(
         ran = run_operations(replace(work, gpu=replace(work.gpu, queues="hyper-q")))
         order = [op for op in (work.name(op) for op, *_ in ran) if op[1] in ON_GPU]
     return [] if work.gpu.queues == "hyper-q" else order
-
-
-def _each_once(count: int, issue: Sequence[Operation]) -> list[Operation]:
-    try:
-        order = [(int(chunk), str(stage)) for chunk, stage in issue]
-    except (TypeError, ValueError):
-        raise InputError(
-            f"issue must be one of {', '.join(ORDERS)} or a list of (chunk, stage); got {issue!r}"
-        ) from None
-    left = {(chunk, stage) for chunk in range(count) for stage in ON_GPU}
-    for op in order:
-        if op not in left:
-            raise InputError(
-                f"issue must name chunks 0..{count - 1} and stages {', '.join(ON_GPU)}, each "
-                f"operation once; got {op!r} unknown or twice"
-            )
-        left.remove(op)
-    if left:
-        raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
-    return order
 
 
 def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) -> list[Operation]:
