@@ -285,7 +285,7 @@ def inventory() -> pd.DataFrame:
     """T1: list every mechanism of the paper with its section, what runs it and what shows it.
 
     >>> inventory().loc[8, "runs in"]
-    'core.rivals.mct'
+    'core.rules.mct'
     """
     path = shared_file("data/papers/cpu-gpu-mechanisms.csv")
     table = read_csv(path, {"mechanism": "text"})
