@@ -43,8 +43,9 @@ def _network(p: Platform) -> Network:
     link_of = np.searchsorted(t.link[order], np.arange(len(t.capacity) + 1))
     return Network(
         p.origin, np.array(p.priorities), p.priorities.max(axis=1), np.array(p.work),
-        np.array(p.data), rows_of, whose[by_cluster], t.bandwidth, t.route, t.start,
-        t.link, link_of, route_of_place[order], speeds, np.array(p.gateway),
+        np.array(p.data), rows_of, whose[by_cluster], t.bandwidth, t.route.astype(np.int64),
+        t.start, t.link.astype(np.int32), link_of, route_of_place[order], speeds,
+        np.array(p.gateway),
     )  # fmt: skip
 
 

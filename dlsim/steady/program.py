@@ -111,7 +111,7 @@ def solve_program(
 def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any]) -> Any:
     """Return a solver of the full program, where no cell is worth more than `PLENTY` scales."""
     solver = new_solver(matrix, limit, options)
-    for cell in np.flatnonzero(rows.top > 1).tolist():
+    for cell in np.flatnonzero(rows.is_plenty).tolist():
         solver.changeColBounds(1 + cell, 0.0, 1.0)
     return solver
 

@@ -132,11 +132,11 @@ class ReducedProgram:
         self.objective = np.nan
         self._amounts = np.zeros(len(rows.app))
         self._free = np.ones(int(platform.counted.sum()), dtype=bool)
-        routed = np.flatnonzero(rows.route >= 0)
+        routed = np.flatnonzero(rows.route >= 0).astype(np.int32)
         self._order = routed[np.argsort(rows.route[routed], kind="stable")]
-        numbers = np.arange(len(tables.pairs) + 1)
-        self._at = np.searchsorted(rows.route[self._order], numbers)
-        self._most = np.where(rows.top > 1, 1.0, np.inf)
+        numbers = np.arange(len(tables.pairs) + 1, dtype=np.int32)
+        self._at = np.searchsorted(rows.route[self._order], numbers).astype(np.int32)
+        self._most = np.where(rows.is_plenty, np.float32(1.0), np.float32(np.inf))
         self._with_links = connections is None
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
@@ -145,10 +145,10 @@ class ReducedProgram:
             if len(cells) > ALL:  # first those at home, and of each application that could do most
                 cells = np.union1d(self._at_home(), _foremost(rows.app, rows.unit))
         self.cells, self.matrix = cells, self._columns(cells)
-        self._place = np.full(len(rows.app), -1)
+        self._place = np.full(len(rows.app), -1, dtype=np.int32)
         self._place[cells] = 1 + np.arange(len(cells))
         self._solver = new_solver(self.matrix, self.limit)
-        for cell in np.flatnonzero(rows.top[cells] > 1).tolist():
+        for cell in np.flatnonzero(rows.is_plenty[cells]).tolist():
             self._solver.changeColBounds(1 + cell, 0.0, 1.0)
         if connections is not None:
             self._keep(connections)
@@ -165,7 +165,7 @@ class ReducedProgram:
 
     def _add(self, cells: Ints) -> None:
         some = self._columns(cells).tocsc()[:, 1:]
-        most = self._most[cells]
+        most = self._most[cells].astype(float)
         self._solver.addCols(
             len(cells), np.zeros(len(cells)), np.zeros(len(cells)), most, some.nnz,
             some.indptr[:-1], some.indices, some.data,
@@ -200,13 +200,13 @@ class ReducedProgram:
             self._add(cells[self._place[cells] < 0])
         at = self._place[cells]
         if len(cells) == 1:
-            most = min(self._most[cells[0]], value / self.rows.per_unit[cells[0]])
+            most = min(float(self._most[cells[0]]), value / self.rows.per_unit[cells[0]])
             self._solver.changeColBounds(int(at[0]), 0.0, most)
         elif len(cells):
             each = self.rows.per_unit[cells]
             self._solver.addRow(-np.inf, value, len(cells), at.astype(np.int32), each)
 
-    def _cells(self, r: int) -> Ints:
+    def _cells(self, r: int) -> Any:
         return self._order[self._at[r] : self._at[r + 1]]
 
     def fix(self, r: int, value: int) -> None:

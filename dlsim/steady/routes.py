@@ -35,6 +35,11 @@ def need_pairs(clusters: int, routers: int = 0) -> None:
     need_memory(what, size, "take fewer clusters")
 
 
+def link_type(links: int) -> type[np.integer[Any]]:
+    """Return the type of the numbers of links: the routes of a wide platform hold many."""
+    return np.uint16 if links <= 2**16 else np.int32
+
+
 def floored(name: str, values: Floats) -> Floats:
     """Round counts down to whole numbers, with a warning where that changes one."""
     down = np.floor(values)
@@ -184,7 +189,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         return cls(
             labels, clusters, np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
             np.cumsum([0, *map(len, numbered.values())]),
-            np.array([i for way in numbered.values() for i in way], dtype=np.int32),
+            np.array([i for way in numbered.values() for i in way], dtype=link_type(len(place))),
             np.array([at[pair] for pair in ways], dtype=np.int32),
         )  # fmt: skip
 
@@ -215,7 +220,7 @@ class Tables:
 
     capacity: Floats
     bandwidth: Floats
-    route: Ints
+    route: Any
     pairs: Any
     start: Ints
     link: Any
@@ -225,8 +230,9 @@ class Tables:
         """Lay the routes over links out."""
         clusters, lengths = len(routes.number), np.diff(routes.start)
         over = lengths > 0
-        pairs, link = routes.pairs[over], routes.link
-        start = np.append(0, np.cumsum(lengths[over]))
+        pairs, start, link = routes.pairs, routes.start, routes.link
+        if not over.all():  # what is held twice counts where routes are many
+            pairs, start = pairs[over], np.append(0, np.cumsum(lengths[over]))
         capacity = links["max_connect"].to_numpy(dtype=float)
         bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
         bandwidth[tuple(routes.pairs[~over].T)] = np.inf
@@ -238,10 +244,12 @@ class Tables:
                 if limits.between(k, to) < math.inf:
                     added[r] = extra.setdefault((min(k, to), max(k, to)), len(extra))
             limited = added >= 0
-            link = np.insert(link, start[1:][limited], len(capacity) + added[limited])
+            link = np.insert(
+                link.astype(np.int32), start[1:][limited], len(capacity) + added[limited]
+            )
             start = start + np.append(0, np.cumsum(limited))
             capacity = np.append(capacity, [limits.between(*both) for both in extra])
-        route = np.full((clusters, clusters), -1)
+        route = np.full((clusters, clusters), -1, dtype=np.int32)
         route[tuple(pairs.T)] = np.arange(len(pairs))
         return cls(capacity, bandwidth, route, pairs, start, link)
 

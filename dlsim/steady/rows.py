@@ -7,7 +7,7 @@ numbers are near 1 where they matter, and a solver may drop the smallest.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -42,12 +42,12 @@ class Rows:
     """Cells and rows of (6) without its connections."""
 
     platform: Platform
-    app: Ints
-    cluster: Ints
-    route: Ints
+    app: Any
+    cluster: Any
+    route: Any
     unit: Floats
     per_unit: Floats
-    top: Floats
+    is_plenty: Any  # whether a cell is measured in what is `PLENTY`
     alone: Floats
     scale: float
 
@@ -55,20 +55,20 @@ class Rows:
     def of(cls, p: Platform) -> Self:
         """Lay out the cells of a platform."""
         most, counted = most_work(p), p.counted
-        app, cluster = np.nonzero(most)
+        app, cluster = (index.astype(np.int32) for index in np.nonzero(most))
         least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
         together = p.speed.sum() / (p.work[counted] @ least[counted])
         alone = (most * p.worth).sum(axis=1)[counted].min()
         scale = float(min(together, alone) or together or 1.0)
-        plenty = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
-        used = np.minimum(most, plenty)
+        enough = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
+        used = np.minimum(most, enough)
         alone, unit = (used * p.worth).sum(axis=1), used[app, cluster]
         home, data = p.origin[app], p.data[app]
         route = np.where(data > 0, p.tables.route[home, cluster], -1)
         one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
-        top = most[app, cluster] / unit
+        plenty = most[app, cluster] / unit > 1
         size = np.where(alone > 0, alone, scale)
-        return cls(p, app, cluster, route, unit, unit * data / one, top, size, scale)
+        return cls(p, app, cluster, route, unit, unit * data / one, plenty, size, scale)
 
     @property
     def everything(self) -> Ints:
