@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
-from dlsim.steady import Limits, Platform, from_graph, solve, to_graph, topology
+from dlsim.steady import Limits, Platform, ReducedProgram, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune, shortest_routes
 from dlsim.steady.topology import tiers_graph
 from tests.scale import SCALE
@@ -326,3 +327,28 @@ def test_without_topohub_the_remedy_is_named(monkeypatch):
 def test_bad_input(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_wide_platform_holds_its_routes_once():
+    p = topology.random(40, 0.3, seed=1)
+    assert p.tables.link is p.routes.link
+    assert p.tables.pairs is p.routes.pairs
+    tracemalloc.start()
+    kept = topology.random(120, 0.03, seed=1)
+    program = kept.tables, ReducedProgram(kept)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert program[0].link.itemsize == 2
+    assert held < 150 * len(kept.routes)  # 132 here, of which 2 a link
+
+
+def test_links_beyond_two_bytes_are_told_apart():
+    count = 2**16 + 2
+    graph = nx.path_graph(count)
+    nx.set_edge_attributes(graph, 2.0, "bandwidth")
+    nx.set_edge_attributes(graph, 1, "max_connect")
+    graph.edges[count - 2, count - 1]["bandwidth"] = 0.5
+    unit = {name: [1, 1] for name in ("speed", "gateway", "priority", "work", "data")}
+    p = from_graph(graph, [count - 4, count - 1], **unit)
+    assert p.routes[0, 1] == (count - 4, count - 3, count - 2)
+    assert p.connection_bandwidth(0, 1) == p.tables.bandwidth[0, 1] == 0.5
