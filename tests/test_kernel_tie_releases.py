@@ -11,8 +11,8 @@ import sympy as sp
 
 from dlsim import kernel as kernel_module
 from dlsim import theory
-from dlsim.realtime.core import partition, releases
-from dlsim.realtime.core.releases import (
+from dlsim.realtime.core import partition
+from dlsim.realtime.core.partition import (
     EQUAL,
     EVEN,
     OPR,
@@ -23,12 +23,12 @@ from dlsim.realtime.core.releases import (
     ROUNDS_EARLY,
 )
 from tests.scale import SCALE
-from tests.test_kernel_tie import Kernels, cms, cps, exact_time, plain, sigma
+from tests.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
 
 
 def plain_kernels(module):
     """Return the module's kernels uncompiled, each calling the others uncompiled too."""
-    names = vars(kernel_module) | vars(partition) | vars(module)
+    names = vars(kernel_module) | vars(module)
     for name, value in list(names.items()):
         if plain(value) is not value:
             names[name] = types.FunctionType(plain(value).__code__, names, name)
@@ -36,7 +36,7 @@ def plain_kernels(module):
     return SimpleNamespace(**names)
 
 
-K = plain_kernels(releases)
+K = plain_kernels(partition)
 
 
 def pool(times, nodes=None):
@@ -46,9 +46,9 @@ def pool(times, nodes=None):
 
 
 def test_every_kernel_is_tied():
-    kernels = {n for n, v in vars(releases).items() if plain(v) is not v and not n.startswith("_")}
-    own = {n for n in kernels if getattr(releases, n).py_func.__module__ == releases.__name__}
-    assert own == {
+    kernels = {n for n, v in vars(partition).items() if plain(v) is not v and not n.startswith("_")}
+    own = {n for n in kernels if getattr(partition, n).py_func.__module__ == partition.__name__}
+    assert own == set(_NAMES.split()) | {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "carried", "reach_of",
         "optimum", "instalment", "first_chunk", "rounds_time", "fewest_in_rounds", "spread",
         "ends_in_groups", "write_fall",

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.releases import OPTIMUM, REMODEL, ends_in_groups, optimum, spread
+from dlsim.realtime.core.partition import OPTIMUM, REMODEL, ends_in_groups, optimum, spread
 from dlsim.realtime.core.state import BLOCK
 from dlsim.realtime.partition import table_for
 from tests.scale import SCALE

@@ -2,7 +2,7 @@
 
 What is simulated is taken in here as columns, or refused; `dlsim.realtime.run` decides,
 `dlsim.realtime.outcome` tells what became of it (papers M and I). `split_load` is the friendly
-face of `dlsim.realtime.core.releases`, for experiments without an admission test.
+face of `dlsim.realtime.core.partition`, for experiments without an admission test.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,11 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, floats, instance, label, number, option, table, usual
 from dlsim.kernel import clock_origin, records
+from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
 from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import (
-    KINDS,
-    MOST_ROUNDS,
-    PARTITIONS,
-    Cluster,
-    Policy,
-    Reading,
-    check_partition,
-    check_rounds,
-    policy_named,
-)
+from dlsim.realtime.model import KINDS, MOST_ROUNDS, PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.realtime.run import rules_of, run_policy
@@ -90,8 +81,8 @@ def simulate(
     rule = "0 (off) or a factor of at least 1"
     if number("negotiate", negotiate, rule=rule):
         number("negotiate", negotiate, 1, rule=rule)
-    name, policy = policy_named(policy)
-    check_partition(policy.partition, policy.rounds, cluster)
+    name, policy = model.policy_named(policy)
+    model.check_partition(policy.partition, policy.rounds, cluster)
     given = _checked(tasks, policy, cluster)
     if policy.partition == "pieces" and reading.split == "piece":
         if negotiate > 0:
@@ -229,8 +220,8 @@ def split_load(
     instance("cluster", cluster, Cluster)
     option("partition", partition, PARTITIONS)
     sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
-    check_rounds(partition, rounds)
-    check_partition(partition, rounds, cluster)
+    model.check_rounds(partition, rounds)
+    model.check_partition(partition, rounds, cluster)
     times = floats(release)
     if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
         raise InputError(

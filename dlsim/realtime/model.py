@@ -15,7 +15,7 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading, switch
-from dlsim.realtime.core.releases import MOST_ROUNDS
+from dlsim.realtime.core.partition import MOST_ROUNDS
 
 #: A user's own order: one static key per task, smallest first, ties by table order.
 Order = str | Callable[[pd.DataFrame], Any]
@@ -33,7 +33,7 @@ IN_ROUNDS = ("umr", "umr-iit")
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
-#: What a load was split by, after a constraint was tested; codes in `core.releases`.
+#: What a load was split by, after a constraint was tested; codes in `core.partition`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
     "rounds from releases",

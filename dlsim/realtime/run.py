@@ -7,29 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.given import need_memory
-from dlsim.kernel import clock_origin, latest_finish
-from dlsim.realtime.core import events
+from dlsim.kernel import clock_origin, latest_finish, records
+from dlsim.realtime.core import events, state
 from dlsim.realtime.core.opr import run_opr
-from dlsim.realtime.core.releases import OPR
-from dlsim.realtime.core.state import (
-    BLOCK,
-    BY_OPR,
-    CAPACITY,
-    ENTRY,
-    FEWEST,
-    FRAGMENT,
-    OFFER,
-    PLANNED,
-    RESULT,
-    SCAN,
-    TASK,
-    Rules,
-    fresh_results,
-    fresh_state,
-    records,
-)
+from dlsim.realtime.core.partition import OPR
 from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import PARTITIONS, Cluster, Policy, Reading
+from dlsim.realtime.model import IN_ROUNDS, PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
 #: Bytes that a run takes per task and per node, at least.
@@ -60,13 +43,14 @@ def _places(due: Floats, span: float) -> Floats:
 
 def rules_of(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
-) -> Rules:
+) -> state.Rules:
     """Return a policy under a reading as the planner's switches."""
     backfill = reading.backfill == "on" and policy.nodes != "all"
     strict = not (policy.overtake or backfill) or reading.mn_order == "strict"
     static = policy.order != "dc"
-    method = {"umr": SCAN, "umr-iit": SCAN, "exact-n": CAPACITY}.get(policy.partition, FEWEST)
-    return Rules(
+    method = state.CAPACITY if policy.partition == "exact-n" else state.FEWEST
+    method = state.SCAN if policy.partition in IN_ROUNDS else method
+    return state.Rules(
         nodes=int(cluster.nodes),
         cms=float(cluster.cms),
         cps=float(cluster.cps),
@@ -88,7 +72,7 @@ def rules_of(
         in_line=policy.nodes in ("all", "fragment")
         or (static and (strict or policy.partition != "opr")),
         part=PARTITIONS.index(policy.partition),
-        method=FRAGMENT if policy.nodes == "fragment" else method,
+        method=state.FRAGMENT if policy.nodes == "fragment" else method,
         rounds=0 if policy.rounds == "best" else int(policy.rounds),
         last=reading.commit == "last",
         finish=reading.release == "finish",
@@ -99,16 +83,16 @@ def rules_of(
     )
 
 
-def is_plain(rules: Rules) -> bool:
+def is_plain(rules: state.Rules) -> bool:
     """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
     in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
-    other = rules.part != BY_OPR or rules.method != FEWEST or rules.last or rules.offers
+    usual = rules.part == state.BY_OPR and rules.method == state.FEWEST and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
-    return in_line and not (other or batches or rules.st > 0 or rules.cps == 0)
+    return in_line and usual and not (batches or rules.last or rules.offers or rules.cps == 0)
 
 
 def _run_plain(
-    given: Given, arrival: Floats, rules: Rules, span: float, table: Table
+    given: Given, arrival: Floats, rules: state.Rules, span: float, table: Table
 ) -> dict[str, NDArray[Any]]:
     """Return what became of tasks under plain rules, by the names of RESULT."""
     m = len(arrival)
@@ -118,7 +102,7 @@ def _run_plain(
     run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
-        records(m + 1, ENTRY), order, start, end, nodes, turn,
+        records(m + 1, state.ENTRY), order, start, end, nodes, turn,
     )  # fmt: skip
     kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
@@ -147,24 +131,24 @@ def run_policy(
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
-        q, results = records(m, TASK), fresh_results(m)
+        q, results = records(m, state.TASK), state.fresh_results(m)
         q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
         q["key"], q["wanted"] = given.key, given.wanted
         if policy.admission:
-            state, members = fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
+            s, members = state.fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
             waits = rules.in_line and rules.strict
             run = functools.partial(events.run, None if waits else True)
             if ask:
-                offers = records(m, OFFER)
+                offers = records(m, state.OFFER)
                 offers["deadline"] = np.nan
-            kept = records(m + 2, ENTRY) if ask else None
-            run = functools.partial(run, offers, kept, q, rules, state, members)
+            kept = records(m + 2, state.ENTRY) if ask else None
+            run = functools.partial(run, offers, kept, q, rules, s, members)
             offer = run(probe, deadline, admitted, results, table)
-            counts = state.counts[:PLANNED] if waits else None
+            counts = s.counts[: state.PLANNED] if waits else None
         else:
-            waiting, drop = records(m, BLOCK), reading.late == "drop"
+            waiting, drop = records(m, state.BLOCK), reading.late == "drop"
             if rules.edf:
                 q["key"] = _places(arrival + deadline, span)
             events.run_all_admitted(q, rules, waiting, drop, span, results, table)
-        done = {name: np.ascontiguousarray(results[name]) for name in RESULT.names or ()}
+        done = {name: np.ascontiguousarray(results[name]) for name in state.RESULT.names or ()}
     return Run(origin, deadline, admitted, done, offer, counts, offers)

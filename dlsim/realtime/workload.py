@@ -19,33 +19,12 @@ import numpy as np
 import pandas as pd
 from numpy.random import Generator
 
-from dlsim import files, joblog
+from dlsim import files, given, joblog
 from dlsim.errors import InputError
-from dlsim.given import (
-    LEAST,
-    Seed,
-    column,
-    in_range,
-    option,
-    positive,
-    seed_record,
-    streams,
-    table,
-    whole,
-)
+from dlsim.given import LEAST, Seed, in_range, option, positive, seed_record, streams, whole
 from dlsim.kernel import TOL
-from dlsim.realtime import model
-from dlsim.realtime.laws import (
-    MOST_TASKS,
-    PURPOSES,
-    check_interval,
-    frame,
-    mean_least_time,
-    points,
-    realised_load,
-    signed,
-    sizes,
-)
+from dlsim.realtime import laws, model
+from dlsim.realtime.laws import PURPOSES, frame, mean_least_time, realised_load, signed
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 
@@ -193,12 +172,12 @@ def mcdf(
     average = mean_least_time(drawn, mean, size) if actual else float(least_times(mean, drawn))
     gap = average / load * (BATCH_MEAN if batch == "scaled" else 1)
     stuck = interval == "poisson"  # intervals of 0 do not get on
-    check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
+    laws.check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
     draws = streams(seed, PURPOSES)
-    at = points(draws["arrivals"], gap, horizon, interval)
+    at = laws.points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
-    sigma = sizes(draws["sizes"], len(arrival), mean, size)
+    sigma = laws.sizes(draws["sizes"], len(arrival), mean, size)
     tasks = frame(arrival, sigma, _deadlines(draws["deadlines"], sigma, drawn, deadline))
     real = realised_load(tasks, cluster, horizon)
     known = {"load": load, "realised_load": real, "horizon": horizon, "seed": seed_record(seed)}
@@ -212,13 +191,13 @@ def _redrawn(
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
     kept, drawn, have = [np.empty((2, 0))], 0, 0
     while have < count:
-        if drawn > MOST_TASKS + 100 * count:
+        if drawn > laws.MOST_TASKS + 100 * count:
             raise InputError(
                 f"deadline='redraw_both' found {have} pairs with D >= E among {drawn}, of {count} "
                 "to find; use a larger dc_ratio, or deadline='clamp'"
             )
         more = min(max(count - have, 1000), BLOCK)
-        sigma = sizes(draws["sizes"], more, mean, size)
+        sigma = laws.sizes(draws["sizes"], more, mean, size)
         pairs = np.stack([sigma, scale * (0.5 + draws["deadlines"].random(more))])
         kept.append(pairs[:, pairs[1] >= least_times(sigma, cluster)])
         drawn, have = drawn + more, have + kept[-1].shape[1]
@@ -277,18 +256,18 @@ def dcratio(
     ----------
     Paper I, section 5.1; the formulas for SystemLoad and 1/lambda are misprinted there.
     """
-    given = positive(load=load, horizon=horizon, mean=mean, dc_ratio=dc_ratio)
-    load, horizon, mean, dc_ratio = given
+    values = {"load": load, "horizon": horizon, "mean": mean, "dc_ratio": dc_ratio}
+    load, horizon, mean, dc_ratio = positive(**values)
     switches = {"size": size, "deadline": deadline}
     split_reading(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
-    check_interval(typical / load, load, horizon)
-    arrival = points(draws["arrivals"], typical / load, horizon, "exponential")
+    laws.check_interval(typical / load, load, horizon)
+    arrival = laws.points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
     if deadline == "redraw_both":
         sigma, due = _redrawn(draws, count, mean, size, scale, cluster)
     else:
-        sigma = sizes(draws["sizes"], count, mean, size)
+        sigma = laws.sizes(draws["sizes"], count, mean, size)
         scales = scale if deadline == "clamp" else dc_ratio * _all_nodes(sigma, cluster)
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))
@@ -346,9 +325,9 @@ def user_split(
     """
     option("n_min", n_min, SWITCHES["user_split"]["n_min"])
     names, nodes = ("sigma", "deadline"), cluster.nodes
-    labels = table("tasks", tasks, names, unique=False).index
+    labels = given.table("tasks", tasks, names, unique=False).index
     sigma, deadline = (
-        column(name, tasks[name], above=True, row="task", labels=labels) for name in names
+        given.column(name, tasks[name], above=True, row="task", labels=labels) for name in names
     )
     slack = TOL * deadline
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

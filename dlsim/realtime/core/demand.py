@@ -6,7 +6,7 @@ Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core import releases, state
+from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
 
 #: On fewer nodes a task is laid out node by node.
@@ -66,7 +66,7 @@ def has_fixed_count(i, q, r):
 def longest(i, n, q, r, c):
     """Return how long a task occupies n nodes that start together."""
     if r.method == state.SCAN:
-        return releases.rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
+        return partition.rounds_time(q[i].sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)[0]
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
 
 
@@ -81,7 +81,7 @@ def prepare(x, now, due, q, r, c):
         one.length = longest(x, one.low, q, r, c)
         return now + one.length <= one.limit
     if r.method == state.SCAN:
-        one.low, _ = releases.fewest_in_rounds(
+        one.low, _ = partition.fewest_in_rounds(
             now, one.limit, one.sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
         )
     else:
@@ -94,7 +94,7 @@ def prepare(x, now, due, q, r, c):
 def earliest(x, now, q, r, c):
     """Return the smallest absolute deadline that a task could meet if started at once."""
     if r.method == state.SCAN:
-        _, least = releases.fewest_in_rounds(
+        _, least = partition.fewest_in_rounds(
             now, -np.inf, q[x].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
         )
         return now + least
@@ -120,41 +120,39 @@ def fill_releases(groups, s):
 def divide(i, n, groups, q, r, s, c):
     """Choose how a task is split over the nodes of the pool, and until when it lasts."""
     sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
-    if r.part == state.BY_OPR:
-        return releases.OPR, 1, last, last + longest(i, n, q, r, c), n, groups
-    if r.part == state.BY_EQUAL:
-        return releases.EQUAL, 1, last, last + longest(i, n, q, r, c), n, groups
-    if r.part == state.BY_PIECES:
-        return releases.PIECES, 1, first, last + longest(i, n, q, r, c), n, groups
+    if r.part <= state.BY_PIECES:  # OPR, EQUAL or PIECES, numbered alike
+        start = first if r.part == state.BY_PIECES else last
+        return r.part, 1, start, last + longest(i, n, q, r, c), n, groups
     if r.part == state.BY_UMR or r.part == state.BY_UMR_IIT:
-        time, rounds = releases.rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
-        kind = releases.ROUNDS if r.part == state.BY_UMR else releases.ROUNDS_EARLY
-        return kind, rounds, (last if r.part == state.BY_UMR else first), last + time, n, groups
+        time, rounds = partition.rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
+        if r.part == state.BY_UMR:
+            return partition.ROUNDS, rounds, last, last + time, n, groups
+        return partition.ROUNDS_EARLY, rounds, first, last + time, n, groups
     part = r.cms / (r.cms + r.cps)
     if r.part != state.BY_DLT and r.part != state.BY_I and r.part != state.BY_II:
-        end, n, groups = releases.optimum(s.pool, groups, sigma, part, c.unit)
-        return releases.OPTIMUM, 1, first, end, n, groups
+        end, n, groups = partition.optimum(s.pool, groups, sigma, part, c.unit)
+        return partition.OPTIMUM, 1, first, end, n, groups
     time = duration(sigma, n, c.unit, c.fixed)
     if groups > 1 and r.part != state.BY_DLT:
         each = sigma * (r.cms + r.cps) / n
-        end = last + (sigma * (r.cms + r.cps) - releases.idle_sum(s.pool, groups)) / n
+        end = last + (sigma * (r.cms + r.cps) - partition.idle_sum(s.pool, groups)) / n
         if end > last and not same_instant(end, last, each):
             if r.part == state.BY_I:
-                holds = releases.constraint_one(s.pool, groups, sigma * r.cms, False)
+                holds = partition.constraint_one(s.pool, groups, sigma * r.cms, False)
             else:
-                holds = releases.constraint_two(s.pool, groups, end, part, False)
+                holds = partition.constraint_two(s.pool, groups, end, part, False)
             if holds:
-                return releases.EVEN, 1, first, end, n, groups
+                return partition.EVEN, 1, first, end, n, groups
     if groups > 1:
-        time = min(time, releases.remodelled_time(s.pool, groups, sigma, r.cms, r.cps, time))
-    return releases.REMODEL, 1, first, last + time, n, groups
+        time = min(time, partition.remodelled_time(s.pool, groups, sigma, r.cms, r.cps, time))
+    return partition.REMODEL, 1, first, last + time, n, groups
 
 
 @kernel
 def lay(i, kind, rounds, n, end, q, r, s, c):
     """Lay a task out on the nodes of `State.release` into `State.rows`."""
     costs = (r.cms, r.cps, r.st, r.sc)
-    return releases.spread(
+    return partition.spread(
         kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
     )
 
@@ -166,8 +164,8 @@ def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
     Where its nodes are its `own`, released for themselves, `State.own` says when; return in how
     many places. Few nodes are laid out one by one, in `State.rows`.
     """
-    if n > MANY and (kind == releases.REMODEL or (kind == releases.OPTIMUM and not own)):
-        return releases.ends_in_groups(
+    if n > MANY and (kind == partition.REMODEL or (kind == partition.OPTIMUM and not own)):
+        return partition.ends_in_groups(
             kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit, own, s.head[0].span,
             s.own,
         )  # fmt: skip
@@ -181,7 +179,7 @@ def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
 @kernel
 def ends_together(kind, groups):
     """Tell whether a task is laid out as by the optimal partitioning rule."""
-    return kind == releases.OPR or (groups == 1 and releases.REMODEL <= kind <= releases.OPTIMUM)
+    return kind == partition.OPR or (groups == 1 and partition.REMODEL <= kind <= partition.OPTIMUM)
 
 
 @kernel(inline=True)
@@ -191,8 +189,8 @@ def vacate(fresh, more, i, kind, rounds, n, groups, start, end, size, link, q, r
     Where nobody comes after him who takes `more` nodes, only a fresh end is found.
     """
     even, count = ends_together(kind, groups), 0
-    own = kind == releases.PIECES or (r.finish and not even)
-    late = kind == releases.ROUNDS_EARLY or (kind == releases.PIECES and r.shared)
+    own = kind == partition.PIECES or (r.finish and not even)
+    late = kind == partition.ROUNDS_EARLY or (kind == partition.PIECES and r.shared)
     if (more and (own or (r.shared and not even))) or (fresh and late):
         completion, sent, count = ends(i, kind, rounds, n, groups, end, own, q, r, s, c)
         if fresh and late:
@@ -215,8 +213,8 @@ def assign(more, i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     """Split a task over the pool, write its placement, release its nodes on the heap."""
     if r.part == state.BY_OPR or (groups == 1 and state.BY_DLT <= r.part < state.BY_UMR):  # as OPR
         # not left to `divide`: a call with all that state costs 0.1 us
-        kind = releases.REMODEL if r.part <= state.BY_II else releases.OPTIMUM
-        kind = releases.OPR if r.part == state.BY_OPR else kind
+        kind = partition.REMODEL if r.part <= state.BY_II else partition.OPTIMUM
+        kind = partition.OPR if r.part == state.BY_OPR else kind
         start, rounds, used, filled = s.pool[groups - 1].time, 1, n, groups
         end = start + duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
     else:

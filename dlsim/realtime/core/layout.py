@@ -1,7 +1,8 @@
 """Lay a schedule out as chunks: which node receives which share, and when."""
 
-from dlsim.kernel import kernel, same_instant
-from dlsim.realtime.core.releases import EQUAL, OPR, PIECES, ROUNDS, spread
+from dlsim.kernel import kernel
+from dlsim.realtime.core.partition import EQUAL, OPR, PIECES, ROUNDS, spread
+from dlsim.realtime.core.state import has_come
 
 
 @kernel
@@ -9,7 +10,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
     """Find n nodes for a task: the lowest idle ones, then those that are released first."""
     found = 0
     for node in range(len(free)):
-        if found < n and (free[node] <= start or same_instant(free[node], start, span)):
+        if found < n and has_come(free[node], start, span):
             chosen[found], release[found] = node, start
             found += 1
     if found < n and not early:
@@ -19,7 +20,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
         best = -1
         for node in range(len(free)):
             time = free[node]
-            if time <= start or same_instant(time, start, span):
+            if has_come(time, start, span):
                 continue
             passed = time < after or (time == after and node <= last)
             if not passed and (best < 0 or time < free[best]):

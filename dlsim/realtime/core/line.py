@@ -18,7 +18,7 @@ has it: the fewest n with r_n + E(n) <= A + D.
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core import releases, state
+from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.demand import (
     assign,
     ends,
@@ -60,7 +60,7 @@ def search(i, time, before, total, q, r, c):
         return n, later
     low, high = max(before + 1, one.low), total
     if r.method == state.SCAN:
-        n, least = releases.fewest_in_rounds(
+        n, least = partition.fewest_in_rounds(
             time, one.limit, one.sigma, before + 1, high, r.rounds, r.cms, r.cps, r.st, r.sc
         )
         return n, time + least
@@ -84,7 +84,7 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
     the data of the runs before it; the group releases the nodes before+1..total at `time`.
     Return the fewest nodes that carry sigma, 0 if none of these, and the three with the group.
     """
-    if run > 0 and time > head + (limit - head) * releases.reach_of(run, part, unit):
+    if run > 0 and time > head + (limit - head) * partition.reach_of(run, part, unit):
         closed = closed + (limit - head) / unit[run]
         run = 0
     if run == 0:
@@ -111,7 +111,7 @@ def next_optimum(pool, groups, total, n, i, q, r, c):
     if n > 0:
         pool[groups - 1].nodes = last - (total - n) - 1
     filled = groups - 1 if pool[groups - 1].nodes == 0 else groups
-    end, _, _ = releases.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
+    end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
     pool[groups - 1].nodes = last
     return end
 
@@ -184,12 +184,11 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
 @kernel
 def has_later_release(time, block, size, s):
     """Tell whether a node that is not taken is released after `time`."""
-    if block < s.head[0].stop:
-        latest = s.blocks[s.head[0].stop - 1].time
-        if latest > time and not same_instant(latest, time, s.head[0].span):
-            return True
+    stop, span = s.head[0].stop, s.head[0].span
+    if block < stop and not state.has_come(s.blocks[stop - 1].time, time, span):
+        return True
     for k in range(size):
-        if s.heap[k].time > time and not same_instant(s.heap[k].time, time, s.head[0].span):
+        if not state.has_come(s.heap[k].time, time, span):
             return True
     return False
 
@@ -203,10 +202,10 @@ def marks_of(i, n, groups, block, size, q, r, s):
         return 0
     w = q[i].sigma * (r.cms + r.cps)
     last = s.pool[groups - 1].time
-    end = last + (w - releases.idle_sum(s.pool, groups)) / n
+    end = last + (w - partition.idle_sum(s.pool, groups)) / n
     positive = end > last and not same_instant(end, last, w / n)
-    first = releases.constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
-    second = releases.constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
+    first = partition.constraint_one(s.pool, groups, q[i].sigma * r.cms, r.skip_ties)
+    second = partition.constraint_two(s.pool, groups, end, r.cms / (r.cms + r.cps), r.skip_ties)
     marks = state.IDLE | state.SINGLE * (groups == 2 and s.pool[0].nodes == 1)
     if not positive:
         return marks | state.NEGATIVE * (first or second)
@@ -232,10 +231,7 @@ def comes_last(x, now, q, r, s, c):
     last = s.plan[0, head.last - 1]
     if state.goes_before(rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
         return False
-    if rest.block == rest.stop:
-        return True
-    time = s.rest[rest.block].time
-    return time > now and not same_instant(time, now, span)
+    return rest.block == rest.stop or not state.has_come(s.rest[rest.block].time, now, span)
 
 
 @kernel
@@ -345,7 +341,7 @@ def admit_in_line(x, now, q, r, s, c):
         if i == x:
             tally(1, marks, 1, s)
         end = s.plan[1, slot].end
-        if s.plan[1, slot].kind == releases.PIECES and r.shared and end > q[i].limit:
+        if s.plan[1, slot].kind == partition.PIECES and r.shared and end > q[i].limit:
             return False, min(later, end) if i == x else later
         slot += 1
         if i == x:
@@ -398,7 +394,7 @@ def dispatch(now, inclusive, d, q, r, s, c):
             s.pool[groups].time, s.pool[groups].nodes = time, nodes
             groups += 1
         kind, rounds, completion = entry.kind, entry.rounds, entry.end
-        own = kind == releases.PIECES or (r.finish and not even)
+        own = kind == partition.PIECES or (r.finish and not even)
         if even:
             sent = sent_by(i, n, entry.start, q, r)
         else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core.partition import duration, fewest
-from dlsim.realtime.core.state import goes_before
+from dlsim.realtime.core.state import goes_before, has_come
 
 #: Up to so many nodes all are tried at once: a processor does that without a branch.
 FEW = 32
@@ -91,8 +91,7 @@ def run_opr(
         if arrival[x] > now:
             now = arrival[x]
             while first < last:
-                t = start[order[first]]
-                if t > now and not same_instant(t, now, span):
+                if not has_come(start[order[first]], now, span):
                     break
                 first += 1
         due = now + deadline[x]

@@ -15,21 +15,10 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.realtime.core import state
 from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
 from dlsim.realtime.core.line import next_optimum, reach, search
-from dlsim.realtime.core.releases import PIECES
-from dlsim.realtime.core.state import (
-    CAPACITY,
-    FRAGMENT,
-    absorb,
-    fill_todo,
-    goes_before,
-    next_instant,
-    pop,
-    push,
-    put_in_force,
-    sort_todo,
-)
+from dlsim.realtime.core.partition import PIECES
 
 
 @kernel
@@ -46,13 +35,13 @@ def follow(x, now, q, r, s, c):
     """Walk the plan in force to the first instant at which newcomer x enters it."""
     idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
     link, size, t, later = s.head[0].link, 0, now, np.inf
-    n, time = q[x].low, q[x].length
-    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    n, time, span = q[x].low, q[x].length, s.head[0].span
+    if idle == 0 or (r.shared and not state.has_come(link, t, span)):
+        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
     if r.dc and (r.strict or r.once):  # planning again may change the plan in force
         return True, t, link, idle, block, size, cursor, later
     while True:
-        idle, block, size = absorb(t, idle, block, size, s)
+        idle, block, size = state.absorb(t, idle, block, size, s)
         turn, rank, blocked = r.offers or n <= idle, 0.0, False
         if turn:  # at fewer idle nodes x stays out, and its count never falls
             n, time = update_count(x, t, n, time, q, r, c)
@@ -61,35 +50,27 @@ def follow(x, now, q, r, s, c):
                 return False, t, link, idle, block, size, cursor, later
             rank = rank_of(x, n, q, r, c)
         while True:
-            here = cursor < stop and (
-                s.plan[0, cursor].start <= t
-                or same_instant(s.plan[0, cursor].start, t, s.head[0].span)
-            )
+            entry = s.plan[0, cursor]
+            here = cursor < stop and state.has_come(entry.start, t, span)
             ahead = (
-                turn
-                and cursor < stop
-                and goes_before(
-                    rank, x, s.plan[0, cursor].rank, s.plan[0, cursor].task, s.head[0].span
-                )
+                turn and cursor < stop and state.goes_before(rank, x, entry.rank, entry.task, span)
             )
             if turn and (ahead or not here):
                 turn = False
                 if ahead and r.edf:  # a tie that x wins by its index ends beyond the tolerance
-                    due = s.plan[0, cursor].rank
-                    later = min(later, due if due > rank else latest_finish(due, s.head[0].span))
+                    due = entry.rank
+                    later = min(later, due if due > rank else latest_finish(due, span))
                 if not blocked and n <= idle:
                     return True, t, link, idle, block, size, cursor, later
             if not here:
                 break
-            nodes = s.plan[0, cursor].nodes
-            idle -= nodes
-            size = push(s.heap, size, s.plan[0, cursor].end, nodes)
+            idle -= entry.nodes
+            size = state.push(s.heap, size, entry.end, entry.nodes)
             if r.shared:
-                entry = s.plan[0, cursor]
-                link = max(link, sent_by(entry.task, nodes, entry.start, q, r))
-                blocked = link > t and not same_instant(link, t, s.head[0].span)
+                link = max(link, sent_by(entry.task, entry.nodes, entry.start, q, r))
+                blocked = not state.has_come(link, t, span)
             cursor += 1
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
@@ -105,7 +86,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
     waiting, unsorted, smallest, calm, first = r.offers, True, 0, -np.inf, 0
     while True:
-        idle, block, size = absorb(t, idle, block, size, s)
+        idle, block, size = state.absorb(t, idle, block, size, s)
         # where nothing fits and no count changes: on to the next instant
         if waiting or smallest <= idle or t >= calm:
             if r.offers or (r.dc and (unsorted or not r.once)):
@@ -119,7 +100,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
             if unsorted:
                 for k in range(first, todo):
                     s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
-                sort_todo(first, todo, s)
+                state.sort_todo(first, todo, s)
                 unsorted = False
             kept, blocked, smallest, calm, k = first, False, r.nodes + 1, np.inf, first
             # who fails now fails later too: nobody is looked at once nothing is left
@@ -132,15 +113,15 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                 if n <= idle and not blocked:
                     ends = place(i, n, t, time, s.todo[k - 1].rank, slot, q, r, s)
                     slot, idle = slot + 1, idle - n
-                    size = push(s.heap, size, t + time, n)
+                    size = state.push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
                     if r.shared:
                         link = max(link, ends)
-                        blocked = link > t and not same_instant(link, t, s.head[0].span)
+                        blocked = not state.has_come(link, t, s.head[0].span)
                     continue
                 blocked = blocked or r.strict
                 smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                fill_todo(kept, i, n, time, s.todo[k - 1].rank, s)
+                state.fill_todo(kept, i, n, time, s.todo[k - 1].rank, s)
                 kept += 1
             if k < todo:
                 smallest = 0
@@ -148,12 +129,12 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
             while placed > 0 and kept > first:  # who stays moves up to those not looked at
                 kept -= 1
                 one = s.todo[kept]
-                fill_todo(kept + placed, one.task, one.nodes, one.time, one.rank, s)
+                state.fill_todo(kept + placed, one.task, one.nodes, one.time, one.rank, s)
             first += placed
             if first == todo:
                 s.head[0].last = slot
                 return True, later
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
 @kernel(inline=True)
@@ -165,11 +146,11 @@ def admit(x, now, q, r, s, c):
     todo = s.head[0].last - cursor + 1
     for k in range(todo):
         i = s.plan[0, cursor + k - 1].task if k else x
-        fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
+        state.fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
     ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
     if not ok:
         return False, later
-    put_in_force(cursor, s.head[0].last, cursor, s)
+    state.put_in_force(cursor, s.head[0].last, cursor, s)
     return True, later
 
 
@@ -177,7 +158,7 @@ def admit(x, now, q, r, s, c):
 def backfill_count(i, t, idle, groups, asked, q, r, s, c):
     """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
     one, later = q[i], np.inf
-    if r.method == CAPACITY and not r.frozen:
+    if r.method == state.CAPACITY and not r.frozen:
         head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
         part = r.cms / (r.cms + r.cps)
         while n == 0 and g < groups:
@@ -196,7 +177,7 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):
         return -1, later
     if n > idle:
         return 0, later
-    return (max(n, min(idle, one.top)) if r.method == FRAGMENT else n), later
+    return (max(n, min(idle, one.top)) if r.method == state.FRAGMENT else n), later
 
 
 @kernel
@@ -218,11 +199,11 @@ def absorb_groups(t, floor, groups, idle, block, size, s):
         running = s.blocks[block].time if block < s.head[0].stop else np.inf
         planned = s.heap[0].time if size > 0 else np.inf
         time = min(running, planned)
-        if time == np.inf or not (time <= t or same_instant(time, t, s.head[0].span)):
+        if time == np.inf or not state.has_come(time, t, s.head[0].span):
             return groups, idle, block, size
         if planned < running:
             nodes = s.heap[0].nodes
-            size = pop(s.heap, size)
+            size = state.pop(s.heap, size)
         else:
             nodes = s.blocks[block].nodes
             block += 1
@@ -260,16 +241,16 @@ def admit_with_backfill(x, now, q, r, s, c):
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
-        fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
-    sort_todo(0, todo, s)
+        state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
+    state.sort_todo(0, todo, s)
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:
         s.free[0].time, s.free[0].nodes = now, idle
         groups = 1
     t = now
-    if idle == 0 or (r.shared and link > t and not same_instant(link, t, s.head[0].span)):
-        t = max(t, next_instant(t, idle, link, block, size, r.shared, s))
+    if idle == 0 or (r.shared and not state.has_come(link, t, s.head[0].span)):
+        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         kept, blocked = 0, False
@@ -296,11 +277,11 @@ def admit_with_backfill(x, now, q, r, s, c):
             if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1
-            blocked = r.shared and link > t and not same_instant(link, t, s.head[0].span)
+            blocked = r.shared and not state.has_come(link, t, s.head[0].span)
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
-            put_in_force(0, slot, first, s)
+            state.put_in_force(0, slot, first, s)
             s.head[0].last = first + slot
             return True, later
-        t = next_instant(t, idle, link, block, size, r.shared, s)
+        t = state.next_instant(t, idle, link, block, size, r.shared, s)

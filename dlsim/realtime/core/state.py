@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.kernel import kernel, records, same_instant
-from dlsim.realtime.core.releases import MOST_ROUNDS
+from dlsim.realtime.core.partition import MOST_ROUNDS
 
 Records = NDArray[np.void]
 
@@ -128,21 +128,13 @@ def fresh_state(tasks: int, rules: Rules, span: float) -> State:
     pool = min(n, 4 * groups) + 2
     head, rest_head = records(1, HEAD), records(1, HEAD)
     head["idle"], head["span"], rest_head["span"], rest_head["last"] = n, span, span, -1
+    one_by_one = n if rules.part > BY_OPR else 0
     return State(
-        head,
-        records(groups, BLOCK),
-        records((2, room), ENTRY),
-        records(room, PENDING),
-        records(pool, BLOCK),
-        records(pool, BLOCK),
-        records(pool, BLOCK),
-        records(pool, BLOCK),
-        np.empty(n if rules.part > BY_OPR else 0),
-        np.empty((n * (rules.rounds or MOST_ROUNDS) if rules.part > BY_OPR else 0, 4)),
-        np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64),
-        rest_head,
-        records(2 * pool, BLOCK),
-    )
+        head, records(groups, BLOCK), records((2, room), ENTRY), records(room, PENDING),
+        records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK),
+        np.empty(one_by_one), np.empty((one_by_one * (rules.rounds or MOST_ROUNDS), 4)),
+        np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64), rest_head, records(2 * pool, BLOCK),
+    )  # fmt: skip
 
 
 def fresh_results(tasks: int) -> Records:
@@ -223,15 +215,19 @@ def pop(heap, size):
 
 
 @kernel(inline=True)
+def has_come(time, t, span):
+    """Tell whether an instant is t or before it, up to the one tolerance."""
+    return time <= t or same_instant(time, t, span)
+
+
+@kernel(inline=True)
 def absorb(t, idle, block, size, s):
     """Count as idle what is free by t, of running blocks and planned completions."""
     stop, span = s.head[0].stop, s.head[0].span
-    while block < stop and (
-        s.blocks[block].time <= t or same_instant(s.blocks[block].time, t, span)
-    ):
+    while block < stop and has_come(s.blocks[block].time, t, span):
         idle += s.blocks[block].nodes
         block += 1
-    while size > 0 and (s.heap[0].time <= t or same_instant(s.heap[0].time, t, span)):
+    while size > 0 and has_come(s.heap[0].time, t, span):
         idle += s.heap[0].nodes
         size = pop(s.heap, size)
     return idle, block, size
@@ -240,7 +236,7 @@ def absorb(t, idle, block, size, s):
 @kernel
 def next_instant(t, idle, link, block, size, shared, s):
     """Return the next decision instant t_k after t, or inf (l.25 k++)."""
-    if shared and idle > 0 and link > t and not same_instant(link, t, s.head[0].span):
+    if shared and idle > 0 and not has_come(link, t, s.head[0].span):
         return link
     free = s.blocks[block].time if block < s.head[0].stop else np.inf
     if size > 0 and s.heap[0].time < free:
@@ -304,7 +300,7 @@ def insert_block(time, nodes, s):
 
 @kernel
 def insert_own(count, s):
-    """Add running blocks: those of `State.own`."""
+    """Add running blocks: the first of `State.own`."""
     falls, size = True, 0
     for k in range(1, count):
         falls = falls and s.own[k].time <= s.own[k - 1].time
