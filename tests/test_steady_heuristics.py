@@ -21,8 +21,14 @@ from dlsim.steady import (
     relaxation,
     solve_program,
 )
-from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.heuristics import randomised_rounding, round_off, run_greedy, split_connections
+from dlsim.steady.engine import (
+    METHODS,
+    randomised_rounding,
+    round_off,
+    run_greedy,
+    solve,
+    split_connections,
+)
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import full_program
 from tests.scale import LONG, SCALE
@@ -290,7 +296,7 @@ def recorded(monkeypatch):
         made[-1].solve(least)
         return made[-1]
 
-    monkeypatch.setattr("dlsim.steady.heuristics.unfixed", build)
+    monkeypatch.setattr("dlsim.steady.engine.unfixed", build)
     return made
 
 

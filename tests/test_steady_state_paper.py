@@ -17,8 +17,8 @@ from dlsim.given import generator
 from dlsim.papers import steady_state as ss
 from dlsim.papers.steady_state import cells, claims, draw
 from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
+from dlsim.steady.engine import SNAP, randomised_rounding
 from dlsim.steady.graphs import prune
-from dlsim.steady.heuristics import SNAP, randomised_rounding
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of

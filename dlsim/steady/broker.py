@@ -14,19 +14,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from dlsim import given
 from dlsim.errors import InputError
-from dlsim.given import (
-    Seed,
-    child,
-    instance,
-    number,
-    option,
-    positive,
-    sequence,
-    streams,
-    usual,
-    whole,
-)
+from dlsim.given import Seed, child, instance, number, option, positive, streams, usual, whole
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Network, Platform, Reading
 from dlsim.steady.outcome import Allocation
@@ -41,8 +31,6 @@ SHIFT, SLOWEST = 2.0, 0.5
 #: Hours that a site may be away, once a day with probability one half.
 AWAY = (1.0, 4.0)
 _PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
-#: What happens in a day, and when.
-_Events = list[tuple[float, Callable[[], None]]]
 #: Columns of the tables that a broker leaves.
 _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
@@ -130,7 +118,7 @@ class Broker:
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
         split_method(method)
-        sequence(seed)
+        given.sequence(seed)
         if method.partition("+")[0] == "LP":
             raise InputError("a broker needs whole connections; use another method than LP")
         self.now = 0.0
@@ -400,49 +388,27 @@ def day(
     hours, load = positive(hours=hours, load=load)
     rng = streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
-    events = _arrivals(p, broker, rng, hours, applications, load)
-    events += _changes(p, broker, rng, hours)
-    for k in np.flatnonzero(p.speed):
-        broker.register(f"site {k}", float(p.speed[k]))
-    for when, act in sorted(events, key=lambda event: event[0]):
-        broker.advance(when)
-        act()
-    broker.advance()
-    return broker
+    events: list[tuple[float, Callable[[], None]]] = []
 
-
-def _arrivals(
-    p: Platform, broker: Broker, rng: dict[str, np.random.Generator],
-    hours: float, applications: int, load: float,
-) -> _Events:  # fmt: skip
     times = np.sort(rng["arrivals"].uniform(0, hours, applications))
     # lognormal of mean 1 and deviation 1 of its logarithm
     sizes = np.exp(rng["sizes"].standard_normal(applications) - 0.5)
     kinds = rng["choices"].integers(p.applications, size=applications)
     priorities = rng["choices"].choice(PRIORITIES, applications)
     each = load * p.speed.sum() * hours / applications
-
-    events: _Events = []
     for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
         origin, units = f"site {p.origin[a]}", float(sizes[i] * each / p.work[a])
         numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
         events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
-    return events
 
-
-def _changes(
-    p: Platform, broker: Broker, rng: dict[str, np.random.Generator], hours: float
-) -> _Events:
-    """Return when sites deliver another speed, leave and come back."""
-    events: _Events = []
     shifts = np.arange(0.0, hours, SHIFT)
     parts = rng["speeds"].uniform(SLOWEST, 1.0, (p.clusters, len(shifts)))
     away = rng["absences"].uniform(*AWAY, p.clusters)
     leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
     leave = rng["absences"].random(p.clusters) < 0.5
-
     for k in map(int, np.flatnonzero(p.speed)):
         site, speed = f"site {k}", float(p.speed[k])
+        broker.register(site, speed)
         back = leaves[k] + away[k] if leave[k] else 0.0
         present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0
         for when, part in zip(shifts[present], parts[k][present], strict=True):
@@ -450,4 +416,9 @@ def _changes(
         if leave[k]:
             events.append((float(leaves[k]), partial(broker.withdraw, site)))
             events.append((float(back), partial(broker.register, site, speed)))
-    return events
+
+    for when, act in sorted(events, key=lambda event: event[0]):
+        broker.advance(when)
+        act()
+    broker.advance()
+    return broker

@@ -79,28 +79,23 @@ class Period:
         """
         n, nothing = whole("periods", periods, 1, math.inf), np.zeros_like(self.units)
         away = np.arange(self.platform.clusters) != self.platform.origin[:, None]
-        stock, table = nothing.copy(), []
+        stock, table, share = nothing.copy(), [], Fraction(1, self.length)
         for period in range(1, n + 1):
             sent = np.where(away, self.units, 0) if period < n else nothing
             computed = self.units if period > 1 else nothing
-            _within(self, period, sent, computed, np.where(away, stock, self.units))
+            there = np.where(away, stock, self.units)
+            for a, to in np.argwhere(computed > there):
+                what = f"cluster {to} computes {computed[a, to]} units of application {a}"
+                raise ScheduleError(f"period {period}: {what} but holds {there[a, to]}")
+            for amounts, is_sending in ((computed, False), (sent, True)):
+                for row in broken(self.platform, amounts * share, self.connections, is_exact=True):
+                    if row.is_sending == is_sending:
+                        why = f"{row.name}: {row.used} > {row.limit}"
+                        raise ScheduleError(f"period {period}: {why}")
             for a, to in zip(*np.nonzero((sent + computed) > 0), strict=True):
                 table.append((period, a, to, sent[a, to], computed[a, to]))
             stock = stock + sent - np.where(away, computed, 0)
         return pd.DataFrame(table, columns=["period", "application", "cluster", "sent", "computed"])
-
-
-def _within(schedule: Period, period: int, sent: Any, computed: Any, there: Any) -> None:
-    """Check one period: data that is there, time of clusters, gateways and routes, links."""
-    for a, to in np.argwhere(computed > there):
-        what = f"cluster {to} computes {computed[a, to]} units of application {a}"
-        raise ScheduleError(f"period {period}: {what} but holds {there[a, to]}")
-    share = Fraction(1, schedule.length)
-    p, opened = schedule.platform, schedule.connections
-    for amounts, is_sending in ((computed, False), (sent, True)):
-        for row in broken(p, amounts * share, opened, is_exact=True):
-            if row.is_sending == is_sending:
-                raise ScheduleError(f"period {period}: {row.name}: {row.used} > {row.limit}")
 
 
 def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
@@ -117,19 +112,6 @@ def _units(work: float | Fraction, period: int) -> int:
     amount = Fraction(work) * period
     whole = round(amount)
     return whole if abs(amount - whole) <= SNAP * max(1, whole) else math.floor(amount)
-
-
-def _valid(p: Platform, units: Any, period: int, connections: Any) -> Any:
-    """Shrink the cells of each row that rounding error put above its limit to fit it.
-
-    Rows only add up, so that one pass leaves none above: a cell of several takes the least.
-    """
-    fitting = units.copy()
-    for row in broken(p, units * Fraction(1, period), connections, is_exact=True):
-        for cell in row.cells:
-            most = math.floor(units[cell] * Fraction(row.limit) / row.used)
-            fitting[cell] = min(fitting[cell], most)
-    return fitting
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +211,12 @@ class Allocation:
         else:
             amounts = [_units(x, period) for x in flat]
         units = np.array(amounts, dtype=object).reshape(self.work.shape)
-        schedule = Period(p, period, _valid(p, units, period, connections), connections)
+        fitting = units.copy()  # in every row that rounding error put above its limit
+        for row in broken(p, units * Fraction(1, period), connections, is_exact=True):
+            for cell in row.cells:  # rows only add up: one pass leaves none above
+                most = math.floor(units[cell] * Fraction(row.limit) / row.used)
+                fitting[cell] = min(fitting[cell], most)
+        schedule = Period(p, period, fitting, connections)
         schedule.check()
         return schedule
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
-from dlsim.steady.heuristics import randomised_rounding, run_greedy
+from dlsim.steady.engine import randomised_rounding, run_greedy
 from tests.benchmarks import steady_peers
 from tests.benchmarks.parts import Part, timed
 

@@ -25,8 +25,8 @@ from dlsim.given import generator
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.broker import day
+from dlsim.steady.engine import SNAP, randomised_rounding, rounded, served
 from dlsim.steady.graphs import from_graph, prune
-from dlsim.steady.heuristics import SNAP, randomised_rounding, rounded, served
 from dlsim.steady.model import Floats
 from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
