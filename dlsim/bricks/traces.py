@@ -216,8 +216,8 @@ def draw(
     steps = whole("steps", steps, 1, MOST_VALUES)
     rows = _noises(steps, H, seed, means.size, method)
     values, clipped = np.empty((means.size, steps)), 0
-    for row, average, unit in zip(values, means.flat, rows, strict=True):
-        row[:] = average + average * std * unit
+    for row, average in zip(values, means.flat, strict=True):
+        row[:] = average + average * std * next(rows) if std else average
         below = row < 0
         clipped += int(below.sum())
         row[below] = 0.0

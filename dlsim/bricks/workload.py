@@ -53,7 +53,13 @@ def _between(limits: Range, unit: Floats) -> Floats:
     return np.asarray(low + (high - low) * unit)
 
 
-def _streams(rates: Floats, end: float, size: float, seed: Seed, purpose: int) -> Stream | Poisson:
+def _noise(
+    seed: Seed, mean: Floats, purpose: int, steps: int, H: float, std: float, method: str
+) -> Floats:
+    return traces.draw(mean, steps, child(seed, purpose), H=H, std=std, method=method).values
+
+
+def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream | Poisson:
     """Draw Poisson arrivals at several queues, or promise them where they are too many."""
     most = MOST_ARRIVALS if purpose == JOBS else MOST_KEPT
     count, sizes = float(rates.sum()) * end, np.array([float(size)])
@@ -85,9 +91,10 @@ def _request_times(
 
 
 def draw(
-    seed: Seed, interval: float = 60.0, *, domains: int = 10, nodes: tuple[int, int] = (5, 10),
-    horizon: float = 86_400.0, interval_scope: str = "client", performance: Range = (100.0, 500.0),
-    lan: Range = (50.0, 100.0), wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
+    seed: Seed, interval: float = 60.0, known: dict[Any, Any] | None = None, *, domains: int = 10,
+    nodes: tuple[int, int] = (5, 10), horizon: float = 86_400.0, interval_scope: str = "client",
+    performance: Range = (100.0, 500.0), lan: Range = (50.0, 100.0),
+    wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
     work_range: Range = (1_500.0, 1_080_000.0), deadline_factor: Range = (1.0, 3.0),
     deadline_communication: bool = True, server_load: float = 0.1, server_background: str = "jobs",
     background_work: float = 50.0, link_background: str = "trace", link_load: float = 0.1,
@@ -102,6 +109,8 @@ def draw(
         Root of all randomness.
     interval : float
         Int: mean minutes between two requests (Poisson arrivals).
+    known : dict, optional
+        Traces and background that have been drawn, the latest used last, to which is added.
     domains : int
         Number of local domains; with a `topology` its own.
     nodes : tuple of int
@@ -180,9 +189,20 @@ def draw(
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
 
+    known = {} if known is None else known
+
+    def once(function: Callable[..., Any], *given: Any) -> Any:
+        """Draw by a seed and what is given, or take what has been drawn by the same."""
+        key = (
+            repr(seed),
+            function,
+            *(x.tobytes() if isinstance(x, np.ndarray) else x for x in given),
+        )
+        known[key] = known.pop(key) if key in known else function(seed, *given)
+        return known[key]
+
     def noise(mean: Floats, purpose: int, std: float) -> Floats:
-        steps, own = math.ceil(end / trace_step), child(seed, purpose)
-        return traces.draw(mean, steps, own, H=H, std=std, method=trace_method).values
+        return once(_noise, mean, purpose, math.ceil(end / trace_step), H, std, trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
@@ -196,10 +216,10 @@ def draw(
         capacity = means / (1 - link_load)
         parts["traces"] = capacity[:, None]
         rates = link_load * capacity / link_data
-        parts["link_background"] = _streams(rates, end, link_data, seed, DATA)
+        parts["link_background"] = once(_streams, rates, end, link_data, DATA)
     if server_background == "jobs":
         rates = server_load * speeds / background_work
-        parts["background"] = _streams(rates, end, background_work, seed, JOBS)
+        parts["background"] = once(_streams, rates, end, background_work, JOBS)
     elif server_load > 0:
         parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
     times, who = _request_times(interval, interval_scope, len(clients), horizon, seed)

@@ -1,6 +1,7 @@
 """What every paper's study is: one scale, one reading, experiments run once, claims judged."""
 
 import functools
+import itertools
 import math
 import re
 from collections import namedtuple
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -111,6 +112,10 @@ class Study:
     def measure(self, switches: Switches | None = None) -> Any:
         """Run what the claims are measured on; less of it under another reading."""
         raise NotImplementedError
+
+    def measures(self, readings: Mapping[str, Switches]) -> Iterator[tuple[str, Any]]:
+        """Run it for several readings; yield the name of each and what `measure` returns."""
+        yield from ((name, self.measure(switches)) for name, switches in readings.items())
 
     @property
     def switches(self) -> dict[str, Any]:
@@ -254,7 +259,7 @@ class Study:
             if known.get(one) and known.get(other) and not known[one].keys() & known[other].keys()
         ]
         chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
-        rows = [self._judged(name, self.measure(switches)) for name, switches in chosen.items()]
+        rows = starmap(self._judged, self.measures(chosen))
         return _by_reading(pd.concat(rows, ignore_index=True))
 
     def shown_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -278,8 +283,8 @@ class Study:
         on the same grid, sample and random numbers (`measure`). Each row has the point that
         speaks most against the claim with its 95 % interval, the verdict and its reason.
         """
-        every = self.readings().items()
-        rows = [self._judged(name, self.measure(self.under(switches))) for name, switches in every]
+        readings = {name: self.under(switches) for name, switches in self.readings().items()}
+        rows = starmap(self._judged, self.measures(readings))
         return pd.concat(rows, ignore_index=True)
 
     def _judged(self, reading: str, evidence: Any) -> pd.DataFrame:

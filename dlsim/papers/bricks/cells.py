@@ -5,6 +5,7 @@ section 6 names better ones as future work), and a job log replayed.
 """
 
 import hashlib
+import itertools
 import tempfile
 import time
 from collections import namedtuple
@@ -171,29 +172,53 @@ class Drawn(NamedTuple):
     env: Environment
     known: dict[Any, Any]
 
-    @property
-    def size(self) -> int:
-        """Bytes that it takes, about."""
-        arrays = [self.env.traces, self.env.background.times, self.env.link_background.times]
-        return sum(
-            one.nbytes for one in (*arrays, *(a for runs in self.known.values() for a in runs))
-        )
 
-
-#: What this process has drawn, the latest last: many readings share their environments.
+#: Environments, and their traces and background, that this process has drawn, the latest last.
 _DRAWN: dict[str, Drawn] = {}
-#: Most bytes of all but the latest.
-MOST_BYTES = 2**27
+_PARTS: dict[Any, Any] = {}
+#: Most bytes that are kept when another one is drawn.
+MOST_BYTES = 2**28
+
+
+def _kept() -> int:
+    """Return how many bytes they take, about."""
+    arrays = [getattr(part, "times", part) for part in _PARTS.values()]
+    for env, known in _DRAWN.values():
+        arrays += [env.traces, env.background.times, env.link_background.times]
+        arrays += itertools.chain.from_iterable(known.values())
+    return sum({id(one): one.nbytes for one in arrays}.values())
 
 
 def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
-    """Draw an environment, or take it where this process has it still."""
+    """Draw an environment, or take it, or parts of it, where this process has them still."""
     key = repr((seed.entropy, seed.spawn_key, interval, sorted(options.items())))
-    found = _DRAWN.pop(key, None) or Drawn(Environment.random(seed, interval, **options), {})
-    while _DRAWN and sum(one.size for one in _DRAWN.values()) > MOST_BYTES:
-        del _DRAWN[next(iter(_DRAWN))]
-    _DRAWN[key] = found
-    return found
+    if key not in _DRAWN:
+        while _DRAWN | _PARTS and _kept() > MOST_BYTES:
+            oldest: dict[Any, Any] = _DRAWN or _PARTS
+            del oldest[next(iter(oldest))]
+        _DRAWN[key] = Drawn(Environment(**draw(seed, interval, _PARTS, **options)), {})
+    _DRAWN[key] = _DRAWN.pop(key)
+    return _DRAWN[key]
+
+
+def place_of(
+    *, switches: Mapping[str, Any], interval: float, options: Mapping[str, Any],
+    condition: str = "as it is", value: float = 0.0, **_how: Any,
+) -> str:  # fmt: skip
+    """Name what an environment is drawn by: in this order, what shares one comes in a row."""
+    own = split_switches({**switches, **CONDITIONS[condition]}).drawn
+    return str((own, interval, sorted(options.items()), value))
+
+
+def together(
+    part: float, *, tasks: Mapping[float, Sequence[tuple[int, Callable[..., Any], Row]]], seed: Any
+) -> list[Row]:
+    """Run many things under one seed, one after another, so that they share what is drawn."""
+    return [
+        {"task": number, **row}
+        for number, function, how in tasks[part]
+        for row in function(**how, seed=seed)
+    ]
 
 
 def run_all(place: Drawn, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any) -> list[Row]:

@@ -1,8 +1,9 @@
 """All experiments on paper B at one scale: each is run once, when first asked for."""
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from dlsim.files import read_csv, shared_file
 from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
 from dlsim.study import study
-from dlsim.study.study import Switches, labelled
+from dlsim.study.cells import Point, points
+from dlsim.study.study import Switches
 from dlsim.study.sweeps import sweep
 
 HOUR = 3600.0
@@ -23,8 +25,8 @@ NODES = tuple(cells.SIZES)
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
 #: Fewest runs that are timed: if all of six agree, most runs do (95 %).
 TIMED = 6
-#: What a reading has fewer of.
-RUNS = ("runs", "other_runs")
+#: The function of a cell, its point, and what else it takes.
+Task = tuple[Callable[..., Any], Point, dict[str, Any]]
 SCALES = study.scales("bricks")
 
 
@@ -122,51 +124,85 @@ class Study(study.Study):
         more = [(0, n) for n in fallbacks if n > 1]
         return [Kind(p, *v) for p in policies for v in (*cells.VERSIONS.values(), *more)]
 
+    def place(self, hours: float = 0) -> dict[str, Any]:
+        """The environments of a cell: of some hours, 0 = the smaller size, at the first Int."""
+        options = {"horizon": (hours or self.size.other_hours) * HOUR, "domains": self.domains}
+        return {"interval": float(self.intervals[0]), "options": options}
+
     def run(
         self, function: Any, grid: Any, label: str, hours: float = 0, count: int = 0, **fixed: Any
     ) -> pd.DataFrame:
         """Sweep in environments of some hours at the first Int; 0 hours = the smaller size."""
-        size = self.size
-        if not hours:
-            hours, count = size.other_hours, size.other_runs
-        options = {"horizon": hours * HOUR, "domains": self.domains}
-        how: dict[str, Any] = {"options": options, "switches": self.switches}
-        if "interval" not in grid:
-            how["interval"] = float(self.intervals[0])
-        return self.sweep(function, grid, label, count, **how | fixed)
+        how = {**self.place(hours), "switches": self.switches, **fixed}
+        count = count if hours else self.size.other_runs
+        return self.together({label: [(function, x, how) for x in points(grid)]}, label, count)[
+            label
+        ]
 
-    def main_at(self, switches: Switches) -> pd.DataFrame:
-        """Run every scheduler, version and number of fallbacks at every Int."""
-        return self.run(
-            cells.compare, {"interval": tuple(self.intervals)},
-            labelled("Figures 3 to 6", switches), self.size.hours,
-            schedulers=self.versions(self.policies, self.fallbacks), switches=dict(switches),
-        )  # fmt: skip
+    def together(
+        self, groups: Mapping[Any, list[Task]], label: str, count: int,
+        part: Callable[[Point], float] = lambda point: 0,
+    ) -> dict[Any, pd.DataFrame]:  # fmt: skip
+        """Run groups of tasks, the replicate or a part of it as the cell: they share what is drawn.
 
-    def causes_at(self, switches: Switches) -> pd.DataFrame:
-        """Take away what section 4.2 blames for the small gain of Load Correction."""
-        how: Any = {"schedulers": self.versions(self.few), "switches": dict(switches)}
-        grid = {"condition": list(cells.CONDITIONS)}
-        return self.run(cells.under, grid, labelled("causes", switches), **how)
+        A group's rows are in the order of its tasks.
+        """
+        parts: dict[float, list[Any]] = {}
+        for number, (cell, point, how) in enumerate(itertools.chain(*groups.values())):
+            parts.setdefault(part(point), []).append((number, cell, {**how, **point}))
+        for some in parts.values():
+            some.sort(key=lambda task: cells.place_of(**task[2]))
+        rows = self.sweep(cells.together, {"part": list(parts)}, label, count, tasks=parts)
+        rows = rows.drop(columns="part").sort_values(["task", "replicate"], kind="stable")
+        found, first = {}, 0
+        for name, tasks in groups.items():
+            own = rows[rows["task"].between(first, first + len(tasks) - 1)]
+            at = pd.DataFrame([point for _, point, _ in tasks]).iloc[own["task"] - first]
+            own = own.drop(columns="task").reset_index(drop=True)
+            found[name], first = at.reset_index(drop=True).join(own), first + len(tasks)
+        return found
 
-    def sizes_at(self, switches: Switches) -> pd.DataFrame:
-        """Run the same over the number of nodes."""
-        how: Any = {"schedulers": self.versions(self.few), "switches": dict(switches)}
-        grid = [{"parameter": "nodes", "value": float(n)} for n in self.nodes]
-        return self.run(cells.vary, grid, labelled("nodes", switches), **how)
+    def tasks(self, name: str, switches: Switches) -> list[Task]:
+        """List a group by its name: the main one runs every scheduler at every Int; then few.
 
-    def background_at(self, switches: Switches) -> pd.DataFrame:
+        These without what section 4.2 blames for the small gain of Load Correction, and over the
+        number of nodes.
+        """
+        few = self.versions(self.few)
+        groups: dict[str, tuple[Any, Any, float, list[Kind]]] = {
+            "main": (
+                cells.compare, {"interval": tuple(self.intervals)}, self.size.hours,
+                self.versions(self.policies, self.fallbacks),
+            ),
+            "causes": (cells.under, {"condition": list(cells.CONDITIONS)}, 0, few),
+            "sizes": (
+                cells.vary, {"parameter": ["nodes"], "value": map(float, self.nodes)}, 0, few,
+            ),
+        }  # fmt: skip
+        cell, grid, hours, schedulers = groups[name]
+        how = {**self.place(hours), "schedulers": schedulers, "switches": dict(switches)}
+        return [(cell, point, how) for point in points(grid)]
+
+    def own(self, name: str, label: str, count: int) -> pd.DataFrame:
+        """Run a group under the study's own reading."""
+        return self.together({name: self.tasks(name, self.switches)}, label, count)[name]
+
+    def background_at(self, switches: Switches, count: int) -> pd.DataFrame:
         """Draw both models of other users' load."""
         own = {k: v for k, v in switches.items() if k in OF_BACKGROUND}
-        count, grid = max(2, self.size.other_runs), {"model": ["trace", "extraneous"]}
-        return self.sweep(cells.background, grid, "background", count, switches=own)
+        grid = {"model": ["trace", "extraneous"]}
+        return self.sweep(cells.background, grid, "background", max(2, count), switches=own)
 
-    # the same under the study's own reading: interval replicate policy corrected failure ...,
-    # condition replicate policy ..., parameter value replicate policy ..., model replicate ...
-    main = functools.cached_property(lambda self: self.main_at(self.switches))
-    causes = functools.cached_property(lambda self: self.causes_at(self.switches))
-    sizes = functools.cached_property(lambda self: self.sizes_at(self.switches))
-    background = functools.cached_property(lambda self: self.background_at(self.switches))
+    # interval replicate policy corrected failure ..., condition replicate policy ...,
+    # parameter value replicate policy ..., model replicate ...
+    main = functools.cached_property(lambda self: self.own("main", "Figures 3 to 6", 0))
+    causes = functools.cached_property(
+        lambda self: self.own("causes", "causes", self.size.other_runs)
+    )
+    sizes = functools.cached_property(lambda self: self.own("sizes", "nodes", self.size.other_runs))
+    background = functools.cached_property(
+        lambda self: self.background_at(self.switches, self.size.other_runs)
+    )
 
     @functools.cached_property
     def seconds(self) -> pd.DataFrame:
@@ -182,14 +218,9 @@ class Study(study.Study):
         """Further mechanisms: network mechanism replicate policy corrected fallbacks ..."""
         versions = ((0, 0), (0, 1), (1, 1))
         schedulers = [Kind(p, c, n) for p in ("Greedy", self.middle) for c, n in versions]
-        parts = [
-            self.run(
-                cells.extra, {"network": [network], "mechanism": names},
-                f"further mechanisms, {network}", schedulers=schedulers,
-            )
-            for network, names in (("fluid", list(cells.EXTRAS)), ("packet", ["as it is", "links"]))
-        ]  # fmt: skip
-        return pd.concat(parts, ignore_index=True)
+        known = {"fluid": cells.EXTRAS, "packet": ("as it is", "links")}
+        grid = [{"network": a, "mechanism": b} for a, names in known.items() for b in names]
+        return self.run(cells.extra, grid, "further mechanisms", schedulers=schedulers)
 
     def measure(self, switches: Switches | None = None) -> claims.Evidence:
         """Run what the claims are measured on; for a reading on the same grids, in fewer runs."""
@@ -197,8 +228,21 @@ class Study(study.Study):
             return claims.Evidence(
                 self.main, self.causes, self.sizes, self.background, self.seconds
             )
-        few, size = replace(self), self.size
-        counts = {name: min(getattr(size, name), size.reading_runs) for name in RUNS}
-        vars(few)["size"] = size._replace(**counts)
-        runs = (few.main_at, few.causes_at, few.sizes_at, few.background_at)
-        return claims.Evidence(*(run(switches) for run in runs))
+        return dict(self.measures({"": switches}))[""]
+
+    def measures(self, readings: Mapping[str, Switches]) -> Iterator[tuple[str, claims.Evidence]]:
+        """Run all readings in one sweep, whose cell is a system of some size and a replicate."""
+        count = min(self.size.runs, self.size.other_runs, self.size.reading_runs)
+        names = ("main", "causes", "sizes")
+        groups = {(r, name): self.tasks(name, s) for r, s in readings.items() for name in names}
+        usual = (self.domains, cells.SIZES[75][1])
+
+        def part(point: Point) -> float:
+            nodes = point.get("value", 0)
+            return 0 if cells.SIZES.get(nodes, usual) == usual else nodes
+
+        found = self.together(groups, "readings", count, part)
+        for reading, switches in readings.items():
+            frames = (found[reading, name] for name in names)
+            background = self.background_at(switches, count)
+            yield reading, claims.Evidence(*frames, background)  # type: ignore[call-arg]
