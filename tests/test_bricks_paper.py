@@ -424,7 +424,7 @@ def test_results_do_not_depend_on_the_number_of_processes():
         fresh = functools.partial(sweeps.sweep, cache=False)
         patch.setattr("dlsim.study.study.sweep", fresh)
         for jobs in (1, 2):
-            frames.append(bricks.Study(runs=2, jobs=jobs, **SMALL).main.to_csv())
+            frames.append(bricks.Study(runs=4, jobs=jobs, **SMALL).main.to_csv())
             assert workers.is_open() == (jobs > 1)
     workers.close()
     assert frames[0] == frames[1]

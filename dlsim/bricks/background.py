@@ -30,15 +30,16 @@ WINDOW = 2**24
 
 def _drawn(rate: float, begun: float, end: float, stream: Generator) -> tuple[Floats, float]:
     """Draw arrivals after a sum of unit gaps up to a time, seldom too few at once; and the sum."""
-    parts = [np.empty(0)]
+    parts = []
     while rate > 0 and begun / rate < end:
         expected = rate * end - begun
         gaps = stream.standard_exponential(math.ceil(expected + 6 * math.sqrt(expected)) + 8)
         gaps[0] += begun
-        sums = np.cumsum(gaps)
+        sums = np.cumsum(gaps, out=gaps)
         begun = float(sums[-1])
-        parts.append(sums / rate)
-    return np.concatenate(parts), begun
+        sums /= rate
+        parts.append(sums)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts]), begun
 
 
 def arrivals(rate: float, end: float, stream: Generator) -> Floats:

@@ -67,9 +67,16 @@ class Outcome:
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column of `requests`, without making a table of all of them."""
-        env = self.environment
         if "requests" in self.__dict__:
             return self.requests[name].to_numpy()
+        kept = self.__dict__.setdefault("_columns", {})
+        if name not in kept:
+            kept[name] = self._column(name)
+        return kept[name]
+
+    def _column(self, name: str) -> NDArray[Any]:
+        """Make a column of the records of a run."""
+        env = self.environment
         if name == "cost":
             return env.servers["performance"].to_numpy()[self._jobs.server]
         if name == "missed":

@@ -37,19 +37,34 @@ def finish_service(server, start, work, w):
 
 @kernel(inline=True)
 def first_after(limit, at, last, times):
-    """Return the first of some sorted arrivals that comes after a time; `last` for none."""
-    step = APART
-    while at + step < last and times[at + step] <= limit:
-        at += step
-        step *= 2
-    last = min(last, at + step)
-    while at < last:
-        middle = (at + last) // 2
+    """Return the first of some sorted arrivals that comes after a time; `last` for none.
+
+    It is looked for around the place where it would be if they came evenly: few of many are read.
+    """
+    if at == last:
+        return last
+    span, step, low, high = times[last - 1] - times[at], APART, at, last
+    share = (limit - times[at]) / span if span > 0 else 0.0
+    guess = at + int(max(0.0, min(1.0, share)) * (last - 1 - at))
+    if times[guess] <= limit:
+        low = guess + 1
+        while low + step < last and times[low + step] <= limit:
+            low += step
+            step *= 2
+        high = min(last, low + step)
+    else:
+        high = guess
+        while high - step > at and times[high - step] > limit:
+            high -= step
+            step *= 2
+        low = max(at, high - step)
+    while low < high:
+        middle = (low + high) // 2
         if times[middle] <= limit:
-            at = middle + 1
+            low = middle + 1
         else:
-            last = middle
-    return at
+            high = middle
+    return low
 
 
 @kernel(inline=True)

@@ -176,6 +176,8 @@ class Drawn(NamedTuple):
 #: Environments, and their traces and background, that this process has drawn, the latest last.
 _DRAWN: dict[str, Drawn] = {}
 _PARTS: dict[Any, Any] = {}
+#: What an environment finds out of arrivals, the same wherever these are shared.
+OF_ARRIVALS = (("marks", "background"), ("open_rates", "link_background"))
 #: Most bytes that are kept when another one is drawn.
 MOST_BYTES = 2**28
 
@@ -196,7 +198,11 @@ def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
         while _DRAWN | _PARTS and _kept() > MOST_BYTES:
             oldest: dict[Any, Any] = _DRAWN or _PARTS
             del oldest[next(iter(oldest))]
-        _DRAWN[key] = Drawn(Environment(**draw(seed, interval, _PARTS, **options)), {})
+        env = Environment(**draw(seed, interval, _PARTS, **options))
+        for (other, _), (found, of) in itertools.product(_DRAWN.values(), OF_ARRIVALS):
+            if getattr(env, of) is getattr(other, of) and found in vars(other):
+                vars(env)[found] = vars(other)[found]
+        _DRAWN[key] = Drawn(env, {})
     _DRAWN[key] = _DRAWN.pop(key)
     return _DRAWN[key]
 
