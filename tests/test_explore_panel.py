@@ -314,7 +314,9 @@ def outcome(panel, given, to_the_end):
 
 def test_pictures_of_all_panels_are_saved_under_their_names(tmp_path):
     paths = explore.save_pictures(tmp_path / "figures")
-    assert [path.name for path in paths] == [explore.picture_of(name) for name in PANELS]
+    assert [path.name for path in paths] == [
+        f"explore-{name.replace('_', '-')}.png" for name in PANELS
+    ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="choose another folder"):

@@ -32,11 +32,6 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"dlsim.explore.{PANELS[name]}"), name)
 
 
-def picture_of(name: str) -> str:
-    """Return the file in data/figures that shows a panel to readers without a kernel."""
-    return f"explore-{name.replace('_', '-')}.png"
-
-
 def save_pictures(folder: str | Path) -> list[Path]:
     """Write every panel as it opens as figures/explore-<name>.png; equal pictures, equal bytes.
 
@@ -59,6 +54,6 @@ def save_pictures(folder: str | Path) -> list[Path]:
 
     results = Results(folder, "explore")
     return [
-        results.picture(picture_of(name).removesuffix(".png"), __getattr__(name).drawn()[1])
+        results.picture(f"explore-{name.replace('_', '-')}", __getattr__(name).drawn()[1])
         for name in PANELS
     ]

@@ -144,11 +144,6 @@ class Numbers:
 Control = Slider | Choice | Numbers
 
 
-def plain(text: str) -> str:
-    """Rid a text of a docstring of its line breaks and its markup."""
-    return re.sub(r"\\bar\{(\w+)\}", r"\1", re.sub(r":math:|`", "", " ".join(text.split())))
-
-
 class _Written:
     """Takes down the images of a text that is drawn, from its lower left corner."""
 
@@ -303,8 +298,9 @@ class Panel:
         found: dict[str, str] = {}
         for source in self.explained:
             for names, text in _ENTRY.findall(f"{inspect.getdoc(source) or ''}\n"):
+                plain = re.sub(r":math:|`", "", " ".join(text.split()))  # without its markup
                 for name in names.split(", "):
-                    found.setdefault(name, plain(text))
+                    found.setdefault(name, re.sub(r"\\bar\{(\w+)\}", r"\1", plain))
         return {name: found[name] for name in self.switches if name in found}
 
     def link(self, **given: Any) -> str:

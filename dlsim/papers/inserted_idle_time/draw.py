@@ -237,21 +237,17 @@ def table1(study: Study) -> pd.DataFrame:
         said[what, "seen"] = rows["s_iits"].map("{:.0f}".format)
         # exact bounds of the mean of a count
         ends = (longer * gammaincinv(rows["s_iits"] + k, q) for k, q in ((0, 0.025), (1, 0.975)))
-        said[what, "in 10⁸"] = _texts("{:.0f} to {:.0f}", *ends)
+        said[what, "in 10⁸"] = list(map("{:.0f} to {:.0f}".format, *ends))
         for name, share in _SHARES.items():
             if (rule, share) != ("rtgrid", "share_ii"):  # it has one count only
                 parts = (100 * rows[f"{share}{end}"] for end in ("", "_low", "_high"))
-                said[what, name] = _texts("{:.1f} [{:.1f}, {:.1f}]", *parts)
+                said[what, name] = list(map("{:.1f} [{:.1f}, {:.1f}]".format, *parts))
     return pd.DataFrame(said, index=printed.index)
 
 
 def _longer(study: Study) -> float:
     """Ten runs of 10,000,000 time units, which Table 1 seems to sum over, over those run here."""
     return 1e8 / (study.size.horizon * study.size.runs)
-
-
-def _texts(form: str, *columns: Any) -> list[str]:
-    return [form.format(*row) for row in zip(*columns, strict=True)]
 
 
 def fit(study: Study) -> pd.DataFrame:
