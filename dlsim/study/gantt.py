@@ -195,8 +195,7 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.text(middle, j, text, ha="center", va="center", fontsize=9, color="white", zorder=4)
     ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
     ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
-    names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
-    begin = float(start.min())
+    names, begin = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)], float(start.min())
     name_rows(ax, names, begin, last + 0.03 * (last - begin), -0.75)
     ax.set_xlabel("time")
     return ax
@@ -248,16 +247,6 @@ def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
     if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
         return line, True
     return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
-
-
-def _inches(ax: Axes) -> tuple[float, float]:
-    """Return the width of one unit and the height of one row of axes before their layout."""
-    figure, place = ax.get_figure(root=True), ax.get_position()
-    assert figure is not None
-    size = figure.get_size_inches()
-    rows = abs(float(np.subtract(*ax.get_ylim())))
-    wide = place.width * size[0] / float(np.subtract(*ax.get_xlim()[::-1]))
-    return float(wide), float(place.height * size[1] / rows)
 
 
 #: How bars are filled: opacity, and the keywords of their collection. An outline is drawn
