@@ -29,17 +29,18 @@ def _close_figures():
     plt.close("all")
 
 
+def boxes(ax):
+    """Colour, row, start, end, hatched of every bar."""
+    for drawn in ax.collections:
+        for path, color in zip(drawn.get_paths(), drawn.get_facecolor(), strict=True):
+            for corners in path.vertices.reshape(-1, 5, 2):
+                (start, low), (end, high) = corners.min(axis=0), corners.max(axis=0)
+                yield tuple(color[:3]), round((low + high) / 2, 3), start, end, drawn.get_hatch()
+
+
 def bars(ax):
     """(row, start, end, hatched) of every bar."""
-    return {
-        (
-            round(p.get_y() + p.get_height() / 2, 3),
-            p.get_x(),
-            p.get_x() + p.get_width(),
-            bool(p.get_hatch()),
-        )
-        for p in ax.patches
-    }
+    return {(row, start, end, bool(hatch)) for _, row, start, end, hatch in boxes(ax)}
 
 
 def rows(ax):
@@ -61,8 +62,8 @@ def test_sends_computations_and_the_link():
 def test_one_colour_per_task():
     ax = gantt.plot_gantt(CHUNKS, link=False)
     colors = {}
-    for patch in ax.patches:
-        colors.setdefault(patch.get_facecolor()[:3], set()).add(patch.get_x())
+    for color, _, start, _, _ in boxes(ax):
+        colors.setdefault(color, set()).add(start)
     assert len(colors) == 3
     assert {frozenset(starts) for starts in colors.values()} == {
         frozenset({0.0, 2.0, 3.0}), frozenset({0.0, 1.0}), frozenset({8.0, 9.0}),

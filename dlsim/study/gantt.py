@@ -29,7 +29,7 @@ from dlsim.study.style import INK
 
 #: What a table of chunks must have: one row per chunk, times absolute.
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
-_TIMES = ("send_start", "send_end", "compute_end")
+_TIMES = ["send_start", "send_end", "compute_start", "compute_end"]
 _HEIGHT = 0.72
 # Height of a block in rows, width of a letter in it in inches.
 _BLOCK, _LETTER = 0.76, 0.066
@@ -41,13 +41,13 @@ def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks with `compute_start`, after refusing what is no chunk."""
     table("chunks", chunks, COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
-    times = frame[[*_TIMES, "compute_start"]].to_numpy(dtype=float)
-    begin, sent, end, start = times.T
+    times = frame[_TIMES].to_numpy(dtype=float)
+    begin, sent, start, end = times.T
     for at in np.flatnonzero(~np.isfinite(times).all(axis=1) | (sent < begin) | (end < start)):
         task, node = (frame[name].iloc[at] for name in ("task", "node"))
         raise InputError(
             f"chunk of task {task} on node {node}: times must be finite and in the order "
-            f"{', '.join(_TIMES)}; got {list(map(float, times[at, :3]))}; "
+            f"send_start, send_end, compute_end; got {[*map(float, times[at, [0, 1, 3]])]}; "
             "a schedule with negative shares cannot be drawn"
         )
     return frame.reset_index(drop=True)
@@ -81,19 +81,6 @@ def task_colors(tasks: Sequence[Any]) -> dict[Any, Any]:
     """Give each task a colour, in order of first appearance, cyclic beyond ten."""
     colors = sns.color_palette("colorblind", 10)
     return {task: colors[i % len(colors)] for i, task in enumerate(dict.fromkeys(tasks))}
-
-
-def _bars(ax: Axes, rows: Any, start: Any, end: Any, color: Any, height: float, send: bool) -> None:
-    look = {"alpha": 0.35, "hatch": "////"} if send else {"alpha": 0.95}
-    ax.barh(
-        rows, np.asarray(end) - np.asarray(start), left=start, height=height, color=color,
-        edgecolor="#333333", linewidth=0.5, zorder=2, **look,
-    )  # fmt: skip
-
-
-def _middles(chunks: pd.DataFrame) -> "tuple[list[float], list[float]]":
-    start, end = chunks["compute_start"].to_numpy(float), chunks["compute_end"].to_numpy(float)
-    return list((start + end) / 2), list(end - start)
 
 
 def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None) -> float:
@@ -148,31 +135,25 @@ def plot_gantt(
     frame = frame[frame["send_start"] < right]
     rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
     ink_of = dict(colors or task_colors(list(frame["task"])))
-    inks = frame["task"].map(ink_of)
+    inks = list(frame["task"].map(ink_of))
     if len(frame):
-        sends = frame["send_start"].to_numpy(float), frame["send_end"].to_numpy(float)
-        computes = frame["compute_start"], frame["compute_end"]
-        _bars(ax, rows, *sends, list(inks), _HEIGHT, send=True)
-        _bars(ax, rows, *computes, list(inks), _HEIGHT, send=False)
+        times: Any = frame[_TIMES].to_numpy(dtype=float).T
+        draw_chunks(ax, rows, times, inks)
         if link:
-            lanes = lanes_of(*sends)
+            lanes = lanes_of(*times[:2])
             height = _HEIGHT / (lanes.max() + 1)
             places = -_HEIGHT / 2 + (lanes + 0.5) * height
-            _bars(ax, places, *sends, list(inks), height, send=True)
-        for task, row, middle, width in zip(frame["task"], rows, *_middles(frame), strict=True):
-            if width > right * (0.012 + 0.011 * len(str(task))):  # of the bars wide enough for it
+            draw_bars(ax, places, times[0], times[1], inks, "send", height)
+        for task, row, start, end in zip(frame["task"], rows, *times[2:], strict=True):
+            if end - start > right * (0.012 + 0.011 * len(str(task))):  # wide enough for it
+                middle = (start + end) / 2
                 ax.text(middle, row, str(task), ha="center", va="center", fontsize=7, zorder=4)
         _deadlines(ax, frame, rows, due, right, ink_of)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
     name_rows(ax, ["link"] * first + labels, 0.0, right, -0.75)
     ax.set_xlabel("time")
-    keys: list[Any] = [
-        Patch(facecolor="#DDDDDD", edgecolor="#333333", hatch="////", label="sending"),
-        Patch(facecolor="#999999", edgecolor="#333333", label="computing"),
-    ]
-    if due:
-        keys += ax.plot([], [], color="#555555", marker="v", label="deadline")
-    ax.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=8)
+    keys = [key("send", "sending"), key("compute", "computing")]
+    legend_above(ax, keys + [mark("deadline", color="#555555", marker="v")] * bool(due))
     return ax
 
 
@@ -183,19 +164,17 @@ def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ids = list(pd.unique(frame["task"]))
         raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
     ax = axes_of(ax, (6.4, 1.3 + 0.42 * (len(frame) + 1)))
-    rows, ends = range(1, len(frame) + 1), frame["compute_end"]
-    color = task_colors([0])[0]
-    start, end = frame["send_start"], frame["send_end"]
-    for places in ([0] * len(frame), rows):
-        _bars(ax, places, start, end, color, _HEIGHT, send=True)
-    _bars(ax, rows, frame["compute_start"], ends, color, _HEIGHT, send=False)
-    last = float(ends.max())
-    for j, alpha, middle in zip(rows, frame["alpha"], _middles(frame)[0], strict=True):
+    rows, color = range(1, len(frame) + 1), task_colors([0])[0]
+    times: Any = frame[_TIMES].to_numpy(dtype=float).T
+    draw_bars(ax, np.zeros(len(frame)), times[0], times[1], color, "send")
+    draw_chunks(ax, rows, times, color)
+    begin, last = float(times[0].min()), float(times[3].max())
+    for j, alpha, middle in zip(rows, frame["alpha"], (times[2] + times[3]) / 2, strict=True):
         text = rf"$\alpha_{{{j}}} = {alpha:.3g}$"
         ax.text(middle, j, text, ha="center", va="center", fontsize=9, color="white", zorder=4)
     ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
     ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
-    names, begin = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)], float(start.min())
+    names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
     name_rows(ax, names, begin, last + 0.03 * (last - begin), -0.75)
     ax.set_xlabel("time")
     return ax
@@ -279,7 +258,7 @@ def draw_boxes(
 
 def draw_bars(
     ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
-    height: float = 0.72,
+    height: float = _HEIGHT,
 ) -> None:  # fmt: skip
     """Draw horizontal bars of a look."""
     y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
@@ -290,7 +269,7 @@ def draw_bars(
 
 def draw_chunks(
     ax: Axes, rows: ArrayLike, times: Sequence[ArrayLike], color: Any,
-    looks: Sequence[str] = ("send", "compute"), height: float = 0.72,
+    looks: Sequence[str] = ("send", "compute"), height: float = _HEIGHT,
 ) -> None:  # fmt: skip
     """Draw chunks: begin and end of sending in one look, of computing in another."""
     for k, look in enumerate(looks):
