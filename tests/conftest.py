@@ -5,12 +5,14 @@ all processes that the tests start.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import sys
 import tempfile
 
 import platformdirs
+import pytest
 from hypothesis import HealthCheck, settings
 
 if "NUMBA_CACHE_DIR" not in os.environ:
@@ -29,6 +31,27 @@ sys.modules.setdefault("rfc3987_syntax", None)
 # how long an example takes says how busy the machine is
 settings.register_profile("dlsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dlsim")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage in what is imported and collected: it stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture(scope="module")
+def one_warm_process():
+    """Let all batches of a module's tests fork their notebooks from one process."""
+    from tests import executed
+
+    with executed.one_warm_process():
+        yield
 
 
 def pytest_collection_modifyitems(config, items):

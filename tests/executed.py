@@ -1,14 +1,57 @@
-"""What an executed notebook shows."""
+"""Notebooks that tests execute, and what an executed one shows."""
 
+import atexit
 import functools
 import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import nbformat
 import pandas as pd
+import pytest
 
+from dlsim import files
+from dlsim.study import notebooks, warm
 from dlsim.study.claims import SYMBOLS, reference_of
 
 _VERDICT = re.compile(rf"\*\*([\w-]+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
+
+
+class _Shared(warm.Warm):
+    """A warm process that outlives its batches."""
+
+    end = warm.Warm.close
+
+    def close(self):
+        """Stay for the next batch."""
+
+
+@functools.cache
+def _shared():
+    """All that the notebooks of one process of tests need is imported once, not by each."""
+    folder = Path(tempfile.mkdtemp(prefix="dlsim-tests-"))
+    shared = _Shared(files.suite_notebooks().values(), folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shared.end)
+    return shared
+
+
+@contextmanager
+def one_warm_process():
+    """Let batches fork their notebooks from one process; `tests.test_warm` looks at their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm, "Warm", lambda *_: _shared())
+        yield
+
+
+def execute(name, out, **values):
+    """Run one notebook as a batch of ``dlsim reproduce`` does; return where it appeared."""
+    with one_warm_process():
+        (result,) = notebooks.run_all([name], out=out, jobs=1, extra=values)
+    assert result.status == "ok", result.error
+    return result.path
 
 
 def said(path):

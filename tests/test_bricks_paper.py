@@ -1,7 +1,6 @@
 """Paper B's study: its measures against direct simulation and hand cases, its pictures."""
 
 import functools
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,11 +18,10 @@ from dlsim.papers.bricks.cells import SWITCHES, Kind
 from dlsim.papers.bricks.study import SCALES, printed_table
 from dlsim.study import pictures, sweeps, workers
 from dlsim.study.claims import judge, load_claims
-from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES, ratio
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import name_of
-from tests.executed import shown_beside_the_shipped, unsaid
+from tests.executed import execute, shown_beside_the_shipped, unsaid
 
 KEY = "bricks"
 alternatives = list(bricks.Study.alternatives())
@@ -459,13 +457,9 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 def executed(tmp_path_factory):
     """The notebook, run at a small size."""
     folder = tmp_path_factory.mktemp("notebook")
-    source = Path(__file__).parents[1] / "notebooks" / f"60-{KEY}.ipynb"
     given = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL.items()}
-    given |= {"intervals": [120], "domains": 1, "runs": 2, "out": str(folder / "results")}
-    given["reading"] = {"load": "util"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DLSIM_JOBS", "1")
-        return run_notebook(source, folder / "60.ipynb", given), folder / "results"
+    given |= {"intervals": [120], "domains": 1, "runs": 2, "reading": {"load": "util"}}
+    return execute(f"60-{KEY}", folder, **given), folder
 
 
 def test_the_notebook_leaves_every_picture_and_its_numbers(executed):

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,11 +20,10 @@ from dlsim.papers import cpu_gpu as cg
 from dlsim.papers.cpu_gpu import cells, claims, draw
 from dlsim.papers.cpu_gpu.study import SCALES
 from dlsim.study.claims import load_claims
-from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.report import load_figures
 from dlsim.study.style import STYLES
-from tests.executed import shown_beside_the_shipped, unsaid
+from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import some_of
 
 KEY = "cpu-gpu"
@@ -441,14 +439,12 @@ def test_a_live_run_is_recorded_and_audited(study):
     assert (study.results.folder / "figures" / f"{KEY}-live.png").is_file()
 
 
-def test_the_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = Path(__file__).parents[1] / "notebooks" / f"50-{KEY}.ipynb"
+def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
     (tmp_path / "own.txt").write_text("to be or not to be " * 20)
     given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}
     given["reading"] = {"both_free": "best"}
     given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
-    done = run_notebook(source, tmp_path / "done" / "50.ipynb", {**given, "out": str(out)})
+    done = execute(f"50-{KEY}", out, **given)
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = (
         "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "

@@ -18,7 +18,7 @@ from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.intake import checked
 from dlsim.errors import InputError
 from dlsim.kernel import records
-from tests.scale import SCALE
+from tests.scale import LONG
 from tests.twins import cpugpu_desk as twin
 
 #: What each policy may be varied by; all combinations are drawn.
@@ -143,7 +143,7 @@ def assert_learned(ours, theirs):
 @pytest.mark.parametrize("name", ONLINE)
 def test_the_core_is_the_engine_in_plain_python(name):
     rng, words = random.Random(f"core {name}"), set()
-    for _ in range(round((1200 if name == "history" else 150) * SCALE)):
+    for _ in range(round((1200 if name == "history" else 150) * LONG)):
         r, trace, known, _ = instance(rng, name)
         assert_same(r, trace)
         assert_learned(r.history, known[1])
@@ -156,7 +156,7 @@ def test_the_core_is_the_engine_in_plain_python(name):
 def test_one_decision_in_python_is_that_of_the_whole_run(name):
     """Whoever drives a desk asks the same core: the live run, MapReduce, an audit."""
     rng = random.Random(f"desk {name}")
-    for _ in range(round((60 if name == "history" else 8) * SCALE)):
+    for _ in range(round((60 if name == "history" else 8) * LONG)):
         _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)
 
         def asked(state, _, reading, policy=policy):

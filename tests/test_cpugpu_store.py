@@ -19,6 +19,7 @@ from dlsim.cpugpu import Store
 from dlsim.cpugpu.live import Log
 from dlsim.cpugpu.store import COLUMNS
 from dlsim.errors import InputError
+from tests.children import until
 from tests.scale import SCALE
 from tests.test_cpugpu_history import loosely, with_sql
 
@@ -251,8 +252,7 @@ def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
     ]  # fmt: skip
     *others, victim = sessions
     try:
-        while (read(path)["app"] == "word-count").sum() < 3:
-            assert victim.poll() is None
+        assert until(lambda: (read(path)["app"] == "word-count").sum() >= 3, victim)
         victim.kill()
         victim.wait()
         outs = [session.communicate()[0] for session in others]

@@ -21,6 +21,7 @@ import sys
 import time
 import traceback
 import zipfile
+import zlib
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,20 @@ def kept(path, name, make):
     path.symlink_to(shared)
 
 
+def again_and_again(block, count, head=b""):
+    """Deflate a head and so many blocks, of which one is packed; also their CRC and size."""
+    press, crc = zlib.compressobj(1, wbits=-15), zlib.crc32(head)
+    first, one = (press.compress(part) + press.flush(zlib.Z_FULL_FLUSH) for part in (head, block))
+    for _ in range(count):
+        crc = zlib.crc32(block, crc)
+    return first + one * count + b"\3\0", crc, len(head) + count * len(block)
+
+
+def gzip_bomb(block, count):
+    stream, crc, size = again_and_again(block, count)
+    return gzip.compress(b"")[:10] + stream + struct.pack("<II", crc, size)
+
+
 def sparse(path):
     with open(path, "wb") as stream:
         stream.truncate(SPARSE)
@@ -71,10 +86,8 @@ EVERY = {
     "a link to itself": lambda path: path.symlink_to(path),
     "64 GiB of nothing": sparse,
     "one long line": lambda path: kept(path, "line", lambda: b"1" * 2**26),
-    "a bomb of zeros": lambda path: kept(path, "zeros", lambda: gzip.compress(bytes(2**28), 1)),
-    "a bomb of lines": lambda path: kept(
-        path, "lines", lambda: gzip.compress((b" " * 999 + b"\n") * 2**18, 1)
-    ),
+    "a bomb of zeros": lambda path: kept(path, "zeros", lambda: gzip_bomb(bytes(2**20), 2**8)),
+    "a bomb of lines": lambda path: kept(path, "lines", lambda: gzip_bomb(SPACES * 2**10, 2**8)),
     "brackets": lambda path: path.write_bytes(b"[" * 10**6),
     "bytes": lambda path: path.write_bytes(bytes(range(128, 256)) * 1000),
 }
@@ -135,6 +148,16 @@ def member(name, head, data=b"", size=None, kind=zipfile.ZIP_STORED):
     return bytes(raw)
 
 
+def member_bomb(name, head, block, count):
+    """The same file of one deflated array: a head and so many blocks."""
+    stream, crc, size = again_and_again(block, count, head)
+    raw = bytearray(member(name, b"", stream))
+    for at in (raw.index(b"PK\3\4") + 8, raw.index(b"PK\1\2") + 10):
+        raw[at : at + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
+        raw[at + 6 : at + 18] = struct.pack("<III", crc, len(stream), size)
+    return bytes(raw)
+
+
 def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
@@ -165,9 +188,7 @@ NPZ = {
     "more values than atoms": member("values", header((10**30, 10**30)), bytes(48)),
     "values less than none": member("values", header((-2, -3)), bytes(48)),
     "a directory that lies": member("values", header((2, 2**26)), bytes(48), size=2**30),
-    "a bomb of values": lambda: member(
-        "values", header((2, 2**26)), bytes(2**30), kind=zipfile.ZIP_DEFLATED
-    ),
+    "a bomb of values": lambda: member_bomb("values", header((2, 2**26)), bytes(2**20), 2**10),
     "bytes that become floats": lambda: arrays(**GOOD | {"values": np.ones((2, 2**26), "u1")}),
     "a million names": lambda: arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
     "empty names": member("names", header((10**18,), "<U0")),

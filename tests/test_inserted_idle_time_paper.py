@@ -1,7 +1,6 @@
 """Paper I's study: its measures against direct simulation and hand cases, its pictures."""
 
 import itertools
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,11 +16,10 @@ from dlsim.papers.inserted_idle_time import cells, claims, draw
 from dlsim.papers.inserted_idle_time.study import COUNT_READINGS, SCALES, printed_table
 from dlsim.realtime import POLICIES, Cluster, execution_time, simulate, workload
 from dlsim.study.claims import load_claims
-from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
-from tests.executed import shown_beside_the_shipped, unsaid
+from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import some_of
 
 KEY = "inserted-idle-time"
@@ -407,13 +405,10 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
-def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = Path(__file__).parents[1] / "notebooks" / f"30-{KEY}.ipynb"
+def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
-    given["reading"] = {"backfill": "on"}
     out = tmp_path / "results"
-    done = run_notebook(source, tmp_path / "30.ipynb", {**given, "runs": 3, "out": str(out)})
+    done = execute(f"30-{KEY}", out, **given, runs=3, reading={"backfill": "on"})
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
     assert shown_beside_the_shipped(out, KEY, "backfill=on")
     pictures = {path.stem for path in (out / "figures").glob("*.png")}

@@ -1,7 +1,6 @@
 """Paper M's study: its measures against direct simulation, its readings, its pictures."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,10 @@ from dlsim.papers.mcdf.study import SCALES
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims
-from dlsim.study.execution import run_notebook
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import pairs_of
-from tests.executed import shown_beside_the_shipped, unsaid
+from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import some_of
 
 alternatives = list(mcdf.Study.alternatives())
@@ -184,13 +182,10 @@ def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
     assert "--scale paper" in words["mcdf-18"].reason
 
 
-def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = Path(__file__).parents[1] / "notebooks" / "20-mcdf.ipynb"
+def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path):
     out = tmp_path / "results"
     given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0]}
-    given["reading"] = {"link": "shared"}
-    done = run_notebook(source, tmp_path / "20.ipynb", {**given, "runs": 3, "out": str(out)})
+    done = execute("20-mcdf", out, **given, runs=3, reading={"link": "shared"})
     assert unsaid(done, out / "data" / "mcdf-claims.csv") == []
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}

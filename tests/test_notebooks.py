@@ -28,6 +28,8 @@ from dlsim.study.notebooks import (
 )
 from tests.children import marked, none_left, spawn, until
 
+pytestmark = pytest.mark.usefixtures("one_warm_process")
+
 PARAMETERS = """scale: str = "quick"  # quick or paper
 seed: int = 0
 runs: int = 0  # 0 = what the scale says

@@ -22,10 +22,10 @@ from dlsim.steady.graphs import prune
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.execution import parameters_of, run_notebook
+from dlsim.study.execution import parameters_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
-from tests.executed import shown_beside_the_shipped, unsaid
+from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.steady_platforms import pair
 
 alternatives = list(ss.Study.alternatives())
@@ -599,14 +599,11 @@ def test_a_real_network_is_skipped_with_a_sentence(study, monkeypatch, capsys):
     assert "pip install" in capsys.readouterr().out
 
 
-def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, monkeypatch):
+def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     pytest.importorskip("topohub")
-    monkeypatch.setenv("DLSIM_JOBS", "1")
-    source = ROOT / "notebooks" / f"40-{KEY}.ipynb"
     out = tmp_path / "results"
     given = {name: list(values) for name, values in SMALL.items()}
-    given["reading"] = {"stuck": "rest"}
-    done = run_notebook(source, tmp_path / "40.ipynb", {**given, "runs": RUNS, "out": str(out)})
+    done = execute(f"40-{KEY}", out, **given, runs=RUNS, reading={"stuck": "rest"})
     assert done.is_file()
     pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
     tables = {path.stem.removeprefix(f"{KEY}-") for path in (out / "data").glob("*.csv")}

@@ -12,7 +12,7 @@ from dlsim.errors import InputError
 from dlsim.papers import theory as pictures
 from dlsim.papers.theory.study import _placed, split
 from dlsim.realtime import Cluster
-from dlsim.study.execution import run_notebook
+from tests.executed import execute
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,7 +41,7 @@ def test_the_notebook_leaves_every_picture(tmp_path):
     assert len(book.cells) > 10
     nbformat.write(book, tmp_path / "pictures.ipynb")
     out = tmp_path / "results"
-    run_notebook(tmp_path / "pictures.ipynb", tmp_path / "done" / "10.ipynb", {"out": str(out)})
+    execute(tmp_path / "pictures.ipynb", out)
     names = {path.stem for path in (out / "figures").glob("*.png")}
     assert names == {
         "mcdf-fig2", "mcdf-fig3", "steady-state-fig6", "steady-state-fig7", "theory-time",

@@ -21,7 +21,10 @@ from dlsim.study import execution, notebooks
 from dlsim.study.notebooks import run_all
 from tests.children import spawn, until
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="stops processes by signals")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="stops processes by signals"),
+    pytest.mark.usefixtures("one_warm_process"),
+]
 
 #: Tells its kernel's process, and one that it started, then does what the test wants.
 BEGIN = """import os, pathlib, subprocess, sys, time
