@@ -29,6 +29,7 @@ from dlsim.steady import (
 )
 from dlsim.steady.reduction import instance
 from dlsim.steady.relaxation import certified
+from dlsim.steady.rows import Rows
 from tests.scale import LONG, SCALE
 from tests.steady_platforms import (
     alone,
@@ -178,6 +179,16 @@ def test_no_duals_at_all_prove_a_weak_bound():
 
 
 # ------------------------------------------- numbers that span many decades
+
+
+def test_a_cell_that_could_be_worth_a_thousand_scales_is_measured_in_those():
+    """4500 at home beside an objective of 2: the unit is 2000, and one of it is the bound."""
+    p = pair(speed=(1, 4500), gateway=1)
+    rows = Rows.of(p)
+    assert rows.scale == 2 == pytest.approx(bound(p))
+    assert rows.unit.tolist() == [1, 1, 1, 2000]
+    assert rows.top.tolist() == [1, 1, 1, 2.25]
+    assert rows.alone.tolist() == [2, 2001]
 
 
 def test_wide_priorities_are_solved_by_every_method():
