@@ -76,7 +76,11 @@ LOOKS = (1, 2, 5, 10)
 _HUNDREDTHS = ("%", "points")
 
 #: What the status of a statement of `dlsim.theory` means for a claim.
-STATUS = {"proved": "holds", "corrected": "in part", "argued": "in part", "refuted": "contrary"}
+STATUS = {
+    **dict.fromkeys(("proved", "ours"), "holds"),
+    **dict.fromkeys(("corrected", "notation"), "in part"),
+    "refuted": "contrary",
+}
 
 
 @dataclass(frozen=True)
@@ -405,7 +409,8 @@ def theorem_status(key: str) -> tuple[str, str]:
     if not found:
         return "cannot be checked", f"The theory module does not hold statement {key} yet."
     status, gap = found[0].status, found[0].gap
-    return STATUS[status], f"Statement {key} is {status}{': ' * bool(gap)}{gap}."
+    word = "proved" if status == "ours" else status
+    return STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
 
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1) -> Verdict:

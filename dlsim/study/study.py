@@ -1,7 +1,6 @@
 """What every paper's study is: one scale, one reading, experiments run once, claims judged."""
 
 import functools
-import itertools
 import math
 import re
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""SymPy statements about the papers: proved, corrected, refuted or argued.
+"""SymPy statements about the papers: proved, corrected or refuted.
 
 `statements` lists them, `prove` runs the proofs of a key or a prefix and returns every
 checked step, `errata` tells what the papers misprint, `report` is the same as a table of

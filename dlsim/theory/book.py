@@ -9,16 +9,34 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+import sympy as sp
+
 from dlsim.errors import InputError
 from dlsim.files import read_tables, shared_file
 from dlsim.given import items, option, text, whole
-from dlsim.theory.derivation import Derivation, Step, html_table
+from dlsim.theory.claim import Claim, Goal, Relation, differ, expanded, holds, written
+from dlsim.theory.derivation import Derivation, Step
 from dlsim.theory.zero import ProofError
 
-#: What a statement can turn out to be, with the outcome its derivation must have.
-STATUSES = {"proved": "shown", "corrected": "shown", "refuted": "refuted", "argued": "argued"}
+#: What a statement can turn out to be: proved as a paper prints it; ours, printed nowhere; a
+#: correction of what is printed, or of its notation alone; a counterexample to what is printed.
+STATUSES = {
+    "proved": "proved as printed", "ours": "proved, ours", "corrected": "after a correction",
+    "notation": "notation", "refuted": "refuted",
+}  # fmt: skip
 
-Proof = Callable[..., None]
+Proof = Callable[[Derivation], None]
+
+
+def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return an HTML table of texts; dollars are typeset by the notebook."""
+    style = "text-align:left;vertical-align:top"
+
+    def line(tag: str, cells: Iterable[str]) -> str:
+        return "".join(f"<{tag} style='{style}'>{html.escape(cell)}</{tag}>" for cell in cells)
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{line('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
 
 
 @dataclass(frozen=True)
@@ -54,22 +72,69 @@ class Statement:
     assumptions: str
     errata: tuple[int, ...]
     gap: str
-    mutants: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    mutants: Mapping[str, Mapping[Any, Any]] = field(repr=False)
     proof: Proof = field(repr=False)
+    goals: tuple[Goal, ...] = ()
+    where: Mapping[Any, Any] = field(default_factory=dict)
+    exists: tuple[Any, ...] = ()
+    witness: tuple[Mapping[Any, Any], ...] = ({},)
 
-    def prove(self, **changed: Any) -> "Proven":
-        """Run the proof, with a mutant's changes, and check that it establishes the status."""
-        derivation = Derivation()
+    def expanded(self, changed: Mapping[Any, Any] | None = None) -> tuple[Goal, ...]:
+        """Return the goals in plain terms; a mutant changes a definition or a goal's claim."""
+        changed = changed or {}
+        where = {name: changed.get(name, meaning) for name, meaning in self.where.items()}
+
+        def plain(claim: Any) -> Any:
+            return claim.map(lambda side: expanded(side, where))
+
+        return tuple(
+            Goal(plain(changed.get(i, goal.claim)), tuple(map(plain, goal.given)))
+            for i, goal in enumerate(self.goals)
+        )
+
+    def derivation(self, changed: Mapping[Any, Any] | None = None, **hooks: Any) -> Derivation:
+        """Return the steps of the proof, unless one fails; `finish` then checks the goals."""
+        derivation = Derivation(self.expanded(changed), self.exists, **hooks)
+        self.proof(derivation)
+        derivation.finish()
+        return derivation
+
+    def prove(self, changed: Mapping[Any, Any] | None = None) -> "Proven":
+        """Run the proof and check that it reaches its goals, hypotheses and citations included.
+
+        A mutant changes definitions, by their symbols, or claims of goals, by their numbers.
+        """
+        if self.key in _ACTIVE:
+            raise ProofError(f"{self.key} rests on itself: {' -> '.join([*_ACTIVE, self.key])}")
+        _ACTIVE.append(self.key)
         try:
-            self.proof(derivation, **changed)
+            derivation = self.derivation(changed)
+            self._consistent()
+            for key in dict.fromkeys(derivation.cited):
+                if key not in _SOUND:
+                    _BOOK[key].prove()
         except ProofError as error:
+            if str(error).startswith(f"{self.key}: "):
+                raise
             raise type(error)(f"{self.key}: {error}") from None
-        if derivation.outcome != STATUSES[self.status]:
-            raise ProofError(f"{self.key} is {self.status}, its steps are {derivation.outcome}")
-        for key in derivation.cited:
-            if _BOOK[key].status not in ("proved", "corrected"):
-                raise ProofError(f"{self.key} uses {key}, which is {_BOOK[key].status}")
-        return Proven(self, tuple(derivation.steps), tuple(derivation.cited))
+        finally:
+            _ACTIVE.pop()
+        if not changed:
+            _SOUND.add(self.key)
+        names = {
+            plain.claim: goal.claim.tex()
+            for plain, goal in zip(self.expanded(), self.goals, strict=True)
+        }
+        steps = (s._replace(tex=names.get(s.claim, s.tex)) for s in derivation.steps)
+        return Proven(self, tuple(steps), tuple(derivation.cited))
+
+    def _consistent(self) -> None:
+        """Check that every goal's hypotheses hold together at one of the witness points."""
+        for goal in self.expanded():
+            if not any(all(_true(p, point) for p in goal.given) for point in self.witness):
+                raise ProofError(
+                    f"no witness point shows that {goal.claim.tex()} speaks of anything"
+                )
 
     def _repr_html_(self) -> str:
         """Render as one row of the table of statements."""
@@ -77,7 +142,7 @@ class Statement:
 
 
 #: What kinds of steps are called where their own word is not the clearest.
-_HEADINGS = {"assumption": "given", "refutation": "counterexample", "prose": "argument"}
+_HEADINGS = {"assumption": "given", "refutation": "not identical"}
 
 
 @dataclass(frozen=True)
@@ -105,8 +170,13 @@ class Proven:
         """Render claim, assumptions and steps; a notebook typesets the formulas."""
         s = self.statement
         rows = [
-            (str(i), _HEADINGS.get(kind, kind), f"$\\displaystyle {tex}$" * bool(tex), why)
-            for i, (kind, tex, why) in enumerate(self.steps, start=1)
+            (
+                str(i),
+                _HEADINGS.get(step.kind, step.kind),
+                f"$\\displaystyle {step.tex}$" * bool(step.tex),
+                step.why,
+            )
+            for i, step in enumerate(self.steps, start=1)
         ]
         head = (
             f"<p><b>{html.escape(s.key)}</b> ({html.escape(s.source)}): "
@@ -196,7 +266,7 @@ _TEXTS = read_tables(
     {
         "letters": dict.fromkeys(("id", "mean"), text),
         "statement": {
-            **dict.fromkeys(("id", "source", "claim", "given?", "gap?"), text),
+            **dict.fromkeys(("id", "source", "given?", "gap?"), text),
             "status?": partial(option, options=STATUSES), "letters?": items, "errata?": items,
         },
         "erratum": {"number": whole, **dict.fromkeys(Erratum._fields[1:-1], text)},
@@ -208,26 +278,67 @@ STATED = {row["id"]: row for row in _TEXTS["statement"]}
 _BOOK: dict[str, Statement] = {}
 
 
-def statement(key: str, mutants: Mapping[str, Mapping[str, Any]]) -> Callable[[Proof], Proof]:
+def _true(premise: Relation, witness: Mapping[Any, Any]) -> bool:
+    """Tell whether a hypothesis holds at a witness point; other counts are 3, other reals 1/2."""
+    others = premise.free - set(witness)
+    usual = {s: sp.Integer(3) if s.is_integer else sp.Rational(1, 2) for s in others}
+    return holds(premise, {**witness, **usual})
+
+
+#: The statements that are being proved, and those that were.
+_ACTIVE: list[str] = []
+_SOUND: set[str] = set()
+
+
+def statement(
+    key: str, mutants: Mapping[str, Mapping[Any, Any]], goals: Iterable[Goal | Claim] = (),
+    given: Iterable[Relation] = (), where: Mapping[Any, Any] | None = None,
+    exists: Iterable[Any] = (), refutes: Relation | None = None,
+    witness: Mapping[Any, Any] | tuple[Mapping[Any, Any], ...] = ({},),
+) -> Callable[[Proof], Proof]:  # fmt: skip
     """Enter a proof into the book under the key of a statement of data/theory.toml.
 
-    Its assumptions are what its letters stand for and what is given; without words of its own
-    the gap names the errata.
+    What it says are its goals, each under the hypotheses given; of a claim it refutes the last
+    goal is the opposite. What its letters stand for is data; without words of its own the gap
+    names the errata.
     """
+    if refutes is not None:
+        wrong = differ(refutes.left, refutes.right) if refutes.op == "=" else refutes.negated
+        goals = (*goals, wrong)
+    points = (witness,) if isinstance(witness, Mapping) else witness
+    every = tuple(
+        Goal(goal.claim, (*given, *goal.given)) if isinstance(goal, Goal) else Goal(goal, (*given,))
+        for goal in goals
+    )
 
     def enter(proof: Proof) -> Proof:
-        if key in _BOOK or key not in STATED or not mutants:
-            raise InputError(f"statement {key!r} needs a row of its own and a mutant")
+        if key in _BOOK or key not in STATED or not mutants or not every:
+            raise InputError(f"statement {key!r} needs a row of its own, a goal and a mutant")
         row = STATED[key]
         status, errata = row.get("status", "proved"), tuple(row.get("errata", ()))
-        given = "".join([*map(_LETTERS.__getitem__, row.get("letters", ())), row.get("given", "")])
+        assumed = "".join(
+            [*map(_LETTERS.__getitem__, row.get("letters", ())), row.get("given", "")]
+        )
         found = f"erratum {', '.join(map(str, errata))}"
-        gap = "" if status == "proved" else row.get("gap", found)
-        fields = (key, row["source"], row["claim"], status, given, errata, gap)
-        _BOOK[key] = Statement(*fields, mutants, proof)
+        gap = "" if status in ("proved", "ours") else row.get("gap", found)
+        claim = written(every, where or {}, exists)
+        if refutes is not None:
+            claim = f"Printed: ${refutes.tex()}$. But {claim}"
+        fields = (key, row["source"], claim, status, assumed, errata, gap, mutants, proof)
+        _BOOK[key] = Statement(*fields, every, where or {}, tuple(exists), points)
         return proof
 
     return enter
+
+
+def cited(key: str, goal: int) -> Goal:
+    """Return a goal of another statement, for a proof that uses it."""
+    if key not in _BOOK:
+        raise ProofError(f"there is no statement {key}")
+    found = _BOOK[key]
+    if found.status == "refuted" or found.exists or goal >= len(found.goals):
+        raise ProofError(f"{key} has no goal {goal} that may be cited")
+    return found.expanded()[goal]
 
 
 def errata() -> Errata:

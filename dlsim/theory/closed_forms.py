@@ -1,136 +1,208 @@
 """Closed forms by Lambert's W: the fastest n, the fewest n, and the last positive share.
 
-W is the letter of a root of W e^W = z, so that a closed form is checked by putting the
-defining equation back; which branch is meant follows from the signs of W e^W's slope.
+V is a root of V e^V = z. Roots are named by `crosses`; that one lies on branch -1 follows from
+V < -1, where V e^V falls.
 """
-
-from typing import Any
 
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import Delta, L, b, n, p, positive, q, r, sigma, t, u, w, y
-from dlsim.theory.words import B, share
+from dlsim.theory.letters import L, b, m, p, positive, q, r, s, t, u, y, z
+from dlsim.theory.words import B, share, smooth_powers
 
-W = sp.Symbol("W", real=True)
-f, real, kap = positive("phi n kappa")
-one = sp.exp(-L)
-h = sp.Symbol("h", real=True)
+f, real, nu = positive("phi n nu")
+one, bn = sp.exp(-L), sp.exp(-L * real)
+V, h, b0, kap = sp.symbols("V h b_0 kappa", real=True)
+c, d_, v, eps, zeta = positive("c d v epsilon zeta")
+root, upper = positive("xi eta")
+Bs, last, fall = map(sequence, (r"\mathcal{B}", r"\alpha^{(n)}", "w"))
+
+#: On branch -1, V = -1 - t, the product V e^V falls as V does, that is it rises with t.
+_falls = gt(sp.Derivative(fall(t), t), 0)
+_branch = {fall(t): (-1 - t) * sp.exp(-1 - t)}
 
 
-def _lower_branch(d: Derivation) -> None:
-    """Show that W e^W falls for W < -1, where branch -1 lives."""
-    slope = sp.diff(W * sp.exp(W), W).subs(W, -1 - t)
-    why = r"$We^W$ falls where $W = -1-t < -1$: there lies branch $-1$; branch 0 has $W \ge -1$"
-    d.positive(-slope, t * sp.exp(-1 - t), why, show=r"-(We^W)'")
+def _growth(d: Derivation) -> None:
+    r"""Show that e^u exceeds 1, 1 + u and 1 + u + u^2/2."""
+    parts = [sp.exp(u) - 1, sp.exp(u) - 1 - u, sp.exp(u) - 1 - u - u**2 / 2]
+    d.climbs(parts[0], u, sp.exp(u), r"$e^u > 1$")
+    d.climbs(parts[1], u, p, r"$e^u > 1 + u$", {p: parts[0]})
+    d.climbs(parts[2], u, p, r"$e^u > 1 + u + u^2/2$", {p: parts[1]})
 
 
-@statement("5.2c", {"sign of W": {"sign": -1}, "C_1 without phi": {"c1": (1 - one) * L}})
-def _(d: Derivation, sign: int = 1, c1: Any = f + (1 - one) * L) -> None:
-    d.assume(1 - one, r"$\beta = e^{-L} < 1$")
-    c = 1 + (1 - one) * L / f
-    d.lemma("5.2a", r"the sign of $\mathcal{B}'$ is that of $C_3-C_1\beta^n-C_2n\beta^n$")
-    why = r"that numerator, $u = nL$"
-    d.equal(f - c1 * sp.exp(-u) - f * u * sp.exp(-u), f * sp.exp(-u) * (sp.exp(u) - u - c), why)
-    d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
-    d.climbs(sp.exp(u) - 1 - u, u, p, r"$e^u-u-1$ rises from 0", {p: sp.exp(u) - 1})
-    why = r"above $u^2/2$, hence without bound"
-    d.climbs(sp.exp(u) - 1 - u - u**2 / 2, u, p, why, {p: sp.exp(u) - 1 - u})
-    d.positive(c - 1, p * L / f, r"so it meets $c-1 > 0$ exactly once, from below", {p: 1 - one})
-    root = -sp.Symbol("c") - sign * W
-    put = sp.exp(-W) * (-W * sp.exp(W)) - root - sp.Symbol("c")
-    d.equal(put, 0, r"$u = -c-W$ with $We^W = -e^{-c}$ put into $e^u-u-c$", "e^u - u - c")
-    _lower_branch(d)
-    cc = 1 + t
-    why = r"at $W=-c$ the value is below $z$, so $W_{-1}(z) < -c$ and $u > 0$ ($c = 1+t$)"
-    d.positive(-sp.exp(-cc) + cc * sp.exp(-cc), t * sp.exp(-cc), why, show=r"-e^{-c}-(-c\,e^{-c})")
-    d.positive(cc + (-1 + y), t + y, r"on branch 0, $W = -1+y$, $u = -c-W < 0$", show="-u")
-    d.argue("Continuous, from 0 and without bound, e^u - u - 1 takes the value c - 1.")
+@statement(
+    "5.2c",
+    {"no L in c": {c: 1 + (1 - one) / f}, "the other branch": {4: gt(V, -1)}},
+    [Iff(gt(sp.Derivative(Bs(real), real), 0), gt(real * L, root)),
+     Iff(eq(sp.Derivative(Bs(real), real), 0), eq(real * L, root)),
+     eq(sp.exp(root) - root, c), eq(V * sp.exp(V), -sp.exp(-c)), lt(V, -1), _falls],
+    where={Bs(real): B(real, f).subs(b, one), **_branch, V: -c - root, c: 1 + (1 - one) * L / f},
+    exists=[root],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, real)
+    there = d[2].right
+    height = sp.exp(u) - u - there
+    _growth(d)
+    d.positive(there - 1, p * L / f, "$c > 1$", {p: 1 - one})
+    high = d.positive(there, 1 + p, "above 0", {p: there - 1})
+    d.at(sp.exp(u) - 1 - u - u**2 / 2, {u: high})
+    why = r"at $u = c$: $e^c - 2c > (1 + (c-1)^2)/2$"
+    form = p + (1 + q**2) / 2
+    given = {p: (sp.exp(u) - 1 - u - u**2 / 2).subs(u, high), q: there - 1}
+    d.positive(height.subs(u, high), form, why, given)
+    why = r"$e^u - u - c$ rises from $1 - c < 0$ at 0 and is positive at $c$: it crosses 0 once"
+    above = d.crosses(height, u, (0, high), root, p, why, {p: sp.exp(u) - 1})
+    point, here = {u: real * L}, real * L
+    factor, given = f * sp.exp(-here) / q**2, {q: 1 - bn}
+    why = r"$\mathcal{B}'$ has the sign of $e^u - u - c$, $u = nL$"
+    slope = d[0].left
+    moved = d.at(above, point)
+    d.chain(d.show(Iff(slope, moved.left), why, factor, given), moved, "positive above the root")
+    only = d.at(Iff(eq(height, 0), eq(u, root)), point)
+    zero = d.show(Iff(d[1].left, only.left), "and zero", factor, given)
+    d.chain(zero, only, "at the root alone: the one minimum")
+    at_root = eq(height.subs(u, root), 0)
+    d.show(3, r"put in, $c + \xi = e^\xi$", by={at_root: sp.exp(-there - root)})
+    d.show(4, r"and $V < -1$", p + root, {p: there - 1})
+    d.show(5, r"where $Ve^V$ falls: branch $-1$", t * sp.exp(-1 - t))
+
+
+@statement(
+    "NmaxW",
+    {"first power in d": {d_: 1 + (1 - one) / f}, "the other branch": {3: gt(V, -1)}},
+    [Iff(gt(last(real + 1), 0), lt(real, root)), eq(sp.exp(root * L), d_ + root * (1 - one)),
+     eq(V * sp.exp(V), -L / (1 - one) * sp.exp(-L * d_ / (1 - one))), lt(V, -1), _falls],
+    where={last(real): share(real, B(real, f), f).subs(b, one), **_branch,
+           V: -L * (root + d_ / (1 - one)), d_: 1 + (1 - one) ** 2 / f},
+    exists=[root],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, real + 1)
+    rate = 1 - one
+    dd = d[1].right.subs(root, 0)
+    curve = sp.exp(u * L) - dd - u * rate
+    _growth(d)
+    d.climbs(u - 1 + sp.exp(-u), u, q, r"$u > 1-e^{-u}$", {q: 1 - sp.exp(-u)})
+    faster = d.at(u - 1 + sp.exp(-u), {u: L})
+    d.at(sp.exp(u) - 1, {u: u * L})
+    d.positive(dd - 1, p**2 / f, "$d > 1$", {p: rate})
+    tail = d.at(sp.exp(u) - 1 - u - u**2 / 2, {u: dd})
+    high = dd / L
+    why = r"at $m = d/L$: $e^d > 1 + d + d^2/2$ and $1-\beta < L$"
+    form = p + (1 + q**2) / 2 + dd * s / L
+    d.positive(curve.subs(u, high), form, why, {p: tail, q: dd - 1, s: faster})
+    why = r"$e^{mL} - d - m(1-\beta)$ rises from $1-d < 0$ at 0: it crosses 0 once"
+    given = {p: sp.exp(u * L) - 1, s: faster}
+    d.crosses(curve, u, (0, high), root, L * p + s, why, given)
+    below = d.at(Iff(gt(-curve, 0), gt(root, u)), {u: real})
+    factor = f * sp.exp(-real * L) / (p * q)
+    parts = {p: rate, q: 1 - sp.exp(-L * (real + 1))}
+    why = r"times $(1-\beta^{m+1})(1-\beta)e^{mL}/\phi > 0$"
+    share_ = d.show(Iff(d[0].left, below.left), why, factor, parts)
+    d.chain(share_, below, "the last share is positive below the root: $N^*$ is the last such $n$")
+    at_root = eq(curve.subs(u, root), 0)
+    by = {at_root: L / rate * sp.exp(-root * L - L * dd / rate)}
+    d.show(2, r"put in, $d + m(1-\beta) = e^{mL}$", by=by)
+    form = L * root + (L * r + s) / p
+    d.show(3, r"and $V < -1$, as $d > 1$ and $L > 1-\beta$", form, {r: dd - 1, s: faster, p: rate})
+    d.show(4, r"where $Ve^V$ falls: branch $-1$", t * sp.exp(-1 - t))
+
+
+_any, _half, _budget = sp.Symbol("X", real=True), sp.Rational(1, 2), sp.Rational(219, 400)
 
 
 @statement(
     "nminW",
-    {"h = kappa": {"shift": 0}, "sign of z": {"sign": 1}, "a budget that suffices": {"part": 1}},
-)
-def _(d: Derivation, shift: int = 1, sign: int = -1, part: int = 0) -> None:
-    b0 = sp.Symbol("b_0", real=True)
-    k_ = b0 + f / (1 - b)
-    h_ = k_ - shift * (1 - b)
-    why = r"$b_0-\mathcal{B}(n)$ and $h-(\kappa\beta^n+n\phi)$ have one sign: $1-\beta^n > 0$"
-    right = h_ - (k_ * b**real + real * f)
-    d.equal((b0 - B(real, f)) * (1 - b**real), right, why, r"(b_0-\mathcal{B}(n))(1-\beta^n)")
-    left = kap * sp.exp(-L * real) + real * f
-    why = r"$\kappa\beta^n+n\phi$ is convex ($\kappa > 0$): two roots at most, feasible between"
-    d.positive(
-        sp.diff(left, real, 2), kap * L**2 * sp.exp(-L * real), why, show=r"(\kappa\beta^n+n\phi)''"
-    )
-    root = h / f + W / L
-    decay = -sign * f / (kap * L) * -W * sp.exp(W)
-    put = kap * decay * sp.exp(-W) + root * f
-    why = r"put in, with $e^{-hL/\phi} = -\phi We^W/(\kappa L)$"
-    d.equal(put, h, why, r"\kappa\beta^n + n\phi")
-    d.positive((y - 1) - (-1 - t), y + t, r"$W_{-1} < -1 \le W_0$: branch $-1$ is lower")
-    values = [
-        B(sp.Rational(m, 4), sp.Rational(1, 100)).subs(b, sp.Rational(1, 2)) for m in (20, 21, 24)
-    ]
-    budget = (values[1] + min(values[0], values[2])) / 2 + part
-    why = r"$\beta=1/2$, $\phi=1/100$: a budget met at a real $n$ but not at 5 or 6"
-    holds = bool(values[1] < budget < min(values[0], values[2]))
-    d.exact(holds, r"\mathcal{B}(5\tfrac14) < b_0 < \mathcal{B}(5),\ \mathcal{B}(6)", why)
-    d.lemma("disc", r"nor at any other integer: $\mathcal{B}$ falls while the next share is > 0")
-    d.lemma("last", r"and that share, once it is not positive, stays so")
+    {"a lower budget": {Bs(real): 1 + B(real, f).subs(b, one)},
+     "sign of z": {z: kap * L / f * sp.exp(-h * L / f)},
+     "a budget that suffices": {5: lt(_budget, fall(sp.Rational(21, 4)))}},
+    [under(Iff(le(Bs(real), b0), le(kap * bn + real * f, h)),
+           eq(kap, b0 + f / (1 - one)), eq(h, kap - (1 - one))),
+     Iff(le(kap * bn + real * f, h), le(V * sp.exp(V), z)),
+     ge(_any * sp.exp(_any), -sp.exp(-1)),
+     under(Iff(le((-1 - t) * sp.exp(-1 - t), -zeta), le(t, root)), lt(zeta, sp.exp(-1))),
+     under(Iff(le((-1 + t) * sp.exp(-1 + t), -zeta), le(t, upper)), lt(zeta, sp.exp(-1))),
+     lt(fall(sp.Rational(21, 4)), _budget), *(gt(fall(k), _budget) for k in range(1, 7)),
+     gt(fall(m + 6), _budget)],
+    where={V: L * (real - h / f), z: -kap * L / f * sp.exp(-h * L / f),
+           Bs(real): B(real, f).subs(b, one),
+           fall(nu): B(nu, sp.Rational(1, 100)).subs(b, _half)},
+    exists=[root, upper], witness={zeta: sp.Rational(1, 3), kap: b0 + f / (1 - one),
+        h: b0 + f / (1 - one) - (1 - one)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, real)
+    slope, shift = d.given(0, r"with $\kappa$"), d.given(1, "and $h$")
+    by = {slope: -sp.S.One, shift: -1 / (1 - bn)}
+    d.show(0, r"times $1-\beta^n > 0$", 1 / q, {q: 1 - bn}, by)
+    d.show(1, r"with $n = h/\phi + V/L$", f / L * sp.exp(h * L / f - L * real))
+    rise, drop = 1 - (1 - y) * sp.exp(y), 1 - (1 + y) * sp.exp(-y)
+    d.climbs(rise, y, y * sp.exp(y), r"$Xe^X$ is least at $X = -1$: to the right of it")
+    d.climbs(drop, y, y * sp.exp(-y), "and to the left")
+    right = ge(_any, -1)
+    for case, branch, place in ((right, rise, _any + 1), (right.negated, drop, -1 - _any)):
+        d.assume(case, "one of two cases")
+        there = d.at(ge(branch, 0), {y: place})
+    d.either(there, right, "in both cases")
+    d.show(2, r"so the roots are real only if $z \ge -1/e$", z * sp.exp(-1), {z: there})
+    d.given(0, r"$-1/e < z = -\zeta < 0$", goal=3)
+    _growth(d)
+    far = 1 + 2 / zeta
+    tail = d.at(sp.exp(u) - 1 - u - u**2 / 2, {u: far})
+    low, high = (-1 - t) * sp.exp(-1 - t) + zeta, (-1 + t) * sp.exp(-1 + t) + zeta
+    why = r"branch $-1$, $V = -1-t$: at $t = 2/\zeta$ the product is above $z$"
+    form = sp.exp(-far) * zeta * (p + 1 + 3 * far / 2)
+    d.positive(low.subs(t, 2 / zeta), form, why, {p: tail})
+    why = r"it rises from $-1/e$: one root $\xi$, and $\le z$ below it"
+    d.crosses(low, t, (0, 2 / zeta), root, t * sp.exp(-1 - t), why)
+    why = r"branch 0, $V = -1+t$, rises from $-1/e$ to 0: one root $\eta$; feasible between the two"
+    d.crosses(high, t, (0, 1), upper, t * sp.exp(-1 + t), why)
+    why = r"$\beta=1/2$, $\phi=1/100$: a budget met at a real $n$"
+    d.compute(5, why)
+    for goal in range(6, 12):
+        d.compute(goal, "but not at an integer")
+    k = m + 6
+    d.grows(1 - _half**m, m, _half, _half * _half**m, r"$2^{-m} < 1$")
+    less = d.at(1 - _half**m, {m: k})
+    form = y / 100 + sp.Rational(1, 400) + (_half + k / sp.Integer(100)) * _half**k / q
+    d.show(12, "not even beyond", form, {q: less, y: m - 1})
 
 
-@statement("nmin0", {"beta gamma": {"factor": b}, "upper root": {"sign": -1}})
-def _(d: Derivation, factor: Any = 1, sign: int = 1) -> None:
-    b0 = Delta / (sigma * w)
-    gamma = 1 - sigma * (1 - b) * w / Delta
-    why = r"at $\phi = 0$: $\kappa=b_0$, and the equation is $\beta^n = \gamma$"
-    d.equal((b0 * b**n - (b0 - (1 - b))) / b0, b**n - factor * gamma, why)
-    slope = sp.diff(b0 * sp.exp(-L * real), real)
-    why = r"there $\kappa\beta^n+n\phi-h$ falls in $n$ with a slope that is not 0"
-    d.positive(-sign * slope, b0 * L * sp.exp(-L * real), why)
-    log = sp.expand_log(sp.log(sp.exp(-L) ** real), force=True)
-    g = sp.Symbol(r"\ln\gamma", real=True)
-    d.equal(sp.solve(log - g, real)[0], g / -L, r"with $\ln\beta=-L$", "n")
-    d.argue(
-        "As that slope is not 0, the root is continuous in phi at 0 (implicit function "
-        "theorem), and the root on a falling side is the lower one."
+@statement(
+    "nmin0",
+    {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
+    [under(gt(fall(nu), 0), le(nu, v - eps), lt(f / (1 - one), last(v - eps))),
+     under(lt(fall(v + eps), 0), lt(f * (v + eps), -last(v + eps))),
+     under(gt(last(v - eps), 0), lt(eps, v)), lt(last(v + eps), 0)],
+    where={fall(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f
+           - (b0 + f / (1 - one) - (1 - one)),
+           last(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
+    witness={L: 1, v: 2, eps: 1, nu: sp.Rational(1, 2), f: sp.Rational(1, 100)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, v, eps, v + eps)
+    parts = {p: 1 - one, q: 1 - sp.exp(-L * v)}
+    d.climbs(1 - sp.exp(-y * L), y, L * sp.exp(-y * L), r"$e^{-yL} \le 1$")
+    d.given(0, r"left of the root without set-up, $v = \ln\gamma/\ln\beta$")
+    small = d.given(1, r"by more than $\phi$ moves it")
+    near = d.at(ge(1 - sp.exp(-y * L), 0), {y: v - eps - nu})
+    form = r + p * sp.exp(-L * nu) * y / q + f * nu + f * sp.exp(-L * nu) / p
+    why = r"$\kappa\beta^\nu+\nu\phi-h > 0$: the budget is missed"
+    d.show(0, why, form, {**parts, r: small, y: near})
+    small = d.given(0, r"right of it by more than $\phi$ moves it", goal=1)
+    why = r"$\kappa\beta^\nu+\nu\phi-h < 0$: the budget is met"
+    d.show(1, why, r + f * s / p, {p: 1 - one, r: small, s: 1 - sp.exp(-L * (v + eps))})
+    d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
+    up = d.at(sp.exp(u) - 1, {u: eps * L})
+    form = p * sp.exp(-L * v) * r / q
+    d.show(
+        2,
+        "without set-up the sign changes at $v$ alone, so small $\\phi$ do",
+        form,
+        {**parts, r: up},
     )
-
-
-@statement("NmaxW", {"first power in d": {"power": 1}, "sign of W": {"sign": -1}})
-def _(d: Derivation, power: int = 2, sign: int = 1) -> None:
-    d.assume(1 - one, r"$\beta = e^{-L} < 1$")
-    m = real
-    dd = 1 + (1 - one) ** power / f
-    last = share(n, B(n, f), f).subs(n, m + 1).subs(b, one)
-    d.equal(
-        last * (1 - one ** (m + 1)) * (1 - one) * sp.exp(m * L) / f,
-        dd + m * (1 - one) - sp.exp(m * L),
-        r"times a positive factor",
-        r"\alpha^{(m+1)}_{m+1}(1-\beta^{m+1})(1-\beta)e^{mL}/\phi",
-    )
-    D, x = positive("d x")
-    root = -D / x - sign * W / L
-    put = sp.exp(-W) * (-x / L * W * sp.exp(W)) - D - root * x
-    why = r"put in, $x=1-\beta$, with $e^{-Ld/x} = -(x/L)We^W$"
-    d.equal(put, 0, why, r"e^{mL}-d-mx")
-    below = d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$")
-    d.climbs(u - 1 + sp.exp(-u), u, q, r"$u > 1-e^{-u}$", {q: below})
-    over = d.at(u - 1 + sp.exp(-u), {u: L})
-    d.positive(L / (1 - one) - 1, q / p, r"so $L/(1-\beta) > 1$", {p: 1 - one, q: over})
-    _lower_branch(d)
-    v = (1 + r) * (1 + t)
-    why = (
-        r"with $L/x = 1+r$ and $d = 1+t$: at $W = -Ld/x < -1$ the value is below $z$, so "
-        r"$W_{-1} < -Ld/x$ and $m > 0$; branch 0 has $W \ge -1 > -Ld/x$ and $m < 0$"
-    )
-    d.positive(-(1 + r) * sp.exp(-v) + v * sp.exp(-v), (1 + r) * t * sp.exp(-v), why)
-    d.positive(sp.diff(sp.exp(u), u, 2), sp.exp(u), r"$e^{mL}$ is convex")
-    d.argue(
-        "Below the line d + m(1 - beta) at m = 0, as 1 < d, and without bound above it, a "
-        "convex curve crosses it once for m > 0: the n-th share is positive iff n is below the "
-        "root, so N* is the largest integer strictly below m + 1."
-    )
+    form = p * sp.exp(-L * v) * r / q
+    d.show(3, "on both sides", form, {**parts, r: 1 - sp.exp(-L * eps)})

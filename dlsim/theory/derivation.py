@@ -1,49 +1,46 @@
-"""A derivation: steps that were each checked when they were written down.
+"""A derivation: every step a rule that checks its side conditions and yields one fact.
 
-A step is an identity, the sign of an expression (by a certificate: an identical form
-whose every part has a stated sign), an induction, an exact computation, a refutation,
-or plain prose. Prose makes the whole derivation *argued*; nothing else is trusted.
+A fact is a claim with the premises it rests on. A derivation proves its goals if each is
+among the facts with no premise beyond the goal's own hypotheses, and if no step is idle.
 """
 
-import html
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import sympy as sp
 
+from dlsim.theory.claim import Claim, Goal, Iff, Relation, differ, eq, ge, gt, tex
+from dlsim.theory.residues import residue
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 
 class Step(NamedTuple):
-    """One line of a derivation: how it was checked, its formula in LaTeX without dollars, why."""
+    """One line of a derivation: the rule, the claim, its LaTeX without dollars, why."""
 
     kind: str
+    claim: Claim
     tex: str
     why: str
 
 
 class Fact(NamedTuple):
-    """An expression whose sign is known: assumed, or shown by an earlier step."""
+    """A claim that was shown, the premises it rests on, and the step (-1: evident)."""
 
-    expr: Any
-    strict: bool
-
-
-def tex(expr: Any) -> str:
-    """Return an expression as LaTeX."""
-    return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
+    claim: Claim
+    given: tuple[Relation, ...]
+    step: int
 
 
-def signed(expr: Any, strict: bool) -> str:
-    """Return "expr > 0" or, not strict, "expr >= 0" as LaTeX."""
-    return f"{tex(expr)} {'>' if strict else chr(92) + 'ge'} 0"
-
-
-def matches(a: Any, b: Any) -> bool:
+def _same(a: Any, b: Any) -> bool:
     """Tell whether two expressions are one; undecided counts as no."""
     if a == b:
         return True
     if a.free_symbols != b.free_symbols:
+        return False
+    values = residue(a), residue(b)
+    if None not in values and values[0] != values[1]:
         return False
     try:
         return is_zero(a - b)
@@ -51,256 +48,686 @@ def matches(a: Any, b: Any) -> bool:
         return False
 
 
-def known(facts: Iterable[Fact], expr: Any) -> list[Fact]:
-    """Return the facts that state the sign of an expression."""
-    expr = sp.sympify(expr)
-    return [fact for fact in facts if matches(fact.expr, expr)]
+def _identity(gap: Any) -> bool:
+    """Tell whether a gap is zero for all values; undecided counts as no."""
+    try:
+        return not residue(gap) and is_zero(gap)
+    except UndecidedError:
+        return False
 
 
-def certified(
-    form: Any, given: Mapping[Any, Any], facts: Iterable[Fact], why: str, strict: bool
-) -> Any:
-    """Return a certificate in plain terms, once each letter stands for a fact."""
-    facts = list(facts)
-    for letter, expr in given.items():
-        if letter.is_integer or not letter.is_nonnegative:
-            raise ProofError(f"{why}: the letter {letter} must be a positive or >= 0 real")
-        if not any(f.strict or not letter.is_positive for f in known(facts, expr)):
-            raise ProofError(f"{why}: the sign of {expr} is not known yet")
-    if not (form.is_positive or (form.is_nonnegative and not strict)):
-        raise ProofError(f"{why}: {form} is not made of positive parts")
-    return form.subs(dict(given), simultaneous=True)
+_SUFFICES = {"=": ("=",), ">": (">",), ">=": (">", ">="), "!=": ("!=",)}
 
 
-def _evident(fact: Fact) -> bool:
-    """Tell whether a sign follows from the ranges of the symbols alone."""
-    return bool(fact.expr.is_positive or (fact.expr.is_nonnegative and not fact.strict))
+def implies(known: Claim, wanted: Claim) -> bool:
+    """Tell whether one claim is another up to equal expressions, or says more."""
+    if isinstance(known, Iff) or isinstance(wanted, Iff):
+        if not (isinstance(known, Iff) and isinstance(wanted, Iff)):
+            return False
+        pairs = [(known.left, known.right), (known.right, known.left)]
+        if known.left.sign != "=":
+            pairs += [(a.negated, b.negated) for a, b in pairs]
+        return any(
+            a.sign == wanted.left.sign and b.sign == wanted.right.sign
+            and implies(a, wanted.left) and implies(b, wanted.right)
+            for a, b in pairs
+        )  # fmt: skip
+    if known.sign not in _SUFFICES[wanted.sign] or known.over != wanted.over:
+        return False
+    if known.sign == "!=":
+        return _same(known.left, wanted.left) and _same(known.right, wanted.right)
+    if known.sign == "=":
+        if {known.left, known.right} == {wanted.left, wanted.right}:
+            return True
+        # all identities have one gap, 0: which of them is known is a matter of form
+        if _identity(wanted.gap):
+            return False
+    turned = wanted.sign == "=" and _same(-known.gap, wanted.gap)
+    return turned or _same(known.gap, wanted.gap)
 
 
-def fresh(symbol: Any, premises: Iterable[Fact], why: str) -> None:
-    """Refuse an induction or integration variable that a premise restricts."""
-    for premise in premises:
-        if symbol in premise.expr.free_symbols and not _evident(premise):
-            raise ProofError(f"{why}: {symbol} is not free, {premise.expr} is assumed")
+def evident(claim: Claim) -> bool:
+    """Tell whether a claim follows from the ranges of the symbols alone."""
+    if isinstance(claim, Iff) or claim.sign not in (">", ">="):
+        return False
+    gap = claim.gap
+    return bool(gap.is_positive or (claim.sign == ">=" and gap.is_nonnegative))
 
 
-def instantiable(point: Mapping[Any, Any], premises: Iterable[Fact], facts: Iterable[Fact]) -> None:
-    """Refuse a point outside the range of a symbol, or where a premise is not known to hold."""
-    facts = list(facts)
-    for symbol, value in point.items():
-        value = sp.sympify(value)
-        may_be_0 = symbol.is_nonnegative and not symbol.is_positive
-        inside = value.is_positive or (may_be_0 and value.is_nonnegative)
-        if not inside or (symbol.is_integer and not value.is_integer):
-            raise ProofError(f"{value} is outside the range of {symbol}")
-    for premise in premises:
-        moved = sorted(map(str, premise.expr.free_symbols & set(point)))
-        there = Fact(premise.expr.subs(dict(point), simultaneous=True), premise.strict)
-        if not moved or _evident(there):
-            continue
-        if not any(f.strict or not there.strict for f in known(facts, there.expr)):
-            raise ProofError(
-                f"{premise.expr} is assumed of {', '.join(moved)}: show {there.expr} first"
-            )
+def as_claim(what: Any) -> Claim:
+    """Read an expression as the claim that it is positive."""
+    return what if isinstance(what, Relation | Iff) else gt(what, 0)
 
 
-def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table of texts; dollars are typeset by the notebook."""
-    style = "text-align:left;vertical-align:top"
+def _real(value: Any) -> bool:
+    """Tell whether an expression is real wherever its denominators are not 0."""
+    if value.is_real or not (value.is_Add or value.is_Mul or value.is_Pow):
+        return bool(value.is_real)
+    if value.is_Pow and not (
+        value.exp.is_integer or (value.base.is_positive and value.exp.is_real)
+    ):
+        return False
+    return all(map(_real, value.args))
 
-    def line(tag: str, cells: Iterable[str]) -> str:
-        return "".join(f"<{tag} style='{style}'>{html.escape(cell)}</{tag}>" for cell in cells)
 
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{line('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
+def _moved(point: Mapping[Any, Any], expr: Any) -> Any:
+    """Return an expression at a point."""
+    return expr.subs(point, simultaneous=True)
+
+
+def _counting(n: Any, why: str) -> int:
+    """Return where induction over a count starts; refuse what does not count from there."""
+    if not (n.is_Symbol and n.is_integer and n.is_nonnegative):
+        raise ProofError(f"{why}: {n} does not count from 0 or 1")
+    return 1 if n.is_positive else 0
+
+
+def _half_line(u: Any, why: str) -> None:
+    """Refuse a variable of calculus that is not any real number above (or from) 0."""
+    if not (u.is_Symbol and u.is_nonnegative) or u.is_integer:
+        raise ProofError(f"{why}: {u} does not run through the numbers from 0 on")
+
+
+def _power_of_e(exponent: Any) -> Any:
+    """Return e to a power; of c ln x it is x to the c, once x > 0 is known."""
+    logs = exponent.atoms(sp.log)
+    rest = exponent / logs.pop() if len(logs) == 1 else None
+    if rest is not None and not rest.has(sp.log):
+        return exponent.atoms(sp.log).pop().args[0] ** rest
+    return sp.exp(exponent)
+
+
+def _smooth(expr: Any, u: Any) -> bool:
+    """Tell whether an expression is built of what is continuously differentiable in u."""
+    if not expr.has(u) or expr.is_Atom:
+        return True
+    if expr.is_Pow and not (expr.exp.is_Integer and expr.exp > 0):
+        return False
+    known = expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, sp.exp)
+    return known and all(_smooth(arg, u) for arg in expr.args)
 
 
 class Derivation:
-    """Checked steps from assumptions to a claim; every method adds one step or raises ProofError.
+    """Facts from hypotheses to goals; every method adds one step or raises ProofError.
 
-    `why` is always the reason; a method that shows a sign returns the expression, now a fact.
+    `d[i]` is the i-th goal's claim. `why` is always the reason. A certificate is a form that is
+    identical to an expression and made of symbols with a sign and of letters of `given`, each of
+    which stands for an expression whose sign is a fact; `by` adds multiples of known equations.
 
     Attributes
     ----------
     steps : list of Step
         What was shown so far.
     facts : list of Fact
-        Expressions of known sign, quantified over the symbols that no premise mentions.
-    premises : list of Fact
-        The facts that were assumed or cited, not shown here.
+        Claims with the premises they rest on.
     cited : list of str
         Keys of other statements that a step uses.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, goals: Iterable[Goal] = (), exists: Iterable[Any] = (), skip: int = -1,
+        bend: tuple[int, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.goals = tuple(goals)
         self.steps: list[Step] = []
         self.facts: list[Fact] = []
-        self.premises: list[Fact] = []
         self.cited: list[str] = []
+        self._uses: list[set[int]] = []
+        self._exists = tuple(exists)
+        self._roots: dict[Any, set[Any]] = {}
+        self._left: list[Relation] = []
+        self._skip, self._bend = skip, bend
 
-    @property
-    def outcome(self) -> str:
-        """Return what the steps amount to: argued, refuted or shown."""
-        kinds = {step.kind for step in self.steps}
-        if "prose" in kinds:
-            return "argued"
-        return "refuted" if "refutation" in kinds else "shown"
+    def __getitem__(self, index: int) -> Any:
+        """Return the claim of a goal."""
+        return self.goals[index].claim
 
-    def _add(self, kind: str, formula: str, why: str) -> None:
-        self.steps.append(Step(kind, formula, why))
+    # ------------------------------------------------------------------ what is known
 
-    def _presume(self, expr: Any, strict: bool) -> None:
-        self.premises.append(Fact(sp.sympify(expr), strict))
-        self.facts.append(self.premises[-1])
+    def _bent(self, form: Any) -> Any:
+        """Return a form as written; a test that bends this step gets it bent."""
+        form = sp.sympify(form)
+        return self._bend[1](form) if self._bend and self._bend[0] == len(self.steps) else form
 
-    def assume(self, expr: Any, why: str = "", strict: bool = True) -> None:
-        """Write down an assumption: `expr` is positive (or, not strict, >= 0)."""
-        self._presume(expr, strict)
-        self._add("assumption", signed(expr, strict), why)
+    def find(self, claim: Claim) -> Fact | None:
+        """Return the fact that states a claim, the first with the fewest premises of its own."""
+        if evident(claim):
+            return Fact(claim, (), -1)
+        found = [
+            fact for fact in self.facts
+            if not any(premise in self._left for premise in fact.given) and implies(fact.claim,
+                claim)
+        ]  # fmt: skip
+        hypotheses = {premise for goal in self.goals for premise in goal.given}
+        return min(found, default=None, key=lambda fact: (
+            sum(premise not in hypotheses for premise in fact.given), len(fact.given)
+        ))  # fmt: skip
 
-    def equal(self, left: Any, right: Any, why: str, show: str = "") -> Any:
-        """Show an identity and return its right side; `show` is LaTeX of an unwieldy left side."""
-        right = sp.sympify(right)
-        if not is_zero(sp.sympify(left) - right):
+    def leave(self, *premises: Relation) -> None:
+        """Set aside what rests on a premise: another case begins."""
+        self._left += premises
+
+    def _need(self, claim: Claim, why: str) -> Fact:
+        fact = self.find(claim)
+        if fact is None:
+            raise ProofError(f"{why}: it is not known yet that {claim.tex()}")
+        return fact
+
+    def _defined(self, why: str, *exprs: Any) -> list[Fact]:
+        """Return the facts by which no denominator is 0 and no logarithm's argument below 0."""
+        wanted: list[tuple[Any, bool]] = []
+        for expr in map(sp.sympify, exprs):
+            for power in expr.atoms(sp.Pow):
+                if not (power.exp.is_nonnegative or power.base.is_nonzero):
+                    wanted.append((power.base, False))
+            wanted += [(log.args[0], True) for log in expr.atoms(sp.log)]
+        facts = []
+        for expr, strict in wanted:
+            fact = self.find(gt(expr, 0)) or (None if strict else self.find(gt(-expr, 0)))
+            if fact is None:
+                raise ProofError(f"{why}: divides by {expr}, of which it is not known to be not 0")
+            facts.append(fact)
+        return facts
+
+    def _conclude(
+        self, kind: str, claim: Claim, why: str, facts: Iterable[Fact] = (), show: str = "",
+        given: Iterable[Relation] | None = None, also: Iterable[Claim] = (),
+    ) -> Any:  # fmt: skip
+        facts = list(facts)
+        if given is None:
+            given = (premise for fact in facts for premise in fact.given)
+        given = tuple(dict.fromkeys(given))
+        number = len(self.steps)
+        self.steps.append(Step(kind, claim, show or claim.tex(), why))
+        self._uses.append({fact.step for fact in facts if fact.step >= 0})
+        if number != self._skip:
+            self.facts += [Fact(each, given, number) for each in (claim, *also)]
+        return claim
+
+    def _fresh(self, symbol: Any, facts: Iterable[Fact], why: str) -> None:
+        """Refuse a variable of induction or integration that a premise restricts."""
+        for premise in {p for fact in facts for p in fact.given}:
+            if symbol in premise.free and not evident(premise):
+                raise ProofError(f"{why}: {symbol} is not free, {premise.tex()} is assumed")
+        for root, depends in self._roots.items():
+            if symbol == root or symbol in depends:
+                raise ProofError(f"{why}: {symbol} is not free, {root} depends on it")
+
+    def _equations(self, by: Mapping[Relation, Any] | None, why: str) -> tuple[Any, list[Fact]]:
+        """Return the sum of multiples of known equations, and the facts behind it."""
+        combined, facts = sp.S.Zero, []
+        for relation, factor in (by or {}).items():
+            facts += [self._need(relation, why), *self._defined(why, factor)]
+            if relation.sign != "=":
+                raise ProofError(f"{why}: {relation.tex()} is no equation")
+            combined += factor * relation.gap
+        return combined, facts
+
+    def _certificate(
+        self, form: Any, given: Mapping[Any, Any] | None, why: str, strict: bool
+    ) -> tuple[Any, list[Fact]]:
+        """Return a certificate in plain terms, and the facts that its letters stand for."""
+        facts, plain = [], {}
+        for letter, what in (given or {}).items():
+            if letter.is_integer or not letter.is_nonnegative:
+                raise ProofError(f"{why}: the letter {letter} must be a positive or >= 0 real")
+            gap = what.gap if isinstance(what, Relation) else sp.sympify(what)
+            facts.append(self._need((gt if letter.is_positive else ge)(gap, 0), why))
+            plain[letter] = gap
+        if not (form.is_positive or (form.is_nonnegative and not strict)):
+            raise ProofError(f"{why}: {form} is not made of positive parts")
+        form = form.subs(plain, simultaneous=True)
+        return form, facts + self._defined(why, form)
+
+    # ------------------------------------------------------------------ rules
+
+    def assume(self, what: Any, why: str = "", strict: bool = True) -> Any:
+        """Write down a hypothesis; an expression is assumed positive or, not strict, >= 0."""
+        whole = as_claim(what) if strict else ge(what, 0)
+        if isinstance(whole, Iff):
+            raise ProofError(f"{why}: an equivalence is no hypothesis")
+        if self._bend and self._bend[0] == len(self.steps):
+            whole = whole.map(self._bend[1])
+        claim = whole._replace(over=None)
+        self._conclude("assumption", claim, why, given=(whole,), show=whole.tex())
+        return claim
+
+    def given(self, number: int, why: str = "", goal: int = 0) -> Any:
+        """Write down a hypothesis of a goal by its number."""
+        return self.assume(self.goals[goal].given[number], why)
+
+    def equal(
+        self, left: Any, right: Any, why: str, show: str = "", by: Mapping[Relation,
+            Any] | None = None
+    ) -> Any:  # fmt: skip
+        """Show an identity, modulo the equations of `by`, and return its right side."""
+        claim = eq(left, right)
+        combined, facts = self._equations(by, why)
+        facts += self._defined(why, left, right)
+        if not is_zero(claim.left - self._bent(claim.right) - combined):
             raise ProofError(f"{why}: {left} is not identical to {right}")
-        self._add("identity", f"{show or tex(left)} = {tex(right)}", why)
-        return right
+        self._conclude("identity", claim, why, facts, show and f"{show} = {tex(right)}")
+        return claim.right
 
-    def differ(self, left: Any, right: Any, why: str) -> None:
-        """Show that two expressions are not identical (an exact point tells them apart)."""
+    def differ(self, left: Any, right: Any, why: str) -> Any:
+        """Show that two expressions are not identical: an exact point tells them apart."""
+        facts, right = self._defined(why, left, right), self._bent(right)
         if is_zero(sp.sympify(left) - right):
             raise ProofError(f"{why}: {left} is identical to {right}")
-        self._add("refutation", f"{tex(left)} \\ne {tex(right)}", why)
-
-    def correct(self, printed: Any, true: Any, why: str) -> None:
-        """Show that a printed form is not the true one, which the other steps establish."""
-        self.differ(printed, true, why)
-        self.steps[-1] = self.steps[-1]._replace(kind="exact")
-
-    def _certificate(self, form: Any, given: Mapping[Any, Any], why: str, strict: bool) -> Any:
-        return certified(sp.sympify(form), given, self.facts, why, strict)
+        return self._conclude("refutation", differ(left, right), why, facts)
 
     def positive(
-        self, expr: Any, form: Any, why: str, given: Mapping[Any, Any] | None = None, show: str = ""
+        self, expr: Any, form: Any, why: str, given: Any = None, show: str = "", by: Any = None
     ) -> Any:
-        """Show expr > 0 by certificate: an identical form whose every part has a sign.
-
-        The form has sums, products and quotients of symbols with a sign, and letters of `given`
-        that stand for facts, expressions of known sign; `show` is LaTeX of the expression.
-        """
-        return self._sign(expr, form, why, given, show, strict=True)
+        """Show expr > 0 by certificate and return it."""
+        return self._sign(gt(expr, 0), form, why, given, show, by).left
 
     def nonnegative(
-        self, expr: Any, form: Any, why: str, given: Mapping[Any, Any] | None = None, show: str = ""
+        self, expr: Any, form: Any, why: str, given: Any = None, show: str = "", by: Any = None
     ) -> Any:
-        """Show expr >= 0 by certificate, as `positive`."""
-        return self._sign(expr, form, why, given, show, strict=False)
+        """Show expr >= 0 by certificate and return it."""
+        return self._sign(ge(expr, 0), form, why, given, show, by).left
 
-    def _sign(self, expr: Any, form: Any, why: str, given: Any, show: str, strict: bool) -> Any:
-        expr, plain = sp.sympify(expr), self._certificate(form, given or {}, why, strict)
-        if not is_zero(expr - plain):
-            raise ProofError(f"{why}: {expr} is not identical to {plain}")
-        left = show or tex(expr)
-        middle = "" if left == tex(plain) else f" = {tex(plain)}"
-        self.facts.append(Fact(expr, strict))
-        self._add("sign", signed(left + middle, strict), why)
-        return expr
+    def _sign(self, claim: Relation, form: Any, why: str, given: Any, show: str, by: Any) -> Any:
+        form = self._bent(form)
+        plain, facts = self._certificate(form, given, why, claim.sign == ">")
+        combined, more = self._equations(by, why)
+        if not is_zero(claim.gap - plain - combined):
+            raise ProofError(f"{why}: {claim.gap} is not identical to {plain}")
+        facts += more + self._defined(why, claim.gap)
+        return self._conclude("sign", claim, why, facts, show and f"{show} {claim.op} 0")
 
-    def lemma(self, key: str, why: str, expr: Any = None, strict: bool = True) -> Any:
-        """Use another statement, `expr` a fact by it; `Statement.prove` checks that it is one."""
-        if expr is not None:
-            whole = sp.sympify(expr)
-            if (whole.is_positive if strict else whole.is_nonnegative) is False:
-                raise ProofError(f"{why}: {expr} cannot have the sign that {key} is cited for")
-            self._presume(whole, strict)
-        formula = "" if expr is None else signed(expr, strict)
-        self._add("lemma", formula, f"{why} [{key}]" if expr is None else f"{why}, by [{key}]")
-        self.cited.append(key)
-        return expr
+    def show(
+        self, claim: Any, why: str, form: Any = None, given: Any = None, by: Any = None
+    ) -> Any:
+        """Show a goal (its number) or a claim: an identity, a sign, or an equivalence.
 
-    def at(self, fact: Any, point: Mapping[Any, Any], why: str = "") -> Any:
-        """Use a fact at another point: counts stay positive integers, reals positive.
-
-        The point must lie inside the range of every symbol and premise; no reason leaves no line.
+        Of an equivalence the form is the factor, of known sign, between the two gaps.
         """
-        found = known(self.facts, fact)
-        if not found:
-            raise ProofError(f"{fact} has no known sign: show it first")
-        instantiable(point, self.premises, self.facts)
-        expr = sp.sympify(fact).subs(dict(point), simultaneous=True)
-        self.facts.append(Fact(expr, any(f.strict for f in found)))
-        if why:
-            self._add("sign", signed(expr, self.facts[-1].strict), why)
-        return expr
+        claim = self[claim] if isinstance(claim, int) else claim
+        if isinstance(claim, Iff):
+            plain, facts = self._certificate(self._bent(form), given, why, strict=True)
+            combined, more = self._equations(by, why)
+            if claim.left.sign != claim.right.sign:
+                raise ProofError(f"{why}: the two sides are not of one kind")
+            if not is_zero(claim.left.gap - plain * claim.right.gap - combined):
+                raise ProofError(f"{why}: the sides do not differ by the factor {plain}")
+            facts += more + self._defined(why, claim.left.gap, claim.right.gap)
+            return self._conclude("equivalence", claim, why, facts)
+        if claim.sign == "=":
+            self.equal(claim.left, claim.right, why, by=by)
+        elif claim.sign == "!=":
+            self.differ(claim.left, claim.right, why)
+        else:
+            self._sign(claim, form, why, given, "", by)
+        return claim
 
-    def induct(self, total: Any, term: Any, n: Any, why: str) -> Any:
-        """Show the closed form S(n) of a sum from 1 by induction: S(n + 1) - S(n) = a(n + 1)."""
-        total, term = sp.sympify(total), sp.sympify(term)
-        if not is_zero(total.subs(n, 1) - term.subs(n, 1)):
-            raise ProofError(f"{why}: the sum is wrong at {n} = 1")
-        if not is_zero(total.subs(n, n + 1) - total - term.subs(n, n + 1)):
-            raise ProofError(f"{why}: the sum does not grow by its next term {term}")
+    def at(self, what: Any, point: Mapping[Any, Any], why: str = "") -> Any:
+        """Use a fact at another point: an instance, once its premises are known there."""
+        claim = as_claim(what)
+        fact = self.find(claim) or (
+            None if isinstance(what, Relation | Iff) else self.find(ge(what, 0))
+        )
+        if fact is None:
+            raise ProofError(f"{claim.tex()} is not known: show it first")
+        if not isinstance(claim, Iff) and not isinstance(fact.claim, Iff) and claim.sign == ">":
+            claim = claim._replace(op=claim.op if fact.claim.sign == ">" else ">=")
+        there = self._instance(Fact(claim, fact.given, fact.step), point, why, "instance")
+        return there if isinstance(what, Relation | Iff) else there.left
+
+    def _instance(self, fact: Fact, point: Mapping[Any, Any], why: str, kind: str) -> Any:
+        facts = [fact]
+        point = {symbol: sp.sympify(value) for symbol, value in point.items()}
+        place = ", ".join(f"{s} = {v}" for s, v in point.items())
+        for symbol, value in point.items():
+            facts += self._inside(symbol, value)
+        for root, depends in self._roots.items():
+            if root in fact.claim.free and (depends | {root}) & set(point):
+                raise ProofError(f"{root} depends on what {place} changes")
+
+        given: list[Relation] = []
+        for premise in fact.given:
+            changes = {s: v for s, v in point.items() if s in premise.free}
+            there = premise.map(partial(_moved, changes))
+            if not changes and kind == "instance":
+                given.append(premise)
+            elif not evident(there):
+                if any(premise.over in v.free_symbols for v in changes.values()):
+                    raise ProofError(f"{premise.over} is bound in {premise.tex()}")
+                found = self.find(there._replace(over=None))
+                if found is None or any(there.over in p.free for p in found.given if there.over):
+                    raise ProofError(
+                        f"{premise.tex()} is assumed: show {there.tex()} first, for {place}"
+                    )
+                facts.append(found)
+        every = [*given, *(p for found in facts[1:] for p in found.given)]
+        claim = fact.claim.map(partial(_moved, point))
+        sides = [claim.left, claim.right]
+        ends = [e for s in sides for e in ((s.left, s.right) if isinstance(s, Relation) else (s,))]
+        if any(e.has(sp.nan, sp.zoo, sp.oo) for e in ends):
+            raise ProofError(f"{fact.claim.tex()} means nothing at {place}")
+        why = why or f"at ${', '.join(f'{tex(s)} = {tex(v)}' for s, v in point.items())}$"
+        return self._conclude(kind, claim, why, facts, given=every)
+
+    def _inside(self, symbol: Any, value: Any) -> list[Fact]:
+        """Return the facts by which a value lies in the range of a symbol, or refuse it."""
+        facts: list[Fact] = []
+        fits = not symbol.is_integer or bool(value.is_integer)
+        if symbol.is_positive or symbol.is_nonnegative:
+            found = self.find((gt if symbol.is_positive else ge)(value, 0))
+            facts, fits = [found] if found else [], fits and found is not None
+        elif symbol.is_real:
+            facts, fits = self._defined(f"{symbol} = {value}", value), fits and _real(value)
+        if not fits:
+            raise ProofError(f"{value} is outside the range of {symbol}")
+        return facts
+
+    def lemma(self, key: str, why: str, goal: int = 0, at: Mapping[Any, Any] | None = None) -> Any:
+        """Use another statement's goal at a point, once its hypotheses are known there."""
+        from dlsim.theory.book import cited
+
+        claim, given = cited(key, goal)
+        self.cited.append(key)
+        fact = Fact(claim, given, -1)
+        return self._instance(fact, at or {}, f"{why}, by [{key}]", "lemma")
+
+    def apply(self, rule: Iff, why: str, want: Relation | None = None) -> Relation:
+        """Use one side of an equivalence, both known, to show the other, `want` if given."""
+        fact = self._need(rule, why)
+        sides: list[tuple[Relation, Relation]] = [(rule.left, rule.right), (rule.right, rule.left)]
+        if rule.left.sign != "=":
+            sides += [(a.negated, b.negated) for a, b in sides]
+        for have, other in sides:
+            if (want is None or want == other) and (found := self.find(have)) is not None:
+                self._conclude("deduction", other, why, [fact, found])
+                return other
+        raise ProofError(f"{why}: neither side of {rule.tex()} is known")
+
+    def chain(self, first: Iff, second: Iff, why: str) -> Iff:
+        """Join two equivalences with a common side."""
+        facts = [self._need(first, why), self._need(second, why)]
+        for a, b in (first, first[::-1]):
+            for c, e in (second, second[::-1]):
+                for x, y in [(c, e)] + ([(c.negated, e.negated)] if c.sign != "=" else []):
+                    if b.sign == x.sign and implies(b, x):
+                        return self._conclude("equivalence", Iff(a, y), why, facts)
+        raise ProofError(f"{why}: the two equivalences have no common side")
+
+    def either(self, claim: Any, on: Relation, why: str) -> Any:
+        """Show a claim that holds whether an inequality does or its opposite."""
+        claim = self[claim] if isinstance(claim, int) else claim
+        given: list[Relation] = []
+        used = []
+        self.leave(on, on.negated)
+        for case in (on, on.negated):
+            found = [
+                f for f in self.facts
+                if implies(f.claim, claim) and any(implies(case, p) for p in f.given)
+            ]  # fmt: skip
+            if not found:
+                raise ProofError(f"{why}: not shown where {case.tex()}")
+            used.append(found[0])
+            given += [p for p in found[0].given if not implies(case, p)]
+        return self._conclude("cases", claim, why, used, given=given)
+
+    def recur(
+        self, claim: Any, n: Any, why: str, by: Any = None, factor: Any = 1, base: Any = None
+    ) -> Any:
+        """Show an equation for all n >= 1 by induction: gap(n + 1) is factor times gap(n).
+
+        `base` and `by` are the equations that the first value and the step may use.
+        """
+        claim = self[claim] if isinstance(claim, int) else claim
+        first, base_facts = self._equations(base, why)
+        combined, facts = self._equations(by, why)
+        facts += self._defined(why, claim.gap, claim.gap.subs(n, n + 1), factor)
+        start = _counting(n, why)
+        self._fresh(n, [*facts, *base_facts], why)
+        gap = claim.left - self._bent(claim.right)
+        if not is_zero(gap.subs(n, start) - first):
+            raise ProofError(f"{why}: the equation is wrong at {n} = {start}")
+        if not is_zero(gap.subs(n, n + 1) - factor * gap - combined):
+            raise ProofError(f"{why}: the equation does not pass from {n} to {n} + 1")
+        return self._conclude("induction", claim, why, [*base_facts, *facts])
+
+    def inductive(self, claim: Any, n: Any, why: str) -> Any:
+        """Show a claim for all n >= 1: it is known at the first, and at n + 1 assuming it at n."""
+        claim = self[claim] if isinstance(claim, int) else claim
+        first = _counting(n, why)
+        self.leave(claim)
+        base = self._need(claim.map(lambda side: side.subs(n, first)), why)
+        after = claim.map(lambda side: side.subs(n, n + 1))
+        for step in self.facts:
+            if implies(step.claim, after):
+                rest = tuple(p for p in step.given if not implies(claim, p))
+                self._fresh(n, [base, Fact(after, rest, -1)], why)
+                given = (*base.given, *rest)
+                return self._conclude("induction", claim, why, [base, step], given=given)
+        raise ProofError(f"{why}: it is not known that {after.tex()} follows from {claim.tex()}")
+
+    def extreme(self, claim: Relation, why: str) -> Relation:
+        """Compare a maximum or minimum (the left side) with a part, or with a bound of all parts.
+
+        It equals a part that is at least (at most) every other, is at least (at most) each part,
+        and at most (at least) what bounds all of them.
+        """
+        whole, other = claim.left, claim.right
+        if not isinstance(whole, sp.Max | sp.Min):
+            raise ProofError(f"{why}: {whole} is no maximum or minimum")
+        outward = (lambda a, b: ge(a, b)) if isinstance(whole, sp.Max) else (lambda a, b: ge(b, a))
+        wanted: list[Relation] = []
+        if claim.op == "=" and other in whole.args:
+            wanted = [outward(other, part) for part in whole.args if part != other]
+        elif implies(outward(whole, other), claim) and other in whole.args:
+            pass
+        elif implies(outward(other, whole), claim):
+            wanted = [outward(other, part) for part in whole.args]
+        else:
+            raise ProofError(f"{why}: {claim.tex()} is not about a part or a bound")
+        facts = [self._need(each, why) for each in wanted]
+        return self._conclude("extreme", claim, why, facts)
+
+    def absurd(self, claim: Any, positive: Any, why: str, by: Any = None) -> Any:
+        """Show an inequality whose opposite makes positive what is zero by known equations."""
+        claim = self[claim] if isinstance(claim, int) else claim
+        fact = self._need(gt(positive, 0), why)
+        combined, facts = self._equations(by, why)
+        if not is_zero(self._bent(positive) - combined):
+            raise ProofError(f"{why}: {positive} is not zero")
+        every = (p for f in (fact, *facts) for p in f.given if not implies(claim.negated, p))
+        return self._conclude("contradiction", claim, why, [fact, *facts], given=every)
+
+    def meet(self, claim: Any, why: str) -> Any:
+        """Show an equation by two inequalities."""
+        claim = self[claim] if isinstance(claim, int) else claim
+        facts = [self._need(ge(sign * claim.gap, 0), why) for sign in (1, -1)]
+        return self._conclude("equation", claim, why, facts)
+
+    def induct(self, closed: Any, term: Any, n: Any, why: str) -> Any:
+        """Show the closed form of a sum from 1 to n by induction; returns the equation."""
         index = sp.Symbol("l", integer=True, positive=True)
-        left = rf"\sum_{{l=1}}^{{{n}}} \left({tex(term.subs(n, index))}\right)"
-        self._add("induction", f"{left} = {tex(total)}", why)
-        return total
+        whole = sp.Sum(sp.sympify(term).subs(n, index), (index, 1, n))
+        return self.recur(eq(whole, closed), n, why)
 
     def grows(
-        self, expr: Any, n: Any, base: Any, step: Any, why: str,
-        given: Mapping[Any, Any] | None = None, factor: Any = 0, strict: bool = True,
+        self, expr: Any, n: Any, base: Any, step: Any, why: str, given: Any = None,
+        factor: Any = 0, strict: bool = True,
     ) -> Any:  # fmt: skip
-        """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - factor E(n).
-
-        `base` and `step` are certificates of E(1) and of E(n + 1) - (1 + factor) E(n), a
-        non-negative `factor`; no premise may restrict n. `strict` claims > 0 rather than >= 0.
-        """
-        fresh(n, self.premises, why)
-        expr, given = sp.sympify(expr), given or {}
-        plain = self._certificate(base, given, why, strict)
-        rest = self._certificate(step, given, why, strict=False)
+        """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - (1 + factor) E(n) >= 0."""
+        expr, step = sp.sympify(expr), self._bent(step)
+        plain, facts = self._certificate(sp.sympify(base), given, why, strict)
+        rest, more = self._certificate(step, given, why, strict=False)
+        facts += more + self._defined(why, expr, expr.subs(n, n + 1), factor)
+        self._fresh(n, facts, why)
         if not sp.sympify(factor).is_nonnegative:
             raise ProofError(f"{why}: the factor {factor} has no sign")
-        if not is_zero(expr.subs(n, 1) - plain):
+        if not is_zero(expr.subs(n, _counting(n, why)) - plain):
             raise ProofError(f"{why}: the value at {n} = 1 is not {plain}")
         if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
-        self.facts.append(Fact(expr, strict))
-        self._add("induction", signed(expr, strict), why)
-        return expr
+        return self._conclude("induction", (gt if strict else ge)(expr, 0), why, facts).left
 
-    def climbs(
-        self, expr: Any, u: Any, slope: Any, why: str, given: Mapping[Any, Any] | None = None
-    ) -> Any:
+    def adds(self, what: Any, index: Any, n: Any, why: str) -> Any:
+        """Show that a sum of terms of one sign from 1 to n has that sign."""
+        claim = as_claim(what)
+        fact = self._need(claim, why)
+        if isinstance(claim, Iff):
+            raise ProofError(f"{why}: only terms are added up")
+        self._fresh(index, [fact], why)
+        if _counting(index, why) > _counting(n, why):
+            raise ProofError(f"{why}: there may be no terms up to {n}")
+        names = (sp.Symbol(name, integer=True, positive=True) for name in "lih")
+        inner = next(name for name in names if not claim.gap.has(name))
+        whole = sp.Sum(claim.gap.subs(index, inner), (inner, 1, n))
+        return self._conclude("induction", Relation(whole, claim.sign, sp.S.Zero), why, [fact])
+
+    def climbs(self, expr: Any, u: Any, slope: Any, why: str, given: Any = None) -> Any:
         """Show E(u) > 0 for all u > 0: E(0) = 0 and E' > 0 (mean value theorem).
 
-        A `u` that may be 0 gives E >= 0; `slope` is the certificate of the derivative's sign.
+        E must be built of +, *, exp and whole powers, or divide by what has a sign at every
+        u >= 0. A `u` that may be 0 gives E >= 0; `slope` certifies the derivative's sign.
         """
-        fresh(u, self.premises, why)
         expr = sp.sympify(expr)
+        _half_line(u, why)
         strict = bool(u.is_positive)
-        plain = self._certificate(slope, given or {}, why, strict)
+        plain, facts = self._certificate(self._bent(slope), given, why, strict)
+        self._continuous(expr, u, why, facts)
+        self._fresh(u, facts, why)
         if not is_zero(expr.subs(u, 0)):
             raise ProofError(f"{why}: the value at {u} = 0 is not 0")
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
-        self.facts.append(Fact(expr, strict))
-        self._add("sign", signed(expr, strict), why)
-        return expr
+        return self._conclude("sign", (gt if strict else ge)(expr, 0), why, facts).left
 
-    def exact(self, condition: Any, formula: str, why: str) -> None:
-        """Show a fact about given numbers: exact arithmetic, or a finite enumeration.
+    def _continuous(self, expr: Any, u: Any, why: str, facts: list[Fact]) -> None:
+        """Refuse a jump: every part that holds u is smooth, or 1 over what has a sign at u >= 0."""
+        for power in [p for p in expr.atoms(sp.Pow) if p.exp.is_negative and p.has(u)]:
+            if u.is_positive and not power.base.subs(u, sp.Dummy(nonnegative=True)).is_positive:
+                raise ProofError(f"{why}: {expr} may jump where {power.base} is 0")
+            facts += self._defined(why, power)
+            if not _smooth(power.base, u):
+                raise ProofError(f"{why}: {power.base} may jump")
+        rest = expr.replace(lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0, lambda e: e.base)
+        if not _smooth(rest, u):
+            raise ProofError(f"{why}: {expr} may jump, or have no slope")
 
-        An order between logarithms is SymPy's, which computes until the sign is certain.
+    def crosses(
+        self, expr: Any, u: Any, ends: tuple[Any, Any], root: Any, slope: Any, why: str,
+        given: Any = None,
+    ) -> Any:  # fmt: skip
+        """Name the one root between two ends where E < 0 and E > 0, of an E that rises everywhere.
+
+        E is positive exactly above the root, zero exactly there (intermediate value theorem).
         """
-        if not (condition is True or condition == sp.true):
-            raise ProofError(f"{why}: {formula} does not hold")
-        self._add("exact", formula, why)
+        low, high = map(sp.sympify, ends)
+        _half_line(u, why)
+        plain, facts = self._certificate(self._bent(slope), given, why, strict=True)
+        for claim in (gt(-expr.subs(u, low), 0), gt(expr.subs(u, high), 0), gt(high, low)):
+            facts.append(self._need(claim, why))
+        facts += [*self._inside(u, high), self._need(ge(low, 0), why)]
+        if not _smooth(expr, u):
+            raise ProofError(f"{why}: {expr} may jump, or have no slope")
+        self._fresh(u, facts, why)
+        claims = [c for f in self.facts for c in (f.claim, *f.given)]
+        taken = expr.free_symbols.union(*(c.free for c in claims), self._roots)
+        if not root.is_positive or root.is_integer or root in taken:
+            raise ProofError(f"{why}: {root} must be a new positive real")
+        if not is_zero(sp.diff(expr, u) - plain):
+            raise ProofError(f"{why}: the derivative is not {plain}")
+        depends = (expr.free_symbols | low.free_symbols | high.free_symbols) - {u}
+        self._roots[root] = depends | {root}
+        there = expr.subs(u, root)
+        also: list[Claim] = [
+            Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)), eq(there, 0),
+            gt(root, low), gt(high, root),
+        ]  # fmt: skip
+        above = Iff(gt(expr, 0), gt(u, root))
+        return self._conclude("root", above, why, facts, also=also)
 
-    def refute(self, condition: Any, formula: str, why: str) -> None:
-        """Show a counterexample to the printed claim."""
-        self.exact(condition, formula, why)
-        self.steps[-1] = self.steps[-1]._replace(kind="refutation")
+    def squeeze(self, claim: Any, bound: Any, why: str) -> Any:
+        """Show a limit: f lies within bound times the distance from the point, on one side.
 
-    def argue(self, text: str) -> None:
-        """Add a step in prose; the derivation is then *argued* and names its gap."""
-        self._add("prose", "", text)
+        Both signs of bound |x - point| - (f - limit) must be facts, and their only premise on x
+        that x lies on that side of the point.
+        """
+        claim = self[claim] if isinstance(claim, int) else claim
+        whole, x, point, side = claim.left.args
+        distance = point - x if str(side) == "-" else x - point
+        off = whole - self._bent(claim.right)
+        facts = [self._need(ge(bound * distance + sign * off, 0), why) for sign in (1, -1)]
+        if sp.sympify(bound).has(x) or not (x.is_positive and point.is_nonnegative):
+            raise ProofError(f"{why}: {bound} depends on {x}, or {x} is never near {point}")
+        inside = [gt(distance, 0), gt(x, 0)] + ([gt(1 - x, 0)] if point == 0 else [])
+        for premise in {p for fact in facts for p in fact.given if x in p.free}:
+            if not any(implies(near, premise) for near in inside):
+                raise ProofError(f"{why}: {premise.tex()} need not hold near {point}")
+        given = [p for fact in facts for p in fact.given if x not in p.free]
+        return self._conclude("limit", claim, why, facts, given=given)
+
+    def exponentials(self, a: Any, b: Any, why: str) -> Iff:
+        """Use that the exponential function increases: e^a >= e^b iff a >= b."""
+        a, b = sp.sympify(a), sp.sympify(b)
+        claim = Iff(ge(_power_of_e(a), _power_of_e(b)), ge(a, b))
+        logs = {log: sp.Dummy(real=True) for e in (a, b) for log in e.atoms(sp.log)}
+        if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
+            raise ProofError(f"{why}: the exponents must be real")
+        facts = self._defined(why, a, b)
+        return self._conclude("equivalence", claim, why, facts)
+
+    def compute(self, claim: Any, why: str) -> Any:
+        """Show a relation between exact numbers by computing both sides.
+
+        The functions of `computed` are called. An order between logarithms is SymPy's, which
+        computes until the sign is certain.
+        """
+        claim = self[claim] if isinstance(claim, int) else claim
+        if claim.free:
+            raise ProofError(f"{why}: {claim.tex()} is not about numbers")
+        bent = claim._replace(right=self._bent(claim.right))
+        gap = bent.gap.replace(lambda e: hasattr(e.func, "computes"), _computed)
+        signs = {">": gap.is_positive, ">=": gap.is_nonnegative}
+        if not (is_zero(gap) if bent.sign == "=" else signs.get(bent.sign)):
+            raise ProofError(f"{why}: {bent.tex()} does not hold")
+        return self._conclude("exact", claim, why)
+
+    # ------------------------------------------------------------------ the end
+
+    def finish(self) -> None:
+        """Check that every goal is a fact on its own hypotheses, and that no step is idle."""
+        used: set[int] = set()
+        for goal in self.goals:
+            reached = [fact for fact in self.facts if implies(fact.claim, goal.claim)]
+            if not reached:
+                raise ProofError(f"the goal {goal.claim.tex()} is not among the facts")
+            extra: list[Relation] = []
+            for fact in reached:
+                extra = [p for p in fact.given if not any(implies(h, p) for h in goal.given)]
+                if not extra:
+                    used.add(fact.step)
+                    break
+            if extra:
+                raise ProofError(f"the goal {goal.claim.tex()} rests on {extra[0].tex()}")
+            hidden = set(self._roots) & goal.claim.free - set(self._exists)
+            if hidden or any(set(self._roots) & h.free for h in goal.given):
+                raise ProofError(f"the goal {goal.claim.tex()} does not say that a root is meant")
+        idle = set(range(len(self.steps))) - {self._skip}
+        while used:
+            number = used.pop()
+            if number in idle:
+                idle.discard(number)
+                used |= self._uses[number]
+        if idle:
+            number = min(idle)
+            raise ProofError(f"step {number + 1} is not used: {self.steps[number].why}")
+
+
+def _computed(call: Any) -> Any:
+    """Call a computed function with exact Python numbers."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, sp.Tuple):
+            return tuple(map(plain, value))
+        return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
+
+    found = call.func.computes(*map(plain, call.args))
+    return sp.Rational(found)

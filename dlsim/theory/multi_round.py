@@ -10,50 +10,100 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import (
+    Iff,
+    Relation,
+    computed,
+    eq,
+    ge,
+    gt,
+    lt,
+    sequence,
+    total,
+    under,
+)  # fmt: skip
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, ST, chi, counts, n, positive, sigma, tau, y, z
+from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, y
+from dlsim.theory.words import Cms, Cps, below_one, powers_below_one
 
-N, M, rnd = counts("N M j")
-c0, eta, theta, kappa = sp.symbols("c_0 eta theta kappa", real=True)
-grow, x = positive("theta y")
-_THETA, _KAPPA = chi / (N * tau), (SC / N - ST) / tau
+N, M = counts("N M")
+rnd = sp.Symbol("j", integer=True, nonnegative=True)
+eta, kappa, theta_, c0 = sp.symbols("eta kappa theta c_0", real=True)
+theta = positive("theta")
+c, end, ready = sequence("c", nonnegative=True), sequence("D"), sequence("S")
+_balance = eq(N * (ST + tau * c(rnd + 1)), SC + chi * c(rnd), over=rnd)
 
 
 @statement(
     "U.rec",
-    {"theta upside down": {"factor": 1 / _THETA}, "ST for -ST": {"extra": (SC / N + ST) / tau}},
-)
-def _(d: Derivation, factor: Any = _THETA, extra: Any = _KAPPA) -> None:
-    now, after = sp.symbols("c_j c_{j+1}")
-    balance = SC + chi * now - N * (ST + tau * after)
-    solved = sp.solve(balance, after)[0]
-    d.equal(solved, factor * now + extra, "solved for the next chunk", "c_{j+1}")
+    {"theta upside down": {theta_: N * tau / chi}, "ST for -ST": {kappa: (SC / N + ST) / tau}},
+    [Iff(_balance._replace(over=None), eq(c(rnd + 1), theta_ * c(rnd) + kappa))],
+    where={theta_: chi / (N * tau), kappa: (SC / N - ST) / tau},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, "solved for the next chunk", N * tau)
 
 
-@statement("U.cj", {"j+1 for j": {"shift": 1}, "sign of eta": {"sign": -1}})
-def _(d: Derivation, shift: int = 0, sign: int = 1) -> None:
-    fixed = sign * kappa / (1 - grow)
-    chunk = grow ** (rnd + shift) * (c0 - fixed) + fixed
-    f = sp.Function("c")
-    solved = sp.rsolve(f(rnd + 1) - grow * f(rnd) - kappa, f(rnd), {f(0): c0})
-    d.equal(solved, chunk, "the recurrence solved", "c_j")
-    d.equal(chunk.subs(rnd, rnd + 1), grow * chunk + kappa, "and put back", "c_{j+1}")
-    even = c0 + rnd * kappa
-    d.equal(even.subs(rnd, rnd + 1), even + kappa, r"$\theta = 1$ has its own branch", "c_{j+1}")
+_grows = eq(c(rnd + 1), theta * c(rnd) + kappa, over=rnd)
+_fixed = eq((1 - theta) * eta, kappa)
 
 
-@statement("U.sum", {"M+1 rounds": {"rounds": M + 1}, "eta once": {"count": 1}})
-def _(d: Derivation, rounds: Any = M, count: Any = M) -> None:
-    chunk = grow ** (rnd - 1) * (c0 - eta) + eta
-    total = (c0 - eta) * (1 - grow**rnd) / (1 - grow) + rnd * eta
-    d.induct(total, chunk, rnd, r"sum of the first $j$ chunks")
-    solved = sp.solve(N * total.subs(rnd, M) - sigma, c0)[0]
-    closed = eta + (sigma / N - count * eta) * (1 - grow) / (1 - grow**rounds)
-    d.equal(solved, closed, r"$M$ rounds carry $\sigma$", "c_0")
-    even = rnd * c0 + kappa * rnd * (rnd - 1) / 2
-    d.induct(even, c0 + (rnd - 1) * kappa, rnd, r"the same for $\theta = 1$")
-    solved = sp.solve(N * even.subs(rnd, M) - sigma, c0)[0]
-    d.equal(solved, sigma / (N * M) - kappa * (M - 1) / 2, r"$\theta=1$", "c_0")
+@statement(
+    "U.cj",
+    {"j+1 for j": {0: eq(c(rnd), theta ** (rnd + 1) * (c(0) - eta) + eta)},
+     "sign of eta": {0: eq(c(rnd), theta**rnd * (c(0) + eta) - eta)}},
+    [under(eq(c(rnd), theta**rnd * (c(0) - eta) + eta), _grows, _fixed),
+     under(eq(c(rnd), c(0) + rnd * kappa), eq(c(rnd + 1), c(rnd) + kappa, over=rnd))],
+    witness={kappa: 0, eta: 0, theta: 1, c: lambda k: sp.S.One},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    step, fixed = (
+        d.given(0, "the recurrence"),
+        d.given(1, r"$\eta = \kappa/(1-\theta)$, $\theta \ne 1$"),
+    )
+    d.recur(0, rnd, "solved, from its first value", by={step: 1, fixed: -1}, factor=theta)
+    even = d.given(0, r"$\theta = 1$ has its own branch", goal=1)
+    d.recur(1, rnd, "solved", by={even: 1})
+
+
+_first = eta + (sigma / N - M * eta) * (1 - theta) / (1 - theta**M)
+_chunk = theta ** (n - 1) * (c0 - eta) + eta
+_even = c0 + (n - 1) * kappa
+
+
+def _carried(chunk: Any) -> Any:
+    return eq(N * total(lambda i: chunk.subs(n, i), M), sigma)
+
+
+@statement(
+    "U.sum",
+    {"M+1 rounds": {0: eq(c0, _first + eta)}, "eta once": {2: eq(c0,
+     sigma / (N * M) - kappa * M / 2)}},
+    [under(eq(c0, _first), _carried(_chunk), lt(theta, 1)),
+     under(eq(c0, _first), _carried(_chunk), gt(theta, 1)),
+     under(eq(c0, sigma / (N * M) - kappa * (M - 1) / 2), _carried(_even))],
+    witness=tuple({M: 1, N: 1, c0: sigma, eta: 0, kappa: 0, theta: v} for v in (sp.Rational(1, 2),
+        2)),
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    closed = (c0 - eta) * (1 - theta**n) + (1 - theta) * n * eta
+    sums = eq((1 - theta) * total(lambda i: _chunk.subs(n, i), n), closed)
+    d.recur(sums, n, r"sum of the first chunks, times $1-\theta$")
+    here = d.at(sums, {n: M})
+    carried = d.given(0, r"$M$ rounds carry $\sigma$")
+    for goal, sign in ((0, 1), (1, -1)):
+        side = d.given(1, "on one side of 1", goal=goal)
+        apart = sign * (1 - theta**n)
+        d.grows(apart, n, p, theta**n * p, "and so its powers", {p: side})
+        d.at(apart, {n: M})
+        scale = 1 / (1 - theta**M)
+        by = {here: -scale, carried: (1 - theta) * scale / N}
+        d.show(goal, "solved for the first", by=by)
+        d.leave(side)
+    flat = eq(total(lambda i: _even.subs(n, i), n), n * c0 + kappa * n * (n - 1) / 2)
+    d.recur(flat, n, r"the same for $\theta = 1$")
+    here, carried = d.at(flat, {n: M}), d.given(0, r"which carry $\sigma$", goal=2)
+    d.show(2, "solved", by={here: -1 / M, carried: 1 / (N * M)})
 
 
 def simulate(
@@ -86,69 +136,132 @@ def chunks_of(
     return chunks
 
 
-@statement("U.mk", {"SC once": {"starts": 1}, "first send of one node": {"first": 1}})
-def _(d: Derivation, starts: Any = M, first: Any = N) -> None:
-    chunk, upto = sp.symbols("c_j C_j", nonnegative=True)
-    arrival = N * (ST + tau * c0) + rnd * SC + chi * upto
-    sent = N * (rnd * ST + tau * upto) + N * (ST + tau * chunk)
-    rest = SC * rnd + chi * upto - N * (rnd * ST + tau * (upto + chunk - c0))
-    why = r"node $N$: end of its $j$ chunks minus arrival of the next, $C_j=c_0+\dots+c_{j-1}$"
-    d.equal(arrival - sent, rest, why, r"\text{gap}_j")
-    following = sp.Symbol("c_{j+1}", nonnegative=True)
-    more = rest.subs({rnd: rnd + 1, upto: upto + chunk, chunk: following}, simultaneous=True)
-    why = r"this gap changes by the balance of U.rec, which is 0"
-    right = SC + chi * chunk - N * (ST + tau * following)
-    d.equal(more - rest, right, why, r"\text{gap}_{j+1}-\text{gap}_j")
-    why = "and starts at 0: node $N$ never waits, nor does a chunk"
-    d.equal(rest.subs({rnd: 0, upto: 0, chunk: c0}), 0, why, r"\text{gap}_0")
-    node = counts("i")
-    d.assume(N - node, r"node $i$ of $N$", strict=False)
-    why = r"node $i$ gets each chunk no later than node $N$, so it ends no later"
-    d.nonnegative((N - node) * (ST + tau * chunk), y * (ST + tau * chunk), why, {y: N - node})
-    total = sp.Symbol("C_M", nonnegative=True)
-    last = first * (ST + tau * c0) + starts * SC + chi * total
-    why = r"node $N$ starts after $N$ sends and computes without a pause, $N C_M = \sigma$"
-    left = (N * (ST + tau * c0) + M * SC + chi * total).subs(total, sigma / N)
-    d.equal(left, last.subs(total, sigma / N), why, r"\text{makespan}")
-    cases = [(3, 4, 1, 2, 1, 9), (4, 3, 0, 0, 2, 4), (2, 5, 1, 3, 1, 2), (2, 3, 1, 1, 2, 1)]
-    for nodes, rounds, *rest_ in cases:
-        st, sc, send, compute = map(Fraction, rest_)
-        chunks = chunks_of(Fraction(60), nodes, rounds, st, sc, send, compute)
-        closed = nodes * (st + send * chunks[0]) + rounds * sc + compute * Fraction(60, nodes)
-        why = f"event by event: N={nodes}, M={rounds}, ST={st}, SC={sc}, tau={send}, chi={compute}"
-        holds = min(chunks) > 0 and simulate(nodes, chunks, st, sc, send, compute) == closed
-        d.exact(holds, rf"\text{{makespan}} = {sp.latex(sp.Rational(closed))}", why)
+def _simulated(nodes: int, rounds: int, *costs: int) -> Fraction:
+    """Return the makespan of 60 units, event by event; -1 if some chunk is not positive."""
+    exact = [Fraction(v) for v in costs]
+    chunks = chunks_of(Fraction(60), nodes, rounds, *exact)
+    return simulate(nodes, chunks, *exact) if min(chunks) > 0 else Fraction(-1)
 
 
-@statement("U.M1", {"better than OPR": {"sign": -1}, "chunks of sigma": {"size": sigma}})
-def _(d: Derivation, sign: int = 1, size: Any = sigma / N) -> None:
-    first = eta + (sigma / N - M * eta) * (1 - grow) / (1 - grow**M)
-    d.equal(first.subs(M, 1), size, r"$M = 1$", "c_0")
-    left = N * (ST + tau * sigma / N) + SC + chi * sigma / N
-    d.equal(left, N * ST + tau * sigma + SC + chi * sigma / N, "put into U.mk")
-    # Bernoulli: (1 + x)^n >= 1 + n x
-    why = r"Bernoulli's inequality, by induction, $y = \tau/\chi$"
-    d.grows((1 + x) ** n - 1 - n * x, n, 0, n * x**2, why, factor=x, strict=False)
-    bern = d.at((1 + x) ** n - 1 - n * x, {n: N})
-    over = (1 + x) ** N - 1
-    d.positive(over, z + N * x, r"so $\beta^{-N}-1 > 0$, $\beta = 1/(1+y)$", {z: bern})
-    excess = sigma * tau * (1 + 1 / (x * N)) - sigma * tau / (1 - (1 + x) ** (-N))
-    why = r"equal split minus OPR, times $yN(\beta^{-N}-1) > 0$"
-    d.equal(excess * (x * N * over), sigma * tau * bern, why)
-    d.nonnegative(sign * sigma * tau * bern, sigma * tau * y, "is not negative", {y: bern})
+makespan, formula = computed("makespan", _simulated), computed(
+    "formula", lambda nodes, rounds, st, sc, send, compute: nodes * (st + send * chunks_of(
+        Fraction(60), nodes, rounds, *map(Fraction, (st, sc, send, compute)))[0])
+    + rounds * sc + compute * Fraction(60, nodes)
+)  # fmt: skip
+_cases = [(3, 4, 1, 2, 1, 9), (4, 3, 0, 0, 2, 4), (2, 5, 1, 3, 1, 2), (2, 3, 1, 1, 2, 1)]
+done, i = sequence("d", real=True), counts("i")
 
 
-@statement("U.inf", {"limits exchanged": {"swap": True}})
-def _(d: Derivation, swap: bool = False) -> None:
-    rate, many = positive("a M")
-    for sign, limit, name in ((1, chi * sigma / N, ">"), (-1, tau * sigma, "<")):
-        ratio = sp.exp(sign * rate)
-        c_inf = sp.limit(sigma / N * (1 - ratio) / (1 - sp.exp(sign * rate * many)), many, sp.oo)
-        wanted = 0 if sign > 0 else sigma / N * (1 - ratio)
-        why = rf"$\theta = e^{{{'' if sign > 0 else '-'}a}} {name} 1$"
-        d.equal(c_inf, wanted, why, r"\lim c_0")
-        makespan = N * tau * c_inf + (ratio * N * tau) * sigma / N
-        end = limit.subs(chi, ratio * N * tau)
-        if swap:
-            end = (tau * sigma if sign > 0 else chi * sigma / N).subs(chi, ratio * N * tau)
-        d.equal(makespan, end, r"with $\chi = \theta N\tau$", r"\lim\text{makespan}")
+def _sent(upto: Any) -> Any:
+    """Return when the round after the first `upto` is sent."""
+    return N * ((upto + 1) * ST + tau * total(lambda i: c(i - 1), upto + 1))
+
+
+_computed = N * (ST + tau * c(0)) + rnd * SC + chi * total(lambda i: c(i - 1), rnd)
+
+
+@statement(
+    "U.mk",
+    {"SC once": {end(rnd): _computed - rnd * SC + SC}, "another case": {4: eq(makespan(*_cases[0]),
+     0)}},
+    [under(eq(end(rnd), ready(rnd)), _balance),
+     under(eq(end(M), N * (ST + tau * c(0)) + M * SC + chi * sigma / N),
+         eq(N * total(lambda i: c(i - 1), M), sigma)),
+     under(ge(end(rnd), done(rnd)), _balance, ge(N, i), ge(N * (ST + tau * c(0)), done(0)),
+           eq(done(rnd + 1), sp.Max(done(rnd),
+               ready(rnd) - (N - i) * (ST + tau * c(rnd))) + SC + chi * c(rnd), over=rnd)),
+     *(eq(makespan(*case), formula(*case)) for case in _cases)],
+    where={end(rnd): _computed, ready(rnd): _sent(rnd)},
+    witness={N: 1, i: 1, M: 1, ST: 0, SC: 0, tau: 1, chi: 1, sigma: 1, c: lambda k: sp.S.One,
+        done: lambda k: k + 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    balance = d.given(0, "computing a chunk takes as long as sending the next round")
+    d.recur(
+        0,
+        rnd,
+        "node $N$ ends its $j$ chunks when the next arrives: it never waits",
+        by={balance: -1},
+    )
+    carried = d.given(0, r"all rounds carry $\sigma$", goal=1)
+    d.show(1, "node $N$ starts after $N$ sends and computes without a pause", by={carried: chi / N})
+    early, begun, step = (
+        d.given(k, why, goal=2)
+        for k, why in (
+            (1, "node $i$ of $N$"),
+            (2, "its first chunk comes no later than node $N$'s"),
+            (3, "computes when it can"),
+        )
+    )
+    goal = d[2]
+    d.nonnegative(goal.gap.subs(rnd, 0), y, "at first", {y: begun})
+    before = d.assume(goal, "assume it ends its chunks no later than node $N$")
+    start = next(iter(d.goals[2].given[3].right.atoms(sp.Max)))
+    on_time = start.args
+    bound = d[0].right
+    waiting = next(a for a in on_time if a != done(rnd))
+    d.show(ge(bound, done(rnd)), "then it is ready when node $N$ is", y, {y: before}, {d[0]: -1})
+    sent = y * (ST + tau * c(rnd))
+    d.show(ge(bound, waiting), "and has its chunk no later", sent, {y: early})
+    no_later = Relation(start, "<=", bound)
+    d.extreme(no_later, "so it starts no later")
+    after = goal.map(lambda side: side.subs(rnd, rnd + 1))
+    d.show(after, "and ends no later", y, {y: no_later}, {step: -1, d[0]: 1})
+    d.inductive(2, rnd, "for every round")
+    for case in range(3, 7):
+        d.compute(case, "event by event: N, M, ST, SC, tau, chi")
+
+
+@statement(
+    "U.M1",
+    {"chunks of sigma": {0: eq(N * (ST + tau * sigma) + SC + chi * sigma,
+     N * ST + tau * sigma + SC + chi * sigma / N)},
+     "better than OPR": {1: gt(sigma * Cms / (1 - b**n), sigma * Cms + sigma * Cps / n)}},
+    [eq(N * (ST + tau * sigma / N) + SC + chi * sigma / N,
+     N * ST + tau * sigma + SC + chi * sigma / N),
+     under(ge(sigma * Cms + sigma * Cps / n, sigma * Cms / (1 - b**n)), below_one)],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, r"U.mk with $M = 1$, $c_0 = \sigma/N$")
+    slow = _slow(d)
+    why = r"one round against paper M's $\mathcal{E}$, $\tau = C_{ms}$, $\chi = C_{ps}$, no set-up"
+    d.show(1, why, sigma * w * b * y / (n * q), {q: 1 - b**n, y: slow})
+
+
+def _slow(d: Derivation, ratio: Any = b, side: Any = None) -> Any:
+    r"""Show Bernoulli's inequality for a ratio below 1, times its power."""
+    if side is None:
+        powers_below_one(d)
+    slow = 1 - ratio**n - n * ratio ** (n - 1) * (1 - ratio)
+    why = "Bernoulli's inequality, by induction"
+    return d.grows(slow, n, 0, p**2 * n * ratio ** (n - 1), why, {p: 1 - ratio}, strict=False)
+
+
+@statement(
+    "U.inf",
+    {"limits exchanged": {end(n): chi * sigma / N}},
+    [under(gt(end(n), chi * sigma / N), gt(theta, 1)),
+     under(ge(chi * sigma / N + tau * sigma / n, end(n)), gt(theta, 1)),
+     under(gt(end(n), tau * sigma), lt(theta, 1)),
+     under(ge(tau * sigma + tau * sigma * theta / n, end(n)), lt(theta, 1))],
+    where={end(n): N * tau * c0 + chi * sigma / N, c0: sigma / N * (1 - theta) / (1 - theta**n),
+        chi: theta * N * tau},
+    witness=({theta: 2}, {theta: sp.Rational(1, 2)}),
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    side = d.given(0, r"$\theta > 1$: chunks grow")
+    over = d.grows(theta**n - 1, n, p, theta**n * p, "and so its powers", {p: side})
+    d.show(0, r"above the computing alone", tau * sigma * p / q, {p: side, q: over})
+    fast = theta**n - 1 - n * (theta - 1)
+    d.grows(
+        fast, n, 0, p * q, "Bernoulli's inequality, by induction", {p: side, q: over}, strict=False
+    )
+    why = r"and tends to it like $1/M$, $M = n$ rounds"
+    d.show(1, why, tau * sigma * y / (n * q), {q: over, y: fast})
+    d.leave(side)
+    side = d.given(0, r"$\theta < 1$: chunks shrink", goal=2)
+    less = d.grows(1 - theta**n, n, p, theta**n * p, "and so do its powers", {p: side})
+    why = r"above the sending alone"
+    d.show(2, why, tau * sigma * p * theta**n / q, {p: side, q: less})
+    slow = _slow(d, theta, side)
+    d.show(3, "and tends to it", tau * sigma * theta * y / (n * q), {q: less, y: slow})

@@ -1,173 +1,299 @@
 """Paper M, section 4: shares, execution time and n_min, without and with set-up costs."""
 
-from typing import Any
-
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, ST, Delta, L, a1, a2, b, j, n, p, phi, positive, q, sigma, w
-from dlsim.theory.words import B, Cms, Cps, G, powers_below_one, share
+from dlsim.theory.letters import (
+    SC,
+    ST,
+    Delta,
+    a1,
+    a2,
+    b,
+    j,
+    n,
+    p,
+    phi,
+    positive,
+    q,
+    sigma,
+    w,
+    y,
+    z,
+)  # fmt: skip
+from dlsim.theory.words import (
+    B,
+    Cms,
+    Cps,
+    G,
+    T,
+    alpha,
+    below_one,
+    finishes,
+    powers_below_one,
+    share,
+)  # fmt: skip
 
-_ms, _ps = positive("C_ms C_ps")
-_E = r"\mathcal{E}"
+_ms, _ps, gamma = positive("C_ms C_ps gamma")
+_E, _phi = sp.Symbol(r"\mathcal{E}"), sp.Symbol("phi")
+Bs, Gs = sequence(r"\mathcal{B}"), sequence("G")
+_T1 = a1 * sigma * _ms + a1 * sigma * _ps
+_T2 = (a1 + a2) * sigma * _ms + a2 * sigma * _ps
 
 
-@statement("4.5", {"ratio of the other cost": {"beta": _ms / (_ms + _ps)}, "sign": {"sign": -1}})
-def _(d: Derivation, beta: Any = _ps / (_ms + _ps), sign: int = 1) -> None:
-    first = a1 * sigma * _ms + a1 * sigma * _ps
-    second = (a1 + a2) * sigma * _ms + sign * a2 * sigma * _ps
-    why = r"the factor $\sigma(C_{ms}+C_{ps})$ is positive"
-    d.equal(second - first, sigma * (_ms + _ps) * (a2 - beta * a1), why, r"(4.2)-(4.1)")
-    d.equal(sp.solve(second - first, a2)[0], beta * a1, r"solved for $\alpha_2$", r"\alpha_2")
-    d.equal((_ms + _ps) * (1 - beta), _ms, r"hence $C_{ms} = (1-\beta) w$", r"w(1-\beta)")
-    d.equal((_ms + _ps) * beta, _ps, r"and $C_{ps} = \beta w$, $w = C_{ms} + C_{ps}$", r"w\beta")
+@statement(
+    "4.5",
+    {"ratio of the other cost": {b: _ms / (_ms + _ps)},
+     "sign": {0: Iff(eq(_T2 - 2 * a2 * sigma * _ps, _T1), eq(a2, b * a1))}},
+    [Iff(eq(_T2, _T1), eq(a2, b * a1)), eq((1 - b) * w, _ms), eq(b * w, _ps)],
+    where={b: _ps / (_ms + _ps), w: _ms + _ps},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, r"(4.2)-(4.1); $\sigma(C_{ms}+C_{ps})$ is positive", sigma * (_ms + _ps))
+    d.show(1, r"hence $C_{ms} = (1-\beta) w$")
+    d.show(2, r"and $C_{ps} = \beta w$")
 
 
-@statement("4.1-4.4", {"n+1 for n": {"power": n + 1}, "growing shares": {"ratio": 1 / b}})
-def _(d: Derivation, power: Any = n, ratio: Any = b) -> None:
+#: Hypotheses: all nodes finish together; the shares of n nodes add up to 1.
+_together, _whole = eq(T(j + 1), T(j), over=j), eq(total(alpha, n), 1)
+_line = finishes(j, st=0, sc=0)
+
+
+@statement(
+    "4.1-4.4",
+    {"n+1 for n": {1: eq(alpha(1), (1 - b) / (1 - b ** (n + 1)))},
+     "growing shares": {0: eq(alpha(j), b ** (1 - j) * alpha(1))},
+     "no computing": {T(j): sigma * Cms * total(alpha, j)}},
+    [eq(alpha(j), b ** (j - 1) * alpha(1)), eq(alpha(1), (1 - b) / (1 - b**n))],
+    [below_one, _together, _whole], {T(j): _line}, witness={b: sp.Rational(1, 2), n: 1,
+     alpha: lambda k: 2 ** (1 - k)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d)
-    before, now, after = sp.symbols("A_j a_j a_{j+1}")
-    line = sigma * Cms * before + sigma * Cps * now
-    following = sigma * Cms * (before + after) + sigma * Cps * after
-    why = r"with $A_j = \alpha_1 + \dots + \alpha_j$"
-    d.equal(
-        following - line, sigma * w * (after - ratio * now), why, r"\text{line}_{j+1}-\text{line}_j"
-    )
-    y_ = sp.Function("alpha")
-    solved = sp.rsolve(y_(j + 1) - ratio * y_(j), y_(j), {y_(1): a1})
-    shares = d.equal(solved, a1 * ratio ** (j - 1), "the recurrence solved", r"\alpha_j")
-    d.equal(shares.subs(j, 1), a1, "its first value", r"\alpha_1\beta^0")
-    total = d.induct(a1 * G(j), shares, j, r"sum of the first $j$ shares, by induction on $j$")
-    first = (1 - b) / (1 - b**power)
-    d.equal(total.subs({j: n, a1: first}), 1, r"the shares sum to 1", r"\sum_{j \le n} \alpha_j")
-    d.equal(first.subs(n, 1), 1, r"one node takes all: $0 < \alpha_j \le 1$", r"\alpha_1|_{n=1}")
+    together, whole = d.given(1, "all nodes finish together"), d.given(2, "the whole load")
+    ratio = eq(alpha(j + 1), b * alpha(j))
+    why = r"line $j+1$ minus line $j$, over $\sigma w$"
+    d.show(ratio, why, by={together: 1 / (sigma * w)})
+    shares = d.recur(0, j, "the recurrence solved", by={ratio: 1}, factor=b)
+    d.at(shares, {j: j + 1})
+    sums = eq(total(alpha, j), alpha(1) * G(j))
+    following = shares.map(lambda side: side.subs(j, j + 1))
+    d.recur(sums, j, r"sum of the first $j$ shares", by={following: 1})
+    everyone = d.at(sums, {j: n})
+    d.show(1, "the shares sum to 1", by={whole: 1 / G(n), everyone: -1 / G(n)})
 
 
-@statement("E(n)", {"n-1 for n": {"power": n - 1}, "C_ps for C_ms": {"link": Cps}})
-def _(d: Derivation, power: Any = n, link: Any = Cms) -> None:
-    first = (1 - b) / (1 - b**n)
-    d.equal(first * sigma * w, sigma * link / (1 - b**power), r"by $C_{ms} = (1-\beta) w$", _E)
-    d.induct(first * G(j), first * b ** (j - 1), j, "data sent to the first $j$ nodes, in shares")
-    finish = sigma * link * first * G(j) + sigma * Cps * first * b ** (j - 1)
-    why = "node $j$ has its data after $j$ sends, then computes"
-    right = sigma * Cms / (1 - b**power)
-    d.equal(finish, right, why, r"\sigma C_{ms} \sum_{i \le j} \alpha_i + \alpha_j \sigma C_{ps}")
+_first = (1 - b) / (1 - b**n)
 
 
-@statement("4.6g", {"C_ps for C_ms": {"link": Cps}, "sign of the log": {"log": L * n}})
-def _(d: Derivation, link: Any = Cms, log: Any = -L * n) -> None:
+@statement(
+    "E(n)",
+    {"1 + beta^n": {_E: sigma * Cms / (1 + b**n)}, "C_ps for C_ms": {_E: sigma * Cps / (1 - b**n)}},
+    [eq(_first * sigma * w, _E), eq(T(j), _E)], [below_one],
+    {T(j): _line, alpha(j): _first * b ** (j - 1), _E: sigma * Cms / (1 - b**n)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d)
-    gamma = 1 - sigma * link / Delta
-    d.equal((1 - b) * sigma * w, sigma * link, r"$C_{ms} = (1-\beta)w$", r"\sigma C_{ms}")
-    d.equal(1 - (1 - b) * sigma * w / Delta, gamma, "the right side of (4.6)", r"\gamma")
-    why = r"$\Delta - \mathcal{E}$ and $\gamma - \beta^n$ have one sign: $(1-\beta^n)/\Delta > 0$"
-    d.equal((Delta - sigma * Cms / (1 - b**n)) * (1 - b**n) / Delta, gamma - b**n, why)
-    why = (
-        r"with $\beta = e^{-L}$, $L > 0$; the logarithm is increasing, and dividing by "
-        r"$\ln\beta < 0$ turns the inequality"
-    )
-    d.equal(sp.expand_log(sp.log(sp.exp(-L) ** n), force=True), log, why, r"\ln \beta^n")
+    d.show(0, r"by $C_{ms} = (1-\beta) w$")
+    why = "data sent to the first $j$ nodes, in shares"
+    sent = d.induct(_first * G(j), _first * b ** (j - 1), j, why)
+    d.show(1, "node $j$ has its data after $j$ sends, then computes", by={sent: sigma * Cms})
 
 
-@statement("4.6inf", {"twice the floor": {"floor": 2 * sigma * Cms}, "limit 0": {"floor": 0}})
-def _(d: Derivation, floor: Any = sigma * Cms) -> None:
+_meets = Iff(le(_E, Delta), le(b**n, gamma))
+
+
+@statement(
+    "4.6g",
+    {"C_ps for C_ms": {gamma: 1 - sigma * Cps / Delta},
+     "1 + ...": {gamma: 1 + sigma * Cms / Delta}},
+    [_meets, under(Iff(le(_E, Delta), ge(n, sp.log(gamma) / sp.log(b))), gt(gamma, 0))],
+    [below_one],
+    {_E: sigma * Cms / (1 - b**n), gamma: 1 - sigma * Cms / Delta},
+    witness={sigma: 1, w: 1, Delta: 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d)
-    E = sigma * Cms / (1 - b**n)
+    power = d.show(0, r"times $(1-\beta^n)/\Delta > 0$", Delta / q, {q: 1 - b**n})
+    room = power.right.right
+    d.given(1, "a budget that some number of nodes meets", goal=1)
+    below = d.exponentials(sp.log(b), 0, r"$\ln$ increases")
+    falls = d.apply(below, r"$\ln\beta < 0$")
+    logs = d.exponentials(sp.log(room), n * sp.log(b), r"$\ln$ increases")
+    both = d.chain(power, logs, "so, in logarithms")
+    nodes = Iff(logs.right, d[1].right)
+    d.show(nodes, r"dividing by $\ln\beta < 0$ turns the inequality", p, {p: falls.gap})
+    d.chain(both, nodes, "together")
+
+
+@statement(
+    "4.6inf",
+    {"twice the floor": {z: 2 * sigma * Cms}, "a floor of 0": {z: 0}},
+    [gt(_E, z), ge(z + sigma * b * w / n, _E), under(gt(_E, Delta), le(Delta, z))],
+    [below_one], {_E: sigma * Cms / (1 - b**n), z: sigma * Cms},
+    witness={sigma: 1, w: 2, Delta: 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
     given = {p: 1 - b, q: 1 - b**n}
-    excess = sigma * p * w * b**n / q
-    why = r"above $\sigma C_{ms}$ for every $n$"
-    d.positive(E - floor, excess, why, given, r"\mathcal{E}-\sigma C_{ms}")
-    real = sp.Symbol("n", positive=True)
-    limit = sp.limit(sigma * (1 - sp.exp(-L)) * w / (1 - sp.exp(-L * real)), real, sp.oo)
-    why = r"and no higher bound holds"
-    d.equal(limit, floor.subs(b, sp.exp(-L)), why, r"\lim_{n\to\infty}\mathcal{E}")
-    why = (
-        r"$\sigma C_{ms} = 3/2$, $\Delta = 1 > 0$: the printed condition holds, "
-        r"$\ln\gamma$ does not exist"
-    )
-    d.exact((1 - sp.Rational(3, 2) / 1) < 0, r"\gamma = 1 - \tfrac{3/2}{1} = -\tfrac12", why)
+    d.show(0, r"above $\sigma C_{ms}$ for every $n$", sigma * p * w * b**n / q, given)
+    slow = 1 - b**n - n * b ** (n - 1) * (1 - b)
+    why = r"$\beta^{-n} \ge 1 + n(1/\beta - 1)$ (Bernoulli), times $\beta^n$"
+    d.grows(slow, n, 0, p**2 * n * b ** (n - 1), why, given, strict=False)
+    why = "and no higher bound holds: the excess falls like $1/n$"
+    d.show(1, why, sigma * w * b * y / (n * q), {y: slow, q: 1 - b**n})
+    short = d.given(1, r"$\gamma \le 0$", goal=2)
+    why = r"no number of nodes meets it, though $\Delta > 0$"
+    d.show(2, why, p + y, {p: d[0], y: short})
 
 
-@statement("4.7-4.10", {"the misprint": {"last": j - 1}, "SC in phi": {"setup": SC / (sigma * w)}})
-def _(d: Derivation, last: Any = j, setup: Any = ST / (sigma * w)) -> None:
-    before, now, after = sp.symbols("A_j a_j a_{j+1}")
-    line = j * ST + SC + sigma * Cms * before + sigma * Cps * now
-
-    def following(sends: Any) -> Any:
-        return sends * ST + SC + sigma * Cms * (before + after) + sigma * Cps * after
-
-    why = r"their difference vanishes iff $\alpha_{j+1} = \beta\alpha_j - \phi$"
-    left = following(last + 1) - line
-    d.equal(left, sigma * w * (after - (b * now - setup)), why, r"\text{line}_{j+1}-\text{line}_j")
-    printed = sp.solve(following(j) - line, after)[0]
-    d.equal(printed, b * now, r"the printed last line, $(n-1)ST$, would give", r"\alpha_n")
-    d.correct(printed, b * now - ST / (sigma * w), "which contradicts (4.11)")
+_late = finishes(j) - ST + sigma * Cms * alpha(j + 1) + sigma * Cps * (alpha(j + 1) - alpha(j))
+_printed = _late + ST
 
 
-@statement("4.11r", {"sign": {"sign": -1}, "j for j-1": {"shift": 1}})
-def _(d: Derivation, sign: int = 1, shift: int = 0) -> None:
-    shares = share(j + shift, a1, sign * phi)
-    y_ = sp.Function("alpha")
-    solved = sp.rsolve(y_(j + 1) - b * y_(j) + phi, y_(j), {y_(1): a1})
-    d.equal(solved, shares, "the recurrence solved", r"\alpha_j")
-    d.equal(shares.subs(j, j + 1), b * shares - phi, "and put back", r"\alpha_{j+1}")
-    d.equal(shares.subs(j, 1), a1, "with its first value", r"\alpha_1")
+@statement(
+    "4.7-4.10",
+    {"the misprint": {0: Iff(eq(_printed, T(j)), eq(alpha(j + 1), b * alpha(j) - _phi))},
+     "SC in phi": {_phi: SC / (sigma * w)}},
+    [Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), b * alpha(j) - _phi)),
+     Iff(eq(_printed, T(j)), eq(alpha(j + 1), b * alpha(j))),
+     differ(b * alpha(j) - _phi, b * alpha(j))],
+    where={T(j): finishes(j), _phi: ST / (sigma * w)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, "line $j+1$ minus line $j$", sigma * w)
+    d.show(1, "the printed last line, with one $ST$ too few, would give", sigma * w)
+    d.show(2, "which contradicts (4.11)")
 
 
-def _setup_sum() -> Any:
-    return a1 * G(j) - phi * (j - G(j)) / (1 - b)
+_recurs = eq(alpha(j + 1), b * alpha(j) - phi, over=j)
+_shares = eq(alpha(j), share(j, alpha(1)))
 
 
-@statement("4.12", {"n-1 for n": {"count": n - 1}, "no last term": {"tail": 0}})
-def _(d: Derivation, count: Any = n, tail: Any = phi / (1 - b)) -> None:
-    total = d.induct(_setup_sum(), share(j, a1), j, "sum of the first $j$ shares, by induction")
-    solved = sp.solve(total.subs(j, n) - 1, a1)[0]
-    printed = (1 - b) / (1 - b**n) + count * phi / (1 - b**n) - tail
-    d.equal(solved, printed, "the sum of all $n$ set to 1", r"\alpha_1")
+@statement(
+    "4.11r",
+    {"sign": {0: eq(alpha(j), share(j, alpha(1), -phi))}, "j for j-1": {0: eq(alpha(j),
+     share(j + 1, alpha(1)))}},
+    [_shares], [below_one, _recurs], witness={alpha: lambda k: -2 * phi},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.given(0, r"$0 < \beta < 1$")
+    ratio = d.given(1, "the recurrence")
+    d.recur(0, j, "the recurrence solved, and its first value", by={ratio: 1}, factor=b)
 
 
-@statement("4.12G", {"sum to n": {"upto": n + 1}, "another start": {"start": 2}})
-def _(d: Derivation, upto: Any = n, start: Any = 1) -> None:
-    d.equal(G(1), start, "the first", "G_1")
-    d.equal(G(n + 1), 1 + b * G(n), "the recursion of the engine", "G_{n+1}")
-    d.equal(G(n + 1), G(n) + (1 - (1 - b) * G(n)), "in the form that does not round beta")
-    total = d.induct((j + 1 - G(j + 1)) / (1 - b), G(j), j, r"sum of the first $j$")
-    below = total.subs(j, upto - 1)
-    d.equal((1 + phi * below) / G(n), B(n), r"put together", r"(1 + \phi\sum_{i<n}G_i)/G_n")
+@statement(
+    "4.12",
+    {"n-1 for n": {0: eq(alpha(1), B(n) - phi / (1 - b**n))}, "no last term": {0: eq(alpha(1),
+     B(n) + phi / (1 - b))}},
+    [eq(alpha(1), B(n))], [below_one, _recurs, _whole],
+    witness={n: 1, phi: 0, alpha: lambda k: 2 ** (1 - k)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    d.given(1, "equal finish")
+    whole = d.given(2, "the whole load")
+    d.lemma("4.11r", "the shares", at={j: j + 1})
+    following = _shares.map(lambda side: side.subs(j, j + 1))
+    sums = eq(total(alpha, j), alpha(1) * G(j) - phi * (j - G(j)) / (1 - b))
+    d.recur(sums, j, "sum of the first $j$ shares", by={following: 1})
+    everyone = d.at(sums, {j: n})
+    d.show(0, "the sum of all $n$ set to 1", by={whole: 1 / G(n), everyone: -1 / G(n)})
 
 
-@statement("4.12fin", {"(n-1)ST": {"sends": j - 1}, "SC twice": {"starts": 2}})
-def _(d: Derivation, sends: Any = j, starts: int = 1) -> None:
-    setup = phi * sigma * w
-    d.induct(_setup_sum(), share(j, a1), j, "data sent to the first $j$ nodes, in shares")
-    finish = sends * setup + starts * SC + sigma * (Cms * _setup_sum() + Cps * share(j, a1))
-    d.equal(
-        finish.subs(a1, B(n)),
-        setup + SC + sigma * w * B(n),
-        r"node $j$, for all $j$ and $n$, with $ST = \phi\sigma w$",
-        r"j\,ST + \sigma C_{ms}\sum_{i\le j}\alpha_i + SC + \alpha_j\sigma C_{ps}",
-    )
+@statement(
+    "4.12G",
+    {"another growth": {Gs(n): G(n + 1)}, "no set-up": {Bs(n): B(n, 0)}},
+    [eq(Gs(1), 1), eq(Gs(n + 1), 1 + b * Gs(n)), eq(1 + b * Gs(n), Gs(n) + (1 - (1 - b) * Gs(n))),
+     eq(Bs(n + 1), (1 + phi * total(Gs, n)) / Gs(n + 1))],
+    [below_one], {Bs(n): B(n), Gs(n): G(n)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    d.at(1 - b**n, {n: n + 1})
+    d.show(0, "the first")
+    d.show(1, "the recursion of the engine")
+    d.show(2, r"in the form that does not round $\beta$")
+    sums = d.induct((n + 1 - G(n + 1)) / (1 - b), G(n), n, r"sum of the first $n$")
+    d.show(3, "put together", by={sums: -phi / G(n + 1)})
 
 
-@statement("4.13->4.6", {"phi stays": {"setup": phi}})
-def _(d: Derivation, setup: Any = 0) -> None:
-    without = sigma * w * (1 - b) / (1 - b**n)
-    d.equal(sigma * w * B(n, setup), without, r"$\phi = 0$", r"\sigma w\,\mathcal{B}(n)")
+@statement(
+    "4.12fin",
+    {"(n-1)ST": {T(j): finishes(j, st=phi * sigma * w) - phi * sigma * w},
+     "SC twice": {T(j): finishes(j) + SC}},
+    [eq(T(j), ST + SC + sigma * w * B(n))], [below_one],
+    {T(j): finishes(j), alpha(j): share(j, B(n)), ST: phi * sigma * w},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    sums = B(n) * G(j) - phi * (j - G(j)) / (1 - b)
+    why = "data sent to the first $j$ nodes, in shares"
+    sent = d.induct(sums, share(j, B(n)), j, why)
+    d.show(0, "node $j$, for all $j$ and $n$", by={sent: sigma * Cms})
 
 
-@statement("b->1", {"n for n-1": {"count": n}, "limits exchanged": {"ends": (0, 1)}})
-def _(d: Derivation, count: Any = n - 1, ends: tuple[int, int] = (1, 0)) -> None:
-    beta = sp.Symbol("beta_0", nonnegative=True)
-    put = r"4.12G holds for every $\beta$ in $[0,1]$ and is continuous there: put $\beta = {}$"
-    values = ((ends[0], j, count / 2), (ends[1], sp.S.One, count))
-    for end, growth, extra in values:
-        d.equal(growth.subs(j, 1), 1, f"$G_1$ at $\\beta = {end}$", "G_1")
-        why = f"$G_{{j+1}} = 1 + \\beta G_j$ at $\\beta = {end}$"
-        d.equal(growth.subs(j, j + 1), 1 + (beta * growth).subs(beta, end), why, "G_{j+1}")
-        below = j * (j + 1) / 2 if growth == j else j
-        d.induct(below, growth, j, "the sum of the first $j$")
-        limit = (1 + phi * below.subs(j, n - 1)) / growth.subs(j, n)
-        wanted = 1 / growth.subs(j, n) + phi * extra
-        d.equal(limit, wanted, put.format(end), r"\mathcal{B}(n)")
-    d.argue("Sums and quotients of polynomials in beta, the denominator at least 1: continuous.")
+@statement(
+    "4.13->4.6",
+    {"phi stays": {_phi: ST / sigma + 1}},
+    [eq(_E, sigma * Cms / (1 - b**n))], [below_one, eq(ST, 0), eq(SC, 0)],
+    {_E: ST + SC + sigma * w * B(n, _phi), _phi: ST / (sigma * w)}, witness={ST: 0, SC: 0},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    no_send, no_start = d.given(1, "no set-up of a send"), d.given(2, "nor of computing")
+    left = 1 + n / (1 - b**n) - 1 / (1 - b)
+    d.show(0, r"so $\phi = 0$", by={no_send: left, no_start: 1})
+
+
+_near, _far = 1 / n + phi * (n - 1) / 2, 1 + n * phi
+
+
+@statement(
+    "b->1",
+    {"n for n-1": {_phi: phi * n / 2 + 1 / n}, "limits exchanged": {_phi: 1 + (n - 1) * phi}},
+    [eq(sp.Limit(Bs(n), b, 1, "-"), _phi), eq(Bs(1), 1), eq(sp.Limit(Bs(n + 1), b, 0, "+"), _far)],
+    where={Bs(n): B(n), _phi: _near},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    d.at(1 - b**n, {n: n + 1})
+    d.show(1, "one node")
+    below = {p: 1 - b, q: 1 - b**n}
+    more = n - 1
+    lack, rest = n - G(n), (1 - b) * n * (n - 1) / 2 - (n - G(n))
+    third = n * (n - 1) * (n - 2) / sp.Integer(6)
+    d.grows(lack, n, 0, q, r"$n \ge G_n$", below, strict=False)
+    why = r"$n - G_n \le (1-\beta)n(n-1)/2$"
+    d.grows(rest, n, 0, p * y, why, {p: 1 - b, y: lack}, strict=False)
+    why = r"which is short by at most $(1-\beta)^2n(n-1)(n-2)/6$"
+    short = (1 - b) ** 2 * third - rest
+    d.grows(short, n, 0, p * y, why, {p: 1 - b, y: rest}, strict=False)
+    d.grows(G(n) - 1, n, 0, b**n, r"$G_n \ge 1$", below, strict=False)
+    d.grows(third, n, 0, n * more / 2, "counting", strict=False)
+    bound = more / 2 + phi * (third + n * more**2 / 4)
+    parts = {**below, y: rest, z: G(n) - 1}
+    g = q / p
+    upper = (y + p * n * more / 2 * z) * (1 / (n * g) + phi * more / (2 * g))
+    c, s = sp.symbols("c s", nonnegative=True)
+    rise, why = B(n) - _near, r"$\mathcal{B}(n)$ minus its limit, from both sides"
+    form = upper + phi * (y / (p * g) + p * c)
+    d.nonnegative(bound * (1 - b) - rise, form, why, {**parts, c: third})
+    form = p * more / 2 + phi * p * n * more**2 / 4 + s / (n * g) + phi * more * s / (2 * g)
+    form += phi * (y + c * p**2 * z) / (p * g)
+    given = {**below, y: short, z: G(n) - 1, s: lack, c: third}
+    d.nonnegative(bound * (1 - b) + rise, form, why, given)
+    d.squeeze(0, bound, r"the bound is a constant times $1-\beta$")
+    top = phi * n * more / 2 + _far * n
+    rise, why = B(n + 1) - _far, r"the same at $\beta = 0$: a constant times $\beta$"
+    x, f = positive("x f")
+    whole = {p: 1 - b, x: G(n), f: G(n + 1)}
+    d.positive(G(n), q / p, "G_n is positive", below)
+    d.at(G(n), {n: n + 1})
+    form = b * (phi * y / p + _far * n + top * b * x + _far * x) / f
+    d.nonnegative(top * b - rise, form, why, {**whole, y: rest})
+    form = b * (phi * n * more / 2 + _far * y + top * b * x + phi * y / p) / f
+    d.nonnegative(top * b + rise, form, why, {**whole, y: lack})
+    d.squeeze(2, top, r"the bound is a constant times $\beta$")

@@ -2,52 +2,70 @@
 
 from fractions import Fraction
 from itertools import permutations
-from typing import Any
 
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, L, b, i, j, n, p, phi, positive, q, sigma, w
-from dlsim.theory.words import B, Cms, Cps, G, powers_below_one, share
+from dlsim.theory.letters import SC, L, b, j, m, n, p, phi, positive, q, sigma, w, y
+from dlsim.theory.words import (
+    B,
+    Cms,
+    T,
+    alpha,
+    below_one,
+    finishes,
+    powers_below_one,
+    smooth_powers,
+)
 
 real = positive("n")
+Y, _E, end = sequence("y"), sp.Symbol(r"\mathcal{E}"), sp.Symbol("M", real=True)
+_weight = b ** (n - j) * (1 - b) / (1 - b**n)
+_whole = eq(total(alpha, n), 1)
 
 
-@statement("OPR", {"equal weights": {"ratio": 1}, "weights reversed": {"ratio": 1 / b}})
-def _(d: Derivation, ratio: Any = b) -> None:
+@statement(
+    "OPR",
+    {"equal weights": {Y(j): 1 / n}, "weights reversed": {Y(j): b**j * (1 - b) / (1 - b**n)},
+     "no set-up": {_E: SC + sigma * w * B(n)}},
+    [gt(Y(j), 0), under(eq(end - _E, total(lambda i: Y(i) * (end - T(i)), n)), _whole),
+     under(ge(end, _E), _whole, ge(end, T(j), over=j))],
+    [below_one],
+    {_E: phi * sigma * w + SC + sigma * w * B(n), Y(j): _weight, T(j): finishes(j,
+     st=phi * sigma * w)},
+    witness={n: 1, b: sp.Rational(1, 2), phi: 0, SC: 0, sigma: 1, w: 1, end: 2,
+             alpha: lambda k: 2 ** (1 - k)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d)
-    weight = ratio ** (n - j) * (1 - b) / (1 - b**n)
-    tail = (1 - b ** (n - j + 1)) / (1 - b**n)
-    parts = {p: 1 - b, q: 1 - b**n}
-    d.positive(weight, p * b ** (n - j) / q, "each weight is positive", parts, "y_j")
-    d.equal(tail.subs(j, n), weight.subs(j, n), r"$Y_j = y_j + \dots + y_n$: the last", "Y_n")
-    d.equal(tail - tail.subs(j, j + 1), weight, "and one before", "Y_j - Y_{j+1}")
-    d.equal(tail.subs(j, 1), 1, "the weights sum to 1", "Y_1")
-    before, now, upto = sp.symbols("A_{j-1} a_j Y_{j+1}")
-    own = sp.Symbol("y_j")
-    why = r"summation by parts: $\sum_j y_j A_j = \sum_j a_j Y_j$, by induction on $j$"
-    left = now * (upto + own) - (before + now) * upto + before * (upto + own)
-    d.equal(left, own * (before + now), why)
-    d.equal(
-        sigma * (Cms * tail + Cps * weight),
-        sigma * Cms / (1 - b**n),
-        r"in $\sum_j y_j T_j$ every share has the same coefficient, "
-        r"$T_j = j\,ST + SC + \sigma(C_{ms}A_j + C_{ps}a_j)$",
-        r"\sigma(C_{ms}Y_j + C_{ps}y_j)",
+    weight = d.show(
+        0, "each weight is positive", p * b ** (n - j) / q, {p: 1 - b, q: 1 - b**n}
+    ).left
+    whole = d.given(1, "the whole load", goal=1)
+    back = b**-m
+    even = eq(total(lambda i: b**-i, m), (back - 1) / (1 - b))
+    d.recur(even, m, "the weights add up")
+    sends = (m * back - b * (back - 1) / (1 - b)) / (1 - b)
+    setups = phi * sigma * w * sends + SC * (back - 1) / (1 - b)
+    line = finishes(j, st=phi * sigma * w)
+    mean = eq(
+        total(lambda i: b**-i * line.subs(j, i), m), setups + sigma * w * back * total(alpha, m)
     )
-    sums = d.induct(i - b * G(i), 1 - b**i, i, r"$\sum_j j y_j = \sum_i Y_i$: its numerator")
-    setups = phi * sigma * w * sums.subs(i, n) / (1 - b**n)
-    d.equal(
-        setups + SC + sigma * Cms / (1 - b**n),
-        phi * sigma * w + SC + sigma * w * B(n),
-        r"so the weighted mean of the finishing times is $\mathcal{E}(n)$ for every split: the "
-        r"latest is no earlier, and equal only if all are",
-        r"\sum_j y_j T_j",
+    d.recur(mean, m, r"summation by parts: every share has the same coefficient, by induction")
+    d.at(even, {m: n})
+    d.at(mean, {m: n})
+    even, mean = (x.map(lambda side: side.subs(m, n)) for x in (even, mean))
+    scale = b**n * (1 - b) / (1 - b**n)
+    by = {even: -scale * end, mean: scale, whole: sigma * Cms / (1 - b**n)}
+    d.show(
+        1, r"so the weighted mean of the finishing times is $\mathcal{E}$ for every split", by=by
     )
-    idle, mine = sp.Symbol("g_j", nonnegative=True), positive("y_j")
-    why = r"a link idle for $g_j$ before the end of send $j$ raises $T_j$, and so the mean"
-    d.nonnegative(mine * (now + idle) - mine * now, mine * idle, why, show=r"y_j(T_j+g_j)-y_jT_j")
+    late = d.given(2, "no node ends after $M$, whatever gaps the link was idle", goal=2)
+    term = d.nonnegative(weight * late.gap, p * y, "no term is negative", {p: weight, y: late})
+    sums = d.adds(ge(term, 0), j, n, "nor their sum: the latest is not before the mean")
+    d.show(2, "the mean is no later than the latest", y, {y: sums}, {d[1]: 1})
 
 
 def _plan(order: tuple[int, ...], size: list[int], due: list[int]) -> Fraction | None:
@@ -76,61 +94,84 @@ def _plan(order: tuple[int, ...], size: list[int], due: list[int]) -> Fraction |
     return None
 
 
-@statement("5.sum", {"loose deadlines": {"due": (32, 32, 32)}, "DC order is best": {"best": 32}})
-def _(d: Derivation, due: tuple[int, ...] = (17, 32, 19), best: int = 30) -> None:
-    size = [3, 6, 6]
-    costs = {order: _plan(order, size, list(due)) for order in permutations(range(3))}
-    found = [c for c in costs.values() if c is not None]
-    # n_min = 1 for all at time 0: DC = 2 (4/3 sigma) - 2 sigma = 2 sigma / 3
-    by_dc = tuple(sorted(range(3), key=lambda task: -Fraction(2 * size[task], 3)))
-    d.exact(
-        [Fraction(2 * x, 3) for x in size] == [2, 4, 4] and by_dc == (1, 2, 0),
-        "DC = 2, 4, 4",
-        r"$n^{min} = 1$ for each at time 0 and $DC = \frac{8}{3}\sigma - 2\sigma$: "
-        "MCDF's order is 2, 3, 1",
-    )
-    why = "all six orders enumerated in exact arithmetic; the first costs 32, another one 30"
-    holds = costs[by_dc] == 32 and costs[(0, 1, 2)] == best == min(found)
-    d.refute(holds, r"\text{cost}(2,3,1) = 32 > 30 = \text{cost}(1,2,3)", why)
+_SIZE, _DUE = (3, 6, 6), (17, 32, 19)
+cost = computed("cost", lambda order: _plan(tuple(k - 1 for k in order), list(_SIZE), list(_DUE)))
+rise = computed("DC", lambda task: Fraction(8, 3) * _SIZE[task - 1] - 2 * _SIZE[task - 1])
+least = computed("least cost of", lambda tasks: min(
+    c for order in permutations(range(tasks)) if (c := _plan(order, list(_SIZE),
+        list(_DUE))) is not None
+))  # fmt: skip
 
 
-@statement("N*", {"N* = 10": {"best": (10, 10, 10, 10)}, "other sizes": {"size": 600}})
-def _(d: Derivation, best: tuple[int, ...] = (7, 6, 6, 5), size: int = 100) -> None:
-    half, excess = Fraction(1, 2), (8, 23, 40, 58)
-    for setup, nodes, tenths, least in zip(
-        (5, 10, 15, 20), best, excess, (507, 1014, 1520, 2027), strict=True
-    ):
-        c = Fraction(setup, size * 20)
-        value = [B(sp.Integer(m)).subs({b: half, phi: c}) for m in range(1, 11)]
-        shares = [share(m, value[m - 1]).subs({b: half, phi: c}) for m in range(1, 11)]
-        d.exact(
-            max(m for m in range(1, 11) if shares[m - 1] > 0) == nodes
-            and min(range(1, 11), key=lambda m: value[m - 1]) == nodes,
-            rf"N^* = {nodes}",
-            f"ST = {setup}: the last n with a positive n-th share is the fastest",
+@statement(
+    "5.sum",
+    {"another cost": {3: eq(cost((2, 3, 1)), 30)}, "DC order is best": {4: eq(least(3), 32)}},
+    [*(eq(rise(task), value) for task, value in ((1, 2), (2, 4), (3, 4))),
+     eq(cost((2, 3, 1)), 32), eq(least(3), 30)],
+    refutes=le(cost((2, 3, 1)), cost((1, 2, 3))),
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    for goal in (0, 1, 2):
+        d.compute(
+            goal, r"$n^{min} = 1$ at time 0: $DC = \frac83\sigma-2\sigma$; MCDF's order is 2, 3, 1"
         )
-        times = [2 * setup + size * 20 * v for v in value]
-        ratio = times[9] / times[nodes - 1] - 1
-        d.exact(
-            shares[9] < 0 and round(1000 * ratio) == tenths,
-            rf"\alpha_{{10}} = {float(shares[9]):.3g} < 0,\ "
-            rf"\mathcal{{E}}(10)/\mathcal{{E}}({nodes}) - 1 = {float(100 * ratio):.1f}\,\%",
-            "with all 10 nodes the formula is no schedule",
-        )
-        bracket = 2**9 - 1 - Fraction(9, 2)
-        bound = Fraction(setup, 20) * bracket * 4
-        why = f"so 10 nodes need a whole size of at least {least}"
-        d.exact(
-            least - 1 <= bound < least, rf"\alpha_{{10}} > 0 \iff \sigma > {float(bound):.1f}", why
-        )
+    d.compute(3, "the cost of that order, in exact arithmetic")
+    d.compute(4, "all six orders enumerated")
+    d.compute(5, "another order costs less")
 
 
-@statement("M.n+1", {"batch of one": {"most": 1}, "they agree for a cost linear in n": {"E": 1}})
-def _(d: Derivation, most: int = 10, E: Any = None) -> None:
-    least, load = sp.Symbol(r"\bar{\mathcal{E}}", positive=True), sp.Symbol("L", positive=True)
-    mean = sp.Rational(sum(range(1, most + 1)), most)
-    why = r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval"
-    d.equal(mean * least / (least / load), sp.Rational(11, 2) * load, why, r"\text{load}")
-    cost = real * (B(real, 0).subs(b, sp.exp(-L)) if E is None else E)
-    why = r"the derivative of $W$ is not the difference that $DC_i$ is defined as"
-    d.correct(sp.diff(cost, real), cost.subs(real, real + 1) - cost, why)
+def _table(setup: int) -> tuple[list[Fraction], list[Fraction]]:
+    """Return B(n) and the n-th share for n = 1..10 on the nodes of paper M's Figure 8."""
+    half, c = Fraction(1, 2), Fraction(setup, 100 * 20)
+    value = [(half + m * c) / (1 - half**m) - c / half for m in range(1, 11)]
+    return value, [v * half ** (m - 1) - c * (1 - half ** (m - 1)) / half for m,
+        v in enumerate(value, 1)]  # fmt: skip
+
+
+def _excess(setup: int) -> int:
+    value, shares = _table(setup)
+    times = [2 * setup + 100 * 20 * v for v in value]
+    return round(1000 * (times[9] / times[sum(x > 0 for x in shares) - 1] - 1))
+
+
+most = computed("N*", lambda setup: sum(x > 0 for x in _table(setup)[1]))
+fastest = computed("fastest", lambda setup: 1 + min(range(10), key=_table(setup)[0].__getitem__))
+tenth = computed("alpha_{10}", lambda setup: _table(setup)[1][9])
+excess = computed("excess", _excess)
+#: alpha_10 > 0 iff the size is above ST / 20 times the bracket of statement `last` times 4.
+size = computed("size", lambda setup: Fraction(setup, 20) * (2**9 - 1 - Fraction(9, 2)) * 4)
+
+
+@statement(
+    "N*",
+    {"N* = 10": {0: eq(most(5), 10)}, "another excess": {3: eq(excess(5), 9)}},
+    [claim for st, nodes, tenths, whole in zip(
+        (5, 10, 15, 20), (7, 6, 6, 5), (8, 23, 40, 58), (507, 1014, 1520, 2027), strict=True)
+     for claim in (eq(most(st), nodes), eq(fastest(st), nodes), lt(tenth(st), 0),
+                   eq(excess(st), tenths), lt(size(st), whole), ge(size(st), whole - 1))],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    reasons = (
+        "the last n with a positive n-th share", "is the fastest",
+        "with all 10 nodes the formula is no schedule", "and overstates the best, in tenths of a %",
+        "10 nodes need at least this whole size", "and no smaller one",
+    )  # fmt: skip
+    for goal in range(len(d.goals)):
+        d.compute(goal, reasons[goal % 6])
+
+
+_least, _load, W = positive(r"\bar{\mathcal{E}}"), positive("L"), sequence("W")
+
+
+@statement(
+    "M.n+1",
+    {"batch of one": {0: eq(_least / (_least / _load), sp.Rational(11, 2) * _load)},
+     "they agree for a cost linear in n": {W(real): real}},
+    [eq(sp.Rational(sum(range(1, 11)), 10) * _least / (_least / _load), sp.Rational(11, 2) * _load),
+     differ(sp.Derivative(W(real), real), W(real + 1) - W(real))],
+    where={W(real): real * B(real, 0).subs(b, sp.exp(-L))},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval")
+    smooth_powers(d, real, real + 1)
+    d.show(1, r"the derivative of $W$ is not the difference that $DC_i$ is defined as")

@@ -5,213 +5,299 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import Iff, computed, eq, ge, gt, le, lt, sequence, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, L, b, k, n, p, phi, positive, q, r, s, sigma, u, w, y, z
-from dlsim.theory.words import B, G, powers_below_one, share
+from dlsim.theory.letters import (
+    SC,
+    L,
+    a1,
+    b,
+    j,
+    k,
+    m,
+    n,
+    p,
+    phi,
+    positive,
+    q,
+    r,
+    s,
+    sigma,
+    u,
+    w,
+    y,
+    z,
+)  # fmt: skip
+from dlsim.theory.words import B, G, alpha, below_one, powers_below_one, share, smooth_powers
 
-#: A real number of nodes, for the derivatives.
-real = positive("n")
-_C1 = phi + (1 - sp.exp(-L)) * L
+#: A real number of nodes, for the derivatives; f is a set-up that is not 0.
+real, f = positive("n phi")
+one, bn = sp.exp(-L), sp.exp(-L * real)
+E, W, last, bracket = map(sequence, (r"\mathcal{E}", "W", r"\alpha^{(n)}", "h"))
+C1, C2, C3, C4, C5, kk, c = sp.symbols("C_1 C_2 C_3 C_4 C_5 k c", real=True)
 
 
-def _smooth(d: Derivation) -> None:
-    r"""Assume 0 < beta < 1 and show 1 - e^{-nL} > 0 for real n."""
-    d.assume(1 - sp.exp(-L), r"$\beta = e^{-L} < 1$")
-    d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$ for $u > 0$: its slope is $e^{-u}$")
-    d.at(1 - sp.exp(-u), {u: real * L})
-
-
-@statement("5.1", {"sign of the log": {"log": L}, "no square": {"power": 1}})
-def _(d: Derivation, log: Any = -L, power: int = 2) -> None:
-    _smooth(d)
-    x = sp.exp(-L * real)
-    E = (1 - sp.exp(-L)) / (1 - x) * sigma * w
-    printed = x * log / (1 - x) ** power * (1 - sp.exp(-L)) * sigma * w
-    slope = d.equal(sp.diff(E, real), printed, "differentiated", r"\mathcal{E}'(n)")
-    given = {p: 1 - sp.exp(-L), q: 1 - x}
-    d.positive(-slope, x * L * p * sigma * w / q**power, r"$\mathcal{E}$ decreases", given)
+@statement(
+    "5.1",
+    {"no square": {0: eq(sp.Derivative(E(real), real), -bn * L / (1 - bn) * (1 - one) * sigma * w)},
+     "sign of the log": {0: eq(sp.Derivative(E(real), real),
+         bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w)}},
+    [eq(sp.Derivative(E(real), real), -bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w),
+     lt(sp.Derivative(E(real), real), 0),
+     under(gt((1 - b) / (1 - b**n), (1 - b) / (1 - b ** (n + 1))), below_one)],
+    where={E(real): (1 - one) / (1 - bn) * sigma * w},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, real)
+    d.show(0, r"differentiated, $\ln\beta = -L$")
+    form = bn * L * p * sigma * w / q**2
+    d.show(1, r"$\mathcal{E}$ decreases", form, {p: 1 - one, q: 1 - bn})
     powers_below_one(d, n + 1)
-    fall = (1 - b) / (1 - b**n) - (1 - b) / (1 - b ** (n + 1))
     parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
-    d.positive(fall, p**2 * b**n / (q * r), "and from integer to integer", parts)
+    d.show(2, "and from integer to integer", p**2 * b**n / (q * r), parts)
 
 
-@statement("5.2a", {"C_1 + ": {"c1": phi - (1 - sp.exp(-L)) * L}, "C_3 = 0": {"c3": 0}})
-def _(d: Derivation, c1: Any = _C1, c3: Any = phi) -> None:
-    x = sp.exp(-L * real)
-    slope = sp.diff(B(real).subs(b, sp.exp(-L)), real)
-    why = r"(4.12) differentiated, $\ln\beta = -L$"
-    d.equal(slope, (c3 - c1 * x - phi * L * real * x) / (1 - x) ** 2, why, r"\mathcal{B}'(n)")
-    X, Y = sp.symbols("X Y", real=True)
-    why = (
-        r"$\beta^n = C_3/(C_1+C_2n)$ in logarithms, $X = \ln C_3$, $Y = \ln(C_1+C_2n)$: "
-        r"$C_4 = \ln C_3/\ln\beta$, $C_5 = -1/\ln\beta$"
-    )
-    d.equal(sp.solve(-L * real - (X - Y), real)[0], X / -L + Y / L, why, "n")
+@statement(
+    "5.2a",
+    {"C_1 + ": {C1: f - (1 - one) * L}, "C_3 = 0": {C3: 0}},
+    [eq(sp.Derivative(E(real), real), sigma * w * (C3 - C1 * bn - C2 * real * bn) / (1 - bn) ** 2),
+     Iff(eq(sp.log(C3) - kk, -L * real), eq(real, C4 + C5 * kk))],
+    where={E(real): f * sigma * w + SC + sigma * w * B(real, f).subs(b, one), C1: f + (1 - one) * L,
+           C2: f * L, C4: -sp.log(C3) / L, C5: 1 / L, C3: f},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    smooth_powers(d, 1, real)
+    d.show(0, r"(4.12) differentiated, $\ln\beta = -L$")
+    d.show(1, r"$\beta^n = C_3/(C_1+C_2n)$ in logarithms, $k = \ln(C_1+C_2n)$", L)
 
 
-@statement("5.2b", {"the printed sign is right": {"sign": -1}, "C_1 is dropped": {"c1": 0}})
-def _(d: Derivation, sign: int = 1, c1: Any = None) -> None:
-    C1, C4, kk = sp.symbols("C_1 C_4 k", real=True)
-    f = positive("phi")
-    C2, C5 = f * L, 1 / L
-    nodes = C4 + C5 * kk
-    true = (C1 if c1 is None else c1) + C2 * C4 + sign * f * kk
-    d.equal(C1 + C2 * nodes, true, r"$e^k = C_1 + C_2 n$ with $n = C_4 + C_5 k$", "e^k")
-    d.differ(C2 * C4 - f * kk, true, "the printed right side is another function of $k$")
-    c, ln2 = sp.Rational(1, 100), sp.log(2)
-
-    def slope(nodes: int) -> Any:
-        return c - (c + ln2 / 2 + c * ln2 * nodes) / 2**nodes
-
-    why = r"$\beta=1/2$, $\phi=1/100$: the minimum lies between 5 and 6 nodes"
-    d.exact(slope(5) < 0 and slope(6) > 0, r"\mathcal{B}'(5) < 0 < \mathcal{B}'(6)", why)
-    why = r"there, $k > -2$ for every $n \ge 1$: the printed equation has no root $n \ge 1$"
-    holds = sp.log(c + ln2 / 2 + c * ln2) > -2 and -c * sp.log(c) + 2 * c < c + ln2 / 2 + c * ln2
-    d.exact(holds, r"n \ge 1 \Rightarrow e^k = C_1 + C_2 n > C_6 + 2\phi \ge C_6 - \phi k", why)
+_cent, _ln2 = sp.Rational(1, 100), sp.log(2)
+slope = sequence("D")
+C6 = sp.Symbol("C_6", real=True)
 
 
-@statement("disc", {"share of n": {"count": n}, "factor": {"factor": (1 - b) / (1 - b ** (n + 1))}})
-def _(d: Derivation, count: Any = n + 1, factor: Any = (1 - b) / (1 - b**n)) -> None:
-    powers_below_one(d)
-    last = share(count, B(count))
-    show = r"\mathcal{B}(n)-\mathcal{B}(n+1)"
-    d.equal(B(n) - B(n + 1), last * factor, "(4.12) and the share below (4.11)", show)
-    parts = {p: 1 - b, q: 1 - b**n}
-    d.positive(factor, p / q, "the factor is positive: both sides have one sign", parts)
-    before, now, bound = sp.symbols("B_{n-1} B_n c", real=True)
-    ratio = positive("f_{n-1}")
-    d.assume(before - bound, r"$n-1$ nodes miss the bound $c$")
-    d.assume(bound - now, r"$n$ nodes meet it", strict=False)
-    why = r"so $\alpha^{(n)}_n > 0$, $f$ the factor ($n = 1$: the share is 1)"
-    form, met = (p + z) / ratio, {p: before - bound, z: bound - now}
-    d.positive((before - now) / ratio, form, why, met, r"\alpha^{(n)}_n")
-    d.lemma("ajmono", r"and with the last share all are positive")
+@statement(
+    "5.2b",
+    {"the printed sign is right": {0: eq(C1 + C2 * (C4 + C5 * kk), C1 + C2 * C4 - f * kk)},
+     "no phi": {C2: L}},
+    [eq(C1 + C2 * (C4 + C5 * kk), C1 + C2 * C4 + f * kk), lt(slope(5), 0), gt(slope(6), 0),
+     gt(sp.log(_cent + _ln2 / 2 + _cent * _ln2), -2),
+     gt(_cent + _ln2 / 2 + _cent * _ln2, -_cent * sp.log(_cent) + 2 * _cent)],
+    where={C2: f * L, C5: 1 / L,
+           slope(n): _cent - (_cent + _ln2 / 2 + _cent * _ln2 * n) / 2**n},
+    refutes=eq(C1 + C2 * (C4 + C5 * kk), C2 * C4 - f * kk),
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, r"$e^k = C_1 + C_2 n$ with $n = C_4 + C_5 k$")
+    why = r"$\beta=1/2$, $\phi=1/100$: $\mathcal{B}'$ changes its sign between 5 and 6 nodes"
+    d.compute(1, why)
+    d.compute(2, why)
+    d.compute(3, r"there, $k > -2$ for every $n \ge 1$")
+    d.compute(4, r"so $e^k = C_1+C_2n > C_6+2\phi \ge C_6-\phi k$: the printed one has no root")
+    d.show(5, "the printed right side is another function of $k$")
 
 
-@statement("last", {"n for n-1": {"lag": 0}, "first power": {"power": 1}})
-def _(d: Derivation, lag: int = 1, power: int = 2) -> None:
-    powers_below_one(d)
-
-    def bracket(count: Any) -> Any:
-        return b ** (lag - count) - 1 - (count - lag) * (1 - b)
-
-    d.equal(
-        share(n, B(n)) * (1 - b**n) * (1 - b) / b ** (n - 1),
-        (1 - b) ** power - phi * bracket(n),
-        r"the factor $(1-\beta^n)(1-\beta)/\beta^{n-1}$ is positive",
-        r"\alpha^{(n)}_n \cdot (1-\beta^n)(1-\beta)/\beta^{n-1}",
-    )
-    d.equal(bracket(1), 0, "one node always has a positive share", r"\text{bracket}(1)")
-    parts = {p: 1 - b, q: 1 - b**n}
-    step = bracket(n + 1) - bracket(n)
-    why = "the bracket increases"
-    d.positive(step, p * q / b**n, why, parts, r"\text{bracket}(n+1)-\text{bracket}(n)")
-    why = r"each time by at least $(1-\beta)^2/\beta$, so it exceeds every bound"
-    d.grows(step - (1 - b) ** 2 / b, n, 0, p**2 / b ** (n + 1), why, {p: 1 - b}, strict=False)
+rest = sp.Symbol("i", integer=True, nonnegative=True)
 
 
-@statement("ajmono", {"sign of phi": {"sign": -1}})
-def _(d: Derivation, sign: int = 1) -> None:
-    d.assume(1 - b, r"$0 < \beta < 1$")
-    now = positive("a_j")
-    after = b * now - sign * phi
-    why = r"from $\alpha_j > 0$"
-    d.positive(now - after, p * now + phi, why, {p: 1 - b}, r"\alpha_j-\alpha_{j+1}")
-    later = positive("a_{j+1}")
-    back = sp.solve(b * sp.Symbol("x") - sign * phi - later, sp.Symbol("x"))[0]
-    d.positive(back, (later + phi) / b, r"and backwards, from $\alpha_{j+1} > 0$", show=r"\alpha_j")
+@statement(
+    "ajmono",
+    {"sign of phi": {alpha(j): share(j, a1, -phi)}},
+    [eq(alpha(j) - alpha(j + 1), (1 - b) * alpha(j) + phi),
+     under(gt(alpha(j), alpha(j + 1)), gt(alpha(j), 0)),
+     under(gt(alpha(j), 0), gt(alpha(j + k), 0))],
+    [below_one], {alpha(j): share(j, a1)}, witness={a1: 100, b: sp.Rational(1, 2), phi: 1, j: 1,
+     k: 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d, k)
+    d.show(0, "the recurrence")
+    now = d.given(1, "a positive share", goal=1)
+    d.show(1, "is above the next", p * q + phi, {p: 1 - b, q: now}, {d[0]: 1})
+    later = d.given(1, "a later share is positive", goal=2)
+    why = r"backwards, $\alpha_j = (\alpha_{j+k} + \phi G_k)/\beta^k$"
+    d.show(2, why, (r + phi * q / p) / b**k, {r: later, p: 1 - b, q: 1 - b**k})
 
 
-@statement("5.2ST", {"ST matters not": {"setup": phi}, "other numbers": {"sc": 6}})
-def _(d: Derivation, setup: Any = 0, sc: int = 5) -> None:
+@statement(
+    "disc",
+    {"share of n": {last(n): share(n, B(n + 1))}, "another factor": {0: eq(B(n) - B(n + 1),
+     last(n + 1) * (1 - b) / (1 - b ** (n + 1)))}},
+    [eq(B(n) - B(n + 1), last(n + 1) * (1 - b) / (1 - b**n)),
+     Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)),
+     under(gt(share(j, B(j + rest + 1)), 0), gt(B(j + rest), c), ge(c, B(j + rest + 1)))],
+    [below_one], {last(n): share(n, B(n))},
+    witness={b: sp.Rational(1, 2), phi: 0, j: 1, rest: 0, c: sp.Rational(3, 4)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d, n + 1)
-    fall = (SC + sigma * w * B(n, setup)) - (SC + sigma * w * B(n + 1, setup))
+    d.show(0, "(4.12) and the share below (4.11)")
+    parts = {p: 1 - b, q: 1 - b**n}
+    helps = d.show(1, "so one more node helps iff its share would be positive", p / q, parts)
+    here, point = j + rest, {n: j + rest}
+    missed = d.given(1, "one node less misses the bound $c$", goal=2)
+    met = d.given(2, "these nodes meet it", goal=2)
+    d.at(helps, point)
+    d.at(1 - b**n, point)
+    d.at(1 - b**n, {n: here + 1})
+    d.positive(B(here) - B(here + 1), p + z, "the last one helped", {p: missed, z: met})
+    d.apply(helps.map(lambda side: side.subs(point)), "so its share is positive")
+    at = {a1: B(here + 1), k: rest + 1}
+    d.lemma("ajmono", "and with it all shares before", 2, at)
+
+
+_step = (1 - b) ** 2 / b
+
+
+@statement(
+    "last",
+    {"n for n-1": {bracket(n): b**-n - 1 - n * (1 - b)}, "first power": {0: Iff(gt(last(n), 0),
+     gt(1 - b, phi * bracket(n)))}},
+    [Iff(gt(last(n), 0), gt((1 - b) ** 2, phi * bracket(n))), gt(bracket(n + 1), bracket(n)),
+     ge(bracket(n), (n - 1) * _step), eq(bracket(1), 0)],
+    [below_one], {last(n): share(n, B(n)), bracket(n): b ** (1 - n) - 1 - (n - 1) * (1 - b)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d)
+    below, parts = {p: 1 - b}, {p: 1 - b, q: 1 - b**n}
+    factor = b ** (n - 1) / (q * p)
+    d.show(0, r"times $\beta^{n-1}/((1-\beta)(1-\beta^n)) > 0$", factor, parts)
+    d.show(1, "the bracket increases", p * q / b**n, parts)
+    rises = d[1].gap - _step
+    why = r"each time by at least $(1-\beta)^2/\beta$"
+    d.grows(rises, n, 0, p**2 / b ** (n + 1), why, below, strict=False)
+    d.grows(d[2].gap, n, 0, y, "so it exceeds every bound", {y: rises}, strict=False)
+    d.show(3, "one node always has a positive share")
+
+
+times = computed("E", lambda m: 5 + 20 / (2 * (1 - sp.Rational(1, 2) ** m)))
+
+
+@statement(
+    "5.2ST",
+    {"ST matters not": {0: gt(E(n), E(n + 1) + phi)}, "other numbers": {1: eq(times(2), 18)}},
+    [gt(E(n), E(n + 1)), *(eq(times(m + 1), sp.Rational(v)) for m, v in enumerate(("25", "55/3",
+     "115/7", "47/3"))),
+     Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)),
+     under(le(last(n + 1), 0), le(last(n), 0)),
+     under(le(last(m), 0), ge((m - 1) * phi, b))],
+    [below_one], {E(n): SC + sigma * w * B(n, 0), last(n): share(n, B(n))},
+    witness={b: sp.Rational(1, 2), phi: 5, n: 4, m: 4},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    powers_below_one(d, n + 1)
     parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
-    form = sigma * w * p**2 * b**n / (q * r)
-    why = r"$\phi = 0$: SC is the same for all $n$"
-    d.positive(fall, form, why, parts, r"\mathcal{E}(n)-\mathcal{E}(n+1)")
-    times = [sc + 10 * 2 * B(sp.Integer(m), 0).subs(b, sp.Rational(1, 2)) for m in range(1, 5)]
-    why = r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$, $n = 1..4$"
-    holds = times == [25, sp.Rational(55, 3), sp.Rational(115, 7), sp.Rational(47, 3)]
-    d.exact(holds, r"\mathcal{E} = 25,\ \tfrac{55}{3},\ \tfrac{115}{7},\ \tfrac{47}{3}", why)
-    last = share(n + 1, B(n + 1))
-    why = r"$ST > 0$: the sign of the share $\alpha^{(n+1)}_{n+1}$ decides"
-    d.equal(B(n) - B(n + 1), last * (1 - b) / (1 - b**n), why, r"\mathcal{B}(n)-\mathcal{B}(n+1)")
-    d.lemma("last", r"it is positive up to $N^*$ and not beyond, for every $\phi > 0$")
+    d.show(0, r"$ST = 0$: SC is the same for all $n$", sigma * w * p**2 * b**n / (q * r), parts)
+    for goal in (1, 2, 3, 4):
+        d.compute(goal, r"$\sigma = 10$, $C_{ms}=C_{ps}=1$, $ST = 0$, $SC = 5$")
+    d.lemma("disc", r"$ST > 0$: the share of the last node decides", 1)
+    sign = d.lemma("last", "its sign")
+    height = d.lemma("last", "the bracket exceeds every bound", 2)
+    more = d.lemma("last", "and rises", 1)
+    d.given(1, "one share is not positive", goal=6)
+    large = sign.right.negated
+    gap = d.apply(sign, "so its bracket is large", large).gap
+    following = sign.map(lambda side: side.subs(n, n + 1))
+    d.at(sign, {n: n + 1})
+    d.show(following.right.negated, "and the next larger", z + phi * p, {z: gap, p: more})
+    d.apply(following, "so the next share is not positive either", following.left.negated)
+    enough = d.given(1, r"$(n-1)\phi \ge \beta$", goal=7)
+    there = d.at(sign, {n: m})
+    form, parts = y * p**2 / b + phi * z, {y: enough, z: d.at(height, {n: m}), p: 1 - b}
+    d.show(there.right.negated, r"then $\phi h_m \ge (1-\beta)^2$", form, parts)
+    d.apply(there, r"and $N^*$ is finite", there.left.negated)
 
 
-@statement("L5.1", {"k-1 for k": {"power": k + 1}, "reversed": {"sign": -1}})
-def _(d: Derivation, power: Any = k, sign: int = 1) -> None:
-    lemma_one(d, power, sign)
+_lemma = gt((k + 1) * (1 - b) / (1 - b ** (k + 1)), k * (1 - b) / (1 - b**k))
 
 
-def lemma_one(d: Derivation, power: Any = k, sign: int = 1) -> Any:
+def lemma_one(d: Derivation, claim: Any = _lemma) -> Any:
     """Show Lemma 5.1 in a derivation."""
-    powers_below_one(d)
-    powers, parts = {n: k}, {p: 1 - b}
-    d.at(1 - b**n, powers)
-    d.at(1 - b**n, {n: k + 1})
+    powers_below_one(d, k, k + 1)
     why = r"$1+\beta+\dots+\beta^{k-1} > k\beta^k$, by induction"
-    gap = d.grows(G(k) - k * b**power, k, p, (k + 1) * b**k * p, why, parts)
-    difference = (k + 1) / G(k + 1) - k / G(k)
-    all_parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1), s: gap}
-    form = s * p**2 / (q * r)
-    why = r"$(G_k - k\beta^k)/(G_k G_{k+1})$"
-    return d.positive(sign * difference, form, why, all_parts, r"(k+1)/G_{k+1} - k/G_k")
+    gap = d.grows(G(k) - k * b**k, k, p, (k + 1) * b**k * p, why, {p: 1 - b})
+    parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1), s: gap}
+    form, why = s * p**2 / (q * r), r"$(G_k - k\beta^k)/(G_k G_{k+1})$"
+    return d.show(claim, why, form, parts).gap
 
 
-@statement("L5.2", {"equality": {"slack": 0}, "k for k+1": {"shift": 0}})
-def _(d: Derivation, slack: int = 1, shift: int = 1) -> None:
-    first = lemma_one(d)
-    lemma_two(d, first, slack, shift)
-
-
-def lemma_two(d: Derivation, first: Any, slack: int = 1, shift: int = 1) -> Any:
-    """Show Lemma 5.2 in a derivation that has Lemma 5.1."""
+def lemma_two(d: Derivation, first: Any) -> Any:
+    """Show Lemma 5.2, over phi/(1 - beta), in a derivation that has Lemma 5.1."""
     why = r"$k+1 > 1+\beta+\dots+\beta^k$, by induction"
     excess = d.grows(k + 1 - G(k + 1), k, p, r, why, {p: 1 - b, r: 1 - b ** (k + 1)})
-    ratio = (k + 1) / G(k + 1) - 1
     parts = {p: 1 - b, r: 1 - b ** (k + 1), s: excess}
-    d.positive(ratio, s * p / r, "(5.15)", parts)
-    difference = (k + shift) * ((k + 1) / G(k + 1) - 1) - k * (k / G(k) - 1)
-    form = k * q + slack * r
-    why = r"(5.14): $k$ times Lemma 5.1 plus (5.15); times $\phi/(1-\beta)$ it is the lemma"
-    return d.positive(difference, form, why, {q: first, r: ratio}, r"(5.14)")
+    ratio = d.positive((k + 1) / G(k + 1) - 1, s * p / r, "(5.15)", parts)
+    difference = (k + 1) * ((k + 1) / G(k + 1) - 1) - k * (k / G(k) - 1)
+    why = "(5.14): $k$ times Lemma 5.1 plus (5.15)"
+    return d.positive(difference, k * q + r, why, {q: first, r: ratio})
 
 
-@statement("5.3", {"E for W": {"weight": 1}, "no set-up of sends": {"setup": 0}})
-def _(d: Derivation, weight: Any = None, setup: Any = phi) -> None:
+@statement(
+    "L5.1",
+    {"k for k+1": {0: gt(1 / G(k + 1), 1 / G(k))}, "reversed": {0: lt((k + 1) / G(k + 1),
+     k / G(k))}},
+    [_lemma], [below_one],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    lemma_one(d, d[0])
+
+
+def _part(count: Any, setup: Any) -> Any:
+    """Return a side of Lemma 5.2."""
+    return count * (count * setup / (1 - b**count) - setup / (1 - b))
+
+
+@statement(
+    "L5.2",
+    {"k for k+1": {0: gt(_part(k, f), _part(k + 1, f))}},
+    [gt(_part(k + 1, f), _part(k, f)), ge(_part(k + 1, phi), _part(k, phi))], [below_one],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    second = lemma_two(d, lemma_one(d))
+    parts = {p: 1 - b, r: second}
+    d.show(0, r"times $\phi/(1-\beta)$: strict for $\phi > 0$", f * r / p, parts)
+    d.show(1, r"and as printed for $\phi \ge 0$", phi * r / p, parts)
+
+
+def _cost(count: Any) -> Any:
+    return count * (phi * sigma * w + SC + sigma * w * B(count))
+
+
+@statement(
+    "5.3",
+    {"E for W": {W(k): _cost(k) / k}, "reversed": {0: lt(W(k + 1), W(k))}},
+    [gt(W(k + 1), W(k))], [below_one], {W(k): _cost(k)},
+)  # fmt: skip
+def _(d: Derivation) -> None:
     first = lemma_one(d)
     second = lemma_two(d, first)
-
-    def cost(nodes: Any) -> Any:
-        times = nodes if weight is None else weight
-        return times * (phi * sigma * w + SC + sigma * w * B(nodes, setup))
-
     form = phi * sigma * w + SC + sigma * w * (q + phi * r / p)
     why = r"$ST+SC$, Lemma 5.1 and $\phi/(1-\beta)$ times Lemma 5.2, with $ST = \phi\sigma w$"
-    d.positive(cost(k + 1) - cost(k), form, why, {p: 1 - b, q: first, r: second}, "W(k+1) - W(k)")
+    d.show(0, why, form, {p: 1 - b, q: first, r: second})
 
 
-@statement("5.3r", {"slope of n/E": {"weight": 0}, "wrong start": {"start": 2}})
-def _(d: Derivation, weight: int = 1, start: int = 1) -> None:
-    _smooth(d)
+@statement(
+    "5.3r",
+    {"E for W": {W(real): _cost(real).subs(b, one) / real}},
+    [under(gt(sp.Derivative(W(real), real), 0), ge(real, 1))],
+    where={W(real): _cost(real).subs(b, one)}, witness={real: 2},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    x = 1 + y
+    smooth_powers(d, 1, real, x)
     d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
     d.climbs(sp.exp(u) - 1 - u, u, p, r"$e^u > 1 + u$", {p: sp.exp(u) - 1})
-    x = 1 + y
-    one, bn = sp.exp(-L), sp.exp(-L * real)
     parts = {q: 1 - bn, r: sp.exp(L * real) - 1, s: sp.exp(L * real) - 1 - L * real}
     for letter in (r, s):
         d.at(parts[letter].subs(real, u / L), {u: real * L})
-    h = real**weight / (1 - bn)
-    form, why = s / (q * r), r"$h(n) = n/(1-\beta^n)$ increases"
-    slope = d.positive(sp.diff(h, real), form, why, parts, "h'(n)")
-    d.equal(h.subs(real, 1), start / (1 - one), r"its value at $n = 1$", "h(1)")
+    h = real / (1 - bn)
+    why = r"$h(n) = n/(1-\beta^n)$ increases"
+    rises = d.positive(sp.diff(h, real), s / (q * r), why, parts, "h'(n)")
+    there = d.at(rises, {real: x})
     above = (h - h.subs(real, 1)).subs(real, x)
-    given = {q: d.at(slope, {real: x})}
-    d.climbs(above, y, q, r"so $h(n) \ge h(1)$ for $n = 1 + y \ge 1$", given)
-    W = real * (phi * sigma * w + SC + sigma * w * B(real).subs(b, one))
-    given = {p: 1 - one, q: slope.subs(real, x), z: above}
+    d.climbs(above, y, q, r"so $h(n) \ge h(1)$ for $n = 1 + y \ge 1$", {q: there})
+    slope = sp.diff(_cost(real).subs(b, one), real).subs(real, x)
     form = phi * sigma * w + SC + sigma * w * (p * q + phi * (z + x * q))
-    d.positive(sp.diff(W, real).subs(real, x), form, "part by part", given, "W'(n)")
+    d.positive(slope, form, "part by part", {p: 1 - one, q: there, z: above})
+    d.given(0, r"$n \ge 1$")
+    d.at(slope, {y: real - 1})

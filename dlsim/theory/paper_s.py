@@ -13,8 +13,9 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
+from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import n, positive, y, z
+from dlsim.theory.letters import j, n, positive, y, z
 
 Edges = tuple[tuple[int, int], ...]
 
@@ -81,102 +82,108 @@ def _coincidences(names: int) -> Iterator[tuple[int, ...]]:
             yield pattern
 
 
-@statement("S.L1", {"indices as printed": {"shift": 0}, "two connections a link": {"cap": 2}})
-def _(d: Derivation, shift: int = 1, cap: int = 1) -> None:
-    for size in (1, 2, 3, 4):
-        every = list(graphs(size))
-        why = f"every route of all {len(every)} graphs is a path (an empty one is a direct link)"
-        holds = all(is_path(route(v, g, shift), v) for g in every for v in range(1, size + 1))
-        d.exact(holds, rf"L_{{0,i}}: C^0 \to C^i,\ n = {size}", why)
-    path = ((1, 2), (2, 3))
-    why = "printed, $l_1$ is defined twice and $l_2$ not at all: no path already for 3 vertices"
-    holds = not is_path(route(2, path, 0), 2) and ("?", "?") not in route(2, path, 1)
-    d.exact(holds, r"l^i_1 = (C^0, Q^a_{k_1}) \ne (Q^b_{k_1}, Q^a_{k_2}) = l^i_1", why)
-    shared = [
-        (u in (a, c)) and (v in (a, c)) for a, c, u, v in _coincidences(4) if a != c and u != v
-    ]
-    edge = [{a, c} == {u, v} for a, c, u, v in _coincidences(4) if a != c and u != v]
-    d.exact(
-        shared == edge and True in edge and False in edge,
-        r"k \in Route(u)\cap Route(v) \iff e_k = \{u,v\}",
-        "for any graph: all coincidences of the four names a, b (ends of e_k), u, v with "
-        r"$a \ne b$, $u \ne v$",
-    )
-    ends = sp.symbols("beta_u beta_v", nonnegative=True)
+def _shares_a_link() -> int:
+    """Count the coincidences of a, b (ends of e_k), u, v in which the lemma would fail."""
+    cases = [(a, c, u, v) for a, c, u, v in _coincidences(4) if a != c and u != v]
+    return sum(({u, v} <= {a, c}) != ({a, c} == {u, v}) for a, c, u, v in cases)
+
+
+def _over_all(size: int, fails: Any) -> int:
+    return sum(fails(graph) for graph in graphs(size))
+
+
+broken = computed("broken", lambda size: _over_all(
+    size, lambda g: any(not is_path(route(v, g), v) for v in range(1, size + 1))))  # fmt: skip
+disagree = computed("disagree", lambda size: _over_all(
+    size, lambda g: best_connections(size, g) != independence_number(size, g)))  # fmt: skip
+printed_ = computed("printed", lambda vertex: is_path(route(vertex, ((1, 2), (2, 3)), 0), vertex))
+exceptions = computed("exceptions", lambda names: _shares_a_link())
+excluded = computed("excluded", lambda u, v: (u + v <= 1) != (not (u and v)))
+Qa, Qb, tail, head, wrong = map(sequence, ("Q^a", "Q^b", "tail", "head", "tail'"))
+work, conns = sequence("alpha", nonnegative=True), sequence("beta", nonnegative=True)
+
+
+@statement(
+    "S.L1",
+    {"indices as printed": {tail(j): Qb(j)}, "two connections a link": {13: le(total(conns, n),
+     total(work, n))}},
+    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)),
+     eq(exceptions(4), 0), *(eq(excluded(u, v), 0) for u in (0, 1) for v in (0, 1)),
+         eq(printed_(2), 0),
+     *(claim for size in (1, 2, 3, 4) for claim in (eq(broken(size), 0), eq(disagree(size), 0))),
+     under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j))],
+    where={tail(j): Qb(j - 1), head(j): Qa(j), wrong(j): Qb(j)},
+    witness={work: lambda i: sp.S.Zero, conns: lambda i: sp.S.Zero},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, "own link $j+1$ begins where shared link $k_j$ ends, $(Q^a_{k_j}, Q^b_{k_j})$")
+    d.show(1, "and own link $j$ ends where shared link $k_j$ begins: a path, for any degree")
+    d.show(2, "with the printed index it would begin elsewhere")
     why = (
-        r"so the row (3) of $l_k^{common}$, $e_k=(V_u,V_v)$, is $\beta_u+\beta_v \le 1$; "
-        r"an own link gives $\beta_i \le 1$: the integer program of independent sets"
+        r"$k \in Route(u)\cap Route(v) \iff e_k = \{u,v\}$ for any graph: all coincidences of names"
     )
-    d.equal(cap - sum(ends), 1 - ends[0] - ends[1], why, r"\text{cap}-\sum\beta")
-    work, slack = sp.symbols("alpha_i beta_i", nonnegative=True)
-    d.assume(slack - work, r"(4) with $\delta = g_{0,i} = 1$", strict=False)
-    why = (
-        r"hence $t = \sum\alpha_{0,i} \le \sum\beta_{0,i} \le$ the size of an independent set, "
-        r"as $s_0 = 0$ leaves nothing to $C^0$; only $t\pi_k \le \alpha_k$ with $\pi_k > 0$ binds"
-    )
-    d.nonnegative(slack - work, y, why, {y: slack - work})
-    count = positive("|V'|")
-    why = (
-        r"and $\alpha=\beta=1$ on an independent set $V'$ is valid: (1) and (2) at $C^i$ read "
-        r"$1 \le 1$, (2) at $C^0$ reads $|V'| \le n$"
-    )
-    d.nonnegative((count + z) - count, z, why, show="n - |V'|")
-    for size in (1, 2, 3, 4):
-        every = list(graphs(size))
-        why = f"all {len(every)} labelled graphs enumerated"
-        holds = all(best_connections(size, g) == independence_number(size, g) for g in every)
-        d.exact(holds, rf"\max\sum\beta_{{0,i}} = \text{{independence number}},\ n = {size}", why)
+    d.compute(3, why)
+    for goal in (4, 5, 6, 7):
+        d.compute(goal, r"so row (3), $\beta_u+\beta_v \le 1$, excludes just both ends of an edge")
+    d.compute(8, "printed, no path to vertex 2 of the path graph 1-2-3")
+    for goal in range(9, 17):
+        d.compute(goal, "counted over all labelled graphs of up to 4 vertices")
+    limit = d.given(0, r"(4) with $\delta = g_{0,i} = 1$", goal=17)
+    d.adds(limit, j, n, r"so no schedule carries more than the connections allow")
 
 
-@statement("S.period", {"units are bytes": {"size": 2}})
-def _(d: Derivation, size: int = 1) -> None:
-    byte, unit, work, time = positive("byte unit work time")
-    alpha, delta, cost, speed = unit / time, byte / unit, work / unit, work / time
-    d.equal(alpha * time * delta ** (size - 1), unit, r"dimension of load units", r"[\alpha T_p]")
-    d.equal(alpha * delta * time, byte, r"bytes: the terms of (2)", r"[\alpha\delta T_p]")
-    d.correct(alpha * delta * time, unit, "the text calls it load units")
-    why = r"both sides of Equation 1 have one dimension"
-    d.equal(alpha * cost / speed, 1, why, r"[\alpha w/s]")
-    d.correct(alpha * delta / speed, 1, r"the left side of Equation 2 and $s_k$ have not")
+byte, unit, effort, time = positive("byte unit work time")
+alpha, delta, price, speed = sp.symbols("alpha delta w s", positive=True)
 
 
-@statement("S.G5", {"a reachable neighbour": {"gateway": 1}})
-def _(d: Derivation, gateway: int = 0) -> None:
-    local, remote = Fraction(10), min(Fraction(20), Fraction(3), Fraction(gateway), Fraction(5))
-    why = "the local cluster is selected and given nothing: the state repeats for ever"
-    holds = local > remote and remote == 0
-    d.exact(holds, r"\text{benefit}_k = 10,\ \text{alloc} = \max_{m\ne k}\min(\dots) = 0", why)
-    best = sp.Symbol("benefit_m", nonnegative=True)
-    chosen = best + z
-    why = (
-        r"local is chosen only if its benefit is maximal, so alloc, the largest remote "
-        r"benefit, is no larger"
-    )
-    d.nonnegative(chosen - best, z, why, show=r"\text{benefit}_k-\text{alloc}")
+@statement(
+    "S.period",
+    {"units are bytes": {delta: unit / byte}},
+    [eq(alpha * time, unit), eq(alpha * delta * time, byte), differ(alpha * delta * time, unit),
+     eq(alpha * price / speed, 1), differ(alpha * delta / speed, 1)],
+    where={alpha: unit / time, delta: byte / unit, price: effort / unit, speed: effort / time},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.show(0, "dimension of load units")
+    d.show(1, "bytes: the terms of (2)")
+    d.show(2, "the text calls it load units")
+    d.show(3, "both sides of Equation 1 have one dimension")
+    d.show(4, r"the left side of Equation 2 and $s_k$ have not")
 
 
-@statement("S.LPRR", {"cap 2.5 is feasible": {"cap": Fraction(5, 2)}})
-def _(d: Derivation, cap: Fraction = Fraction(3)) -> None:
-    fixed = sp.Symbol("v", integer=True, nonnegative=True)
-    spare = sp.Symbol("k", integer=True, nonnegative=True)
-    part = sp.Symbol("x", nonnegative=True)
-    why = r"an integer cap leaves an integer $k$ to $\tilde\beta$"
-    d.equal((fixed + spare) - fixed, spare, why, r"\text{cap}-v")
-    why = r"for integer $k$ and $\tilde\beta = k-x$, $x \ge 0$"
-    holds = sp.ceiling(spare) == spare and sp.ceiling(spare - part) == spare + sp.ceiling(-part)
-    d.exact(holds, r"\lceil k-x\rceil = k+\lceil -x\rceil", why)
-    why = r"hence $\lceil\tilde\beta\rceil \le k$"
-    d.exact(sp.ceiling(-part).is_nonpositive, r"\lceil -x\rceil \le 0", why)
-    why = "a link used to its limit"
-    d.exact(ceil(cap) <= cap, r"\tilde\beta = \text{cap} = 3:\ \lceil 3\rceil \le 3", why)
-    why = "a real cap, as Table 2 draws it, must be floored first"
-    holds = ceil(Fraction(5, 2)) > Fraction(5, 2)
-    d.exact(holds, r"\tilde\beta = \text{cap} = 5/2:\ \lceil 5/2\rceil = 3 > 5/2", why)
-    left = [Fraction(0), Fraction(0)]
-    why = "routes are left and none may be chosen: stop, and set the rest to 0"
-    d.exact(
-        not [value for value in left if value != 0], r"\{\tilde\beta_{k,l} \ne 0\} = \emptyset", why
-    )
+alloc = computed("alloc", lambda gateway: min(20, 3, gateway, 5))
+local, best = sp.Symbol("benefit_k", nonnegative=True), sp.Symbol("alloc", nonnegative=True)
+
+
+@statement(
+    "S.G5",
+    {"a reachable neighbour": {0: eq(alloc(1), 0)}},
+    [eq(alloc(0), 0), lt(alloc(0), 10), under(le(best, local), ge(local, best))],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    d.compute(0, "no gateway left: the local cluster is given nothing")
+    d.compute(1, "though its benefit, 10, is the largest: the state repeats for ever")
+    d.given(0, "local is chosen only if its benefit is maximal, so alloc is no larger", goal=2)
+
+
+spare, fixed = (sp.Symbol(name, integer=True, nonnegative=True) for name in "kv")
+part = sp.Symbol("x", nonnegative=True)
+up = computed("up", ceil)
+chosen = computed("chosen", lambda routes: len([value for value in [0] * routes if value != 0]))
+
+
+@statement(
+    "S.LPRR",
+    {"cap 2.5 is feasible": {2: le(up(sp.Rational(5, 2)), sp.Rational(5, 2))}},
+    [le(fixed + sp.ceiling(spare - part), fixed + spare), le(up(3), 3),
+     gt(up(sp.Rational(5, 2)), sp.Rational(5, 2)), eq(chosen(2), 0)],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    why = r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$"
+    d.show(0, why, -sp.ceiling(-part))
+    d.compute(1, "a link used to its limit")
+    d.compute(2, "a real cap, as Table 2 draws it, must be floored first")
+    d.compute(3, "routes are left and none may be chosen: stop, and set the rest to 0")
 
 
 def fallbacks(limit: int, printed: bool) -> int:
@@ -187,20 +194,33 @@ def fallbacks(limit: int, printed: bool) -> int:
     return done
 
 
-@statement("B.7", {"as printed": {"printed": True}})
-def _(d: Derivation, printed: bool = False) -> None:
-    for limit in range(6):
-        why = f"{limit} fallbacks with the strict rule"
-        d.exact(fallbacks(limit, printed) == limit, rf"N_{{max}} = {limit}", why)
-    d.exact(fallbacks(0, True) == 1, "N_{max} = 0", "the printed rule allows one fallback")
+strict, printed = (computed(name, lambda limit, flag=flag: fallbacks(limit, flag))
+                   for name, flag in (("strict", False), ("printed rule", True)))  # fmt: skip
 
 
-@statement("B.Gops", {"5 minutes": {"least": Fraction(300)}})
-def _(d: Derivation, least: Fraction = Fraction(5)) -> None:
-    rate = Fraction(300)
-    d.exact(Fraction(1500) / rate == least, r"1500/300 = 5\,\text{s}", "the printed lower end")
-    d.exact(90_000 / rate == 5 * 60, r"90\,000/300 = 300\,\text{s}", "what 5 minutes need")
-    d.exact(1_080_000 / rate == 60 * 60, r"1\,080\,000/300 = 3600\,\text{s}", "the upper end")
+@statement(
+    "B.7",
+    {"as printed": {0: eq(printed(0), 0)}},
+    [*(eq(strict(limit), limit) for limit in range(6)), eq(printed(0), 1)],
+)
+def _(d: Derivation) -> None:
+    for goal in range(6):
+        d.compute(goal, f"{goal} fallbacks with the strict rule")
+    d.compute(6, "the printed rule allows one")
+
+
+seconds = computed("seconds", lambda gops: Fraction(1000) * gops / 300)
+
+
+@statement(
+    "B.Gops",
+    {"5 minutes": {0: eq(seconds(sp.Rational(3, 2)), 300)}},
+    [eq(seconds(sp.Rational(3, 2)), 5), eq(seconds(90), 5 * 60), eq(seconds(1080), 60 * 60)],
+)
+def _(d: Derivation) -> None:
+    d.compute(0, "the printed lower end")
+    d.compute(1, "what 5 minutes need")
+    d.compute(2, "the upper end")
 
 
 def by_difference(times: tuple[int, ...], target: int) -> int:
@@ -216,35 +236,45 @@ def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) ->
     return times.index(max(met) if met else fallback(times))
 
 
-@statement("B.4", {"slowest when none is in time": {"fallback": max}})
-def _(d: Derivation, fallback: Any = min) -> None:
-    target, fast = sp.symbols("T_target T_S", real=True)
-    slow = fast + z
-    why = "in time, a slower server has the smaller Diff"
-    d.nonnegative((target - fast) - (target - slow), z, why)
-    why = r"none in time: $|Diff| = T_S-T_{target}$ is smaller for the faster"
-    d.nonnegative((slow - target) - (fast - target), z, why)
-    wider = sp.Symbol("T_target'", real=True)
-    why = (
-        r"a larger Opt raises $T_{target}$, so servers in time stay in time: the chosen $T_S$ "
-        "does not fall"
-    )
-    d.nonnegative((target + y) - target, y, why, show=f"{wider}-T_{{target}}")
-    cases = list(product(range(1, 5), repeat=4))
-    d.exact(
-        all(
-            by_difference(times, limit) == slowest_in_time(times, limit, fallback)
-            for times in cases
-            for limit in range(6)
-        ),
-        rf"{len(cases) * 6}\ \text{{cases}}",
-        "all times 1 to 4 on four servers, all targets 0 to 5",
+differences = computed("differences", lambda most: sum(
+    by_difference(times, limit) != slowest_in_time(times, limit)
+    for times in product(range(1, most + 1), repeat=4) for limit in range(most + 2)))  # fmt: skip
+target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
+
+
+@statement(
+    "B.4",
+    {"slowest when none is in time": {1: le((slow - target) ** 2, (fast - target) ** 2)}},
+    [under(le((target - slow) ** 2, (target - fast) ** 2), ge(target, slow)),
+     under(le((fast - target) ** 2, (slow - target) ** 2), ge(fast, target)),
+     under(ge(wider, slow), ge(wider, target), ge(target, slow)), eq(differences(4), 0)],
+    [ge(slow, fast)], witness=dict.fromkeys((target, wider, fast, slow), 1),
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    order = d.given(0, r"$T_2 \ge T_1$")
+    in_time, late = d.given(1, "both in time"), d.given(1, "none in time", goal=1)
+    given = {y: order, z: in_time}
+    d.show(0, "the slower has the smaller Diff, here squared", y * (2 * z + y), given)
+    given = {y: order, z: late}
+    d.show(1, r"the faster has the smaller $|Diff|$", y * (2 * z + y), given)
+    more = d.given(1, r"a larger Opt raises $T_{target}$", goal=2)
+    d.show(2, "so it stays in time: the chosen time does not fall", y + z, {y: more, z: in_time})
+    d.compute(
+        3, "all times 1 to 4 on four servers, all targets 0 to 5: the rule against its reading"
     )
 
 
-@statement("M.names", {"a duration": {"start": 0}})
-def _(d: Derivation, start: Any = 1) -> None:
-    release, work = positive("r w")
-    instant = (n * release + work) / n
-    d.equal(instant, start * release + work / n, r"I (3) with equal releases $r$", "e")
-    d.correct(instant, work / n, "the duration from $r$ on is another number")
+release, duration = positive("r w")
+
+
+@statement(
+    "M.names",
+    {"a duration": {0: eq((n * release + duration) / n, duration / n)}},
+    [
+        eq((n * release + duration) / n, release + duration / n),
+        differ((n * release + duration) / n, duration / n),
+    ],
+)
+def _(d: Derivation) -> None:
+    d.show(0, "I (3) with equal releases $r$")
+    d.show(1, "the duration from $r$ on is another number")

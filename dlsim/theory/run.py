@@ -30,7 +30,7 @@ def statements(keys: str | Iterable[str] = ()) -> Listing:
     Examples
     --------
     >>> [s.status for s in statements("5.2")]
-    ['proved', 'refuted', 'corrected', 'argued']
+    ['proved', 'refuted', 'corrected', 'corrected']
     """
     return matching(keys)
 
@@ -80,8 +80,9 @@ def _table(keys: str | Iterable[str]) -> tuple[str, int]:
     width = max(len(s.key) for s in found)
     words, lines = zip(*(_line(s, width) for s in found), strict=True)
     count = Counter(words)
-    parts = [f"{count[word]} {word}" for word in (*STATUSES, "FAILED") if count[word]]
-    return "\n".join([*lines, f"{len(lines)} statements: {', '.join(parts)}"]), count["FAILED"]
+    words_ = {**STATUSES, "FAILED": "FAILED"}
+    parts = [f"{count[word]} {said}" for word, said in words_.items() if count[word]]
+    return "\n".join([*lines, f"{len(lines)} statements: {'; '.join(parts)}"]), count["FAILED"]
 
 
 def report(keys: str | Iterable[str] = ()) -> str:

@@ -7,9 +7,20 @@ is the paper's beta. Where n is real, :math:`\beta = e^{-L}`.
 
 from typing import Any
 
-from dlsim.theory.letters import b, n, p, phi, w
+import sympy as sp
+
+from dlsim.theory.claim import lt, sequence, total
+from dlsim.theory.letters import SC, ST, L, b, n, p, phi, sigma, u, w
 
 Cms, Cps = (1 - b) * w, b * w
+#: The shares, and the time at which a node finishes, where both are sequences.
+alpha, T = sequence("alpha", real=True), sequence("T", real=True)
+below_one = lt(b, 1)
+
+
+def finishes(j: Any, shares: Any = alpha, st: Any = ST, sc: Any = SC) -> Any:
+    """Return when node j finishes: after j sends one after the other, it computes its share."""
+    return j * st + sc + sigma * Cms * total(shares, j, "i") + sigma * Cps * shares(j)
 
 
 def G(count: Any) -> Any:
@@ -29,7 +40,14 @@ def share(index: Any, first: Any, setup: Any = phi) -> Any:
 
 def powers_below_one(d: Any, *exponents: Any) -> None:
     r"""Give a derivation :math:`0<\beta<1` and :math:`1-\beta^n>0`, by induction."""
-    d.assume(1 - b, r"$0 < \beta < 1$, because $C_{ms} > 0$")
+    d.assume(below_one, r"$0 < \beta < 1$, because $C_{ms} > 0$")
     d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
     for exponent in exponents:
         d.at(1 - b**n, {n: exponent})
+
+
+def smooth_powers(d: Any, *counts: Any) -> None:
+    r"""Give a derivation :math:`\beta = e^{-L} < 1` and :math:`1-\beta^n > 0` for real n."""
+    d.climbs(1 - sp.exp(-u), u, sp.exp(-u), r"$e^{-u} < 1$ for $u > 0$: its slope is $e^{-u}$")
+    for count in counts:
+        d.at(1 - sp.exp(-u), {u: count * L})

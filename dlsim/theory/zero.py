@@ -9,10 +9,12 @@ is an `UndecidedError` error, never a guess.
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from dlsim.errors import DlsimError
 
@@ -37,7 +39,7 @@ _OPAQUE = (sp.Indexed, sp.core.function.AppliedUndef)
 def _normal(opaque: Any) -> Any:
     """Rewrite the arguments of an opaque piece so that equal ones look alike."""
     return opaque.func(
-        *(arg if arg.is_Atom or isinstance(arg, sp.IndexedBase) else sp.cancel(sp.expand(arg))
+        *(arg if arg.is_Atom or not isinstance(arg, sp.Expr) else sp.cancel(sp.expand(arg))
           for arg in opaque.args)
     )  # fmt: skip
 
@@ -48,6 +50,53 @@ def _split(term: Any) -> tuple[Any, Any]:
     return (coefficient, rest) if coefficient.is_Integer else (sp.S.One, term)
 
 
+#: What the index of a sum, and of a sum of sums, is called.
+_BOUND = sp.symbols("_l _m", integer=True, positive=True)
+
+
+def _apart(term: Any, index: Any) -> tuple[Any, Any]:
+    """Split a product into what does not and what does depend on an index, exponents too."""
+    constant, inner = sp.S.One, sp.S.One
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if not factor.has(index):
+            constant *= factor
+        elif base.has(index):
+            inner *= factor
+        else:
+            outside, inside = sp.expand(power).as_independent(index, as_Add=True)
+            constant *= base**outside
+            inner *= base**inside
+    return constant, inner
+
+
+def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
+    """Write a sum term by term, constants taken out, a last term n + 1 apart."""
+    (index, start, end), result = expr.limits[0], sp.S.Zero
+    over, rest = end.as_coeff_Add()
+    if len(expr.limits) > 1 or start != 1 or (over < 0 and rest != 0):
+        return names.setdefault(expr, sp.Dummy())
+    kept = {
+        power: sp.Dummy()
+        for power in expr.function.atoms(sp.Pow)
+        if power.base.is_Add and not power.has(index)
+    }
+    back = {letter: power for power, letter in kept.items()}
+    terms = sp.expand(sp.expand_power_exp(expr.function.xreplace(kept)))
+    for term in (each.xreplace(back) for each in sp.Add.make_args(terms)):
+        constant, inner = _apart(term, index)
+        if not term.has(index):
+            result += _rational_form(term * end, names)
+            continue
+        for last in range(1, int(over) + 1):
+            result += _rational_form(term.subs(index, rest + last), names)
+        if rest != 0:
+            bound = _BOUND[inner.has(_BOUND[0])]
+            left = sp.Sum(inner.subs(index, bound), (bound, 1, rest))
+            result += _rational_form(constant, names) * names.setdefault(left, sp.Dummy())
+    return result
+
+
 def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
     """Replace every transcendental piece by a generator, exponents added up apart."""
     if expr.is_Atom:
@@ -55,7 +104,7 @@ def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
     if isinstance(expr, _OPAQUE):
         return names.setdefault(_normal(expr), sp.Dummy())
     if isinstance(expr, sp.Sum):
-        return names.setdefault(expr, sp.Dummy())
+        return _rational_sum(expr, names)
     if isinstance(expr, sp.exp) or (expr.is_Pow and not expr.exp.is_Integer):
         base, power = expr.as_base_exp()
         inner, result = _rational_form(base, names), sp.S.One
@@ -122,6 +171,15 @@ def _distinct(pieces: list[Any], point: dict[Any, Any]) -> bool:
     )
 
 
+def _valued(value: Any) -> Any:
+    """Add up the sums of a value; the terms of a sequence in them are any numbers."""
+    if not value.has(sp.Sum):
+        return value
+    value = value.doit()
+    terms = sorted(value.atoms(AppliedUndef), key=lambda term: term.sort_key())
+    return value.xreplace({term: sp.Rational(i + 2, 2 * i + 3) for i, term in enumerate(terms)})
+
+
 def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
     """Find an exact point at which a numerator is certainly not zero."""
     whole = numerator.xreplace({g: e for e, g in names.items() if not isinstance(e, _OPAQUE)})
@@ -130,7 +188,7 @@ def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
     symbols = sorted(whole.free_symbols | inner, key=lambda s: (s.name, s.sort_key()))
     for point in _points(symbols):
         sound = _allowed(point) and _distinct(pieces, point)
-        if sound and _constant_is_nonzero(whole.subs(point)):
+        if sound and _constant_is_nonzero(_valued(whole.subs(point))):
             return point
     return None
 
@@ -152,6 +210,7 @@ def _check_denominators(expr: Any) -> None:
             raise UndecidedError(f"cannot decide {expr}: its denominator {base} is zero")
 
 
+@cache
 def is_zero(expr: Any) -> bool:
     """Tell whether an expression is identically zero.
 
@@ -181,6 +240,7 @@ def is_zero(expr: Any) -> bool:
     """
     names: dict[Any, Any] = {}
     expr = sp.sympify(expr)
+    expr = expr.replace(sp.Derivative, lambda *args: sp.Derivative(*args).doit())
     _check_denominators(expr)
     form = _rational_form(sp.expand_power_exp(expr), names)
     numerator = sp.fraction(sp.cancel(sp.together(form)))[0]

@@ -1,0 +1,187 @@
+"""Claims as formulas: relations, equivalences, and goals with their hypotheses.
+
+A claim is printed from itself, so that what is read is what was proved. Free symbols are
+quantified over their domains; `over` binds the index of a hypothesis about a whole sequence.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from dlsim.theory.zero import is_zero
+
+_TEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le", "!=": r"\not\equiv"}
+_NEGATED = {">": ">=", ">=": ">"}
+
+
+def tex(expr: Any) -> str:
+    """Return an expression as LaTeX."""
+    return expr if isinstance(expr, str) else str(sp.latex(expr, ln_notation=True))
+
+
+class Relation(NamedTuple):
+    """Two expressions and how they compare; "!=" means not identical, not everywhere unequal."""
+
+    left: Any
+    op: str
+    right: Any
+    over: Any = None
+
+    @property
+    def sign(self) -> str:
+        """Return what is said of the gap: that it is = 0, > 0, >= 0, or != 0 somewhere."""
+        return {"<": ">", "<=": ">="}.get(self.op, self.op)
+
+    @property
+    def gap(self) -> Any:
+        """Return the difference of the sides, the greater minus the smaller."""
+        return self.right - self.left if self.op[0] == "<" else self.left - self.right
+
+    @property
+    def free(self) -> set[Any]:
+        """Return the symbols that an instance may change."""
+        return (self.left.free_symbols | self.right.free_symbols) - {self.over}
+
+    @property
+    def negated(self) -> "Relation":
+        """Return the opposite of an inequality."""
+        return Relation(sp.S.Zero, _NEGATED[self.sign], self.gap)
+
+    def map(self, change: Callable[[Any], Any]) -> "Relation":
+        """Return the same relation between changed sides."""
+        return Relation(change(self.left), self.op, change(self.right), self.over)
+
+    def tex(self) -> str:
+        """Return LaTeX."""
+        every = "" if self.over is None else rf"\ \ \forall {tex(self.over)}"
+        return f"{tex(self.left)} {_TEX[self.op]} {tex(self.right)}{every}"
+
+    def text(self) -> str:
+        """Return it as SymPy's pretty printer writes it."""
+        if self.op == "!=":
+            return f"not identical:\n{_pretty(self.left)}\n{_pretty(self.right)}"
+        op = "==" if self.op == "=" else self.op
+        return _pretty(sp.Rel(self.left, self.right, op, evaluate=False))
+
+
+class Iff(NamedTuple):
+    """Two relations of which each implies the other."""
+
+    left: Relation
+    right: Relation
+
+    @property
+    def free(self) -> set[Any]:
+        """Return the symbols that an instance may change."""
+        return self.left.free | self.right.free
+
+    def map(self, change: Callable[[Any], Any]) -> "Iff":
+        """Return the equivalence of changed relations."""
+        return Iff(self.left.map(change), self.right.map(change))
+
+    def tex(self) -> str:
+        """Return LaTeX."""
+        return rf"{self.left.tex()} \iff {self.right.tex()}"
+
+    def text(self) -> str:
+        """Return it as SymPy's pretty printer writes it."""
+        return f"{self.left.text()}\n  if and only if\n{self.right.text()}"
+
+
+Claim = Relation | Iff
+
+
+class Goal(NamedTuple):
+    """A claim and the hypotheses under which it holds."""
+
+    claim: Claim
+    given: tuple[Relation, ...] = ()
+
+
+def _pretty(expr: Any) -> str:
+    return str(sp.pretty(expr, use_unicode=True, wrap_line=False))
+
+
+def _relation(op: str) -> Callable[..., Relation]:
+    def make(left: Any, right: Any, over: Any = None) -> Relation:
+        return Relation(sp.sympify(left), op, sp.sympify(right), over)
+
+    return make
+
+
+eq, gt, ge, lt, le = map(_relation, ("=", ">", ">=", "<", "<="))
+differ = _relation("!=")
+
+
+def under(claim: Claim, *given: Relation) -> Goal:
+    """Return a goal with hypotheses of its own."""
+    return Goal(claim, given)
+
+
+def sequence(name: str, **assumptions: bool) -> Any:
+    """Return a sequence that nothing is known of, written with its index below."""
+    made = sp.Function(name, **assumptions)
+    letter = sp.latex(sp.Symbol(name))
+
+    def latex(self: Any, printer: Any, exp: Any = None) -> str:
+        index = ", ".join(map(printer._print, self.args))
+        return f"{letter}_{{{index}}}" + (f"^{{{exp}}}" if exp else "")
+
+    made._latex = latex
+    return made
+
+
+def computed(name: str, function: Callable[..., Any]) -> Any:
+    """Return a function of exact numbers that only a computation evaluates."""
+    made = sp.Function(name)
+    made.computes = staticmethod(function)
+    made._latex = lambda self, printer, exp=None: (
+        rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
+    )
+    return made
+
+
+def total(term: Callable[[Any], Any], upto: Any, index: str = "l") -> Any:
+    """Return the sum of the first terms of a sequence."""
+    each = sp.Symbol(index, integer=True, positive=True)
+    return sp.Sum(term(each), (each, 1, upto))
+
+
+def expanded(expr: Any, where: Mapping[Any, Any]) -> Any:
+    """Replace every defined name by what it stands for; the last definitions may use none."""
+    for name, meaning in where.items():
+        meaning = sp.sympify(meaning)
+        if isinstance(name, AppliedUndef):
+            expr = expr.replace(name.func, sp.Lambda(name.args, meaning))
+        else:
+            expr = expr.xreplace({name: meaning})
+    return expr
+
+
+def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
+    """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions."""
+    gap = relation.gap
+    for name, value in point.items():
+        gap = gap.replace(name, value) if isinstance(name, type) else gap.subs(name, value)
+    gap = gap.doit()
+    if relation.sign == "=":
+        return is_zero(gap)
+    gap = sp.cancel(gap)
+    return bool(gap.is_positive if relation.sign == ">" else gap.is_nonnegative)
+
+
+def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Iterable[Any]) -> str:
+    """Return claims as text with LaTeX: hypotheses, goals, what the names stand for."""
+    shared: dict[tuple[Relation, ...], list[str]] = {}
+    for goal in goals:
+        shared.setdefault(goal.given, []).append(f"${goal.claim.tex()}$")
+    some = ", ".join(f"${tex(symbol)}$" for symbol in exists)
+    start = f"There is {some} with " if some else ""
+    parts = []
+    for given, claims in shared.items():
+        premises = ", ".join(f"${relation.tex()}$" for relation in given)
+        parts.append(("If " + premises + " then " if premises else "") + ", ".join(claims))
+    names = ", ".join(f"${tex(name)} = {tex(meaning)}$" for name, meaning in where.items())
+    return start + "; ".join(parts) + (f", where {names}" if names else "")
