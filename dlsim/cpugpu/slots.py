@@ -124,7 +124,8 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     for name in ("arrival", "task_time", "share", "weight"):
         table[name] = time_column("jobs", table, name, positive=name != "arrival")
     for queue, own in table.groupby("queue")["share"]:
-        number(f"share of queue {queue!r}", own.max(), own.min(), own.min())
+        least = float(own.min())
+        number(f"share of queue {queue!r}", own.max(), least, least)
     table = table[["tasks", *defaults]]
 
     # A machine of one class; a job is an application of its own.
