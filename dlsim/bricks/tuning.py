@@ -104,13 +104,14 @@ def _learn_rejected(view: View) -> None:
 
 def _backlogs(view: View) -> Floats:
     """Return when every server will have done what was committed to it, not before now."""
-    free = view.memory["free"].copy()
+    free = view.memory["free"].tolist()
     for server, pending in enumerate(view.memory["pending"]):
-        for arrival, span in sorted(pending.values()):
-            free[server] = max(free[server], arrival) + span
         if pending:
-            free[server] = max(free[server], view.now)
-    return np.asarray(free)
+            end = free[server]
+            for arrival, span in sorted(pending.values()):
+                end = max(end, arrival) + span
+            free[server] = max(end, view.now)
+    return np.array(free)
 
 
 def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm:
