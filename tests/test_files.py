@@ -233,7 +233,9 @@ HEAD = b"arrival,sigma,deadline\n"
     ("data", "message"),
     [
         (b"", r"line 1, field arrival: no such column; the first line names none"),
-        (b"arrival;sigma;deadline\n0;1;2\n", r"line 1, field arrival: .* arrival;sigma;deadline"),
+        (b"arrival\tsigma\tdeadline\n0\t1\t2\n", r"line 1, field arrival: no such column"),
+        (b"arrival;sigma;deadline\n0;1,5;1.234,5\n", r"line 2, field deadline: .*'1.234.5'"),
+        (b"arrival;sigma;deadline\n0;1,5\n", r"line 2: 2 fields instead of 3"),
         (b"arrival,sigma\n0,1\n", r"line 1, field deadline: no such column.*names arrival, sigma"),
         (b"arrival,sigma,deadline,sigma\n", r"line 1, field sigma: two columns of this name"),
         (b"arrival,sigma,deadline,\n", r"line 1: a column without a name"),
@@ -275,6 +277,13 @@ def test_broken_whole_number(tmp_path, text):
     (tmp_path / "t.csv").write_text(f"n\n{text or '  '}\n")
     with pytest.raises(InputError, match=r"t\.csv, line 2, field n: must be a whole number"):
         files.read_csv(tmp_path / "t.csv", {"n": "whole"})
+
+
+def test_a_table_with_semicolons_and_decimal_commas(tmp_path):
+    (tmp_path / "t.csv").write_text("arrival;sigma;deadline;who\n0;1,5;2;a,b\n1;2.5;3;c\n")
+    tasks = read_tasks(tmp_path / "t.csv")
+    assert tasks["sigma"].tolist() == [1.5, 2.5]
+    assert tasks["who"].tolist() == ["a,b", "c"]
 
 
 @pytest.mark.parametrize("name", ["none.csv", "", "nul\0byte"])
