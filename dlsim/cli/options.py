@@ -140,7 +140,8 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     ]),
     "prove": ("prove the papers' formulas and theorems, symbolically", [
         ("keys", str, "keys or their beginnings (default: all)", "KEY", {"nargs": "*"}),
-        ("--steps", bool, "print every checked step, in LaTeX"),
+        ("--steps", bool, "print every checked step"),
+        ("--second", bool, "check the claims again, outside SymPy"),
     ]),
     "advise": ("what a job log says about deadlines, on one page", [
         ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),

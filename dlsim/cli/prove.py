@@ -1,18 +1,27 @@
 """``dlsim prove``: the status of every statement about the papers, and the steps of a proof."""
 
 import argparse
+import textwrap
 
 from dlsim import theory
 from dlsim.progress import step
+from dlsim.theory.claim import plain
+from dlsim.theory.second import second
 
 
 def main(args: argparse.Namespace) -> int:
     """Prove the statements about the papers and print their status."""
     step("proving what was asked for")
+    if args.second:
+        text, failed = second(args.keys)
+        print(text)
+        return int(failed > 0)
     if not args.steps:
         return theory.main(args.keys)
     for proven in theory.prove(args.keys):
-        print(f"{proven.statement.key} ({proven.status}): {proven.statement.claim}")
-        for part in proven.steps:
-            print(f"  {part.kind:<12}{part.tex}\n{'':14}{part.why}")
+        print(f"{proven.key} ({proven.status}): {plain(proven.statement.source)}")
+        for number, part in enumerate(proven.steps, start=1):
+            print(f"\n  {number}. {part.kind}: {plain(part.why)}")
+            print(textwrap.indent(part.claim.text(), "       "))
+        print()
     return 0

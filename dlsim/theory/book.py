@@ -6,6 +6,7 @@ What a statement says is a row of data/theory.toml; its proof is a function tied
 import html
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -362,6 +363,9 @@ def matching(keys: str | Iterable[str] = ()) -> Listing:
     for key in wanted:
         hits = {name for name in _BOOK if name == key or name.startswith(key)}
         if not hits:
-            raise InputError(f"no statement begins with {key!r}; known: {', '.join(_BOOK)}")
+            near = get_close_matches(key.lower(), [name.lower() for name in _BOOK], 3, 0.5)
+            meant = [name for name in _BOOK if name.lower() in near]
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise InputError(f"no statement begins with {key!r}{hint}; known: {', '.join(_BOOK)}")
         found |= hits
     return Listing(s for name, s in _BOOK.items() if name in found)

@@ -4,11 +4,13 @@ A claim is printed from itself, so that what is read is what was proved. Free sy
 quantified over their domains; `over` binds the index of a hypothesis about a whole sequence.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
+from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from dlsim.theory.zero import is_zero
 
@@ -98,6 +100,25 @@ class Goal(NamedTuple):
 
     claim: Claim
     given: tuple[Relation, ...] = ()
+
+
+#: How a terminal writes what reasons write in LaTeX.
+_PLAIN = {
+    r"\\(?:tfrac|frac)\{([^{}]*)\}\{([^{}]*)\}": r"\1/\2", r"\\tfrac(\d)(\d)": r"\1/\2",
+    r"\\mathcal\{(\w)\}|\\mathcal (\w)|\\text\{([^{}]*)\}": r"\1\2\3",
+    r"\\hat ?\{?(\w)\}?": "\\1\u0302", r"\\iff": "iff", r"\\tilde\\beta": "β̃", r"\\lceil": "⌈",
+    r"\\rceil": "⌉", r"\\ln": "ln", r"\\sqrt": "√", r"\\le(?![a-z])": "≤", r"\\ge(?![a-z])": "≥",
+    r"\\ne(?![a-z])": "≠", r"\\cap": "∩", r"\\sum": "∑", r"\\prod": "∏", r"\\infty": "∞",
+    r"\\in(?![a-z])": "in", r"\\to(?![a-z])": "→", r"\\dots": "...", r"\\([{}])": r"\1",
+    r"\\[,; ]": " ", r"[$]|(?<=[_^])\{|(?<=\w)\}": "",
+}  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """Return a reason as a terminal can show it: letters and signs for LaTeX's commands."""
+    for pattern, shown in _PLAIN.items():
+        text = re.sub(pattern, shown, text)
+    return re.sub(r"\\([A-Za-z]+)", lambda found: greek_unicode.get(found[1], found[1]), text)
 
 
 def _pretty(expr: Any) -> str:
