@@ -13,7 +13,7 @@ from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
-from dlsim.cpugpu.run import plan_for, play
+from dlsim.cpugpu.run import play
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
@@ -74,7 +74,7 @@ def simulate(
     name, policy = policy_named(policy)
     given = checked(jobs, machine, extra)
     check_targets(given, policy, name)
-    trace = play(given, machine, policy, reading, known, plan_for(given, policy, reading))
+    trace = play(given, machine, policy, reading, known)
     ran, told = trace.jobs, math.nan
     if len(trace.finishes):
         told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
@@ -148,8 +148,7 @@ def learn(
         known = start.copy()
         for batch, given in enumerate(parts):
             check_targets(given, policy, name)
-            plan = plan_for(given, policy, reading)
-            trace = play(given, machine, policy, reading, known, plan)
+            trace = play(given, machine, policy, reading, known)
             explored = int(trace.rules.isin(("R2", "R2*")).sum())
             starts, ends = trace.jobs["start"], trace.jobs["end"]
             means = math.fsum(starts) / jobs, math.fsum(ends) / jobs

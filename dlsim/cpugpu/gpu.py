@@ -130,9 +130,6 @@ def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1)
     return total + (count - 1) * most
 
 
-MODES = ("in-core", "out-of-core", "disk")
-
-
 @dataclass(frozen=True)
 class Rates:
     """Times per unit of data, and per operation.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.model import Machine
+from dlsim.cpugpu.model import CLASSES, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
 from dlsim.given import instance, number, whole
@@ -29,7 +29,6 @@ Reducer = Callable[[Any, list[Any]], Any]
 Pairs = list[tuple[Any, Any]]
 
 KINDS = ("map", "reduce")
-_CLASSES = ("cpu", "gpu")
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class MapReduce:
         whole("partitions", self.partitions, 1, 10**6)
         for kind in KINDS:
             given = getattr(self, kind)
-            versions = given if isinstance(given, Mapping) else dict.fromkeys(_CLASSES, given)
+            versions = given if isinstance(given, Mapping) else dict.fromkeys(CLASSES, given)
             good = versions and all(map(callable, versions.values()))
-            if not good or not set(versions) <= set(_CLASSES):
+            if not good or not set(versions) <= set(CLASSES):
                 raise InputError(
                     f"{kind} must be a function, or functions for cpu, gpu or both; got {given!r}"
                 )

@@ -15,7 +15,7 @@ from dlsim.cpugpu.dispatch import Desk, rules_of, state_of, world_of
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.intake import Given
-from dlsim.cpugpu.model import CLASSES, Decide, Decision, Machine, Policy, Reading, State
+from dlsim.cpugpu.model import CLASSES, Decision, Machine, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
 from dlsim.kernel import clock_origin
@@ -43,11 +43,12 @@ def on_own_clock(given: Given) -> tuple[float, Given]:
 
 
 def play(
-    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History,
-    decide: Decide | None = None,
-) -> Trace:  # fmt: skip
+    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History
+) -> Trace:
     """Run the jobs; the history learns. A plan or a function is asked for every decision."""
     share, gpus = reading.gpu_cpu_share, machine.gpus
+    if policy.rule == "ideal" and share:
+        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
     if machine.cpus and share * gpus >= machine.cpus:
         raise InputError(
             f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
@@ -63,16 +64,17 @@ def play(
     s = state_of(w, r, given.names, history)
     begin(w, r, s)
     if r.rule == core.USER:
+        decide = None
+        if policy.rule == "ideal":
+            decide = follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
         desk = Desk(machine, policy, reading, history, decide)
         step = _run_with_desk(desk, given, w, r, s)
     else:
         step = run(w, r, s)
     if step == core.STUCK:
-        waits = np.flatnonzero(s.jobs["on"][: s.head["coming"][0]] < 0)
-        label = given.labels[waits[0]] if len(waits) else None
-        raise InputError(
-            f"policy {model.policy_named(policy)[0]} leaves job {label!r} waiting for ever"
-        )
+        waits, name = s.jobs["on"][: s.head["coming"][0]] < 0, model.policy_named(policy)[0]
+        label = given.labels[int(np.argmax(waits))] if waits.any() else None
+        raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
         _teach(history, given.names, w, s)
         return Trace(origin, s.jobs, _WORDS.take(s.jobs["word"]), s.finishes)
@@ -119,13 +121,3 @@ def _teach(history: History, names: Sequence[str], w: core.World, s: core.State)
             record.own_runs().times.frombytes(seconds[ends[place] : ends[place + 1]])
         (record.assigned, record.elsewhere, record.count, record.mean, record.spread,
          record.recent) = known[:6]  # fmt: skip
-
-
-def plan_for(given: Given, policy: Policy, reading: Reading) -> Decide | None:
-    """Return the plan of an ideal policy as a decision function."""
-    if policy.rule != "ideal":
-        return None
-    if reading.gpu_cpu_share:
-        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
-    arrival = on_own_clock(given)[1].arrival.tolist()
-    return follow(ideal_plan(arrival, given.times, policy.objective))
