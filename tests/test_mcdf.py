@@ -12,8 +12,8 @@ from dlsim.papers.mcdf import cells
 from dlsim.papers.mcdf.study import SCALES
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
-from dlsim.study.claims import load_claims
-from dlsim.study.measure import MEASURES
+from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import pairs_of
 from tests.executed import execute, shown_beside_the_shipped, unsaid
@@ -155,7 +155,7 @@ def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
     table = study.by_reading
     assert table.columns[0] == "default"
     light = study.measure({})
-    own = {one.id: study.judge(one, light) for one in load_claims("mcdf")}
+    own = {one.id: verdict_of(one, measured(one, light)) for one in load_claims("mcdf")}
     words = {key: f"{own[key].word}{_counts(own[key])}" for key in table.index}
     assert table["default"].to_dict() == words
     assert table.shape[1] == len(some)

@@ -201,13 +201,13 @@ class Study:
     @functools.cached_property
     def _decided(self) -> dict[str, tuple[Verdict, Any]]:
         """Every claim's verdict and the evidence of the last look at it."""
-        every, looks = load_claims(self.KEY), self.looks
-        found = {one.id: (self.judge(one, self.evidence, looks), self.evidence) for one in every}
+        every, looks, own = load_claims(self.KEY), self.looks, self.evidence
+        found = {one.id: (verdict_of(one, measured(one, own), looks), own) for one in every}
         for number, times in enumerate(LOOKS[1:looks], 2):
             still = [one for one in every if found[one.id][0].word == "undecided"]
             evidence = self.more(times).evidence if still else None
             for one in still:
-                verdict = self.judge(one, evidence, looks)
+                verdict = verdict_of(one, measured(one, evidence), looks)
                 reason = f"{verdict.reason} This is look {number}, at {times} times the runs."
                 found[one.id] = replace(verdict, reason=reason), evidence
         return found
@@ -216,11 +216,6 @@ class Study:
     def looks(self) -> int:
         """How often a claim may be looked at."""
         return sum(times <= self.decide for times in LOOKS)
-
-    @staticmethod
-    def judge(claim: Claim, evidence: Any, looks: int = 1) -> Verdict:
-        """Measure and judge one claim, which may be looked at several times."""
-        return verdict_of(claim, measured(claim, evidence), looks)
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
