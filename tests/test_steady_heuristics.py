@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.steady import (
-    Platform,
-    Reading,
-    ReducedProgram,
-    bound,
-    heuristics,
-    relaxation,
-    solve_program,
-)
+from dlsim.steady import Platform, Reading, ReducedProgram, bound, engine, relaxation, solve_program
 from dlsim.steady.engine import (
     METHODS,
     randomised_rounding,
@@ -330,11 +322,11 @@ def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything
     assert skipped > 0
 
 
-@pytest.mark.parametrize("few", [heuristics.FEW, 0], ids=["all columns", "narrowed"])
+@pytest.mark.parametrize("few", [engine.FEW, 0], ids=["all columns", "narrowed"])
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
     """The last solution has the value of the full program with every connection fixed."""
-    monkeypatch.setattr(heuristics, "FEW", few)
+    monkeypatch.setattr(engine, "FEW", few)
     for seed in range(round(20 * LONG)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         done = randomised_rounding(p, np.random.default_rng(seed), batch)
