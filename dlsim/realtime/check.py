@@ -121,7 +121,7 @@ def _link_free(s: Evidence) -> Floats:
     if s.reading.link != "shared":
         return np.full(len(s.index), -np.inf)
     if s.policy.partition not in ("opr", "equal"):
-        return functools.reduce(np.fmax, (k.last(k.send_end) for k in s.windows()))
+        return functools.reduce(np.fmax, (k.over(np.fmax, k.send_end) for k in s.windows()))
     return s.start + (s.sigma * s.cluster.cms + s.nodes * s.cluster.st)
 
 
@@ -246,7 +246,7 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
     busy = np.where(k.by_node.place > 0, k.compute_end[k.by_node.before], -np.inf)
     done = equal(np.fmax(k.send_end, busy) + compute, k.compute_end, compute)
     yield "a node computes SC + alpha sigma Cps once it has received", k.labels, done
-    first = equal(k.first(k.send_start), s.start, 0.0)
+    first = equal(k.over(np.fmin, k.send_start), s.start, 0.0)
     yield "the first send starts with the task", present, first[k.tasks]
     if s.policy.partition == "opr":
         ends, span = s.completion[task], (s.completion - s.start)[task]
@@ -334,14 +334,14 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
         yield "rounds grow so that no node waits", index, first | grown
     yield from _enough(s, k, x)
     ulps, slack = ULPS + c.nodes, x.slack_of_task
-    together = equal(k.last(k.compute_end), s.completion, 0.0, ulps, slack)
+    together = equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", k.names, together[k.tasks]
 
 
 def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
     c, index, task = s.cluster, k.labels, k.task
-    last = k.last(x.release)[task]
+    last = k.over(np.fmax, x.release)[task]
     send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
     chi = c.cps * time / (time + (last - x.release))
     remodelled, before = x.split_by("remodel"), k.by_task.before
@@ -415,7 +415,7 @@ def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
         other |= k.task[now] == k.task[then]
     free = other | not_after((k.compute_end - slack)[now], k.send_start[then], s.scale)
     yield "no node serves two chunks at once", k.labels[now], free
-    order = np.lexsort((k.send_start, k.by_task.first, k.first(k.send_start)[k.task]))
+    order = np.lexsort((k.send_start, k.by_task.first, k.over(np.fmin, k.send_start)[k.task]))
     now, then = order[:-1], order[1:]
     own = (k.task[now] == k.task[then]) & (s.policy.partition != "pieces")
     other = ~own & (s.reading.link != "shared")
@@ -429,7 +429,7 @@ def _piece_rules(s: Evidence) -> Iterator[Rule]:
     k = s.chunks
     served = equal(k.total(k.alpha), s.nodes / s.given.wanted, 1.0)
     yield "a task's pieces are those that were admitted", s.index, served
-    done = equal(k.last(k.compute_end), s.completion, 0.0) | s.refused
+    done = equal(k.over(np.fmax, k.compute_end), s.completion, 0.0) | s.refused
     yield "a task is complete when its last piece is", s.index, done
 
 

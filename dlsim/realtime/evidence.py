@@ -127,15 +127,8 @@ class Chunks:
         """Return the sum over each task, or how many chunks it has."""
         return np.bincount(self.task, values, self.size + 1)[: self.size]
 
-    def last(self, values: Floats) -> Floats:
-        """Return the greatest number of each task, NaN where it has no chunk."""
-        return self._over(np.fmax, values)
-
-    def first(self, values: Floats) -> Floats:
-        """Return the least number of each task."""
-        return self._over(np.fmin, values)
-
-    def _over(self, ufunc: np.ufunc, values: Floats) -> Floats:
+    def over(self, ufunc: np.ufunc, values: Floats) -> Floats:
+        """Return what a ufunc such as `fmax` makes of each task's, NaN where it has no chunk."""
         found = np.full(self.size + 1, np.nan)
         ufunc.at(found, self.task, values)
         return found[: self.size]

@@ -202,12 +202,10 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
 
     Parameters
     ----------
-    sigma : float
-        Data size.
+    sigma, cluster
+        As in `execution_time`.
     budget : float
         Absolute deadline minus start.
-    cluster : Cluster
-        Nodes and costs.
     start : float
         Absolute start; the tolerance of `dlsim.kernel` is relative to absolute times.
 

@@ -99,14 +99,6 @@ def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     return np.asarray(table.fixed[n] + sigma * table.unit[n])
 
 
-def _deadlines(stream: Generator, sigma: Floats, cluster: Cluster, deadline: str) -> Floats:
-    table = table_of(cluster)
-    low, high = least_times(sigma, cluster), table.fixed[1] + sigma * table.unit[1]
-    if deadline == "largest":  # E falls, then rises in n
-        high = np.maximum(high, _all_nodes(sigma, cluster))
-    return np.asarray(low + (high - low) * stream.random(len(sigma)))
-
-
 def mcdf(
     cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
     mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
@@ -178,7 +170,12 @@ def mcdf(
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
     sigma = laws.sizes(draws["sizes"], len(arrival), mean, size)
-    tasks = frame(arrival, sigma, _deadlines(draws["deadlines"], sigma, drawn, deadline))
+    table = table_of(drawn)
+    low, high = least_times(sigma, drawn), table.fixed[1] + sigma * table.unit[1]
+    if deadline == "largest":  # E falls, then rises in n
+        high = np.maximum(high, _all_nodes(sigma, drawn))
+    due = low + (high - low) * draws["deadlines"].random(len(sigma))
+    tasks = frame(arrival, sigma, due)
     real = realised_load(tasks, cluster, horizon)
     known = {"load": load, "realised_load": real, "horizon": horizon, "seed": seed_record(seed)}
     return signed(tasks, "paper M, section 6.1", reading=switches, **known)
@@ -293,10 +290,8 @@ def user_split(
     ----------
     tasks : DataFrame
         With the columns sigma and deadline; not changed.
-    cluster : Cluster
-        Nodes and costs; set-up costs do not count.
-    seed : int or numpy.random.SeedSequence
-        Same seed, same bytes; may be that of the workload.
+    cluster, seed
+        As in `mcdf`; set-up costs do not count, and the seed may be that of the workload.
     n_min : {"text", "code"}
         The formula above, or :math:`D - \sigma C_{ms} - C_{ps}` in its denominator, as
         the authors' later simulator has it.
