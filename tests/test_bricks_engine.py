@@ -15,7 +15,6 @@ from dlsim.bricks import (
     Environment,
     Reading,
     Scheduler,
-    background,
     best_server,
     engine,
     simulate,
@@ -481,7 +480,7 @@ def test_background_drawn_as_time_advances_is_the_one_that_is_kept(monkeypatch, 
     scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2)
     kept = Environment.random(3, 8, **size)
     monkeypatch.setattr(workload, "MOST_KEPT", 1_000)
-    monkeypatch.setattr(background, "WINDOW", window)
+    monkeypatch.setattr(workload, "WINDOW", window)
     drawn = Environment.random(3, 8, **size)
     assert len(kept.background.times) > 20_000
     assert len(drawn.background.times) == 2

@@ -302,15 +302,6 @@ def _loads(o: Result) -> tuple[Floats, Floats] | None:
     return low, high
 
 
-def _on_path(o: Result, pairs: NDArray[np.int64], entries: NDArray[np.int64]) -> Floats:
-    """Return the smallest throughput on each path at its entry; inf for an empty path."""
-    first, hops = o.environment.topology.first, o.environment.topology.hops
-    paths = (hops[first[pair] : first[pair + 1]] for pair in pairs)
-    found = zip(paths, entries, strict=True)
-    rates = o.environment.open_rates
-    return np.array([rates[path, k].min(initial=np.inf) for path, k in found], dtype=float)
-
-
 def _estimate_rules(o: Result) -> Iterator[Rule]:
     """Yield what eq. (2) says of the estimates, as far as it can be told from outside.
 
@@ -328,10 +319,11 @@ def _estimate_rules(o: Result) -> Iterator[Rule]:
         return
     home = env.clients["domain"].to_numpy()[env.requests["client"].to_numpy()[rows]]
     there, domains = env.servers["domain"].to_numpy()[server], env.topology.domains
-    entries = _entries(o, env.open_rates.shape[1])
-    moves = np.zeros(len(tries))
+    first, hops, rates = env.topology.first, env.topology.hops, env.open_rates
+    entries, moves = _entries(o, rates.shape[1]), np.zeros(len(tries))
     for name, pairs in (("send", home * domains + there), ("recv", there * domains + home)):
-        rate = _on_path(o, pairs, entries)
+        paths = zip((hops[first[pair] : first[pair + 1]] for pair in pairs), entries, strict=True)
+        rate = np.array([rates[path, k].min(initial=np.inf) for path, k in paths], dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             moves += np.where(given[name] > 0, given[name] / rate, 0.0)
     loads = _loads(o)

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks.background import Poisson
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import Seed
+from dlsim.bricks.workload import Poisson, draw
 from dlsim.errors import InputError
 from dlsim.given import MOST, Floats, column, floats, in_range, number, positive, table
 from dlsim.kernel import clock_origin
@@ -300,8 +300,6 @@ class Environment:
         `interval` is Int, the mean minutes between two requests; for the options see
         `dlsim.bricks.workload.draw`.
         """
-        from dlsim.bricks.workload import draw
-
         known = sorted(draw.__kwdefaults__ or {})
         for name in options:
             if name not in known:

@@ -73,17 +73,6 @@ def _compare(memory: dict[str, Any], server: int, time: float, estimate: float) 
     memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
 
 
-def _learn(view: View, rows: list[int]) -> None:
-    """Compare what has come back with what was estimated, server by server."""
-    m = view.memory
-    for row in rows:
-        server = m["home"][row]
-        estimate, back = m["estimates"].pop(row)
-        m["pending"][server].pop(row, None)
-        m["free"][server] = max(m["free"][server], view.completion[row] - back)
-        _compare(m, server, view.completion[row] - view.submitted[row], estimate)
-
-
 def _learn_rejected(view: View) -> None:
     """Take over what the server said from which the request at hand has fallen back.
 
@@ -146,10 +135,12 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
                 mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), estimates={}, home={},
                 pending=[{} for _ in range(n)], spread=spread,
             )  # fmt: skip
-        news = _news(view)
-        _learn(view, news)
-        if target is not None:
-            for row in news:
+        for row in _news(view):  # compare what has come back with what was estimated
+            server, (estimate, back) = m["home"][row], m["estimates"].pop(row)
+            m["pending"][server].pop(row, None)
+            m["free"][server] = max(m["free"][server], view.completion[row] - back)
+            _compare(m, server, view.completion[row] - view.submitted[row], estimate)
+            if target is not None:
                 m["spread"] = max(0.0, m["spread"] + 0.1 * (_is_missed(view, row) - target))
         _learn_rejected(view)
         span = view.work / view.performance

@@ -8,20 +8,25 @@ behind data sizes, work and deadline factors whatever their ranges.
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dlsim import files, given, joblog
 from dlsim.bricks import traces
-from dlsim.bricks.background import Poisson, arrivals
-from dlsim.bricks.core.network import Stream, packed
+from dlsim.bricks.core import state
+from dlsim.bricks.core.network import Stream, marked, packed
+from dlsim.bricks.core.servers import absorb_all
+from dlsim.bricks.core.state import Rules, State, World
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
+from dlsim.kernel import TOL
 
 __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 
@@ -33,6 +38,8 @@ NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
 #: its traces: 4 GiB each; and most background jobs, which would take hours to draw.
 MOST_KEPT = MOST_ENTRIES = 2**29
 MOST_ARRIVALS = 2**40
+#: Arrivals that are held at a time, of all queues together.
+WINDOW = 2**24
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Traces and background go on after the horizon, for this share of it.
@@ -46,6 +53,89 @@ WORK = {
 }
 #: Columns that no log has; ``attrs["synthesised"]`` names them.
 SYNTHESISED = ("send", "recv", "deadline")
+
+
+def _drawn(rate: float, begun: float, end: float, stream: Generator) -> tuple[Floats, float]:
+    """Draw arrivals after a sum of unit gaps up to a time, seldom too few at once; and the sum."""
+    parts = []
+    while rate > 0 and begun / rate < end:
+        expected = rate * end - begun
+        gaps = stream.standard_exponential(math.ceil(expected + 6 * math.sqrt(expected)) + 8)
+        gaps[0] += begun
+        sums = np.cumsum(gaps, out=gaps)
+        begun = float(sums[-1])
+        sums /= rate
+        parts.append(sums)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts]), begun
+
+
+def arrivals(rate: float, end: float, stream: Generator) -> Floats:
+    """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
+    times, _ = _drawn(rate, 0.0, end, stream)
+    return times[: np.searchsorted(times, end)]
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson:
+    """Arrivals at several queues that are too many to be kept; those of `arrivals`."""
+
+    rates: Floats
+    end: float
+    sizes: Floats
+    seed: Seed
+    purpose: int
+
+    @property
+    def times(self) -> Floats:
+        """Between which times they lie."""
+        return np.array([0.0, self.end])
+
+    def of(self, queue: int) -> Floats:
+        """Draw all arrivals at a queue."""
+        return arrivals(self.rates[queue], self.end, generator(self.seed, self.purpose, queue))
+
+    def sizes_of(self, _queue: int) -> Floats:
+        """Return the one size of all."""
+        return self.sizes
+
+    def none_yet(self) -> Stream:
+        """Return the arrivals before the first ones are drawn."""
+        return packed([np.empty(0)] * len(self.rates), self.sizes)
+
+
+class Ahead:
+    """What has been drawn of a `Poisson` in one run: from what somebody still looks at on."""
+
+    def __init__(self, source: Poisson) -> None:
+        """Begin at 0, with nothing drawn."""
+        self.source, queues = source, len(source.rates)
+        self.streams = [generator(source.seed, source.purpose, k) for k in range(queues)]
+        self.sums, self.held = np.zeros(queues), [np.empty(0)] * queues
+
+    def move(self, w: World, r: Rules, s: State) -> World:
+        """Leave out what nobody looks at any more, and draw what comes after now."""
+        now, rates = float(s.head[0]["now"]), self.source.rates
+        absorb_all(now, w, s)
+        busy = (state.BUSY, state.BEFORE)[: 1 + (r.predictor == state.PERFECT)]
+        followed = {state.QUEUE: (state.SEEN, state.GONE), state.UTIL: busy}.get(r.load, ())
+        low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
+        until = now + WINDOW / float(rates.sum())
+        for k, gone in enumerate(low - w.jobs.first[:-1]):
+            begun, end, stream = float(self.sums[k]), min(until, self.source.end), self.streams[k]
+            more, self.sums[k] = _drawn(float(rates[k]), begun, end, stream)
+            more = more[: np.searchsorted(more, self.source.end)]
+            self.held[k] = np.concatenate([self.held[k][gone:], more])
+        jobs = packed(self.held, self.source.sizes)
+        s.servers.at += jobs.first[:-1] - low
+        s.cursors.at += (jobs.first[:-1] - low)[:, None]
+        span = float(jobs.sizes[0] / w.performance.min())
+        known: Any = min(until, self.source.end) - 4 * TOL * (until + span + r.probe)
+        new = w._replace(jobs=jobs, until=np.inf if until >= self.source.end else float(known))
+        if len(w.loads[0]) == 0:
+            new = new._replace(marks=marked(jobs, w.performance))
+        for one in (*new.jobs, new.marks):
+            one.flags.writeable = False
+        return new
 
 
 def _between(limits: Range, unit: Floats) -> Floats:
@@ -168,7 +258,16 @@ def draw(
     Background jobs beyond `MOST_KEPT` are drawn as a run advances, the same ones, so that its
     memory does not grow with them; everything else is kept and grows with the horizon.
     """
-    _check_options(locals())
+    chosen = locals()
+    for name, options in DRAWN.items():
+        if isinstance(options[0], str | bool):
+            option(name, chosen[name], options)
+    for name, least in _RANGES.items():
+        span(name, chosen[name], least)
+    if topology is None:
+        whole("domains", domains)
+        count = float(nodes[1]) * float(domains)
+        _check_sizes(nodes=(count, MOST_NODES, "fewer domains, fewer nodes in each,"))
     interval, horizon, trace_step, background_work, link_data = given.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
@@ -249,18 +348,6 @@ def _check_sizes(**sizes: tuple[float, int, str]) -> None:
                 f"{name.replace('_', ' ')} must be at most {most}, got about {amount:.3g}; use "
                 f"{remedy} or a shorter horizon"
             )
-
-
-def _check_options(chosen: dict[str, Any]) -> None:
-    for name, options in DRAWN.items():
-        if isinstance(options[0], str | bool):
-            option(name, chosen[name], options)
-    for name, least in _RANGES.items():
-        span(name, chosen[name], least)
-    if chosen["topology"] is None:
-        whole("domains", chosen["domains"])
-        nodes = float(chosen["nodes"][1]) * float(chosen["domains"])
-        _check_sizes(nodes=(nodes, MOST_NODES, "fewer domains, fewer nodes in each,"))
 
 
 def from_swf(

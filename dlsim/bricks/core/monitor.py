@@ -7,7 +7,7 @@ import numpy as np
 
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import entry_seen
-from dlsim.bricks.core.servers import count_clients, external_load, first_after, follow
+from dlsim.bricks.core.servers import count_clients, first_after, follow
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
@@ -17,8 +17,10 @@ _SHARES = (0.1, 0.5)
 @kernel(inline=True)
 def measured_load(server, time, bound, w, r, s):
     """Return what the monitor reports as Load of a server; what has happened by `bound` counts."""
-    external = external_load(server, time, w)
-    if w.loads.shape[1] == 0 and (r.load == state.CLIENTS or r.load == state.EXT):
+    steps, external = w.loads.shape[1], 0.0
+    if steps:
+        external = w.loads[server, entry_seen(w.origin + time, w.step, steps)]
+    elif r.load == state.CLIENTS or r.load == state.EXT:
         external = w.server_load
     if r.load == state.EXT:
         return external

@@ -7,15 +7,8 @@ Source: paper B, sections 2.1 and 3.3.
 
 import numpy as np
 
-from dlsim.bricks.core.network import APART, FAR_APART, entry_at, entry_seen
+from dlsim.bricks.core.network import APART, FAR_APART, entry_at
 from dlsim.kernel import kernel, latest_finish
-
-
-@kernel(inline=True)
-def external_load(server, time, w):
-    """Return the external CPU load of a server's trace at a time; 0 without one."""
-    steps = w.loads.shape[1]
-    return w.loads[server, entry_seen(w.origin + time, w.step, steps)] if steps else 0.0
 
 
 @kernel(inline=True)

@@ -25,6 +25,8 @@ NODES = tuple(cells.SIZES)
 OF_BACKGROUND = ("server_load", "H", "trace_step", "trace_std", "trace_method")
 #: Fewest runs that are timed: if all of six agree, most runs do (95 %).
 TIMED = 6
+#: What claims are measured on.
+GROUPS = ("Figures 3 to 6", "causes", "nodes")
 #: The function of a cell, its point, and what else it takes.
 Task = tuple[Callable[..., Any], Point, dict[str, Any]]
 SCALES = study.scales("bricks")
@@ -135,9 +137,8 @@ class Study(study.Study):
         """Sweep in environments of some hours at the first Int; 0 hours = the smaller size."""
         how = {**self.place(hours), "switches": self.switches, **fixed}
         count = count if hours else self.size.other_runs
-        return self.together({label: [(function, x, how) for x in points(grid)]}, label, count)[
-            label
-        ]
+        tasks = [(function, point, how) for point in points(grid)]
+        return self.together({label: tasks}, label, count)[label]
 
     def together(
         self, groups: Mapping[Any, list[Task]], label: str, count: int,
@@ -170,12 +171,12 @@ class Study(study.Study):
         """
         few = self.versions(self.few)
         groups: dict[str, tuple[Any, Any, float, list[Kind]]] = {
-            "main": (
+            "Figures 3 to 6": (
                 cells.compare, {"interval": tuple(self.intervals)}, self.size.hours,
                 self.versions(self.policies, self.fallbacks),
             ),
             "causes": (cells.under, {"condition": list(cells.CONDITIONS)}, 0, few),
-            "sizes": (
+            "nodes": (
                 cells.vary, {"parameter": ["nodes"], "value": map(float, self.nodes)}, 0, few,
             ),
         }  # fmt: skip
@@ -183,9 +184,10 @@ class Study(study.Study):
         how = {**self.place(hours), "schedulers": schedulers, "switches": dict(switches)}
         return [(cell, point, how) for point in points(grid)]
 
-    def own(self, name: str, label: str, count: int) -> pd.DataFrame:
+    def own(self, name: str) -> pd.DataFrame:
         """Run a group under the study's own reading."""
-        return self.together({name: self.tasks(name, self.switches)}, label, count)[name]
+        count = self.size.runs if name == GROUPS[0] else self.size.other_runs
+        return self.together({name: self.tasks(name, self.switches)}, name, count)[name]
 
     def background_at(self, switches: Switches, count: int) -> pd.DataFrame:
         """Draw both models of other users' load."""
@@ -195,11 +197,9 @@ class Study(study.Study):
 
     # interval replicate policy corrected failure ..., condition replicate policy ...,
     # parameter value replicate policy ..., model replicate ...
-    main = functools.cached_property(lambda self: self.own("main", "Figures 3 to 6", 0))
-    causes = functools.cached_property(
-        lambda self: self.own("causes", "causes", self.size.other_runs)
-    )
-    sizes = functools.cached_property(lambda self: self.own("sizes", "nodes", self.size.other_runs))
+    main = functools.cached_property(lambda self: self.own("Figures 3 to 6"))
+    causes = functools.cached_property(lambda self: self.own("causes"))
+    sizes = functools.cached_property(lambda self: self.own("nodes"))
     background = functools.cached_property(
         lambda self: self.background_at(self.switches, self.size.other_runs)
     )
@@ -233,8 +233,7 @@ class Study(study.Study):
     def measures(self, readings: Mapping[str, Switches]) -> Iterator[tuple[str, claims.Evidence]]:
         """Run all readings in one sweep, whose cell is a system of some size and a replicate."""
         count = min(self.size.runs, self.size.other_runs, self.size.reading_runs)
-        names = ("main", "causes", "sizes")
-        groups = {(r, name): self.tasks(name, s) for r, s in readings.items() for name in names}
+        groups = {(r, name): self.tasks(name, s) for r, s in readings.items() for name in GROUPS}
         usual = (self.domains, cells.SIZES[75][1])
 
         def part(point: Point) -> float:
@@ -243,6 +242,6 @@ class Study(study.Study):
 
         found = self.together(groups, "readings", count, part)
         for reading, switches in readings.items():
-            frames = (found[reading, name] for name in names)
+            frames = (found[reading, name] for name in GROUPS)
             background = self.background_at(switches, count)
             yield reading, claims.Evidence(*frames, background)  # type: ignore[call-arg]
