@@ -53,7 +53,9 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/core/plan": (0.5, ["tests/test_realtime_engine.py",
                                "tests/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",
-                               "-k", "hand or planned or every_decision or offer"]),
+                               "tests/test_inserted_idle.py::"
+                               "test_every_switch_alone_is_the_twins[backfill]",
+                               "-k", "hand or planned or every_decision or offer or backfill]"]),
     "realtime/core/line": (1, LINE),
     "realtime/core/demand": (1, LINE),
     "theory/zero": (1, ["tests/test_theory.py"]),
