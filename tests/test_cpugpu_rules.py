@@ -249,6 +249,17 @@ def test_stealing_gives_a_tie_to_the_first_device():
     assert found.finishes[1] == 5
 
 
+def test_nothing_is_stolen_from_where_nothing_waits():
+    # gpu0 is busy until 100, and nobody waits there. B, behind cpu1, would end at 17: it saves 12
+    # on gpu1.
+    history = warm(table(("V", 100.0, 100.0), ("W", 10.0, 10.0), ("B", 7.0, 5.0)))
+    state = state_of(cpus=2, gpus=2, history=history)
+    state.running[0] = Running(item(1, "V"), 0.0)
+    state.running[3] = Running(item(2, "W"), 0.0)
+    state.queues[3].append(item(0, "B"))
+    assert decided(state, Policy(steal=True))[:3] == (0, 1, "steal")
+
+
 def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
     # Both GPUs will have done .1 + .2 + .3 and B, in some order; B takes .25 on the free CPU.
     times = [("X", math.nan, 0.1), ("Y", math.nan, 0.2), ("Z", math.nan, 0.3), ("B", 0.25, 0.7)]
