@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from dlsim.theory import ProofError
-from dlsim.theory.book import STATED, statement
+from dlsim.theory.book import STATED, cited, statement
 from dlsim.theory.claim import Iff, Relation, differ, eq, ge, gt, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
 
@@ -184,7 +184,8 @@ BAD = {
 
 def derived(goals, proof):
     """Run a proof and check its end."""
-    d = Derivation(goal if not isinstance(goal, Relation | Iff) else under(goal) for goal in goals)
+    every = [under(goal) if isinstance(goal, Relation | Iff) else goal for goal in goals]
+    d = Derivation(every, cite=cited)
     proof(d)
     d.finish()
 

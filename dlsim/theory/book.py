@@ -95,7 +95,7 @@ class Statement:
 
     def derivation(self, changed: Mapping[Any, Any] | None = None, **hooks: Any) -> Derivation:
         """Return the steps of the proof, unless one fails; `finish` then checks the goals."""
-        derivation = Derivation(self.expanded(changed), self.exists, **hooks)
+        derivation = Derivation(self.expanded(changed), self.exists, cite=cited, **hooks)
         self.proof(derivation)
         derivation.finish()
         return derivation

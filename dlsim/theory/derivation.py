@@ -4,7 +4,7 @@ A fact is a claim with the premises it rests on. A derivation proves its goals i
 among the facts with no premise beyond the goal's own hypotheses, and if no step is idle.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -166,7 +166,7 @@ class Derivation:
 
     def __init__(
         self, goals: Iterable[Goal] = (), exists: Iterable[Any] = (), skip: int = -1,
-        bend: tuple[int, Any] | None = None,
+        bend: tuple[int, Any] | None = None, cite: Callable[[str, int], Goal] | None = None,
     ) -> None:  # fmt: skip
         self.goals = tuple(goals)
         self.steps: list[Step] = []
@@ -176,7 +176,7 @@ class Derivation:
         self._exists = tuple(exists)
         self._roots: dict[Any, set[Any]] = {}
         self._left: list[Relation] = []
-        self._skip, self._bend = skip, bend
+        self._skip, self._bend, self._cite = skip, bend, cite
 
     def __getitem__(self, index: int) -> Any:
         """Return the claim of a goal."""
@@ -424,9 +424,9 @@ class Derivation:
 
     def lemma(self, key: str, why: str, goal: int = 0, at: Mapping[Any, Any] | None = None) -> Any:
         """Use another statement's goal at a point, once its hypotheses are known there."""
-        from dlsim.theory.book import cited
-
-        claim, given = cited(key, goal)
+        if self._cite is None:
+            raise ProofError(f"{why}: there is no book to find {key} in")
+        claim, given = self._cite(key, goal)
         self.cited.append(key)
         fact = Fact(claim, given, -1)
         return self._instance(fact, at or {}, f"{why}, by [{key}]", "lemma")
