@@ -44,5 +44,6 @@ def test_simulate_says_which_policy_it_is_at(capsys, monkeypatch, tmp_path):
     assert main(["simulate", *words, "--compare", "MCDF,EDFMN", "--out", str(tmp_path / "o")]) == 0
     assert steps == [
         "loading the engine", "reading or drawing the tasks", "2 tasks under MCDF", "checking MCDF",
-        "2 tasks under EDFMN", "checking EDFMN", "drawing and writing the tables",
+        "2 tasks under EDFMN", "checking EDFMN", "what MCDF could have promised",
+        "what EDFMN could have promised", "drawing and writing the tables",
     ]  # fmt: skip

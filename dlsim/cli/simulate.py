@@ -266,7 +266,6 @@ def main(args: argparse.Namespace) -> int:
             " (reading an_nodes=all); --reading an_nodes=best uses fewer nodes instead"
         )
     if home:
-        step("drawing and writing the tables")
         record = {
             "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},
             "cluster": asdict(cluster), "reading": asdict(reading), "negotiate": args.negotiate,
@@ -278,6 +277,7 @@ def main(args: argparse.Namespace) -> int:
             tables[f"{s.name}-tasks"] = with_offers(s)
             if args.chunks:
                 tables[f"{s.name}-chunks"] = s.windows(WINDOW)
+        step("drawing and writing the tables")
         draw(schedules, home)
         write_tables(home, record, tables)
     return 0
