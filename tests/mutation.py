@@ -49,7 +49,9 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
     "realtime/core/partition": (0.3, ["tests/test_partition.py",
                                       "tests/test_partition_inserted.py"]),
-    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py"]),
+    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py",
+                              "tests/test_realtime_engine.py::"
+                              "test_a_users_order_returns_one_number_per_task"]),
     "realtime/core/plan": (0.5, ["tests/test_realtime_engine.py",
                                "tests/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",

@@ -187,7 +187,7 @@ def test_a_cell_that_could_be_worth_a_thousand_scales_is_measured_in_those():
     rows = Rows.of(p)
     assert rows.scale == 2 == pytest.approx(bound(p))
     assert rows.unit.tolist() == [1, 1, 1, 2000]
-    assert rows.top.tolist() == [1, 1, 1, 2.25]
+    assert rows.is_plenty.tolist() == [False, False, False, True]
     assert rows.alone.tolist() == [2, 2001]
 
 
