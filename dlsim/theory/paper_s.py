@@ -111,7 +111,8 @@ work, conns = sequence("alpha", nonnegative=True), sequence("beta", nonnegative=
      eq(exceptions(4), 0), *(eq(excluded(u, v), 0) for u in (0, 1) for v in (0, 1)),
          eq(printed_(2), 0),
      *(claim for size in (1, 2, 3, 4) for claim in (eq(broken(size), 0), eq(disagree(size), 0))),
-     under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j))],
+     under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j)),
+     under(ge(n, total(conns, n)), ge(1, conns(j), over=j))],
     where={tail(j): Qb(j - 1), head(j): Qa(j), wrong(j): Qb(j)},
     witness={work: lambda i: sp.S.Zero, conns: lambda i: sp.S.Zero},
 )  # fmt: skip
@@ -129,7 +130,9 @@ def _(d: Derivation) -> None:
     for goal in range(9, 17):
         d.compute(goal, "counted over all labelled graphs of up to 4 vertices")
     limit = d.given(0, r"(4) with $\delta = g_{0,i} = 1$", goal=17)
-    d.adds(limit, j, n, r"so no schedule carries more than the connections allow")
+    d.adds(limit, j, n, "so no schedule carries more than the connections allow")
+    single = d.given(0, r"an independent set $V'$, $\alpha = \beta = 1$ on it, is allowed", goal=18)
+    d.adds(single, j, n, r"(2) at $C^0$ reads $|V'| \le n$; (1) and (2) elsewhere $1 \le 1$")
 
 
 byte, unit, effort, time = positive("byte unit work time")
