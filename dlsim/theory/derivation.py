@@ -296,6 +296,10 @@ class Derivation:
         """Write down a hypothesis of a goal by its number."""
         return self.assume(self.goals[goal].given[number], why)
 
+    def hypotheses(self, whys: Mapping[int, str], goal: int = 0) -> list[Any]:
+        """Write down several hypotheses of a goal by their numbers."""
+        return [self.given(number, why, goal) for number, why in whys.items()]
+
     def equal(
         self, left: Any, right: Any, why: str, show: str = "", by: Mapping[Relation,
             Any] | None = None

@@ -185,14 +185,10 @@ def _(d: Derivation) -> None:
     )
     carried = d.given(0, r"all rounds carry $\sigma$", goal=1)
     d.show(1, "node $N$ starts after $N$ sends and computes without a pause", by={carried: chi / N})
-    early, begun, step = (
-        d.given(k, why, goal=2)
-        for k, why in (
-            (1, "node $i$ of $N$"),
-            (2, "its first chunk comes no later than node $N$'s"),
-            (3, "computes when it can"),
-        )
-    )
+    early, begun, step = d.hypotheses({
+        1: "node $i$ of $N$", 2: "its first chunk comes no later than node $N$'s",
+        3: "it computes when it can",
+    }, goal=2)  # fmt: skip
     goal = d[2]
     d.nonnegative(goal.gap.subs(rnd, 0), y, "at first", {y: begun})
     before = d.assume(goal, "assume it ends its chunks no later than node $N$")

@@ -263,10 +263,7 @@ def _(d: Derivation) -> None:
     all_ = d.given(0, "runs of one node", goal=3)
     d.show(3, "are paper I (3)", by={all_: (tau + chi) / n})
     why = "a node $b$ free later was served first: the earlier one, $a$, may take its place"
-    ready, order = (
-        d.given(0, "$b$ is served first", goal=4),
-        d.given(1, "though $a$ is free first", goal=4),
-    )
+    ready, order = d.hypotheses({0: "$b$ is served first", 1: "though $a$ is free first"}, 4)
     d.show(4, why, y + z, {y: ready, z: order})
     later = d.given(1, "and the other place is later", goal=5)
     d.show(5, "which $b$ may take: every send stays where it was", y + z, {y: ready, z: later})
@@ -286,21 +283,21 @@ def _cut(seq: Any, at: Any) -> tuple[Any, Any]:
 
 _slope = eq(rate(1), 1), eq(rate(j + 1), cut(j) + (1 - cut(j)) * beta * rate(j), over=j)
 _full = sigma * (tau + chi)
+#: The fill and a cut to one end; a cut to two ends, and its slope.
+_fill = (_least, eq(room(1), end - rho(1)), *_cut(other, end), _share_of)
+_twice = (*_cut(other, end), *_cut(moved, after), *_slope)
 
 
 @statement(
     "opt.att",
     {"falling load": {3: lt(rate(j), 0)}},
-    [under(le(room(j), other(j)), _least, eq(room(1), end - rho(1)), *_cut(other, end), _share_of),
-     under(le(total(room, n), total(other, n)), _least, eq(room(1), end - rho(1)), *_cut(other,
-         end), _share_of),
-     under(eq(other(j) - moved(j), rate(j) * (end - after)), *_cut(other, end), *_cut(moved,
-         after), *_slope),
+    [under(le(room(j), other(j)), *_fill),
+     under(le(total(room, n), total(other, n)), *_fill),
+     under(eq(other(j) - moved(j), rate(j) * (end - after)), *_twice),
      under(gt(rate(j), 0), *_slope, _share_of),
-     under(ge(total(other, n), total(moved, n)), *_cut(other, end), *_cut(moved, after), *_slope,
-         _share_of, ge(end, after)),
-     under(eq(total(room, n), _full), ge(total(other, n), total(room, n)), eq(total(other, n),
-         _full),
+     under(ge(total(other, n), total(moved, n)), *_twice, _share_of, ge(end, after)),
+     under(eq(total(room, n), _full),
+           ge(total(other, n), total(room, n)), eq(total(other, n), _full),
            ge(total(room, n), total(moved, n)), eq(total(moved, n), _full))],
     witness=(
         {end: 0, after: 0, **dict.fromkeys((rho, room, other, moved), lambda i: sp.S.Zero),
@@ -310,19 +307,13 @@ _full = sigma * (tau + chi)
     ),
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    least, first, other_1, other_ = (
-        d.given(k, why)
-        for k, why in enumerate(
-            (
-                r"filling all nodes up to $e$ leaves $x_{i+1} = e - s_{i+1}$ to the next",
-                "the first node",
-                "any cut into runs: the first node",
-                "a release decides where the cut is, the link elsewhere",
-            )
-        )
-    )
+    least, first, other_1, other_ = d.hypotheses({
+        0: r"filling all nodes up to $e$ leaves $x_{i+1} = e - s_{i+1}$ to the next",
+        1: "the first node", 2: "any cut into runs: the first node",
+        3: "a release decides where the cut is, the link elsewhere",
+    })  # fmt: skip
     part = d.given(4, r"$\theta_i$ is 0 or 1")
-    below = d.show(le(room(1), other(1)), "they begin alike", 0, by={other_1: 1, first: -1})
+    d.show(le(room(1), other(1)), "they begin alike", 0, by={other_1: 1, first: -1})
     before = d.assume(d[0], "assume the fill leaves no more room than the cut")
     lowest = least.right
     ends = [d.extreme(le(lowest, each), "a minimum is below its parts") for each in lowest.args]
@@ -338,17 +329,11 @@ def _(d: Derivation) -> None:
         {other_: 1, least: -1},
     )
     d.inductive(0, j, "so at every node")
-    del below
     d.adds(d[0], j, n, "the fill carries the least of all cuts' loads, that of its own cut")
-    moved_1, moved_, rate_1, rate_ = (
-        d.given(k, why, goal=2)
-        for k, why in (
-            (2, "the same cut at another end"),
-            (3, "node by node"),
-            (4, "its slope: 1 at a release"),
-            (5, "less by the link"),
-        )
-    )
+    moved_1, moved_, rate_1, rate_ = d.hypotheses({
+        2: "the same cut at another end", 3: "node by node",
+        4: "its slope: 1 at a release", 5: "less by the link",
+    }, goal=2)  # fmt: skip
     change = end - after
     base, by = {other_1: 1, moved_1: -1, rate_1: -change}, {other_: 1, moved_: -1, rate_: -change}
     d.recur(2, j, "a cut's room is affine in $e$", by=by, base=base, factor=(1 - cut(j)) * beta)
@@ -366,17 +351,10 @@ def _(d: Derivation) -> None:
     rise = d.given(7, r"$e$, the largest root, is at least that of the fill's own cut", goal=4)
     more = d.nonnegative(other(j) - moved(j), p * y, "so", {p: d[3], y: rise}, by={d[2]: 1})
     d.adds(ge(more, 0), j, n, "a cut carries at least as much at the largest root as at its own")
-    most_, full, least_, own = (
-        d.given(k, why, goal=5)
-        for k, why in enumerate(
-            (
-                "the cut with the largest root carries no less than the fill",
-                r"namely $\sigma$",
-                "the fill no less than its own cut at that cut's root",
-                r"again $\sigma$",
-            )
-        )
-    )
+    most_, full, least_, own = d.hypotheses({
+        0: "the cut with the largest root carries no less than the fill", 1: r"namely $\sigma$",
+        2: "the fill no less than its own cut at that cut's root", 3: r"again $\sigma$",
+    }, goal=5)  # fmt: skip
     d.show(ge(_full, total(room, n)), "no more", y, {y: most_}, {full: -1})
     d.show(ge(total(room, n), _full), "and no less", y, {y: least_}, {own: 1})
     d.meet(5, r"so at the largest root the fill carries exactly $\sigma$: it attains the bound")
