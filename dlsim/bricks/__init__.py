@@ -7,9 +7,10 @@
 """
 
 from dlsim.bricks import topology, traces, tuning, workload
-from dlsim.bricks.engine import Outcome, run_many, simulate
+from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
+from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, best_server
 
 __all__ = [

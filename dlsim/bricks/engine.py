@@ -1,7 +1,6 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B).
 
-An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop,
-whose records become plain tables, and what the figures show of them.
+An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop.
 """
 
 import multiprocessing
@@ -9,142 +8,22 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.check import COLUMNS, check_outcome
 from dlsim.bricks.core import events, state
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.state import Rules, State, World, fresh_state
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
+from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.view import View, outlook_of, view_of, window_of
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
 from dlsim.given import instance, usual
-from dlsim.kernel import latest_finish
 from dlsim.progress import shown
-
-
-def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if len(values) else np.nan
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What became of every request; plain tables.
-
-    Attributes
-    ----------
-    requests : DataFrame
-        Indexed as ``environment.requests``: server (that finally ran it), fallbacks,
-        completion (s), missed, cost (Mops/s of that server); and of the latest submission:
-        submitted, arrived (all of its input), start and end (of service).
-    attempts : DataFrame
-        One row per submission, in order: request, server, submitted, estimate (T_Si of that
-        server, eq. 2), arrived, promised (the clock plus the right side of eq. (6), as
-        estimated by the server on arrival), accepted.
-    environment, scheduler, reading
-        What was simulated.
-    """
-
-    requests: pd.DataFrame
-    attempts: pd.DataFrame = field(repr=False)
-    environment: Environment = field(repr=False)
-    scheduler: Scheduler
-    reading: Reading
-
-    @classmethod
-    def of(cls, jobs: np.recarray, attempts: np.recarray, *about: Any) -> Self:
-        """Keep the records of a run, of which tables are made when they are asked for."""
-        new = object.__new__(cls)
-        names = ("_jobs", "_attempts", "environment", "scheduler", "reading")
-        new.__dict__.update(zip(names, (jobs, attempts, *about), strict=True))
-        return new
-
-    def __getattr__(self, name: str) -> Any:
-        """Make a table of a run's records."""
-        if name not in COLUMNS or "_jobs" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        index = self.environment.requests.index
-        if name == "requests":
-            table = pd.DataFrame({k: self.column(k) for k in COLUMNS[name]}, index=index)
-        else:
-            done, origin = self._attempts, self.environment.origin
-            found = {"request": index.to_numpy()[done.row], "server": done.server}
-            found |= {k: origin + done[k] for k in ("submitted", "arrived", "promised")}
-            found |= {"estimate": done.estimate, "accepted": done.accepted.astype(bool)}
-            table = pd.DataFrame({k: found[k] for k in COLUMNS[name]})
-        self.__dict__[name] = table
-        return table
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column of `requests`, without making a table of all of them."""
-        if "requests" in self.__dict__:
-            return self.requests[name].to_numpy()
-        kept = self.__dict__.setdefault("_columns", {})
-        if name not in kept:
-            kept[name] = self._column(name)
-        return kept[name]
-
-    def _column(self, name: str) -> NDArray[Any]:
-        """Make a column of the records of a run."""
-        env = self.environment
-        if name == "cost":
-            return env.servers["performance"].to_numpy()[self._jobs.server]
-        if name == "missed":
-            due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
-            latest = latest_finish(due - env.origin, np.abs(due - time))
-            return np.asarray(self._jobs.completion > latest)
-        values = np.array(self._jobs[name])
-        return values if values.dtype.kind == "i" else env.origin + values
-
-    @property
-    def failure_rate(self) -> float:
-        """Requests that missed their deadline per request (section 4.2); NaN without requests."""
-        return _mean(self.column("missed"))
-
-    @property
-    def mean_cost(self) -> float:
-        """Mean Mops/s of the servers over all requests, missed ones included; NaN without any."""
-        return _mean(self.column("cost"))
-
-    @property
-    def work_weighted_cost(self) -> float:
-        """The same, weighted by work; NaN where there is none."""
-        work = self.environment.requests["work"].to_numpy()
-        return float((self.column("cost") * work).sum() / work.sum()) if work.any() else np.nan
-
-    @property
-    def cost(self) -> float:
-        """Average resource cost (Figures 4 and 6), by ``Reading.cost``."""
-        return self.mean_cost if self.reading.cost == "mean" else self.work_weighted_cost
-
-    @property
-    def lateness(self) -> float:
-        """Mean seconds past the deadline of those that missed it; NaN where none did."""
-        late = self.column("completion") - self.environment.requests["deadline"].to_numpy()
-        return _mean(late[self.column("missed")])
-
-    @property
-    def drain(self) -> float:
-        """Seconds from the horizon until the last result is in, at least 0."""
-        assert self.environment.horizon is not None
-        last = float(self.column("completion").max(initial=-np.inf))
-        return max(0.0, last - self.environment.horizon)
-
-    @property
-    def beyond_traces(self) -> float:
-        """Share of the requests that were under way after the links' traces; NaN without any."""
-        return _mean(self.column("completion") > self.environment.trace_end)
-
-    def check(self) -> None:
-        """Verify the outcome from the model's definition alone; a ScheduleError names the rule."""
-        check_outcome(self)
 
 
 def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
@@ -338,8 +217,7 @@ def simulate(
     sees no load:
 
     >>> import numpy as np
-    >>> import pandas as pd
-    >>> env = Environment(
+    >>>     >>> env = Environment(
     ...     servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
     ...     clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 100.0), step=10,
     ...     requests=pd.DataFrame({"time": [0, 1, 2], "client": 0, "send": 0, "recv": 0,
