@@ -33,11 +33,10 @@ def _growth(d: Derivation) -> None:
 
 
 @statement(
-    "5.2c",
-    {"no L in c": {c: 1 + (1 - one) / f}, "the other branch": {4: gt(V, -1)}},
+    "5.2c", {"no L in c": {c: 1 + (1 - one) / f}, "the other branch": {4: gt(V, -1)}},
     [Iff(gt(sp.Derivative(Bs(real), real), 0), gt(real * L, root)),
-     Iff(eq(sp.Derivative(Bs(real), real), 0), eq(real * L, root)),
-     eq(sp.exp(root) - root, c), eq(V * sp.exp(V), -sp.exp(-c)), lt(V, -1), _falls],
+     Iff(eq(sp.Derivative(Bs(real), real), 0), eq(real * L, root)), eq(sp.exp(root) - root, c),
+     eq(V * sp.exp(V), -sp.exp(-c)), lt(V, -1), _falls],
     where={Bs(real): B(real, f).subs(b, one), **_branch, V: -c - root, c: 1 + (1 - one) * L / f},
     exists=[root],
 )  # fmt: skip
@@ -71,13 +70,11 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "NmaxW",
-    {"first power in d": {d_: 1 + (1 - one) / f}, "the other branch": {3: gt(V, -1)}},
+    "NmaxW", {"first power in d": {d_: 1 + (1 - one) / f}, "the other branch": {3: gt(V, -1)}},
     [Iff(gt(last(real + 1), 0), lt(real, root)), eq(sp.exp(root * L), d_ + root * (1 - one)),
      eq(V * sp.exp(V), -L / (1 - one) * sp.exp(-L * d_ / (1 - one))), lt(V, -1), _falls],
     where={last(real): share(real, B(real, f), f).subs(b, one), **_branch,
-           V: -L * (root + d_ / (1 - one)), d_: 1 + (1 - one) ** 2 / f},
-    exists=[root],
+     V: -L * (root + d_ / (1 - one)), d_: 1 + (1 - one) ** 2 / f}, exists=[root],
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real + 1)
@@ -119,19 +116,17 @@ _any, _half, _budget = sp.Symbol("X", real=True), sp.Rational(1, 2), sp.Rational
     {"a lower budget": {Bs(real): 1 + B(real, f).subs(b, one)},
      "sign of z": {z: kap * L / f * sp.exp(-h * L / f)},
      "a budget that suffices": {5: lt(_budget, fall(sp.Rational(21, 4)))}},
-    [under(Iff(le(Bs(real), b0), le(kap * bn + real * f, h)),
-           eq(kap, b0 + f / (1 - one)), eq(h, kap - (1 - one))),
-     Iff(le(kap * bn + real * f, h), le(V * sp.exp(V), z)),
+    [under(Iff(le(Bs(real), b0), le(kap * bn + real * f, h)), eq(kap, b0 + f / (1 - one)),
+         eq(h, kap - (1 - one))), Iff(le(kap * bn + real * f, h), le(V * sp.exp(V), z)),
      ge(_any * sp.exp(_any), -sp.exp(-1)),
      under(Iff(le((-1 - t) * sp.exp(-1 - t), -zeta), le(t, root)), lt(zeta, sp.exp(-1))),
      under(Iff(le((-1 + t) * sp.exp(-1 + t), -zeta), le(t, upper)), lt(zeta, sp.exp(-1))),
      lt(fall(sp.Rational(21, 4)), _budget), *(gt(fall(k), _budget) for k in range(1, 7)),
      gt(fall(m + 6), _budget)],
     where={V: L * (real - h / f), z: -kap * L / f * sp.exp(-h * L / f),
-           Bs(real): B(real, f).subs(b, one),
-           fall(nu): B(nu, sp.Rational(1, 100)).subs(b, _half)},
-    exists=[root, upper], witness={zeta: sp.Rational(1, 3), kap: b0 + f / (1 - one),
-        h: b0 + f / (1 - one) - (1 - one)},
+     Bs(real): B(real, f).subs(b, one), fall(nu): B(nu, sp.Rational(1, 100)).subs(b, _half)},
+    exists=[root, upper],
+    witness={zeta: sp.Rational(1, 3), kap: b0 + f / (1 - one), h: b0 + f / (1 - one) - (1 - one)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real)
@@ -172,14 +167,13 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "nmin0",
-    {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
+    "nmin0", {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
     [under(gt(fall(nu), 0), le(nu, v - eps), lt(f / (1 - one), last(v - eps))),
      under(lt(fall(v + eps), 0), lt(f * (v + eps), -last(v + eps))),
      under(gt(last(v - eps), 0), lt(eps, v)), lt(last(v + eps), 0)],
-    where={fall(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f
-           - (b0 + f / (1 - one) - (1 - one)),
-           last(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
+    where={
+     fall(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f - (b0 + f / (1 - one) - (1 - one)),
+     last(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
     witness={L: 1, v: 2, eps: 1, nu: sp.Rational(1, 2), f: sp.Rational(1, 100)},
 )  # fmt: skip
 def _(d: Derivation) -> None:

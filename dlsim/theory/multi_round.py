@@ -77,13 +77,13 @@ def _carried(chunk: Any) -> Any:
 
 @statement(
     "U.sum",
-    {"M+1 rounds": {0: eq(c0, _first + eta)}, "eta once": {2: eq(c0,
-     sigma / (N * M) - kappa * M / 2)}},
+    {"M+1 rounds": {0: eq(c0, _first + eta)},
+     "eta once": {2: eq(c0, sigma / (N * M) - kappa * M / 2)}},
     [under(eq(c0, _first), _carried(_chunk), lt(theta, 1)),
      under(eq(c0, _first), _carried(_chunk), gt(theta, 1)),
      under(eq(c0, sigma / (N * M) - kappa * (M - 1) / 2), _carried(_even))],
-    witness=tuple({M: 1, N: 1, c0: sigma, eta: 0, kappa: 0, theta: v} for v in (sp.Rational(1, 2),
-        2)),
+    witness=tuple(
+        {M: 1, N: 1, c0: sigma, eta: 0, kappa: 0, theta: v} for v in (sp.Rational(1, 2), 2)),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     closed = (c0 - eta) * (1 - theta**n) + (1 - theta) * n * eta
@@ -162,18 +162,18 @@ _computed = N * (ST + tau * c(0)) + rnd * SC + chi * total(lambda i: c(i - 1), r
 
 @statement(
     "U.mk",
-    {"SC once": {end(rnd): _computed - rnd * SC + SC}, "another case": {4: eq(makespan(*_cases[0]),
-     0)}},
+    {"SC once": {end(rnd): _computed - rnd * SC + SC},
+     "another case": {4: eq(makespan(*_cases[0]), 0)}},
     [under(eq(end(rnd), ready(rnd)), _balance),
      under(eq(end(M), N * (ST + tau * c(0)) + M * SC + chi * sigma / N),
          eq(N * total(lambda i: c(i - 1), M), sigma)),
      under(ge(end(rnd), done(rnd)), _balance, ge(N, i), ge(N * (ST + tau * c(0)), done(0)),
-           eq(done(rnd + 1), sp.Max(done(rnd),
-               ready(rnd) - (N - i) * (ST + tau * c(rnd))) + SC + chi * c(rnd), over=rnd)),
-     *(eq(makespan(*case), formula(*case)) for case in _cases)],
+         eq(done(rnd + 1),
+             sp.Max(done(rnd), ready(rnd) - (N - i) * (ST + tau * c(rnd))) + SC + chi * c(rnd),
+             over=rnd)), *(eq(makespan(*case), formula(*case)) for case in _cases)],
     where={end(rnd): _computed, ready(rnd): _sent(rnd)},
     witness={N: 1, i: 1, M: 1, ST: 0, SC: 0, tau: 1, chi: 1, sigma: 1, c: lambda k: sp.S.One,
-        done: lambda k: k + 1},
+     done: lambda k: k + 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     balance = d.given(0, "computing a chunk takes as long as sending the next round")
@@ -210,11 +210,12 @@ def _(d: Derivation) -> None:
 
 @statement(
     "U.M1",
-    {"chunks of sigma": {0: eq(N * (ST + tau * sigma) + SC + chi * sigma,
-     N * ST + tau * sigma + SC + chi * sigma / N)},
+    {"chunks of sigma": {
+         0: eq(N * (ST + tau * sigma) + SC + chi * sigma,
+             N * ST + tau * sigma + SC + chi * sigma / N)},
      "better than OPR": {1: gt(sigma * Cms / (1 - b**n), sigma * Cms + sigma * Cps / n)}},
     [eq(N * (ST + tau * sigma / N) + SC + chi * sigma / N,
-     N * ST + tau * sigma + SC + chi * sigma / N),
+         N * ST + tau * sigma + SC + chi * sigma / N),
      under(ge(sigma * Cms + sigma * Cps / n, sigma * Cms / (1 - b**n)), below_one)],
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -234,15 +235,13 @@ def _slow(d: Derivation, ratio: Any = b, side: Any = None) -> Any:
 
 
 @statement(
-    "U.inf",
-    {"limits exchanged": {end(n): chi * sigma / N}},
+    "U.inf", {"limits exchanged": {end(n): chi * sigma / N}},
     [under(gt(end(n), chi * sigma / N), gt(theta, 1)),
      under(ge(chi * sigma / N + tau * sigma / n, end(n)), gt(theta, 1)),
      under(gt(end(n), tau * sigma), lt(theta, 1)),
      under(ge(tau * sigma + tau * sigma * theta / n, end(n)), lt(theta, 1))],
     where={end(n): N * tau * c0 + chi * sigma / N, c0: sigma / N * (1 - theta) / (1 - theta**n),
-        chi: theta * N * tau},
-    witness=({theta: 2}, {theta: sp.Rational(1, 2)}),
+     chi: theta * N * tau}, witness=({theta: 2}, {theta: sp.Rational(1, 2)}),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     side = d.given(0, r"$\theta > 1$: chunks grow")

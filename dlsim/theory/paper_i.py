@@ -49,8 +49,7 @@ def constraint_two(release: list[Fraction], alpha: list[Fraction], size: Any, se
     {"n-1 nodes": {0: eq(end, (total(r, n) + work) / (n + 1))}, "sign of p": {P(j): r(j) - r(n)}},
     [eq(end, finish), eq(alpha(j), (end - r(j)) / work),
      eq(alpha(1), 1 / n + ((n - 1) * P(1) - (total(P, n) - P(1))) / (n * work)),
-     eq(alpha(j), alpha(1) - (P(1) - P(j)) / work)],
-    [_end, _whole], {P(j): r(n) - r(j)},
+     eq(alpha(j), alpha(1) - (P(1) - P(j)) / work)], [_end, _whole], {P(j): r(n) - r(j)},
     witness={n: 1, r: lambda k: sp.S.Zero, alpha: lambda k: sp.S.One, end: work},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -106,11 +105,9 @@ share, room_1, room_2, ends = _case(1)
 
 
 @statement(
-    "1.T3cex",
-    {"another share": {2: eq(share((0, 5), 1), 1)}},
+    "1.T3cex", {"another share": {2: eq(share((0, 5), 1), 1)}},
     [ge(room_1((0, 5)), 0), ge(room_2((0, 5)), 0), eq(share((0, 5), 1), sp.Rational(7, 4)),
-     lt(ends((0, 5)), 5)],
-    refutes=gt(share((0, 5), 2), 0),
+     lt(ends((0, 5)), 5)], refutes=gt(share((0, 5), 2), 0),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.compute(0, r"Constraint 1 holds: $r_2-r_1-\sigma\tau \ge 0$")
@@ -124,11 +121,9 @@ share_, gap_1, gap_2, _ = _case(Fraction(1, 10), "'")
 
 
 @statement(
-    "1.C1C2cex",
-    {"another share": {1: eq(share_((0, 1, 9), 1), 3)}},
-    [ge(gap_1((0, 1, 9)), 0), eq(share_((0, 1, 9), 1), sp.Rational(37, 11)), lt(share_((0, 1, 9),
-     3), 0)],
-    refutes=ge(gap_2((0, 1, 9)), 0),
+    "1.C1C2cex", {"another share": {1: eq(share_((0, 1, 9), 1), 3)}},
+    [ge(gap_1((0, 1, 9)), 0), eq(share_((0, 1, 9), 1), sp.Rational(37, 11)),
+     lt(share_((0, 1, 9), 3), 0)], refutes=ge(gap_2((0, 1, 9)), 0),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.compute(0, "Constraint 1 holds")
@@ -141,11 +136,9 @@ _second = ge(r(j + 1) - r(j), alpha(j) * sigma * tau, over=j)
 
 
 @statement(
-    "1.T3",
-    {"send longer than the gap": {0: gt(s(j), r(j))}},
-    [eq(s(j), r(j))],
-    [_second, eq(s(1), r(1)), eq(s(j + 1), sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau),
-     over=j)],
+    "1.T3", {"send longer than the gap": {0: gt(s(j), r(j))}}, [eq(s(j), r(j))],
+    [_second, eq(s(1), r(1)),
+     eq(s(j + 1), sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau), over=j)],
     witness={r: lambda k: k, s: lambda k: k, alpha: lambda k: sp.S.Zero},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -195,9 +188,8 @@ _fits = ge(sp.Max(after - r(j), 0), x(j) * work, over=j)
 
 
 @statement(
-    "1.opt",
-    {"a later end": {0: ge(after, finish + 1)}},
-    [ge(after, finish)], [eq(total(x, n), 1), _fits, gt(finish, r(j), over=j)],
+    "1.opt", {"a later end": {0: ge(after, finish + 1)}}, [ge(after, finish)],
+    [eq(total(x, n), 1), _fits, gt(finish, r(j), over=j)],
     witness={n: 1, r: lambda k: sp.S.Zero, x: lambda k: sp.S.One, after: work},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -224,9 +216,8 @@ _share = positive("alpha_1")
 
 
 @statement(
-    "1.T2",
-    {"no transmission time": {0: gt(s2, r2 + _share * sigma * tau)}},
-    [gt(s2, r2)], [eq(r1, r2), eq(s2, sp.Max(r2, r1 + _share * sigma * tau))],
+    "1.T2", {"no transmission time": {0: gt(s2, r2 + _share * sigma * tau)}}, [gt(s2, r2)],
+    [eq(r1, r2), eq(s2, sp.Max(r2, r1 + _share * sigma * tau))],
     witness={r1: 0, r2: 0, s2: sp.Rational(1, 8)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -244,11 +235,9 @@ print_ = computed("load", lambda nodes: round(100 * 2 / (1 - Fraction(100, 101) 
 
 
 @statement(
-    "SysLoad",
-    {"the misprint": {load: E / chi}, "other number": {4: eq(print_(16), 1360)}},
+    "SysLoad", {"the misprint": {load: E / chi}, "other number": {4: eq(print_(16), 1360)}},
     [eq(load, rate * E), eq(1 / rate, E / load), differ(1 / rate, load / E), differ(load, E / chi),
-     eq(print_(16), 1359)],
-    where={load: (rate * time) * E / time},
+     eq(print_(16), 1359)], where={load: (rate * time) * E / time},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "the second formula, total tasks times their mean time over the time")

@@ -67,8 +67,8 @@ _line = finishes(j, st=0, sc=0)
      "growing shares": {0: eq(alpha(j), b ** (1 - j) * alpha(1))},
      "no computing": {T(j): sigma * Cms * total(alpha, j)}},
     [eq(alpha(j), b ** (j - 1) * alpha(1)), eq(alpha(1), (1 - b) / (1 - b**n))],
-    [below_one, _together, _whole], {T(j): _line}, witness={b: sp.Rational(1, 2), n: 1,
-     alpha: lambda k: 2 ** (1 - k)},
+    [below_one, _together, _whole], {T(j): _line},
+    witness={b: sp.Rational(1, 2), n: 1, alpha: lambda k: 2 ** (1 - k)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -110,8 +110,7 @@ _meets = Iff(le(_E, Delta), le(b**n, gamma))
     {"C_ps for C_ms": {gamma: 1 - sigma * Cps / Delta},
      "1 + ...": {gamma: 1 + sigma * Cms / Delta}},
     [_meets, under(Iff(le(_E, Delta), ge(n, sp.log(gamma) / sp.log(b))), gt(gamma, 0))],
-    [below_one],
-    {_E: sigma * Cms / (1 - b**n), gamma: 1 - sigma * Cms / Delta},
+    [below_one], {_E: sigma * Cms / (1 - b**n), gamma: 1 - sigma * Cms / Delta},
     witness={sigma: 1, w: 1, Delta: 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -129,11 +128,9 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "4.6inf",
-    {"twice the floor": {z: 2 * sigma * Cms}, "a floor of 0": {z: 0}},
-    [gt(_E, z), ge(z + sigma * b * w / n, _E), under(gt(_E, Delta), le(Delta, z))],
-    [below_one], {_E: sigma * Cms / (1 - b**n), z: sigma * Cms},
-    witness={sigma: 1, w: 2, Delta: 1},
+    "4.6inf", {"twice the floor": {z: 2 * sigma * Cms}, "a floor of 0": {z: 0}},
+    [gt(_E, z), ge(z + sigma * b * w / n, _E), under(gt(_E, Delta), le(Delta, z))], [below_one],
+    {_E: sigma * Cms / (1 - b**n), z: sigma * Cms}, witness={sigma: 1, w: 2, Delta: 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -159,8 +156,7 @@ _printed = _late + ST
      "SC in phi": {_phi: SC / (sigma * w)}},
     [Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), b * alpha(j) - _phi)),
      Iff(eq(_printed, T(j)), eq(alpha(j + 1), b * alpha(j))),
-     differ(b * alpha(j) - _phi, b * alpha(j))],
-    where={T(j): finishes(j), _phi: ST / (sigma * w)},
+     differ(b * alpha(j) - _phi, b * alpha(j))], where={T(j): finishes(j), _phi: ST / (sigma * w)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "line $j+1$ minus line $j$", sigma * w)
@@ -174,9 +170,9 @@ _shares = eq(alpha(j), share(j, alpha(1)))
 
 @statement(
     "4.11r",
-    {"sign": {0: eq(alpha(j), share(j, alpha(1), -phi))}, "j for j-1": {0: eq(alpha(j),
-     share(j + 1, alpha(1)))}},
-    [_shares], [below_one, _recurs], witness={alpha: lambda k: -2 * phi},
+    {"sign": {0: eq(alpha(j), share(j, alpha(1), -phi))},
+     "j for j-1": {0: eq(alpha(j), share(j + 1, alpha(1)))}}, [_shares], [below_one, _recurs],
+    witness={alpha: lambda k: -2 * phi},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.given(0, r"$0 < \beta < 1$")
@@ -186,10 +182,9 @@ def _(d: Derivation) -> None:
 
 @statement(
     "4.12",
-    {"n-1 for n": {0: eq(alpha(1), B(n) - phi / (1 - b**n))}, "no last term": {0: eq(alpha(1),
-     B(n) + phi / (1 - b))}},
-    [eq(alpha(1), B(n))], [below_one, _recurs, _whole],
-    witness={n: 1, phi: 0, alpha: lambda k: 2 ** (1 - k)},
+    {"n-1 for n": {0: eq(alpha(1), B(n) - phi / (1 - b**n))},
+     "no last term": {0: eq(alpha(1), B(n) + phi / (1 - b))}}, [eq(alpha(1), B(n))],
+    [below_one, _recurs, _whole], witness={n: 1, phi: 0, alpha: lambda k: 2 ** (1 - k)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -204,11 +199,9 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "4.12G",
-    {"another growth": {Gs(n): G(n + 1)}, "no set-up": {Bs(n): B(n, 0)}},
+    "4.12G", {"another growth": {Gs(n): G(n + 1)}, "no set-up": {Bs(n): B(n, 0)}},
     [eq(Gs(1), 1), eq(Gs(n + 1), 1 + b * Gs(n)), eq(1 + b * Gs(n), Gs(n) + (1 - (1 - b) * Gs(n))),
-     eq(Bs(n + 1), (1 + phi * total(Gs, n)) / Gs(n + 1))],
-    [below_one], {Bs(n): B(n), Gs(n): G(n)},
+     eq(Bs(n + 1), (1 + phi * total(Gs, n)) / Gs(n + 1))], [below_one], {Bs(n): B(n), Gs(n): G(n)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -223,8 +216,7 @@ def _(d: Derivation) -> None:
 @statement(
     "4.12fin",
     {"(n-1)ST": {T(j): finishes(j, st=phi * sigma * w) - phi * sigma * w},
-     "SC twice": {T(j): finishes(j) + SC}},
-    [eq(T(j), ST + SC + sigma * w * B(n))], [below_one],
+     "SC twice": {T(j): finishes(j) + SC}}, [eq(T(j), ST + SC + sigma * w * B(n))], [below_one],
     {T(j): finishes(j), alpha(j): share(j, B(n)), ST: phi * sigma * w},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -236,9 +228,8 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "4.13->4.6",
-    {"phi stays": {_phi: ST / sigma + 1}},
-    [eq(_E, sigma * Cms / (1 - b**n))], [below_one, eq(ST, 0), eq(SC, 0)],
+    "4.13->4.6", {"phi stays": {_phi: ST / sigma + 1}}, [eq(_E, sigma * Cms / (1 - b**n))],
+    [below_one, eq(ST, 0), eq(SC, 0)],
     {_E: ST + SC + sigma * w * B(n, _phi), _phi: ST / (sigma * w)}, witness={ST: 0, SC: 0},
 )  # fmt: skip
 def _(d: Derivation) -> None:

@@ -31,12 +31,11 @@ _whole = eq(total(alpha, n), 1)
     {"equal weights": {Y(j): 1 / n}, "weights reversed": {Y(j): b**j * (1 - b) / (1 - b**n)},
      "no set-up": {_E: SC + sigma * w * B(n)}},
     [gt(Y(j), 0), under(eq(end - _E, total(lambda i: Y(i) * (end - T(i)), n)), _whole),
-     under(ge(end, _E), _whole, ge(end, T(j), over=j))],
-    [below_one],
-    {_E: phi * sigma * w + SC + sigma * w * B(n), Y(j): _weight, T(j): finishes(j,
-     st=phi * sigma * w)},
+     under(ge(end, _E), _whole, ge(end, T(j), over=j))], [below_one],
+    {_E: phi * sigma * w + SC + sigma * w * B(n), Y(j): _weight,
+     T(j): finishes(j, st=phi * sigma * w)},
     witness={n: 1, b: sp.Rational(1, 2), phi: 0, SC: 0, sigma: 1, w: 1, end: 2,
-             alpha: lambda k: 2 ** (1 - k)},
+     alpha: lambda k: 2 ** (1 - k)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -106,9 +105,8 @@ least = computed("least cost of", lambda tasks: min(
 @statement(
     "5.sum",
     {"another cost": {3: eq(cost((2, 3, 1)), 30)}, "DC order is best": {4: eq(least(3), 32)}},
-    [*(eq(rise(task), value) for task, value in ((1, 2), (2, 4), (3, 4))),
-     eq(cost((2, 3, 1)), 32), eq(least(3), 30)],
-    refutes=le(cost((2, 3, 1)), cost((1, 2, 3))),
+    [*(eq(rise(task), value) for task, value in ((1, 2), (2, 4), (3, 4))), eq(cost((2, 3, 1)), 32),
+     eq(least(3), 30)], refutes=le(cost((2, 3, 1)), cost((1, 2, 3))),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     for goal in (0, 1, 2):
@@ -143,12 +141,11 @@ size = computed("size", lambda setup: Fraction(setup, 20) * (2**9 - 1 - Fraction
 
 
 @statement(
-    "N*",
-    {"N* = 10": {0: eq(most(5), 10)}, "another excess": {3: eq(excess(5), 9)}},
-    [claim for st, nodes, tenths, whole in zip(
-        (5, 10, 15, 20), (7, 6, 6, 5), (8, 23, 40, 58), (507, 1014, 1520, 2027), strict=True)
-     for claim in (eq(most(st), nodes), eq(fastest(st), nodes), lt(tenth(st), 0),
-                   eq(excess(st), tenths), lt(size(st), whole), ge(size(st), whole - 1))],
+    "N*", {"N* = 10": {0: eq(most(5), 10)}, "another excess": {3: eq(excess(5), 9)}},
+    [claim for st, nodes, tenths,
+     whole in zip((5, 10, 15, 20), (7, 6, 6, 5), (8, 23, 40, 58), (507, 1014, 1520, 2027), strict=True) for claim in (
+         eq(most(st), nodes), eq(fastest(st), nodes), lt(tenth(st), 0), eq(excess(st), tenths),
+         lt(size(st), whole), ge(size(st), whole - 1))],
 )  # fmt: skip
 def _(d: Derivation) -> None:
     reasons = (

@@ -40,8 +40,8 @@ C1, C2, C3, C4, C5, kk, c = sp.symbols("C_1 C_2 C_3 C_4 C_5 k c", real=True)
 @statement(
     "5.1",
     {"no square": {0: eq(sp.Derivative(E(real), real), -bn * L / (1 - bn) * (1 - one) * sigma * w)},
-     "sign of the log": {0: eq(sp.Derivative(E(real), real),
-         bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w)}},
+     "sign of the log": {
+         0: eq(sp.Derivative(E(real), real), bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w)}},
     [eq(sp.Derivative(E(real), real), -bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w),
      lt(sp.Derivative(E(real), real), 0),
      under(gt((1 - b) / (1 - b**n), (1 - b) / (1 - b ** (n + 1))), below_one)],
@@ -58,12 +58,11 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "5.2a",
-    {"C_1 + ": {C1: f - (1 - one) * L}, "C_3 = 0": {C3: 0}},
+    "5.2a", {"C_1 + ": {C1: f - (1 - one) * L}, "C_3 = 0": {C3: 0}},
     [eq(sp.Derivative(E(real), real), sigma * w * (C3 - C1 * bn - C2 * real * bn) / (1 - bn) ** 2),
      Iff(eq(sp.log(C3) - kk, -L * real), eq(real, C4 + C5 * kk))],
     where={E(real): f * sigma * w + SC + sigma * w * B(real, f).subs(b, one), C1: f + (1 - one) * L,
-           C2: f * L, C4: -sp.log(C3) / L, C5: 1 / L, C3: f},
+     C2: f * L, C4: -sp.log(C3) / L, C5: 1 / L, C3: f},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real)
@@ -83,8 +82,7 @@ C6 = sp.Symbol("C_6", real=True)
     [eq(C1 + C2 * (C4 + C5 * kk), C1 + C2 * C4 + f * kk), lt(slope(5), 0), gt(slope(6), 0),
      gt(sp.log(_cent + _ln2 / 2 + _cent * _ln2), -2),
      gt(_cent + _ln2 / 2 + _cent * _ln2, -_cent * sp.log(_cent) + 2 * _cent)],
-    where={C2: f * L, C5: 1 / L,
-           slope(n): _cent - (_cent + _ln2 / 2 + _cent * _ln2 * n) / 2**n},
+    where={C2: f * L, C5: 1 / L, slope(n): _cent - (_cent + _ln2 / 2 + _cent * _ln2 * n) / 2**n},
     refutes=eq(C1 + C2 * (C4 + C5 * kk), C2 * C4 - f * kk),
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -101,13 +99,11 @@ rest = sp.Symbol("i", integer=True, nonnegative=True)
 
 
 @statement(
-    "ajmono",
-    {"sign of phi": {alpha(j): share(j, a1, -phi)}},
+    "ajmono", {"sign of phi": {alpha(j): share(j, a1, -phi)}},
     [eq(alpha(j) - alpha(j + 1), (1 - b) * alpha(j) + phi),
      under(gt(alpha(j), alpha(j + 1)), gt(alpha(j), 0)),
-     under(gt(alpha(j), 0), gt(alpha(j + k), 0))],
-    [below_one], {alpha(j): share(j, a1)}, witness={a1: 100, b: sp.Rational(1, 2), phi: 1, j: 1,
-     k: 1},
+     under(gt(alpha(j), 0), gt(alpha(j + k), 0))], [below_one], {alpha(j): share(j, a1)},
+    witness={a1: 100, b: sp.Rational(1, 2), phi: 1, j: 1, k: 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d, k)
@@ -121,8 +117,8 @@ def _(d: Derivation) -> None:
 
 @statement(
     "disc",
-    {"share of n": {last(n): share(n, B(n + 1))}, "another factor": {0: eq(B(n) - B(n + 1),
-     last(n + 1) * (1 - b) / (1 - b ** (n + 1)))}},
+    {"share of n": {last(n): share(n, B(n + 1))},
+     "another factor": {0: eq(B(n) - B(n + 1), last(n + 1) * (1 - b) / (1 - b ** (n + 1)))}},
     [eq(B(n) - B(n + 1), last(n + 1) * (1 - b) / (1 - b**n)),
      Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)),
      under(gt(share(j, B(j + rest + 1)), 0), gt(B(j + rest), c), ge(c, B(j + rest + 1)))],
@@ -151,11 +147,11 @@ _step = (1 - b) ** 2 / b
 
 @statement(
     "last",
-    {"n for n-1": {bracket(n): b**-n - 1 - n * (1 - b)}, "first power": {0: Iff(gt(last(n), 0),
-     gt(1 - b, phi * bracket(n)))}},
+    {"n for n-1": {bracket(n): b**-n - 1 - n * (1 - b)},
+     "first power": {0: Iff(gt(last(n), 0), gt(1 - b, phi * bracket(n)))}},
     [Iff(gt(last(n), 0), gt((1 - b) ** 2, phi * bracket(n))), gt(bracket(n + 1), bracket(n)),
-     ge(bracket(n), (n - 1) * _step), eq(bracket(1), 0)],
-    [below_one], {last(n): share(n, B(n)), bracket(n): b ** (1 - n) - 1 - (n - 1) * (1 - b)},
+     ge(bracket(n), (n - 1) * _step), eq(bracket(1), 0)], [below_one],
+    {last(n): share(n, B(n)), bracket(n): b ** (1 - n) - 1 - (n - 1) * (1 - b)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -176,12 +172,11 @@ times = computed("E", lambda m: 5 + 20 / (2 * (1 - sp.Rational(1, 2) ** m)))
 @statement(
     "5.2ST",
     {"ST matters not": {0: gt(E(n), E(n + 1) + phi)}, "other numbers": {1: eq(times(2), 18)}},
-    [gt(E(n), E(n + 1)), *(eq(times(m + 1), sp.Rational(v)) for m, v in enumerate(("25", "55/3",
-     "115/7", "47/3"))),
-     Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)),
-     under(le(last(n + 1), 0), le(last(n), 0)),
-     under(le(last(m), 0), ge((m - 1) * phi, b))],
-    [below_one], {E(n): SC + sigma * w * B(n, 0), last(n): share(n, B(n))},
+    [gt(E(n), E(n + 1)),
+     *(eq(times(m + 1), sp.Rational(v)) for m, v in enumerate(("25", "55/3", "115/7", "47/3"))),
+     Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)), under(le(last(n + 1), 0), le(last(n), 0)),
+     under(le(last(m), 0), ge((m - 1) * phi, b))], [below_one],
+    {E(n): SC + sigma * w * B(n, 0), last(n): share(n, B(n))},
     witness={b: sp.Rational(1, 2), phi: 5, n: 4, m: 4},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -234,9 +229,8 @@ def lemma_two(d: Derivation, first: Any) -> Any:
 
 @statement(
     "L5.1",
-    {"k for k+1": {0: gt(1 / G(k + 1), 1 / G(k))}, "reversed": {0: lt((k + 1) / G(k + 1),
-     k / G(k))}},
-    [_lemma], [below_one],
+    {"k for k+1": {0: gt(1 / G(k + 1), 1 / G(k))},
+     "reversed": {0: lt((k + 1) / G(k + 1), k / G(k))}}, [_lemma], [below_one],
 )  # fmt: skip
 def _(d: Derivation) -> None:
     lemma_one(d, d[0])
@@ -248,8 +242,7 @@ def _part(count: Any, setup: Any) -> Any:
 
 
 @statement(
-    "L5.2",
-    {"k for k+1": {0: gt(_part(k, f), _part(k + 1, f))}},
+    "L5.2", {"k for k+1": {0: gt(_part(k, f), _part(k + 1, f))}},
     [gt(_part(k + 1, f), _part(k, f)), ge(_part(k + 1, phi), _part(k, phi))], [below_one],
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -264,8 +257,7 @@ def _cost(count: Any) -> Any:
 
 
 @statement(
-    "5.3",
-    {"E for W": {W(k): _cost(k) / k}, "reversed": {0: lt(W(k + 1), W(k))}},
+    "5.3", {"E for W": {W(k): _cost(k) / k}, "reversed": {0: lt(W(k + 1), W(k))}},
     [gt(W(k + 1), W(k))], [below_one], {W(k): _cost(k)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -277,8 +269,7 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "5.3r",
-    {"E for W": {W(real): _cost(real).subs(b, one) / real}},
+    "5.3r", {"E for W": {W(real): _cost(real).subs(b, one) / real}},
     [under(gt(sp.Derivative(W(real), real), 0), ge(real, 1))],
     where={W(real): _cost(real).subs(b, one)}, witness={real: 2},
 )  # fmt: skip

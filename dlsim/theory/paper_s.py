@@ -105,11 +105,10 @@ work, conns = sequence("alpha", nonnegative=True), sequence("beta", nonnegative=
 
 @statement(
     "S.L1",
-    {"indices as printed": {tail(j): Qb(j)}, "two connections a link": {13: le(total(conns, n),
-     total(work, n))}},
-    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)),
-     eq(exceptions(4), 0), *(eq(excluded(u, v), 0) for u in (0, 1) for v in (0, 1)),
-         eq(printed_(2), 0),
+    {"indices as printed": {tail(j): Qb(j)},
+     "two connections a link": {13: le(total(conns, n), total(work, n))}},
+    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)), eq(exceptions(4), 0),
+     *(eq(excluded(u, v), 0) for u in (0, 1) for v in (0, 1)), eq(printed_(2), 0),
      *(claim for size in (1, 2, 3, 4) for claim in (eq(broken(size), 0), eq(disagree(size), 0))),
      under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j)),
      under(ge(n, total(conns, n)), ge(1, conns(j), over=j))],
@@ -140,8 +139,7 @@ alpha, delta, price, speed = sp.symbols("alpha delta w s", positive=True)
 
 
 @statement(
-    "S.period",
-    {"units are bytes": {delta: unit / byte}},
+    "S.period", {"units are bytes": {delta: unit / byte}},
     [eq(alpha * time, unit), eq(alpha * delta * time, byte), differ(alpha * delta * time, unit),
      eq(alpha * price / speed, 1), differ(alpha * delta / speed, 1)],
     where={alpha: unit / time, delta: byte / unit, price: effort / unit, speed: effort / time},
@@ -159,8 +157,7 @@ local, best = sp.Symbol("benefit_k", nonnegative=True), sp.Symbol("alloc", nonne
 
 
 @statement(
-    "S.G5",
-    {"a reachable neighbour": {0: eq(alloc(1), 0)}},
+    "S.G5", {"a reachable neighbour": {0: eq(alloc(1), 0)}},
     [eq(alloc(0), 0), lt(alloc(0), 10), under(le(best, local), ge(local, best))],
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -176,8 +173,7 @@ chosen = computed("chosen", lambda routes: len([value for value in [0] * routes 
 
 
 @statement(
-    "S.LPRR",
-    {"cap 2.5 is feasible": {2: le(up(sp.Rational(5, 2)), sp.Rational(5, 2))}},
+    "S.LPRR", {"cap 2.5 is feasible": {2: le(up(sp.Rational(5, 2)), sp.Rational(5, 2))}},
     [le(fixed + sp.ceiling(spare - part), fixed + spare), le(up(3), 3),
      gt(up(sp.Rational(5, 2)), sp.Rational(5, 2)), eq(chosen(2), 0)],
 )  # fmt: skip

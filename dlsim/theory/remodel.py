@@ -61,8 +61,8 @@ _whole = eq(total(alpha, n), 1)
 
 @statement(
     "6.rec",
-    {"indices exchanged": {0: Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1),
-     alpha(j) * cost(j + 1) / (tau + cost(j))))},
+    {"indices exchanged": {
+         0: Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), alpha(j) * cost(j + 1) / (tau + cost(j))))},
      "chi of the first": {1: eq(T(n), sigma * tau + alpha(n) * sigma * cost_of(1))}},
     [Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), alpha(j) * cost(j) / (tau + cost(j + 1)))),
      under(eq(T(n), sigma * tau + alpha(n) * sigma * chi), _whole, eq(early(n), 0))],
@@ -98,9 +98,8 @@ def _part(k: Any) -> Any:
     "6.closed",
     {"P_i for P_{i-1}": {alpha(j): (1 - beta_of(cost_of(j))) * Past(j) / (1 - Pn)},
      "1+P": {1: eq(total(_part, n), (1 + Pn) / (1 - Pn))}},
-    [eq(alpha(j + 2), alpha(j + 1) * cost_of(j + 1) / (tau + cost_of(j + 2))), eq(total(alpha, n),
-     1),
-     eq(sigma * (tau + cost_of(1)) * alpha(1), sigma * tau / (1 - Pn))],
+    [eq(alpha(j + 2), alpha(j + 1) * cost_of(j + 1) / (tau + cost_of(j + 2))),
+     eq(total(alpha, n), 1), eq(sigma * (tau + cost_of(1)) * alpha(1), sigma * tau / (1 - Pn))],
     where={alpha(j): _part(j)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -117,12 +116,11 @@ others = positive("O")
 
 
 @statement(
-    "6.mono",
-    {"decreasing": {0: gt(others * beta_of(slow), others * beta_of(slower))}},
+    "6.mono", {"decreasing": {0: gt(others * beta_of(slow), others * beta_of(slower))}},
     [under(gt(others * beta_of(slower), others * beta_of(slow)), gt(slower, slow)),
-     under(gt(sigma * tau / (1 - others * beta_of(slower)),
-         sigma * tau / (1 - others * beta_of(slow))),
-           gt(slower, slow), ge(1, others)),
+     under(
+         gt(sigma * tau / (1 - others * beta_of(slower)),
+             sigma * tau / (1 - others * beta_of(slow))), gt(slower, slow), ge(1, others)),
      gt(1, Pn), eq(Past(n + 1), Past(n) * beta_of(cost_of(n + 1)))],
     witness={slow: 1, slower: 2, others: 1},
 )  # fmt: skip
@@ -146,8 +144,7 @@ _gone = eq(early(j), 0, over=j)
 
 
 @statement(
-    "6.EhatE",
-    {"reversed": {1: gt(Ehat, E)}},
+    "6.EhatE", {"reversed": {1: gt(Ehat, E)}},
     [ge(_beta**n, Pn), le(Ehat, sigma * tau / (1 - _beta**n)), under(eq(Pn, _beta**n), _gone)],
     where={Ehat: sigma * tau / (1 - Pn)}, witness={early: lambda k: sp.S.Zero},
 )  # fmt: skip
@@ -183,10 +180,9 @@ _upto = (1 - Past(k + 1)) / (1 - Pn)
 
 
 @statement(
-    "6.safe",
-    {"an estimate without r_n": {Ehat: sigma * tau / (1 + Pn)}},
+    "6.safe", {"an estimate without r_n": {Ehat: sigma * tau / (1 + Pn)}},
     [under(le(late - lead + sigma * tau * (_upto - before) + _share * sigma * chi, late + Ehat),
-           ge(lead, early(k + 1)), eq(E, sigma * tau / (1 - _beta**n)))],
+         ge(lead, early(k + 1)), eq(E, sigma * tau / (1 - _beta**n)))],
     where={Ehat: sigma * tau / (1 - Pn)},
     witness={lead: 1, early: lambda i: sp.S.Zero, n: 1, sigma: 1, tau: 1, chi: 1, E: 2},
 )  # fmt: skip
@@ -208,8 +204,7 @@ def _(d: Derivation) -> None:
 
 
 @statement(
-    "6.nmin",
-    {"sign": {0: Iff(le(Ehat, Delta), le(Pn, 1 + sigma * tau / Delta))}},
+    "6.nmin", {"sign": {0: Iff(le(Ehat, Delta), le(Pn, 1 + sigma * tau / Delta))}},
     [Iff(le(Ehat, Delta), le(Pn, 1 - sigma * tau / Delta))], where={Ehat: sigma * tau / (1 - Pn)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -227,22 +222,24 @@ _runs = ge(after, rho(j) + load(j) * tau / weight(j), over=j)
 
 @statement(
     "opt.blk",
-    {"chi for tau": {0: eq(total(lambda i: (end - start(i)) / (tau + chi), m),
-     (end - start(1)) * (1 - beta**m) / chi)},
+    {"chi for tau": {
+         0: eq(total(lambda i: (end - start(i)) / (tau + chi), m),
+             (end - start(1)) * (1 - beta**m) / chi)},
      "m+1": {2: eq(end, start(1) + sigma * tau / (1 - beta ** (m + 1)))}},
-    [under(eq(total(lambda i: (end - start(i)) / (tau + chi), m),
-     (end - start(1)) * (1 - beta**m) / tau), _bound),
+    [under(
+         eq(total(lambda i: (end - start(i)) / (tau + chi), m),
+             (end - start(1)) * (1 - beta**m) / tau), _bound),
      under(ge(after * total(weight, n), sigma * tau + total(lambda i: rho(i) * weight(i), n)),
-           _runs, eq(total(load, n), sigma)),
-     under(eq(end, head + sigma * tau / (1 - beta**m)), eq((end - head) * (1 - beta**m) / tau,
-         sigma)),
+         _runs, eq(total(load, n), sigma)),
+     under(eq(end, head + sigma * tau / (1 - beta**m)),
+         eq((end - head) * (1 - beta**m) / tau, sigma)),
      under(eq(end, (total(rho, n) + sigma * (tau + chi)) / n),
-           eq(total(lambda i: (end - rho(i)) * (1 - beta) / tau, n), sigma)),
+         eq(total(lambda i: (end - rho(i)) * (1 - beta) / tau, n), sigma)),
      under(ge(slot[0], free[0]), ge(slot[0], free[1]), ge(free[1], free[0])),
      under(ge(slot[1], free[1]), ge(slot[0], free[1]), ge(slot[1], slot[0]))],
     witness={n: 1, m: 1, sigma: 1, tau: 1, chi: 1, end: 2, head: 0, after: 2,
-        **dict.fromkeys((*slot, *free), 0), weight: lambda i: sp.S.One,
-             rho: lambda i: sp.S.Zero, load: lambda i: sp.S.One, start: lambda i: sp.Integer(2)},
+     **dict.fromkeys((*slot, *free), 0), weight: lambda i: sp.S.One, rho: lambda i: sp.S.Zero,
+     load: lambda i: sp.S.One, start: lambda i: sp.Integer(2)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     send = d.given(0, "the next node starts when its send can")
@@ -289,22 +286,19 @@ _twice = (*_cut(other, end), *_cut(moved, after), *_slope)
 
 
 @statement(
-    "opt.att",
-    {"falling load": {3: lt(rate(j), 0)}},
-    [under(le(room(j), other(j)), *_fill),
-     under(le(total(room, n), total(other, n)), *_fill),
+    "opt.att", {"falling load": {3: lt(rate(j), 0)}},
+    [under(le(room(j), other(j)), *_fill), under(le(total(room, n), total(other, n)), *_fill),
      under(eq(other(j) - moved(j), rate(j) * (end - after)), *_twice),
      under(gt(rate(j), 0), *_slope, _share_of),
      under(ge(total(other, n), total(moved, n)), *_twice, _share_of, ge(end, after)),
-     under(eq(total(room, n), _full),
-           ge(total(other, n), total(room, n)), eq(total(other, n), _full),
-           ge(total(room, n), total(moved, n)), eq(total(moved, n), _full))],
+     under(eq(total(room, n), _full), ge(total(other, n), total(room, n)),
+         eq(total(other, n), _full), ge(total(room, n), total(moved, n)),
+         eq(total(moved, n), _full))],
     witness=(
         {end: 0, after: 0, **dict.fromkeys((rho, room, other, moved), lambda i: sp.S.Zero),
          **dict.fromkeys((cut, rate), lambda i: sp.S.One)},
-        {n: 1, tau: 1, chi: 1, sigma: sp.Rational(1, 2), **dict.fromkeys((room, other, moved),
-         lambda i: sp.S.One)},
-    ),
+        {n: 1, tau: 1, chi: 1, sigma: sp.Rational(1, 2),
+         **dict.fromkeys((room, other, moved), lambda i: sp.S.One)}),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     least, first, other_1, other_ = d.hypotheses({
