@@ -179,7 +179,7 @@ def _axis(a: Advice, seconds: Any) -> Any:
 
 def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     """Draw the pictures: a figure, its title, and what to notice, by name."""
-    import matplotlib.pyplot as plt  # not at the top: who asks for tables waits for no pictures
+    from matplotlib.figure import Figure  # not at the top: tables need no pictures
 
     from dlsim.study import style
     from dlsim.study.plot import dotted, log_ticks, policy_lines
@@ -188,7 +188,8 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     made: dict[str, tuple[Any, str, str]] = {}
 
     def figure(rows: int = 1, height: float = 3.8) -> Any:
-        return plt.subplots(rows, 1, figsize=(9, height), layout="constrained", sharex=True)
+        new = Figure((9, height), layout="constrained")
+        return new, new.subplots(rows, 1, sharex=True)
 
     fig, ax = figure()
     policy_lines(a.deadlines, "laxity", "admitted", ax=ax)
@@ -257,7 +258,11 @@ def _cells(table: pd.DataFrame, shares: tuple[str, ...], times: tuple[str, ...])
             return ""
         if name in shares:
             return percent(float(value))
-        return duration(float(value)) if name in times else f"{value:,.{0 if value >= 100 else 1}f}"
+        return (
+            duration(float(value))
+            if name in times
+            else f"{value:,.{0 if value >= 100 or value % 1 == 0 else 1}f}"
+        )
 
     return [
         [str(BASELINES.get(str(key), key)), *(cell(str(k), v) for k, v in row.items())]

@@ -8,7 +8,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import matplotlib
 import pandas as pd
 
 from dlsim.advice import Terms, advise
@@ -73,7 +72,6 @@ def main(args: argparse.Namespace) -> int:
     for sentence in findings(a):
         print(f"- {sentence}")
     step("drawing and writing")
-    matplotlib.use("agg")
     pictures = []
     for key, (figure, title, caption) in draw(a).items():
         stream = io.BytesIO()
