@@ -455,6 +455,7 @@ _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
+    "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),

@@ -148,8 +148,9 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
 
 
 def usable_jobs(
-    path: StrPath, jobs: pd.DataFrame, size: Any, fits: Any, most: int | None, what: str
-) -> tuple[pd.Index, dict[str, int]]:
+    path: StrPath, jobs: pd.DataFrame, size: Any, fits: Any, most: int | None, what: str,
+    unfit: str = "value out of range",
+) -> tuple[pd.Index, dict[str, int]]:  # fmt: skip
     """Return the jobs that can be what a reader makes of them, by submit time, and the rest.
 
     A job needs a `size` above 0 and values in range (`fits`); at most so many are taken. Of
@@ -158,10 +159,10 @@ def usable_jobs(
     why = pd.Series("", index=jobs.index, dtype=object)
     for reason, bad in (  # the first one counts
         ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
-        ("no submit time", jobs["submit"] < 0),
-        ("run time not above 0", jobs["run_time"] <= 0),
+        ("no submit time", ~(jobs["submit"] >= 0)),
+        ("run time not above 0", ~(jobs["run_time"] > 0)),
         ("no processors", size <= 0),
-        ("value out of range", ~fits),
+        (unfit, ~fits),
     ):
         why[bad & (why == "")] = reason
     order = jobs["submit"][why == ""].sort_values(kind="stable").index
@@ -199,11 +200,17 @@ class Log(NamedTuple):
     skipped: Mapping[str, int]
     notes: Sequence[str]
 
+    def date(self, second: float) -> str:
+        """Say when a second of the log was; the day where it has no dates."""
+        if self.epoch is None:
+            return f"day {second / 86_400:.1f}"
+        return f"{self.epoch + pd.Timedelta(seconds=float(second)):%Y-%m-%d %H:%M %Z}"
+
 
 def _count(header: Mapping[str, str], *labels: str) -> int | None:
     """Return the first of some labels that begins with a whole number above 0."""
     for label in labels:
-        found = re.match(r"\d{1,15}(?!\d)", header.get(label, ""))
+        found = re.match(r"\d{1,15}(?!\d|[.,]?\w)", header.get(label, ""))  # not 1e9 or 1,024
         if found and int(found[0]) > 0:
             return int(found[0])
     return None
@@ -255,23 +262,24 @@ def _named(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
 
 def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None]:
     """Return instants given as seconds or as dates, as seconds; and the date of second 0."""
+    plain = texts.str.strip().str.replace(",", ".", n=1)
     try:
-        return texts.astype(float), None
+        return plain.replace("", "nan").astype(float), None
     except ValueError:
         pass
-    dates = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
-    if dates.isna().any():
-        row = int(np.argmax(dates.isna()))
-        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {texts.iloc[row]!r}"
-        raise refusal(path, row + 2, what, "submit")
+    dates = pd.to_datetime(plain, errors="coerce", utc=True, format="ISO8601")
+    for line, wrong in texts[dates.isna() & (plain != "")].items():
+        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {wrong!r}"
+        raise refusal(path, line, what, "submit")
     first = dates.min()
     return (dates - first).dt.total_seconds(), first
 
 
 def _from_csv(path: StrPath, limit: int) -> tuple[pd.DataFrame, pd.Timestamp | None]:
-    wanted = {"submit": "text", "run_time": "number", "processors": "number"}
+    wanted = {"submit": "any", "run_time": "number or blank", "processors": "number or blank"}
     more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
-    table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit)
+    table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit,
+                     numbered=True)  # fmt: skip
     if table.empty:
         raise refusal(path, 1, "no job below the first line; give one line per job")
     table["submit"], epoch = _instants(path, table["submit"])
@@ -306,19 +314,24 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
             f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it"
         )
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
-    nodes = processors_of(header) or int(max(1, min(processors.max(), 10**7)))
+    nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
     fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
-    order, skipped = usable_jobs(path, jobs, processors, fits, None, "job of this machine")
-    if "value out of range" in skipped:
-        reason = f"wider than the machine ({nodes}), or out of range"
-        skipped = {reason if k == "value out of range" else k: n for k, n in skipped.items()}
+    unfit = f"wider than the machine ({nodes}), or out of range"
+    order, skipped = usable_jobs(path, jobs, processors, fits, None, "job of this machine", unfit)
     used = jobs.loc[order]
     table = pd.DataFrame({
         "submit": used["submit"], "wait": used["wait"].where(used["wait"] >= 0),
         "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
         "estimate": used["time_requested"].where(used["time_requested"] > 0),
     }).join(_named(used, header))  # fmt: skip
-    table.index = pd.RangeIndex(len(table), name="job")
+    is_csv = name.endswith(".csv")
+    table.index = (used.index + (not is_csv)).rename("line" if is_csv else "row")
     if "job" in used and used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")
-    return Log(table, nodes, epoch or _epoch(header), header, skipped, notes)
+    epoch, (first, last) = epoch or _epoch(header), table["submit"].iloc[[0, -1]]
+    if epoch is None and first >= 5e8 and last < 4e9:
+        epoch, note = pd.Timestamp(0, unit="s", tz="UTC"), "submit times count from 1970 (UTC)"
+        notes = [*notes, note]
+    elif epoch and not 1700 <= epoch.year <= 2250 - last / 31_556_952:
+        epoch, notes = None, [*notes, "dates before 1700 or after 2250 are not shown"]
+    return Log(table, nodes, epoch, header, skipped, notes)

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from dlsim.advice import Terms, advise
-from dlsim.advice.page import duration, findings, percent
+from dlsim.advice.page import assumptions, draw, duration, findings, percent
 from dlsim.advice.questions import in_window, jain, tasks_of
 from dlsim.cli import main
+from dlsim.cli.advise import seconds_of
 from dlsim.errors import InputError
 from dlsim.joblog import read_log
 from dlsim.realtime import Cluster, Reading, simulate, workload
@@ -66,7 +67,8 @@ def test_a_log_with_its_header(log):
     ("; MaxProcs: unknown\n; UnixStartTime: 86400\n; TimeZoneString: Atlantis/Main\n", 4, "+00:00"),
     ("; MaxProcs: 8 (2 x 4)\n; UnixStartTime: 0\n", 8, None),
     ("; MaxProcs: 99999999999999999999\n; UnixStartTime: never\n", 4, None),
-    ("", 4, None),
+    ("", 4, None), ("; MaxProcs: 1,024\n; UnixStartTime: 1e9\n", 4, None),
+    ("; UnixStartTime: 8589934592000\n", 4, None),
 ])  # fmt: skip
 def test_headers_of_every_kind(tmp_path, header, nodes, zone):
     (tmp_path / "odd.swf").write_text(header + "\n".join(JOBS[:3]) + "\n")
@@ -86,11 +88,57 @@ def test_a_csv_log_with_dates(tmp_path):
     assert read.epoch == pd.Timestamp("2026-03-01 10:00", tz="UTC")
     assert read.jobs["user"].tolist() == ["ann", "bob", "ann"]
     assert read.jobs["wait"].isna().tolist() == [False, True, False]
-    path.write_text("submit,run_time,processors\n2026-03-01,60,2\nsoon,60,2\n")
-    with pytest.raises(InputError, match=r"line 3, field submit: .*ISO date.*'soon'"):
+    assert read.jobs.index.name == "line"
+    assert read.jobs.index.tolist() == [2, 3, 4]
+    path.write_text("submit,run_time,processors\n2026-03-01,60,2\n\nsoon,60,2\n")
+    with pytest.raises(InputError, match=r"line 4, field submit: .*ISO date.*'soon'"):
         read_log(path)
     with pytest.raises(InputError, match=r"ends in .swf, .gwf or .csv"):
         read_log(tmp_path / "jobs.txt")
+
+
+def test_a_csv_log_of_a_spreadsheet(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit;run_time;processors\n0,5;60,25;2\n;5;1\n1;;1\n2;5;\n3;5;1e9\n")
+    read = read_log(path)
+    assert read.jobs[["submit", "run_time"]].to_numpy().tolist() == [[0.5, 60.25]]
+    assert read.nodes == 2
+    assert read.skipped == {
+        "no submit time": 1, "run time not above 0": 1, "no processors": 1,
+        "wider than the machine (2), or out of range": 1,
+    }  # fmt: skip
+
+
+def test_seconds_of_1970_are_dates_and_dates_beyond_a_calendar_are_none(tmp_path):
+    path = tmp_path / "odd.swf"
+    path.write_text("\n".join(line(7, at, -1, 9, 1) for at in (1_000_000_060, 1e9)) + "\n")
+    read = read_log(path)
+    assert read.date(read.jobs["submit"].iloc[0]) == "2001-09-09 01:46 UTC"
+    assert read.jobs.index.tolist() == [2, 1]  # of the file, where job numbers tell nothing
+    path.write_text(f"; UnixStartTime: 86400\n{line(1, 0, -1, 9, 1)}\n{line(2, 5e11, 0, 9, 1)}\n")
+    read = read_log(path)
+    assert read.epoch is None
+    assert "not shown" in read.notes[-1]
+    assert all(findings(advise(read, Terms(policies=["FIFOMN"]))))
+
+
+def test_a_machine_smaller_than_every_job_is_named(tmp_path):
+    path = tmp_path / "odd.swf"
+    path.write_text(f"; MaxProcs: 3\n{line(1, 0, -1, 9, 4)}\n")
+    with pytest.raises(InputError, match=r"wider than the machine \(3\), or out of range: 1"):
+        read_log(path)
+
+
+def test_deadlines_of_what_the_log_does_not_say(log, tmp_path):
+    with pytest.raises(InputError, match="does not say the time its user requested"):
+        advise(read_log(log), Terms(deadline="requested"))
+    path = tmp_path / "part.swf"
+    path.write_text(
+        HEADER + "\n".join([line(1, 0, 0.1, 10.3, 3), line(2, 61.37, -1, 7.7, 1)]) + "\n"
+    )
+    a = advise(read_log(path), Terms(deadline="response", laxity=1, policies=["EDFAN"]))
+    assert a.policies.loc["log", "in_time"] == 1  # whatever floats make of the sums
+    assert any("Of 1 jobs the log does not say it" in text for text in assumptions(a))
 
 
 def test_the_rigid_baselines_are_those_of_the_hand_case(log):
@@ -205,6 +253,8 @@ def test_the_busiest_window_has_most_work(larger):
     assert in_window(larger, 100, 5000).jobs["submit"].between(100, 4999.9).all()
     with pytest.raises(InputError, match="no job of the log"):
         in_window(larger, 1e9)
+    with pytest.raises(InputError, match="busiest must be"):
+        in_window(larger, busiest=0)
 
 
 def test_a_warm_up_runs_and_does_not_count(larger):
@@ -227,6 +277,16 @@ def test_queue_and_load_over_time_by_counting(larger):
         assert row.waiting_easy == waits.sum()
 
 
+def test_one_job_and_nobody_unknown(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("submit,run_time,processors,user\n0,60,1,ann\n")
+    said = draw(advise(read_log(path), Terms(policies=["EDFAN"])))["time"][2]
+    assert said.startswith("Steps of 60 min")
+    path.write_text("submit,run_time,processors,user\n" + "0,60,1,\n0,60,1,ann\n0,60,1,bob\n")
+    said = findings(advise(read_log(path), Terms(policies=["EDFAN"])))[-1]
+    assert said.startswith("Of 2 users")
+
+
 def test_jain():
     assert jain([1, 1, 1]) == 1
     assert jain([1, 0, 0, 0]) == 0.25
@@ -244,8 +304,8 @@ def test_what_cannot_be_asked_is_refused(larger, wrong, message):
 
 
 def test_words():
-    assert [percent(x) for x in (0, 1, 0.5, 0.99996, 0.976)] == [
-        "0 %", "100 %", "50 %", "99.996 %", "97.6 %",
+    assert [percent(x) for x in (0, 1, 0.5, 0.99996, 0.976, 1 - 1e-8)] == [
+        "0 %", "100 %", "50 %", "99.996 %", "97.6 %", "over 99.999 %",
     ]  # fmt: skip
     assert [duration(x) for x in (8, 150, 7200, 200_000)] == ["8 s", "2.5 min", "2 h", "2.31 days"]
 
@@ -262,14 +322,22 @@ def test_the_command_writes_the_page_and_its_tables(log, tmp_path, capsys):
     terms = Terms(laxity=1.5, policies=["EDF-DLT", "FIFOAN"])
     assert all(sentence in said for sentence in findings(advise(read_log(log), terms)))
     jobs = pd.read_csv(out / "jobs.csv")
+    assert "Jobs left out: run time not above 0: 1, " in said
+    assert pd.read_csv(out / "days.csv")["date"].tolist() == ["2001-09-09 03:46 CEST"]
     assert jobs["promise"].notna().sum() == (~jobs["admitted"]).sum()
-    assert json.loads((out / "run.json").read_text())["laxity"] == 1.5
+    record = json.loads((out / "run.json").read_text())
+    assert (record["laxity"], record["begin"], record["target"]) == (1.5, "2001-09-09", 0.95)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("36h", 129_600), ("2 Days", 172_800), ("s", 1)])
+def test_lengths_of_time(text, seconds):
+    assert seconds_of("--busiest", text) == seconds
 
 
 @pytest.mark.parametrize(("options", "message"), [
     (["--busiest", "fortnight"], "--busiest takes a length"),
-    (["--from", "2001-13-01"], "--from takes a date"),
-    (["--to", "2000-01-01"], "no job of the log"),
+    (["--from", "2001-13-01"], "--from takes a date"), (["--to", "soon"], "--to takes a date"),
+    (["--to", "2000-01-01"], "it has jobs from 2001-09-09 03:46 CEST to"),
     (["--compare", "edf-dlx"], "edf-dlx"),
 ])  # fmt: skip
 def test_the_command_refuses_and_writes_nothing(log, tmp_path, capsys, options, message):

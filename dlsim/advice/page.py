@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from dlsim import __version__
-from dlsim.advice.questions import DEADLINES, Advice, jain
+from dlsim.advice.questions import DEADLINES, NEEDS, Advice, jain
+from dlsim.joblog import Log
+from dlsim.realtime.model import policy_named
 from dlsim.study.pages import pages_of
 
 #: Users and queues that are named on the page; the tables have all.
@@ -28,8 +30,9 @@ class Picture(NamedTuple):
 
 def percent(share: float) -> str:
     """Say a share; what is not quite all or nothing never looks like it."""
-    digits = 3 if 0.001 <= share <= 0.999 or share in (0, 1) else 5
-    return f"{100 * share:.{digits}g} %"
+    digits = 5 if 0 < share < 0.001 or 0.999 < share < 1 else 3
+    text = f"{100 * share:.{digits}g} %"
+    return "over 99.999 %" if text == "100 %" and share < 1 else text
 
 
 def duration(seconds: float) -> str:
@@ -44,13 +47,6 @@ def _value(table: pd.DataFrame, row: Any, column: str) -> float:
     return float(table[column][row])
 
 
-def date(a: Advice, second: float) -> str:
-    """Say when a second of the log was; days from its begin where it has no dates."""
-    if a.log.epoch is None:
-        return f"day {second / 86_400:.1f}"
-    return f"{a.log.epoch + pd.Timedelta(seconds=float(second)):%Y-%m-%d %H:%M %Z}"
-
-
 def _of_nodes(a: Advice) -> str:
     """Say how many nodes admit the target."""
     share, needed, there = percent(a.terms.target), a.needed(a.chosen), a.cluster.nodes
@@ -63,7 +59,7 @@ def _of_nodes(a: Advice) -> str:
     others = {name: a.needed(name) for name in a.policies.index if name in set(a.nodes["policy"])}
     least = min((n, name) for name, n in others.items() if n is not None)
     by = "" if least[1] == a.chosen or least[0] == needed else f" ({least[0]:,} under {least[1]})"
-    change = f"{abs(needed / there - 1):.0%} {'more' if needed > there else 'fewer'}"
+    change = f"{100 * abs(needed / there - 1):.0f} % {'more' if needed > there else 'fewer'}"
     says = "as many as there are" if needed == there else f"{change} than the {there:,} there are"
     return f"{share} of the jobs could be promised their deadline on {needed:,} nodes{by}: {says}."
 
@@ -71,16 +67,23 @@ def _of_nodes(a: Advice) -> str:
 def _of_waits(a: Advice) -> str:
     table, jobs = a.policies, a.counted
     work = float((jobs["processors"] * jobs["run_time"]).sum())
+
+    def busy(start: str) -> str:
+        span = float((jobs[start] + jobs["run_time"]).max() - jobs["submit"].min())
+        much = work / (span * a.log.nodes)
+        more = ", more than the machine has" if much > 1 + 1e-9 else ""
+        return f"at a utilisation of {percent(much)}{more}"
+
     log = "The log records no waiting times. "
     if "log" in table.index:
         mean, high = (_value(table, "log", name) for name in ("mean_wait", "wait_95"))
-        log = f"In the log a job waited {duration(mean)} on average (95 %: {duration(high)}). "
-    span = float((jobs["easy"] + jobs["run_time"]).max() - jobs["submit"].min())
+        log = f"In the log a job waited {duration(mean)} on average (95 %: {duration(high)})"
+        unknown = int(jobs["log"].isna().sum())
+        log += f"; of {unknown:,} jobs it says no wait. " if unknown else f", {busy('log')}. "
     return (
         f"{log}Its jobs as they are, on {a.log.nodes:,} processors, wait "
         f"{duration(_value(table, 'fcfs', 'mean_wait'))} first come first served and "
-        f"{duration(_value(table, 'easy', 'mean_wait'))} with EASY backfilling, at a utilisation "
-        f"of {percent(work / (span * a.log.nodes))}."
+        f"{duration(_value(table, 'easy', 'mean_wait'))} with EASY backfilling, {busy('easy')}."
     )
 
 
@@ -93,8 +96,9 @@ def _of_promises(a: Advice) -> str:
     text = f"Of {jobs:,} jobs {len(refused):,} are refused"
     if len(ratio):
         half, most = ratio.quantile(0.5), ratio.quantile(0.9)
+        whom = f"of {len(ratio):,} of them half" if never else "half of them"
         text += (
-            f"; half of them could have been promised a deadline {half:.3g} times as long as the "
+            f"; {whom} could have been promised a deadline {half:.3g} times as long as the "
             f"one asked for, nine in ten {most:.3g} times"
         )
     return text + (f"; {never:,} none at all." if never else ".")
@@ -112,22 +116,27 @@ def _of_deadlines(a: Advice) -> str:
         worst = steps.index[int(np.argmin(steps))]
         text += (
             f"; laxer is not always better: at {worst:g} times fewer are admitted than one step "
-            "before, as whoever takes the fewest nodes that do holds them longer"
+            "before"
         )
+        if policy_named(a.chosen)[1].nodes == "min":
+            text += ", as whoever takes the fewest nodes that do holds them longer"
     return text + "."
 
 
 def _of_users(a: Advice) -> str:
-    users = a.users
+    users = a.users.drop("", errors="ignore")
     if len(users) < 2:
         return ""
     big = users.head(max(1, len(users) // 2))
     worst = big["admitted"].idxmin()
+    away = 1 - _value(users, worst, "admitted")
+    most = (
+        f"; of the half with most work, user {worst} is refused most: {percent(away)} of "
+        f"{int(_value(users, worst, 'jobs')):,} jobs"
+    )
     return (
         f"Of {len(users):,} users the shares admitted have a Jain index of "
-        f"{jain(users['admitted']):.3f} (1 is equal); of the half with most work, user {worst} is "
-        f"refused most: {percent(1 - _value(users, worst, 'admitted'))} of "
-        f"{int(_value(users, worst, 'jobs')):,} jobs."
+        f"{jain(users['admitted']):.3f} (1 is equal){most if away else ''}."
     )
 
 
@@ -136,18 +145,27 @@ def findings(a: Advice) -> list[str]:
     jobs, what = len(a.counted), DEADLINES[a.terms.deadline][0]
     share, work = (percent(_value(a.policies, a.chosen, c)) for c in ("in_time", "in_time_work"))
     easy = percent(_value(a.policies, "easy", "in_time"))
+    where = f" on the log's {a.log.nodes:,} processors" if a.log.nodes != a.cluster.nodes else ""
     return list(filter(None, [
         f"Were every job divisible and due within {a.terms.laxity:g} times {what}, {a.chosen} "
         f"would promise {share} of {jobs:,} jobs ({work} of their work) that deadline, and keep "
-        f"every promise. EASY, which promises nothing, ends {easy} of the rigid jobs by then.",
+        f"every promise. EASY, which promises nothing, ends {easy} of the rigid jobs by then"
+        f"{where}.",
         _of_nodes(a), _of_promises(a), _of_deadlines(a), _of_waits(a), _of_users(a),
     ]))  # fmt: skip
+
+
+def doubts(log: Log) -> list[str]:
+    """Say which jobs were left out, and where the file contradicts itself."""
+    skipped = ", ".join(f"{reason}: {n:,}" for reason, n in log.skipped.items())
+    left = [f"Jobs left out: {skipped}."] if skipped else []
+    return left + [f"The log: {note}." for note in log.notes]
 
 
 def assumptions(a: Advice) -> list[str]:
     """Say what was assumed where the log is silent."""
     raised = int(a.counted["raised"].sum())
-    skipped = ", ".join(f"{reason}: {n:,}" for reason, n in a.log.skipped.items())
+    silent = int(a.counted[NEEDS.get(a.terms.deadline, "submit")].isna().sum())
     warm = int((~a.jobs["counted"]).sum())
     return list(filter(None, [
         f"Cluster: {a.cluster.nodes:,} equal nodes"
@@ -158,15 +176,16 @@ def assumptions(a: Advice) -> list[str]:
         f"Deadline of a job: {a.terms.laxity:g} times {DEADLINES[a.terms.deadline][0]}, from its "
         "submission on."
         + (f" {raised:,} jobs need longer even on all nodes, and got the time they need."
-           if raised else ""),
+           if raised else "")
+        + (f" Of {silent:,} jobs the log does not say it: their run time is taken."
+           if silent else ""),
         "Estimates of EASY: the times that users requested, where the log has them."
         if a.jobs["estimate"].notna().any() else
         "The log has no requested times: EASY knows the run times.",
-        f"Jobs left out: {skipped}." if skipped else "",
         f"{warm:,} jobs of the warm-up run and are not counted." if warm else "",
-        "A number of nodes is found by bisection, on the same jobs: with more nodes now and then "
-        "fewer jobs are admitted.",
-        *(f"The log: {note}." for note in a.log.notes),
+        "A number of nodes is found by bisection to 0.2 %, on the same jobs: with more nodes now "
+        "and then fewer jobs are admitted.",
+        *doubts(a.log),
     ]))  # fmt: skip
 
 
@@ -212,7 +231,8 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     note = f"Every point is the whole log simulated; {a.cluster.nodes:,} nodes are dotted."
     made["nodes"] = fig, f"How many nodes for {percent(a.terms.target)} of the jobs", note
 
-    days, unit = a.days, duration(float(a.days["begins"].diff().max() or 86_400))
+    days = a.days
+    unit = duration(float(np.diff(days["begins"], append=days["begins"].iloc[0] + 3600)[0]))
     fig, axes = figure(3, 7)
     at = _axis(a, days["begins"])
     looks: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.4}
@@ -230,11 +250,10 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     axes[2].plot(at, days["refused"], color="#D55E00", **looks)
     axes[2].set(ylabel="share of jobs", title=f"refused by {a.chosen}", ylim=(0, None))
     axes[2].set_xlabel("" if a.log.epoch is not None else "days")
-    first = int(np.argmax(days["load"]))
+    most = days.loc[days["load"].idxmax()]
     note = (
-        f"Steps of {unit}. Most work was submitted in the step that begins "
-        f"{date(a, days['begins'].iloc[first])}: {days['load'].iloc[first]:.2f} of what the nodes "
-        "can do in it."
+        f"Steps of {unit}; who waits is counted when one begins. Most work was submitted in the "
+        f"step that begins {most['date']}: {most['load']:.2f} of what the nodes can do in it."
     )
     made["time"] = fig, "Load, queue and refusals over time", note
 
@@ -242,8 +261,12 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     if len(ratio):
         fig, ax = figure()
         ax.step(ratio, np.arange(1, len(ratio) + 1) / len(a.refused), where="post", color="#0072B2")
-        ax.set(xscale="log", ylim=(0, 1), ylabel="refused jobs that accept",
+        ax.set(ylim=(0, 1), ylabel="refused jobs that accept",
                xlabel="deadline that could have been promised, over the one asked for")  # fmt: skip
+        tens = range(int(np.floor(np.log10(ratio[0]))), int(np.ceil(np.log10(ratio[-1]))) + 1)
+        every = (1, 2, 5) if len(tens) < 4 else (1,)
+        ticks = [k * 10.0**ten for ten in tens for k in every]
+        log_ticks(ax, [tick for tick in ticks if ratio[0] <= tick <= ratio[-1]] or [ratio[0]])
         note = (
             "The smallest deadline that would have been admitted when the job was refused, all "
             "else equal; below 1 a stricter one would have put it first in line."
@@ -258,11 +281,8 @@ def _cells(table: pd.DataFrame, shares: tuple[str, ...], times: tuple[str, ...])
             return ""
         if name in shares:
             return percent(float(value))
-        return (
-            duration(float(value))
-            if name in times
-            else f"{value:,.{0 if value >= 100 or value % 1 == 0 else 1}f}"
-        )
+        whole = name == "jobs" or value >= 100
+        return duration(float(value)) if name in times else f"{value:,.{0 if whole else 1}f}"
 
     return [
         [str(BASELINES.get(str(key), key)), *(cell(str(k), v) for k, v in row.items())]
@@ -294,25 +314,25 @@ def tables(a: Advice) -> list[dict[str, Any]]:
                 "names": [what, "jobs", "admitted", "node hours", "work admitted"],
                 "rows": _cells(work, ("admitted", "admitted_work"), ()),
                 "caption": f"The {len(shown)} with most work of {len(table):,}; Jain index of the "
-                f"shares admitted {jain(table['admitted']):.3f}.",
+                f"shares admitted {jain(table['admitted'].drop('', errors='ignore')):.3f}.",
             })  # fmt: skip
     return made
 
 
-def headline(a: Advice, name: str) -> str:
+def headline(log: Log, name: str) -> str:
     """Say in a line what log this is."""
-    first, last = (date(a, s) for s in a.jobs["submit"].iloc[[0, -1]])
-    machine = a.log.header.get("Computer", "").splitlines()[:1]
+    first, last = map(log.date, log.jobs["submit"].iloc[[0, -1]])
+    machine = log.header.get("Computer", "").splitlines()[:1]
     whose = f" on {machine[0]}" if machine else ""
-    users = len(set(a.jobs["user"]) - {""})
+    users = len(set(log.jobs["user"]) - {""})
     of = f" of {users:,} users" if users else ""
-    return f"{name}{whose}: {len(a.jobs):,} jobs{of}, {first} to {last}, {a.log.nodes:,} processors"
+    return f"{name}{whose}: {len(log.jobs):,} jobs{of}, {first} to {last}, {log.nodes:,} processors"
 
 
 def page(a: Advice, name: str, command: str, pictures: Sequence[Picture], folder: Path) -> str:
     """Return the page as HTML; the pictures are read from the folder."""
     return pages_of(folder, __file__).get_template("advice.html").render(
-        headline=headline(a, name), title="What deadlines could have been promised?", ink={},
+        headline=headline(a.log, name), title="What deadlines could have been promised?", ink={},
         findings=findings(a), pictures=pictures, tables=tables(a), assumptions=assumptions(a),
         facts={
             "dlsim": __version__, "Log": name, "Reading": a.terms.reading.changes() or "default",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 from dlsim.given import number, option, whole
 from dlsim.joblog import Log
+from dlsim.kernel import latest_finish
 from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, Schedule, simulate
 from dlsim.realtime.model import policy_named
@@ -34,6 +35,8 @@ DEADLINES: dict[str, tuple[str, Callable[[pd.DataFrame], pd.Series]]] = {
         lambda jobs: jobs["wait"].fillna(0) + jobs["run_time"],
     ),
 }
+#: Columns of a log without which a deadline cannot be a multiple of that.
+NEEDS = {"requested": "estimate", "response": "wait"}
 #: Policies that are compared where none are named.
 POLICIES = ("EDF-OPR-MN", "EDF-DLT", "EDF-EXACT-N", "EDFMN", "MCDF", "EDFAN")
 #: Deadlines that are tried, as multiples of the one asked about.
@@ -151,14 +154,18 @@ def in_window(
 ) -> Log:
     """Keep the jobs submitted in [begin, end), or in the `busiest` so many seconds of these."""
     jobs = log.jobs[(log.jobs["submit"] >= begin) & (log.jobs["submit"] < end)]
-    if busiest and len(jobs):
+    if busiest is not None and len(jobs):
+        number("busiest", busiest, 0, above=True)
         work = (jobs["run_time"] * jobs["processors"]).to_numpy()
         at, total = jobs["submit"].to_numpy(), np.concatenate([[0.0], np.cumsum(work)])
         until = np.searchsorted(at, at + busiest, side="left")
         first = int(np.argmax(total[until] - total[: len(at)]))
         jobs = jobs.iloc[first : until[first]]
     if jobs.empty:
-        raise InputError("no job of the log was submitted in that window; choose another one")
+        first, last = map(log.date, log.jobs["submit"].iloc[[0, -1]])
+        raise InputError(
+            f"no job of the log was submitted in that window; it has jobs from {first} to {last}"
+        )
     return log._replace(jobs=jobs)
 
 
@@ -210,7 +217,8 @@ def _compare(
     counted = (tasks["arrival"] >= terms.warm_up).to_numpy()
     sizes = log.jobs["processors"] * log.jobs["run_time"]
     for name, start in starts.items():
-        in_time = start + log.jobs["run_time"] <= log.jobs["submit"] + tasks["deadline"]
+        due = log.jobs["submit"] + tasks["deadline"]
+        in_time = start + log.jobs["run_time"] <= latest_finish(due, tasks["deadline"])
         known = counted & start.notna().to_numpy()
         if not known.any():
             continue
@@ -350,6 +358,10 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     """
     terms = terms or Terms()
     cluster = Cluster(terms.nodes or log.nodes, terms.cms, 1.0)
+    if terms.deadline in NEEDS and log.jobs[NEEDS[terms.deadline]].isna().all():
+        raise InputError(
+            f"the log does not say {DEADLINES[terms.deadline][0]}; take deadlines of run_time"
+        )
     tasks = tasks_of(log, cluster, terms)
     counted = (tasks["arrival"] >= terms.warm_up).to_numpy()
     if not counted.any():
@@ -380,5 +392,5 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     return Advice(
         log, terms, cluster, chosen, jobs, table, pd.DataFrame(nodes),
         _laxer(log, cluster, terms, policies), _per(behind, "user"), _per(behind, "queue"),
-        _over_time(jobs, cluster, s),
+        _over_time(jobs, cluster, s).assign(date=lambda days: days["begins"].map(log.date)),
     )  # fmt: skip

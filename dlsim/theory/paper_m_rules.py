@@ -142,10 +142,10 @@ size = computed("size", lambda setup: Fraction(setup, 20) * (2**9 - 1 - Fraction
 
 @statement(
     "N*", {"N* = 10": {0: eq(most(5), 10)}, "another excess": {3: eq(excess(5), 9)}},
-    [claim for st, nodes, tenths,
-     whole in zip((5, 10, 15, 20), (7, 6, 6, 5), (8, 23, 40, 58), (507, 1014, 1520, 2027), strict=True) for claim in (
-         eq(most(st), nodes), eq(fastest(st), nodes), lt(tenth(st), 0), eq(excess(st), tenths),
-         lt(size(st), whole), ge(size(st), whole - 1))],
+    [claim for st, nodes, tenths, whole in zip(
+        (5, 10, 15, 20), (7, 6, 6, 5), (8, 23, 40, 58), (507, 1014, 1520, 2027), strict=True)
+     for claim in (eq(most(st), nodes), eq(fastest(st), nodes), lt(tenth(st), 0),
+                   eq(excess(st), tenths), lt(size(st), whole), ge(size(st), whole - 1))],
 )  # fmt: skip
 def _(d: Derivation) -> None:
     reasons = (
