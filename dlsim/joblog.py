@@ -268,9 +268,10 @@ def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None
     except ValueError:
         pass
     dates = pd.to_datetime(plain, errors="coerce", utc=True, format="ISO8601")
-    for line, wrong in texts[dates.isna() & (plain != "")].items():
-        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {wrong!r}"
-        raise refusal(path, line, what, "submit")
+    wrong = texts[dates.isna() & (plain != "")]
+    if len(wrong):
+        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {wrong.iloc[0]!r}"
+        raise refusal(path, int(wrong.index[0]), what, "submit")
     first = dates.min()
     return (dates - first).dt.total_seconds(), first
 

@@ -250,10 +250,10 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     axes[2].plot(at, days["refused"], color="#D55E00", **looks)
     axes[2].set(ylabel="share of jobs", title=f"refused by {a.chosen}", ylim=(0, None))
     axes[2].set_xlabel("" if a.log.epoch is not None else "days")
-    most = days.loc[days["load"].idxmax()]
+    busiest: Any = days.iloc[int(np.argmax(days["load"]))]
     note = (
         f"Steps of {unit}; who waits is counted when one begins. Most work was submitted in the "
-        f"step that begins {most['date']}: {most['load']:.2f} of what the nodes can do in it."
+        f"step that begins {busiest['date']}: {busiest['load']:.2f} of what the nodes can do."
     )
     made["time"] = fig, "Load, queue and refusals over time", note
 
@@ -264,9 +264,9 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
         ax.set(ylim=(0, 1), ylabel="refused jobs that accept",
                xlabel="deadline that could have been promised, over the one asked for")  # fmt: skip
         tens = range(int(np.floor(np.log10(ratio[0]))), int(np.ceil(np.log10(ratio[-1]))) + 1)
-        every = (1, 2, 5) if len(tens) < 4 else (1,)
-        ticks = [k * 10.0**ten for ten in tens for k in every]
-        log_ticks(ax, [tick for tick in ticks if ratio[0] <= tick <= ratio[-1]] or [ratio[0]])
+        every = (1, 1.2, 1.5, 2, 3, 5) if len(tens) < 3 else (1, 2, 5) if len(tens) < 5 else (1,)
+        ticks = np.outer(10.0 ** np.array(tens), every).ravel()
+        log_ticks(ax, ticks[(ticks > 0.7 * ratio[0]) & (ticks < 1.5 * ratio[-1])].tolist())
         note = (
             "The smallest deadline that would have been admitted when the job was refused, all "
             "else equal; below 1 a stricter one would have put it first in line."

@@ -162,9 +162,9 @@ def in_window(
         first = int(np.argmax(total[until] - total[: len(at)]))
         jobs = jobs.iloc[first : until[first]]
     if jobs.empty:
-        first, last = map(log.date, log.jobs["submit"].iloc[[0, -1]])
+        begun, ended = map(log.date, log.jobs["submit"].iloc[[0, -1]])
         raise InputError(
-            f"no job of the log was submitted in that window; it has jobs from {first} to {last}"
+            f"no job of the log was submitted in that window; it has jobs from {begun} to {ended}"
         )
     return log._replace(jobs=jobs)
 
