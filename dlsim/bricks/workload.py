@@ -33,7 +33,7 @@ __all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
-NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
+NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY = range(10)
 #: Most background arrivals that are kept, other users' data in an environment, and entries of
 #: its traces: 4 GiB each; and most background jobs, which would take hours to draw.
 MOST_KEPT = MOST_ENTRIES = 2**29
@@ -355,6 +355,7 @@ def from_swf(
     work: str = "run_time", send: tuple[float, float] = (100.0, 5000.0),
     recv: tuple[float, float] = (100.0, 5000.0), deadline_factor: tuple[float, float] = (1.0, 3.0),
     time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0, limit: int = files.LOG,
+    deadline: str = "run_time",
     read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
 ) -> pd.DataFrame:  # fmt: skip
     r"""Make requests of the jobs of a log in the Standard Workload Format.
@@ -369,7 +370,8 @@ def from_swf(
       each, with the requested processors where the allocated ones are unknown;
     - send, recv: synthesised, uniform (Table 1);
     - deadline = time + DF (work / performance + (send + recv) / `throughput`):
-      synthesised, DF uniform (section 4.1).
+      synthesised, DF uniform (section 4.1); with `deadline` "requested" the time that the
+      user asked for stands in for the run time, where the log has one.
 
     Jobs without run time, processors (where they count) or submit time, lines for a part
     of a job (status 2, 3, 4) and numbers out of the range of `dlsim.given` are skipped, counted.
@@ -381,6 +383,7 @@ def from_swf(
     max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
     ranges = {name: span(name, limits) for name, limits in ranges.items()}
     option("work", work, WORK)
+    option("deadline", deadline, ("run_time", "requested"))
     jobs, _, notes = read(path, limit)
     drawn = {  # one value per line of the log and purpose, whatever is skipped
         name: low + (high - low) * generator(seed, number).random(len(jobs))
@@ -392,9 +395,15 @@ def from_swf(
         table["send"], table["recv"] = drawn["send"], drawn["recv"]
         table["work"] = WORK[work](jobs, processors) * performance
         away = (table["send"] + table["recv"]) / throughput
-        due = drawn["deadline_factor"] * (table["work"] / performance + away)
+        usual = table["work"] / performance
+        if deadline == "requested":
+            asked = jobs["time_requested"].where(jobs["time_requested"] > 0, jobs["run_time"])
+            usual = WORK[work](jobs.assign(run_time=asked), processors)
+        due = drawn["deadline_factor"] * (usual + away)
     fits = given.in_range(table["work"]) & given.in_range(table["time"])
     order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")
+    if deadline == "requested" and (none := int((jobs["time_requested"][order] <= 0).sum())):
+        notes = [*notes, f"{none:,} jobs without a requested time: their run time stands for it"]
     table, due = table.loc[order], due[order]
     table["time"] -= table["time"].iloc[0]
     table["client"] = (pd.factorize(table["client"])[0] % clients).astype(np.int64)
@@ -403,7 +412,8 @@ def from_swf(
     table.attrs = {
         "source": os.fspath(path), "synthesised": list(SYNTHESISED), "skipped": skipped,
         "notes": notes, "seed": given.seed_record(seed),
-        "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs},
+        "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs,
+                    "deadline": deadline},
     }  # fmt: skip
     return table
 

@@ -1,0 +1,122 @@
+"""Job logs replayed in an environment: windows, and what comes when the traces have ended."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.bricks import Environment, Scheduler, simulate
+from dlsim.bricks.traces import Traces
+from dlsim.bricks.workload import from_log
+from dlsim.errors import InputError
+
+#: Submit, run and requested time of jobs of users 1 and 2, one processor each.
+JOBS = [(100, 30, 50, 1), (130, 60, -1, 2), (1100, 30, 90, 1)]
+LOG = "".join(
+    f"{k} {submit} 0 {run} 1 -1 -1 1 {asked} -1 1 {user} 1 1 1 1 -1 -1\n"
+    for k, (submit, run, asked, user) in enumerate(JOBS)
+)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(LOG)
+    return path
+
+
+def grid(**more):
+    """One server and one client; traces of 10 and 30 Mbit/s, 10 s each."""
+    return Environment(**{
+        "servers": pd.DataFrame({"domain": [0], "performance": 100.0}),
+        "clients": pd.DataFrame({"domain": [0]}), "step": 10.0,
+        "traces": np.tile([10.0, 30.0], (1, 4, 1)), "requests": sent(), **more,
+    })  # fmt: skip
+
+
+def sent(*times):
+    """100 Mbit each, no work, due 15 s later."""
+    rows = [(t, 0, 100.0, 0.0, 0.0, t + 15.0) for t in times]
+    return pd.DataFrame(rows, columns=["time", "client", "send", "recv", "work", "deadline"])
+
+
+def test_what_comes_after_the_traces_is_refused():
+    with pytest.raises(InputError, match=r"2 of 3 requests come or are due after 20 s"):
+        Environment.replay(sent(0, 6, 40), grid())
+    assert Environment.replay(sent(0, 5), grid()).rates.shape == (4, 2)  # the last is due at 20
+
+
+def test_wrapped_traces_begin_again():
+    # at 45 s: 10 Mbit/s until 50, then 30: 50 Mbit in 5 s, the others in 5/3 s
+    env = Environment.replay(sent(0, 45), grid(), beyond="wrap")
+    o = simulate(env)
+    assert o.requests["completion"].tolist() == [10.0, pytest.approx(50 + 50 / 30)]
+    assert o.beyond_traces == 0
+    o.check()
+    held = simulate(grid(requests=sent(0, 45)))  # what it was without a word
+    assert held.requests["completion"].tolist()[1] == pytest.approx(45 + 100 / 30)
+
+
+def test_other_users_are_wrapped_too():
+    env = grid(background=[[1.0, 25.0]], background_work=[[7.0, 9.0]], load_traces=[[0.0, 1.0]],
+               link_background=[[2.0], [], [], [3.0, 4.0]])  # fmt: skip
+    env = Environment.replay(sent(30), env, beyond="wrap")  # 1.5 * 45 s: 4 rounds of 20 s
+    assert env.background.times.tolist() == [1, 21, 41, 61]  # 25 s is beyond the first round
+    assert env.background.sizes.tolist() == [7, 7, 7, 7]
+    assert env.load_traces.tolist() == [[0, 1] * 4]
+    assert env.link_background.first.tolist() == [0, 4, 4, 4, 12]
+    assert env.link_background.of(3).tolist() == [3, 4, 23, 24, 43, 44, 63, 64]
+
+
+def test_a_window_begins_at_zero_and_has_no_end():
+    env = Environment.replay(sent(0, 60, 63, 70), grid(), window=(60, 70))
+    assert env.requests[["time", "deadline"]].values.tolist() == [[0, 15], [3, 18]]
+    assert Environment.replay(sent(0, 3, 60), grid(), window=60).requests["time"].tolist() == [0, 3]
+    with pytest.raises(InputError, match=r"holds no request; the last of the log comes at 70 s"):
+        Environment.replay(sent(0, 70), grid(), window=(20, 30))
+
+
+def test_constant_traces_without_other_users_cover_everything():
+    env = Environment.replay(sent(1e6), grid(traces=np.full((1, 4, 1), 20.0)))
+    assert simulate(env).requests["completion"].tolist() == [1e6 + 5]
+
+
+def test_a_log_is_replayed_in_a_drawn_environment(log):
+    env = Environment.replay(log, seed=3, domains=2)
+    assert env.requests["time"].tolist() == [0, 30, 1000]
+    assert env.requests["client"].tolist() == [0, 1, 0]
+    assert env.trace_end >= env.requests["deadline"].max()
+    o = simulate(env, Scheduler("deadline", 0.7))
+    o.check()
+    assert o.beyond_traces == 0
+    again = Environment.replay(log, seed=3, domains=2)
+    assert again.traces.tobytes() == env.traces.tobytes()
+
+
+def test_traces_of_ones_own_have_the_rest_drawn_around_them(log):
+    mine = Traces(np.full((8, 90), 40.0), 20.0, tuple("abcdefgh"))
+    requests = from_log(log, 9, deadline_factor=(1, 1))
+    env = Environment.replay(requests, mine, beyond="wrap", server_load=0.0)
+    assert env.topology.domains == 2
+    assert set(env.rates.ravel()) == {40.0}
+    assert not len(env.link_background.times)
+    with pytest.raises(InputError, match="four rows per domain"):
+        Environment.replay(requests, mine, domains=3)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"beyond": "hold"}, "beyond"), ({"interval": 3.0}, "no interval"), ({"speed": 1}, "speed"),
+    ({"traces": 7}, "traces"), ({"window": (5, 1)}, "window"),
+    ({"traces": grid(), "domains": 3}, "domains belong to a drawn"),
+])  # fmt: skip
+def test_what_cannot_be_replayed_is_refused(options, said):
+    with pytest.raises(InputError, match=said):
+        Environment.replay(sent(0), **options)
+
+
+def test_deadlines_from_the_requested_time(log):
+    fixed = {"send": (0, 0), "recv": (0, 0), "deadline_factor": (2, 2)}
+    requests = from_log(log, 1, deadline="requested", **fixed)
+    assert (requests["deadline"] - requests["time"]).tolist() == [100, 120, 180]
+    assert requests.attrs["notes"][-1].startswith("1 jobs without a requested time")
+    usual = from_log(log, 1, **fixed)
+    assert (usual["deadline"] - usual["time"]).tolist() == [60, 120, 60]
