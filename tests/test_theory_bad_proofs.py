@@ -5,7 +5,7 @@ import sympy as sp
 
 from dlsim.theory import ProofError
 from dlsim.theory.book import STATED, cited, statement
-from dlsim.theory.claim import Iff, Relation, differ, eq, ge, gt, lt, sequence, total, under
+from dlsim.theory.claim import Iff, Relation, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
 
 x, y, u, p, q, b, root = sp.symbols("x y u p q b xi", positive=True)
@@ -15,6 +15,11 @@ n, j, k = sp.symbols("n j k", integer=True, positive=True)
 i = sp.Symbol("i", integer=True, nonnegative=True)
 a = sequence("a", real=True)
 below = lt(b, 1)
+other, index = sp.Symbol("eta", positive=True), sp.Symbol("l", integer=True, positive=True)
+b1, b2 = sp.symbols("_0 _1", integer=True, positive=True)
+below_0, not_0 = sp.Symbol("o", negative=True), sp.Symbol("o", nonzero=True, real=True)
+odd_root, any_ = sp.Symbol("w", positive=True, irrational=True), sp.Symbol("c")
+real_x = sp.Symbol("x", real=True)
 curve = sp.exp(u) - 1 - u - x
 
 
@@ -50,6 +55,68 @@ def a_hidden_root(d):
 
 def nothing_added_up_is_positive(d):
     d.adds(gt(x, 0), j, i, "terms above 0")
+
+
+def a_bound_that_depends_on_the_point(d):
+    below = d.assume(gt(1 - x, 0))
+    line, high = u * (1 - x) - 1, 2 / (1 - x)
+    d.show(gt(high, 0), "high", 2 / p, {p: below})
+    d.show(gt(line.subs(u, high), 0), "1", sp.Integer(1))
+    d.crosses(line, u, (0, high), root, p, "1/(1-x)", {p: below})
+    by = {eq(line.subs(u, root), 0): 2}
+    d.nonnegative(2 * root * (1 - x) + x - 2, x, "within 2", by=by)
+    d.nonnegative(2 * root * (1 - x) - x + 2, p + 3, "within 2", {p: below}, by=by)
+    d.squeeze(0, 2 * root, "so")
+
+
+def a_limit_from_outside(d):
+    below = d.assume(gt(-x, 0))
+    for sign, form in ((1, (10 + 5 / x) * p + x), (-1, 10 * p + p + 5)):
+        d.nonnegative(10 * (-x) + sign * (x - 5), form, "where x < 0", {p: below})
+    d.squeeze(0, 10, "so")
+
+
+def a_root_of_a_root(d):
+    d.crosses(u - x, u, (0, 2 * x), root, sp.S.One, "x")
+    d.crosses(u - root, u, (0, 2 * root), other, sp.S.One, "x again")
+    by = {eq(other - root, 0): 1, eq(root - x, 0): 1}
+    here = d.show(eq(other, x), "so", by=by)
+    d.show(0, "2x = x", by={here: 1, d.at(here, {x: 2 * x}): -1})
+
+
+def all_or_not_this_one(d):
+    every, most = gt(a(j), 0, over=j), sp.Max(a(k), -a(j))
+    given = d.at(d.assume(every), {j: k})
+    part = d.extreme(ge(most, a(k)), "a part")
+    d.show(0, "so", z + p, {z: part, p: given})
+    given, part = d.assume(le(a(j), 0)), d.extreme(ge(most, -a(j)), "a part")
+    d.show(0, "so", z + v, {z: part, v: given})
+    d.either(0, every, "both")
+
+
+def an_index_bound_twice(d):
+    given = d.assume(gt(a(j), 0))
+    both = d.show(Iff(gt(a(j), 0, over=j), gt(a(j) * x, 0)), "times x", 1 / x)
+    d.show(gt(a(j) * x, 0), "so", p * x, {p: given})
+    d.apply(both, "so all")
+
+
+def a_summand_is_its_index(d):
+    d.at(d.recur(eq(sp.Sum(x, (index, 1, n)), x * n), n, "a constant"), {x: index})
+
+
+def a_factor_is_the_variable(d):
+    d.at(d.show(eq(sp.Derivative(u * x, u), x), "linear"), {x: u})
+
+
+def an_equation_times_nothing(d, factor):
+    idle = d.show(eq((y + 1) ** 2, y**2 + 2 * y + 1), "idle")
+    d.show(0, "so", by={idle: factor})
+
+
+def a_letter_that_is_not_in_the_form(d):
+    idle = d.show(gt(x * y + 1, 0), "idle", x * y + 1)
+    d.show(0, "so", x + 1, {p: idle})
 
 
 #: name: (goals, proof, part of the reason for which it is refused)
@@ -176,6 +243,74 @@ BAD = {
     "an unknown lemma": ([gt(x, 0)], lambda d: d.lemma("9.9", "cited"), "no statement"),
     "a goal that a lemma has not": ([gt(x, 0)], lambda d: d.lemma("5.1", "cited", 9),
         "may be cited"),
+    "a bound that depends on the point": (
+        [eq(sp.Limit(x, x, 1, "-"), 2)], a_bound_that_depends_on_the_point, "depends on it",
+    ),
+    "a limit from outside": (
+        [eq(sp.Limit(x, x, 0, "-"), 5)], a_limit_from_outside, "never near",
+    ),
+    "a root of a root": ([eq(x, 0)], a_root_of_a_root, "depends on what"),
+    "all, or not this one": (
+        [ge(sp.Max(a(k), -a(j)), 0)], all_or_not_this_one, "no opposite",
+    ),
+    "an index bound twice": (
+        [under(gt(a(j), 0, over=j), gt(a(j), 0))], an_index_bound_twice, "binds an index",
+    ),
+    "a summand is its index": (
+        [eq(sp.Sum(index, (index, 1, n)), index * n)], a_summand_is_its_index, "what is bound",
+    ),
+    "a factor is the variable": (
+        [eq(sp.Derivative(u**2, u), u)], a_factor_is_the_variable, "what is bound",
+    ),
+    "not identical, so nowhere equal": (
+        [differ(y, y)], lambda d: d.at(d.show(differ(x, y), "two"), {x: y}), "only somewhere",
+    ),
+    "a sum of what is not identically 0": (
+        [differ(sp.Sum(2 * index - n - 1, (index, 1, n)), 0)],
+        lambda d: d.adds(d.show(differ(2 * j - n - 1, 0), "not"), j, n, "added up"), "one sign",
+    ),
+    "a term is no letter": (
+        [under(eq(5, 3), eq(a(1), 3))], lambda d: d.at(d.given(0), {a(1): 5}), "no letter",
+    ),
+    "a range that no rule checks": (
+        [gt(-5, 0)], lambda d: d.at(gt(-below_0, 0), {below_0: 5}), "range that no rule",
+    ),
+    "a square of what is not 0": (
+        [gt(r**2, 0)], lambda d: d.at(gt(not_0**2, 0), {not_0: r}), "range that no rule",
+    ),
+    "a root that is no fraction": (
+        [gt(odd_root, 0)], lambda d: d.crosses(u - x, u, (0, 2 * x), odd_root, sp.S.One, "x"),
+        "range that no rule",
+    ),
+    "any number, even one over nothing": (
+        [eq(1, r / (r - s) - s / (r - s))],
+        lambda d: d.at(d.show(eq(any_ * (r - s), any_ * r - any_ * s), "expanded"),
+                       {any_: 1 / (r - s)}), "divides by",
+    ),
+    "a rounded number": ([gt(sp.Float(0.1) + 0.2, 0.3)], lambda d: d.compute(0, "so"), "no exact"),
+    "a sum up to a half": (
+        [eq(total(a, x + 1), total(a, x) + a(x + 1))], lambda d: d.show(0, "so"), "cannot decide",
+    ),
+    "two letters of one name": (
+        [under(gt(real_x + x, 0), gt(real_x, 0))],
+        lambda d: (d.given(0), d.show(0, "so", p + x, {p: real_x})), "two letters",
+    ),
+    "indices that look like bound ones": (
+        [eq(sp.Sum(a(index, b1, b2), (index, 1, n)), sp.Sum(a(index, b1, index), (index, 1, n)))],
+        lambda d: d.show(0, "so"), "not identical|cannot decide",
+    ),
+    "an equation times 0": (
+        [eq((x + 1) ** 2, x**2 + 2 * x + 1)], lambda d: an_equation_times_nothing(d, 0), "not used",
+    ),
+    "an identity as an equation": (
+        [eq((x + 1) ** 2, x**2 + 2 * x + 1)], lambda d: an_equation_times_nothing(d, 1), "not used",
+    ),
+    "a letter that is not in the form": (
+        [gt(x + 1, 0)], a_letter_that_is_not_in_the_form, "step 1 is not used",
+    ),
+    "an idle hypothesis": (
+        [under(gt(x + 1, 0), gt(y, 2))], lambda d: d.show(0, "so", x + 1), "hypothesis .* not used",
+    ),
     "a lemma beyond its hypotheses": (
         [gt(x, 0)], lambda d: d.lemma("L5.1", "cited"), "is assumed: show",
     ),
@@ -233,8 +368,59 @@ def test_hypotheses_that_exclude_each_other_are_refused(book):
     given = [gt(r, 1), lt(r, 0)]
     prove = statement("t.1", {"none": {}}, [gt(r, s)], given, witness={r: 2})
     prove(lambda d: (d.given(0), d.given(1), d.show(0, "so", p, {p: r - s})))
-    statement("t.2", {"none": {}}, [gt(r, 1)], given, witness={r: 2})(lambda d: d.given(0))
+    prove = statement("t.2", {"none": {}}, given, given, witness={r: 2})
+    prove(lambda d: (d.given(0), d.given(1)))
     with pytest.raises(ProofError, match="not known yet"):
         book["t.1"].prove()
     with pytest.raises(ProofError, match="no witness point"):
         book["t.2"].prove()
+
+
+def test_a_witness_outside_its_range_is_none(book):
+    """That x > 0 is below 0 holds at no point, though -1 is below 0."""
+    prove = statement("t.1", {"none": {}}, [gt(-y, 0)], [lt(x, 0)], witness={x: -1})
+    prove(lambda d: (d.given(0), d.show(0, "so", y * p / x, {p: -x})))
+    with pytest.raises(ProofError, match="no witness point"):
+        book["t.1"].prove()
+
+
+def test_a_sequence_outside_its_range_is_no_witness(book):
+    above = sequence("c", nonnegative=True)
+    prove = statement("t.1", {"none": {}}, [gt(0, above(1))], [lt(above(1), 0)],
+                      witness={above: lambda i: -sp.S.One})  # fmt: skip
+    prove(lambda d: d.given(0))
+    with pytest.raises(ProofError, match="no witness point"):
+        book["t.1"].prove()
+
+
+def test_three_statements_in_a_circle_are_refused(book, monkeypatch):
+    monkeypatch.setitem(STATED, "t.3", {"source": "test"})
+    for key, following in (("t.1", "t.2"), ("t.2", "t.3"), ("t.3", "t.1")):
+        statement(key, {"none": {}}, [gt(1 - x, 0)])(lambda d, to=following: d.lemma(to, "next"))
+    for key in book:
+        with pytest.raises(ProofError, match="rests on itself"):
+            book[key].prove()
+
+
+def test_a_root_says_on_what_it_depends(book):
+    """There is no xi above every x, though there is one for each."""
+
+    def proof(d):
+        d.crosses(u - 2 * x, u, (0, 3 * x), root, sp.S.One, "2x")
+        d.show(0, "so", x, by={eq(root - 2 * x, 0): 1})
+
+    statement("t.1", {"none": {}}, [gt(root, x)], exists={root: []})(proof)
+    statement("t.2", {"none": {}}, [gt(root, x)], exists={root: [x]})(proof)
+    with pytest.raises(ProofError, match="depends on more"):
+        book["t.1"].prove()
+    assert book["t.2"].prove().statement.claim.startswith(r"There is $\xi > 0$ (of $x$ alone)")
+
+
+def test_what_is_printed_tells_letters_apart(book):
+    with pytest.raises(ProofError, match="two letters"):
+        statement("t.1", {"none": {}}, [gt(x, 0)], where={y: real_x})(lambda d: None)
+    statement("t.2", {"none": {}}, [ge(v + r**2 + i, 0), eq(a(n), a(n))])(lambda d: None)
+    assert book["t.2"].claim.endswith(
+        r"for all $n \in \{1, 2, \dots\}$, $i \in \{0, 1, \dots\}$, $v \ge 0$, "
+        r"$a, r \in \mathbb{R}$"
+    )

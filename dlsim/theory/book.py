@@ -77,7 +77,7 @@ class Statement:
     proof: Proof = field(repr=False)
     goals: tuple[Goal, ...] = ()
     where: Mapping[Any, Any] = field(default_factory=dict)
-    exists: tuple[Any, ...] = ()
+    exists: Mapping[Any, Any] = field(default_factory=dict)
     witness: tuple[Mapping[Any, Any], ...] = ({},)
 
     def expanded(self, changed: Mapping[Any, Any] | None = None) -> tuple[Goal, ...]:
@@ -294,7 +294,7 @@ _SOUND: set[str] = set()
 def statement(
     key: str, mutants: Mapping[str, Mapping[Any, Any]], goals: Iterable[Goal | Claim] = (),
     given: Iterable[Relation] = (), where: Mapping[Any, Any] | None = None,
-    exists: Iterable[Any] = (), refutes: Relation | None = None,
+    exists: Mapping[Any, Iterable[Any]] | None = None, refutes: Relation | None = None,
     witness: Mapping[Any, Any] | tuple[Mapping[Any, Any], ...] = ({},),
 ) -> Callable[[Proof], Proof]:  # fmt: skip
     """Enter a proof into the book under the key of a statement of data/theory.toml.
@@ -322,11 +322,11 @@ def statement(
         )
         found = f"erratum {', '.join(map(str, errata))}"
         gap = "" if status in ("proved", "ours") else row.get("gap", found)
-        claim = written(every, where or {}, exists)
+        claim = written(every, where or {}, exists or {})
         if refutes is not None:
             claim = f"Printed: ${refutes.tex()}$. But {claim}"
         fields = (key, row["source"], claim, status, assumed, errata, gap, mutants, proof)
-        _BOOK[key] = Statement(*fields, every, where or {}, tuple(exists), points)
+        _BOOK[key] = Statement(*fields, every, where or {}, dict(exists or {}), points)
         return proof
 
     return enter

@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from dlsim.theory.zero import is_zero
+from dlsim.theory.zero import ProofError, is_zero
 
 _TEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le", "!=": r"\not\equiv"}
 _NEGATED = {">": ">=", ">=": ">"}
@@ -49,6 +49,8 @@ class Relation(NamedTuple):
     @property
     def negated(self) -> "Relation":
         """Return the opposite of an inequality."""
+        if self.sign not in _NEGATED or self.over is not None:
+            raise ProofError(f"{self.tex()} has no opposite that is an inequality")
         return Relation(sp.S.Zero, _NEGATED[self.sign], self.gap)
 
     def map(self, change: Callable[[Any], Any]) -> "Relation":
@@ -93,6 +95,58 @@ class Iff(NamedTuple):
 
 
 Claim = Relation | Iff
+
+
+def sides(claim: Claim) -> tuple[Relation, ...]:
+    """Return the relations of a claim."""
+    return (claim,) if isinstance(claim, Relation) else (claim.left, claim.right)
+
+
+def _ends(claims: Iterable[Claim]) -> list[Any]:
+    return [end for c in claims for side in sides(c) for end in (side.left, side.right)]
+
+
+def bound_symbols(claim: Claim) -> set[Any]:
+    """Return the letters bound by a sum, a derivative or a limit."""
+    found: set[Any] = set()
+    for end in _ends([claim]):
+        for part in end.atoms(sp.Sum, sp.Derivative, sp.Limit):
+            found |= {part.args[1]} if isinstance(part, sp.Limit) else {*part.variables}
+    return found
+
+
+#: The ranges that a letter may have; with any other, SymPy knows more than an instance checks.
+_RANGES = [
+    sp.Symbol("x", **kind, **of).assumptions0
+    for kind in ({"integer": True}, {"real": True}, {})
+    for of in ({}, {"nonnegative": True}, {"positive": True})
+]
+
+
+def ordinary(letter: Any) -> bool:
+    """Tell whether a letter is any number, real or whole, of any sign, >= 0 or positive."""
+    return letter.assumptions0 in _RANGES
+
+
+def one_letter_each(exprs: Iterable[Any], why: str) -> None:
+    """Refuse letters that look alike but have different ranges."""
+    names: dict[str, Any] = {}
+    for letter in set().union(*(expr.atoms(sp.Symbol) for expr in exprs)):
+        if names.setdefault(letter.name, letter) != letter:
+            raise ProofError(f"{why}: {letter} is the name of two letters")
+
+
+def sound(claim: Claim, why: str, given: Iterable[Relation] = ()) -> None:
+    """Refuse what is not exact, other ranges, one name for two letters, a bound index."""
+    if any(side.over is not None for side in sides(claim)):
+        raise ProofError(f"{why}: {claim.tex()} binds an index, which only a hypothesis may")
+    one_letter_each(_ends([claim, *given]), why)
+    for end in _ends([claim, *given]):
+        if end.has(sp.Float, sp.oo, -sp.oo, sp.zoo, sp.nan):
+            raise ProofError(f"{why}: {end} is no exact number")
+        for letter in end.atoms(sp.Symbol):
+            if not ordinary(letter):
+                raise ProofError(f"{why}: {letter} has a range that no rule checks")
 
 
 class Goal(NamedTuple):
@@ -181,10 +235,28 @@ def expanded(expr: Any, where: Mapping[Any, Any]) -> Any:
     return expr
 
 
+_SIGNS = ("real", "integer", "nonnegative", "positive")
+
+
+def _may_be(expr: Any, name: Any, value: Any) -> bool:
+    """Tell whether what a witness says of a letter or a sequence lies in its range."""
+    if isinstance(name, sp.Symbol):
+        pairs = [(name, sp.sympify(value))]
+    else:
+        terms = (term for term in expr.atoms(AppliedUndef) if term.func == name)
+        pairs = [(term, sp.sympify(value(*term.args))) for term in terms]
+    return all(
+        getattr(number, f"is_{sign}") or (sign == "real" and number.is_real is None)
+        for letter, number in pairs for sign in _SIGNS if getattr(letter, f"is_{sign}")
+    )  # fmt: skip
+
+
 def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
     """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions."""
     gap = relation.gap
     for name, value in point.items():
+        if not _may_be(gap, name, value):
+            return False
         gap = gap.replace(name, value) if isinstance(name, type) else gap.subs(name, value)
     gap = gap.doit()
     if relation.sign == "=":
@@ -193,16 +265,49 @@ def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
     return bool(gap.is_positive if relation.sign == ">" else gap.is_nonnegative)
 
 
-def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Iterable[Any]) -> str:
-    """Return claims as text with LaTeX: hypotheses, goals, what the names stand for."""
+#: How the ranges of letters are written, the narrowest first.
+_WRITTEN = {
+    ("integer", "positive"): r"{} \in \{{1, 2, \dots\}}", ("positive",): "{} > 0",
+    ("integer", "nonnegative"): r"{} \in \{{0, 1, \dots\}}", ("nonnegative",): r"{} \ge 0",
+    ("integer",): r"{} \in \mathbb{{Z}}", ("real",): r"{} \in \mathbb{{R}}",
+}  # fmt: skip
+
+
+def ranges(exprs: Iterable[Any], besides: Iterable[Any]) -> str:
+    """Return the ranges of the letters and sequences in expressions, as SymPy may use them."""
+    found: dict[str, set[str]] = {}
+    for expr in exprs:
+        for letter in expr.free_symbols | expr.atoms(AppliedUndef):
+            name = letter.func if isinstance(letter, AppliedUndef) else letter
+            has = [kind for kind in _WRITTEN if all(getattr(letter, f"is_{k}") for k in kind)]
+            if has and name not in besides and not hasattr(name, "unfolded"):
+                shown = tex(sp.Symbol(getattr(name, "__name__", str(name))))
+                found.setdefault(_WRITTEN[has[0]], set()).add(shown)
+    return ", ".join(
+        f"${shown.format(', '.join(sorted(found[shown])))}$"
+        for shown in _WRITTEN.values() if shown in found
+    )  # fmt: skip
+
+
+def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any, Any]) -> str:
+    """Return claims as text with LaTeX: hypotheses, goals, names, the ranges of all letters."""
+    goals = tuple(goals)
     shared: dict[tuple[Relation, ...], list[str]] = {}
     for goal in goals:
         shared.setdefault(goal.given, []).append(f"${goal.claim.tex()}$")
-    some = ", ".join(f"${tex(symbol)}$" for symbol in exists)
+    some = ", ".join(
+        f"${tex(root)} > 0$ (of ${', '.join(map(tex, of))}$ alone)" for root, of in exists.items()
+    )
     start = f"There is {some} with " if some else ""
     parts = []
     for given, claims in shared.items():
         premises = ", ".join(f"${relation.tex()}$" for relation in given)
         parts.append(("If " + premises + " then " if premises else "") + ", ".join(claims))
     names = ", ".join(f"${tex(name)} = {tex(meaning)}$" for name, meaning in where.items())
-    return start + "; ".join(parts) + (f", where {names}" if names else "")
+    exprs = _ends(claim for goal in goals for claim in (goal.claim, *goal.given))
+    exprs += map(sp.sympify, where.values())
+    one_letter_each([*exprs, *(name for name in where if name.is_Symbol)], "what is printed")
+    besides = {name if name.is_Symbol else name.func for name in (*where, *exists)}
+    domain = ranges(exprs, besides)
+    told = (f", where {names}" if names else "") + (f"; for all {domain}" if domain else "")
+    return start + "; ".join(parts) + told

@@ -38,7 +38,7 @@ def _growth(d: Derivation) -> None:
      Iff(eq(sp.Derivative(Bs(real), real), 0), eq(real * L, root)), eq(sp.exp(root) - root, c),
      eq(V * sp.exp(V), -sp.exp(-c)), lt(V, -1), _falls],
     where={Bs(real): B(real, f).subs(b, one), **_branch, V: -c - root, c: 1 + (1 - one) * L / f},
-    exists=[root],
+    exists={root: (L, f)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real)
@@ -74,7 +74,7 @@ def _(d: Derivation) -> None:
     [Iff(gt(last(real + 1), 0), lt(real, root)), eq(sp.exp(root * L), d_ + root * (1 - one)),
      eq(V * sp.exp(V), -L / (1 - one) * sp.exp(-L * d_ / (1 - one))), lt(V, -1), _falls],
     where={last(real): share(real, B(real, f), f).subs(b, one), **_branch,
-     V: -L * (root + d_ / (1 - one)), d_: 1 + (1 - one) ** 2 / f}, exists=[root],
+     V: -L * (root + d_ / (1 - one)), d_: 1 + (1 - one) ** 2 / f}, exists={root: (L, f)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real + 1)
@@ -125,7 +125,7 @@ _any, _half, _budget = sp.Symbol("X", real=True), sp.Rational(1, 2), sp.Rational
      gt(fall(m + 6), _budget)],
     where={V: L * (real - h / f), z: -kap * L / f * sp.exp(-h * L / f),
      Bs(real): B(real, f).subs(b, one), fall(nu): B(nu, sp.Rational(1, 100)).subs(b, _half)},
-    exists=[root, upper],
+    exists={root: [zeta], upper: [zeta]},
     witness={zeta: sp.Rational(1, 3), kap: b0 + f / (1 - one), h: b0 + f / (1 - one) - (1 - one)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -170,7 +170,7 @@ def _(d: Derivation) -> None:
     "nmin0", {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
     [under(gt(fall(nu), 0), le(nu, v - eps), lt(f / (1 - one), last(v - eps))),
      under(lt(fall(v + eps), 0), lt(f * (v + eps), -last(v + eps))),
-     under(gt(last(v - eps), 0), lt(eps, v)), lt(last(v + eps), 0)],
+     gt(last(v - eps), 0), lt(last(v + eps), 0)],
     where={
      fall(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f - (b0 + f / (1 - one) - (1 - one)),
      last(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},

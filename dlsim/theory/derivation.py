@@ -11,7 +11,21 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from dlsim.theory.claim import Claim, Goal, Iff, Relation, differ, eq, ge, gt, tex
+from dlsim.theory.claim import (
+    Claim,
+    Goal,
+    Iff,
+    Relation,
+    bound_symbols,
+    differ,
+    eq,
+    ge,
+    gt,
+    ordinary,
+    sides,
+    sound,
+    tex,
+)  # fmt: skip
 from dlsim.theory.residues import residue
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
@@ -165,7 +179,7 @@ class Derivation:
     """
 
     def __init__(
-        self, goals: Iterable[Goal] = (), exists: Iterable[Any] = (), skip: int = -1,
+        self, goals: Iterable[Goal] = (), exists: Mapping[Any, Any] | None = None, skip: int = -1,
         bend: tuple[int, Any] | None = None, cite: Callable[[str, int], Goal] | None = None,
     ) -> None:  # fmt: skip
         self.goals = tuple(goals)
@@ -173,7 +187,7 @@ class Derivation:
         self.facts: list[Fact] = []
         self.cited: list[str] = []
         self._uses: list[set[int]] = []
-        self._exists = tuple(exists)
+        self._exists = dict(exists or {})
         self._roots: dict[Any, set[Any]] = {}
         self._left: list[Relation] = []
         self._skip, self._bend, self._cite = skip, bend, cite
@@ -234,6 +248,8 @@ class Derivation:
         given: Iterable[Relation] | None = None, also: Iterable[Claim] = (),
     ) -> Any:  # fmt: skip
         facts = list(facts)
+        for each in (claim, *also):
+            sound(each, why)
         if given is None:
             given = (premise for fact in facts for premise in fact.given)
         given = tuple(dict.fromkeys(given))
@@ -249,6 +265,10 @@ class Derivation:
         for premise in {p for fact in facts for p in fact.given}:
             if symbol in premise.free and not evident(premise):
                 raise ProofError(f"{why}: {symbol} is not free, {premise.tex()} is assumed")
+        self._without_roots(symbol, why)
+
+    def _without_roots(self, symbol: Any, why: str) -> None:
+        """Refuse a variable on which a named root depends."""
         for root, depends in self._roots.items():
             if symbol == root or symbol in depends:
                 raise ProofError(f"{why}: {symbol} is not free, {root} depends on it")
@@ -260,6 +280,8 @@ class Derivation:
             facts += [self._need(relation, why), *self._defined(why, factor)]
             if relation.sign != "=":
                 raise ProofError(f"{why}: {relation.tex()} is no equation")
+            if _identity(factor * relation.gap):
+                raise ProofError(f"{why}: {relation.tex()} adds nothing, it is not used")
             combined += factor * relation.gap
         return combined, facts
 
@@ -269,6 +291,8 @@ class Derivation:
         """Return a certificate in plain terms, and the facts that its letters stand for."""
         facts, plain = [], {}
         for letter, what in (given or {}).items():
+            if letter not in form.free_symbols:
+                continue
             if letter.is_integer or not letter.is_nonnegative:
                 raise ProofError(f"{why}: the letter {letter} must be a positive or >= 0 real")
             gap = what.gap if isinstance(what, Relation) else sp.sympify(what)
@@ -286,6 +310,8 @@ class Derivation:
         whole = as_claim(what) if strict else ge(what, 0)
         if isinstance(whole, Iff):
             raise ProofError(f"{why}: an equivalence is no hypothesis")
+        if whole.op == "!=":
+            raise ProofError(f"{why}: not to be identical is no hypothesis")
         if self._bend and self._bend[0] == len(self.steps):
             whole = whole.map(self._bend[1])
         claim = whole._replace(over=None)
@@ -352,7 +378,7 @@ class Derivation:
         if isinstance(claim, Iff):
             plain, facts = self._certificate(self._bent(form), given, why, strict=True)
             combined, more = self._equations(by, why)
-            if claim.left.sign != claim.right.sign:
+            if claim.left.sign != claim.right.sign or claim.left.op == "!=":
                 raise ProofError(f"{why}: the two sides are not of one kind")
             if not is_zero(claim.left.gap - plain * claim.right.gap - combined):
                 raise ProofError(f"{why}: the sides do not differ by the factor {plain}")
@@ -383,6 +409,12 @@ class Derivation:
         facts = [fact]
         point = {symbol: sp.sympify(value) for symbol, value in point.items()}
         place = ", ".join(f"{s} = {v}" for s, v in point.items())
+        if point and any(side.op == "!=" for side in sides(fact.claim)):
+            raise ProofError(f"{fact.claim.tex()} need not hold at {place}, only somewhere")
+        names = set().union(*(value.free_symbols for value in point.values()))
+        taken = set().union(*map(bound_symbols, (fact.claim, *fact.given)))
+        if names & taken or any(not symbol.is_Symbol for symbol in point):
+            raise ProofError(f"{place} would change what is bound, or is no letter")
         for symbol, value in point.items():
             facts += self._inside(symbol, value)
         for root, depends in self._roots.items():
@@ -406,22 +438,21 @@ class Derivation:
                 facts.append(found)
         every = [*given, *(p for found in facts[1:] for p in found.given)]
         claim = fact.claim.map(partial(_moved, point))
-        sides = [claim.left, claim.right]
-        ends = [e for s in sides for e in ((s.left, s.right) if isinstance(s, Relation) else (s,))]
-        if any(e.has(sp.nan, sp.zoo, sp.oo) for e in ends):
-            raise ProofError(f"{fact.claim.tex()} means nothing at {place}")
         why = why or f"at ${', '.join(f'{tex(s)} = {tex(v)}' for s, v in point.items())}$"
         return self._conclude(kind, claim, why, facts, given=every)
 
     def _inside(self, symbol: Any, value: Any) -> list[Fact]:
         """Return the facts by which a value lies in the range of a symbol, or refuse it."""
         facts: list[Fact] = []
+        if not ordinary(symbol):
+            raise ProofError(f"{symbol} has a range that no rule checks")
         fits = not symbol.is_integer or bool(value.is_integer)
         if symbol.is_positive or symbol.is_nonnegative:
             found = self.find((gt if symbol.is_positive else ge)(value, 0))
             facts, fits = [found] if found else [], fits and found is not None
-        elif symbol.is_real:
-            facts, fits = self._defined(f"{symbol} = {value}", value), fits and _real(value)
+        else:
+            facts = self._defined(f"{symbol} = {value}", value)
+            fits = fits and (not symbol.is_real or _real(value))
         if not fits:
             raise ProofError(f"{value} is outside the range of {symbol}")
         return facts
@@ -575,8 +606,8 @@ class Derivation:
         """Show that a sum of terms of one sign from 1 to n has that sign."""
         claim = as_claim(what)
         fact = self._need(claim, why)
-        if isinstance(claim, Iff):
-            raise ProofError(f"{why}: only terms are added up")
+        if isinstance(claim, Iff) or claim.op == "!=":
+            raise ProofError(f"{why}: only terms of one sign are added up")
         self._fresh(index, [fact], why)
         if _counting(index, why) > _counting(n, why):
             raise ProofError(f"{why}: there may be no terms up to {n}")
@@ -639,7 +670,7 @@ class Derivation:
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
         depends = (expr.free_symbols | low.free_symbols | high.free_symbols) - {u}
-        self._roots[root] = depends | {root}
+        self._roots[root] = depends.union({root}, *(self._roots.get(s, ()) for s in depends))
         there = expr.subs(u, root)
         also: list[Claim] = [
             Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)), eq(there, 0),
@@ -659,7 +690,10 @@ class Derivation:
         distance = point - x if str(side) == "-" else x - point
         off = whole - self._bent(claim.right)
         facts = [self._need(ge(bound * distance + sign * off, 0), why) for sign in (1, -1)]
-        if sp.sympify(bound).has(x) or not (x.is_positive and point.is_nonnegative):
+        self._without_roots(x, why)
+        near = x.is_positive and not x.is_integer and str(side) in "+-"
+        near = near and (point.is_positive if str(side) == "-" else point.is_nonnegative)
+        if sp.sympify(bound).has(x) or not near:
             raise ProofError(f"{why}: {bound} depends on {x}, or {x} is never near {point}")
         inside = [gt(distance, 0), gt(x, 0)] + ([gt(1 - x, 0)] if point == 0 else [])
         for premise in {p for fact in facts for p in fact.given if x in p.free}:
@@ -699,7 +733,9 @@ class Derivation:
     def finish(self) -> None:
         """Check that every goal is a fact on its own hypotheses, and that no step is idle."""
         used: set[int] = set()
+        served: set[Relation] = set()
         for goal in self.goals:
+            sound(goal.claim, "the goal", goal.given)
             reached = [fact for fact in self.facts if implies(fact.claim, goal.claim)]
             if not reached:
                 raise ProofError(f"the goal {goal.claim.tex()} is not among the facts")
@@ -708,12 +744,18 @@ class Derivation:
                 extra = [p for p in fact.given if not any(implies(h, p) for h in goal.given)]
                 if not extra:
                     used.add(fact.step)
+                    served |= {h for h in goal.given if any(implies(h, p) for p in fact.given)}
                     break
             if extra:
                 raise ProofError(f"the goal {goal.claim.tex()} rests on {extra[0].tex()}")
             hidden = set(self._roots) & goal.claim.free - set(self._exists)
             if hidden or any(set(self._roots) & h.free for h in goal.given):
                 raise ProofError(f"the goal {goal.claim.tex()} does not say that a root is meant")
+        for premise in (h for goal in self.goals for h in goal.given if h not in served):
+            raise ProofError(f"the hypothesis {premise.tex()} is not used")
+        for root, of in self._exists.items():
+            if self._roots.get(root, set()) - set(self._roots) - set(of):
+                raise ProofError(f"{root} depends on more than the statement says")
         idle = set(range(len(self.steps))) - {self._skip}
         while used:
             number = used.pop()

@@ -239,14 +239,15 @@ def _(d: Derivation) -> None:
     d.show(0, r"so $\phi = 0$", by={no_send: left, no_start: 1})
 
 
+_ell = sp.Symbol("ell")
 _near, _far = 1 / n + phi * (n - 1) / 2, 1 + n * phi
 
 
 @statement(
     "b->1",
-    {"n for n-1": {_phi: phi * n / 2 + 1 / n}, "limits exchanged": {_phi: 1 + (n - 1) * phi}},
-    [eq(sp.Limit(Bs(n), b, 1, "-"), _phi), eq(Bs(1), 1), eq(sp.Limit(Bs(n + 1), b, 0, "+"), _far)],
-    where={Bs(n): B(n), _phi: _near},
+    {"n for n-1": {_ell: phi * n / 2 + 1 / n}, "limits exchanged": {_ell: 1 + (n - 1) * phi}},
+    [eq(sp.Limit(Bs(n), b, 1, "-"), _ell), eq(Bs(1), 1), eq(sp.Limit(Bs(n + 1), b, 0, "+"), _far)],
+    where={Bs(n): B(n), _ell: _near},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)

@@ -44,7 +44,7 @@ C1, C2, C3, C4, C5, kk, c = sp.symbols("C_1 C_2 C_3 C_4 C_5 k c", real=True)
          0: eq(sp.Derivative(E(real), real), bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w)}},
     [eq(sp.Derivative(E(real), real), -bn * L / (1 - bn) ** 2 * (1 - one) * sigma * w),
      lt(sp.Derivative(E(real), real), 0),
-     under(gt((1 - b) / (1 - b**n), (1 - b) / (1 - b ** (n + 1))), below_one)],
+     under(gt((1 - b) / (1 - b**k), (1 - b) / (1 - b ** (k + 1))), below_one)],
     where={E(real): (1 - one) / (1 - bn) * sigma * w},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -52,9 +52,9 @@ def _(d: Derivation) -> None:
     d.show(0, r"differentiated, $\ln\beta = -L$")
     form = bn * L * p * sigma * w / q**2
     d.show(1, r"$\mathcal{E}$ decreases", form, {p: 1 - one, q: 1 - bn})
-    powers_below_one(d, n + 1)
-    parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
-    d.show(2, "and from integer to integer", p**2 * b**n / (q * r), parts)
+    powers_below_one(d, k, k + 1)
+    parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1)}
+    d.show(2, "and from integer to integer", p**2 * b**k / (q * r), parts)
 
 
 @statement(
@@ -109,7 +109,7 @@ def _(d: Derivation) -> None:
     powers_below_one(d, k)
     d.show(0, "the recurrence")
     now = d.given(1, "a positive share", goal=1)
-    d.show(1, "is above the next", p * q + phi, {p: 1 - b, q: now}, {d[0]: 1})
+    d.show(1, "is above the next", p * q + phi, {p: 1 - b, q: now})
     later = d.given(1, "a later share is positive", goal=2)
     why = r"backwards, $\alpha_j = (\alpha_{j+k} + \phi G_k)/\beta^k$"
     d.show(2, why, (r + phi * q / p) / b**k, {r: later, p: 1 - b, q: 1 - b**k})
@@ -242,13 +242,16 @@ def _part(count: Any, setup: Any) -> Any:
 
 
 @statement(
-    "L5.2", {"k for k+1": {0: gt(_part(k, f), _part(k + 1, f))}},
-    [gt(_part(k + 1, f), _part(k, f)), ge(_part(k + 1, phi), _part(k, phi))], [below_one],
+    "L5.2", {"k for k+1": {0: gt(_part(k, phi), _part(k + 1, phi))}},
+    [under(gt(_part(k + 1, phi), _part(k, phi)), gt(phi, 0)),
+     ge(_part(k + 1, phi), _part(k, phi))], [below_one],
 )  # fmt: skip
 def _(d: Derivation) -> None:
     second = lemma_two(d, lemma_one(d))
     parts = {p: 1 - b, r: second}
-    d.show(0, r"times $\phi/(1-\beta)$: strict for $\phi > 0$", f * r / p, parts)
+    setup = d.given(1, "a set-up that takes time")
+    why = r"times $\phi/(1-\beta)$: strict for $\phi > 0$"
+    d.show(0, why, s * r / p, {**parts, s: setup})
     d.show(1, r"and as printed for $\phi \ge 0$", phi * r / p, parts)
 
 

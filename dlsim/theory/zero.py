@@ -10,7 +10,7 @@ is an `UndecidedError` error, never a guess.
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
 import sympy as sp
@@ -50,8 +50,9 @@ def _split(term: Any) -> tuple[Any, Any]:
     return (coefficient, rest) if coefficient.is_Integer else (sp.S.One, term)
 
 
-#: What the index of a sum, and of a sum of sums, is called.
-_BOUND = sp.symbols("_l _m", integer=True, positive=True)
+def _bound_names() -> Iterator[Any]:
+    """Yield what the index of a sum, of a sum of sums and so on is called."""
+    return (sp.Symbol(f"_{depth}", integer=True, positive=True) for depth in count())
 
 
 def _apart(term: Any, index: Any) -> tuple[Any, Any]:
@@ -74,6 +75,8 @@ def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
     """Write a sum term by term, constants taken out, a last term n + 1 apart."""
     (index, start, end), result = expr.limits[0], sp.S.Zero
     over, rest = end.as_coeff_Add()
+    if not end.is_integer:
+        raise UndecidedError(f"cannot decide a sum up to {end}, which is no whole number")
     if len(expr.limits) > 1 or start != 1 or (over < 0 and rest != 0):
         return names.setdefault(expr, sp.Dummy())
     kept = {
@@ -91,7 +94,7 @@ def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
         for last in range(1, int(over) + 1):
             result += _rational_form(term.subs(index, rest + last), names)
         if rest != 0:
-            bound = _BOUND[inner.has(_BOUND[0])]
+            bound = next(name for name in _bound_names() if not inner.has(name))
             left = sp.Sum(inner.subs(index, bound), (bound, 1, rest))
             result += _rational_form(constant, names) * names.setdefault(left, sp.Dummy())
     return result
