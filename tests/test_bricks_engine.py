@@ -21,6 +21,7 @@ from dlsim.bricks import (
     workload,
 )  # fmt: skip
 from dlsim.bricks.workload import draw
+from dlsim.errors import InputError
 from tests.bricks_environments import environments, readings, schedulers
 from tests.scale import LONG
 
@@ -279,10 +280,102 @@ def test_a_view_shows_what_is_known_and_no_more():
         seen.clear()
         simulate(grid([100.0, 100.0], rows), Scheduler(watch))
         assert seen == [
-            (0, 0.0, [], [False, False, False], [0, 0], [False, False, False], 0),
-            (1, 0.5, [], [False, False, False], [0, 1], [True, False, False], 1),
+            (0, 0.0, [], [False], [0, 0], [False], 0),
+            (1, 0.5, [], [False, False], [0, 1], [True, False], 1),
             (2, 1.5, [0], [True, False, False], [0, 1], [True, True, False], 2),
         ]
+
+
+def reached(thing):
+    """Every number that a scheduler can come by from a view, whatever it is a part of."""
+    todo, met, found = [thing], {}, set()
+    while todo:
+        one = todo.pop()
+        if id(one) in met:
+            continue
+        met[id(one)] = one
+        if isinstance(one, np.ndarray):
+            names = one.dtype.names
+            for part in [one[name] for name in names] if names else [one]:
+                found |= set(np.asarray(part, dtype=float).ravel().tolist())
+            todo += [one.base] * (one.base is not None)
+        elif isinstance(one, (float, int, np.number)):
+            found.add(float(one))
+        elif isinstance(one, (tuple, list)):
+            todo += one
+        elif isinstance(one, dict):
+            todo += [*one, *one.values()]
+        elif hasattr(one, "__dict__"):
+            todo += vars(one).values()
+    return found
+
+
+def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
+    """Every number of a later request, trace or arrival is one that occurs nowhere else."""
+    n, calls = 12, []
+    marks = 1000.0 + np.arange(n)[:, None] * 10 + np.arange(5)  # of request k: 1000 + 10 k ...
+    rows = [(3.0 * k, *marks[k, 1:4], 5000.0 + k) for k in range(n)]
+    # 777 to come in the link's trace from 60 s on, 888 in the load's, 999 and 666 of other users
+    env = grid(
+        [100.0, 120.0], rows, traces=[*[40.0] * 6, 777.0], background=[[1.0, 999.0], []],
+        background_work=[[3.0, 666.0], []], load_traces=[[0.0] * 6 + [888.0]] * 2,
+        link_background=[[1.0], [999.5], [], []], link_data=2.0,
+    )  # fmt: skip
+
+    def cheat(view):
+        found = reached(view)
+        calls.append(view.row)
+        later = {float(x) for k in range(view.row + 1, n) for x in (*rows[k][1:], rows[k][0])}
+        assert not found & (later | {777.0, 888.0, 999.0, 666.0, 999.5})
+        assert {*rows[view.row][1:], view.now} <= found  # of the request at hand it finds all
+        assert [len(x) for x in (*view.tasks, view.server, view.completion)] == [
+            len(set(calls))
+        ] * 8
+        for one in (view.estimates, view.load, view.ours, view.barred, view.server):
+            base = one if one.base is None else one.base
+            base.flags.writeable = True
+            base[:] = np.zeros(1, base.dtype)[0]  # of its own copies only
+        return 1
+
+    out = simulate(env, Scheduler(cheat), Reading("util"))
+    out.check()
+    assert calls == list(range(n))
+    honest = simulate(env, Scheduler(lambda view: 1), Reading("util"))
+    pd.testing.assert_frame_equal(out.requests, honest.requests, check_exact=True)
+
+
+class Remembers:
+    """Predicts how often it was asked, for every series."""
+
+    def __init__(self):
+        self.asked = 0.0
+
+    def __call__(self, window):
+        self.asked += 1
+        return np.full(len(window), self.asked)
+
+
+@pytest.mark.parametrize("predictor", [Remembers, Remembers()])
+def test_a_predictor_remembers_one_run_and_no_other(predictor):
+    env = grid([100.0], [(0.0, 40, 0, 100, 99), (1.0, 40, 0, 100, 99)], traces=[40.0])
+    runs = bricks.run_many(
+        env, [Scheduler(), Scheduler("deadline")], Reading(predictor=predictor, probe=1.0)
+    )
+    runs.append(simulate(env, Scheduler(), Reading(predictor=predictor, probe=1.0)))
+    for out in runs:  # 40 Mbit at 1, later at 2 Mbit/s; 1 s of work at Load 1, later 2
+        assert out.attempts["estimate"].tolist() == [40 + 2, 20 + 3]
+
+
+def test_a_predictor_that_cannot_be_made_is_refused():
+    class Needs:
+        def __init__(self, size):
+            self.size = size
+
+        def __call__(self, window):
+            return window[:, -1]
+
+    with pytest.raises(InputError, match="predictor must be a function, a class"):
+        simulate(grid([100.0], []), Scheduler(), Reading(predictor=Needs))
 
 
 def test_what_cannot_be_reached_is_no_tie_with_what_can():

@@ -3,6 +3,7 @@
 An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop.
 """
 
+import copy
 import multiprocessing
 import os
 import threading
@@ -19,7 +20,7 @@ from dlsim.bricks.core.state import Rules, State, World, fresh_state
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.view import View, outlook_of, view_of, window_of
+from dlsim.bricks.view import Witness, window_of
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
 from dlsim.given import instance, usual
@@ -87,9 +88,9 @@ def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
     )  # fmt: skip
 
 
-def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
+def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    servers, view = len(w.performance), view_of(outlook, w, s)
+    servers, view = len(w.performance), witness.view(w, s)
     rule = f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
@@ -101,12 +102,23 @@ def _ask(scheduler: Scheduler, w: World, s: State, outlook: View) -> None:
     s.head[0].choice = int(choice)
 
 
-def _foretell(reading: Reading, w: World, r: Rules, s: State) -> None:
+def _own_predictor(reading: Reading) -> Any:
+    """Return the predictor of one run, which remembers nothing of another."""
+    try:
+        if isinstance(reading.predictor, type):
+            return reading.predictor()
+        return copy.deepcopy(reading.predictor)
+    except Exception as error:  # whatever a user's class raises
+        rule = "predictor must be a function, a class made without arguments, or can be copied"
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+
+
+def _foretell(predictor: Any, r: Rules, s: State) -> None:
     """Let a user's predictor speak after a probe."""
     rule = "predictor must return one finite number of at least 0 per series, shape "
     rule += str(s.predicted.shape)
     try:
-        found: Any = reading.predictor(window_of(r, s))  # type: ignore[operator]
+        found: Any = predictor(window_of(r, s))
         values = np.asarray(found, dtype=np.float64)
     except Exception as error:  # whatever a user's function raises
         raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
@@ -123,7 +135,7 @@ def _run(
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
-    outlook = outlook_of(w, r, s)
+    witness, predictor = Witness(w, r), _own_predictor(reading)
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:
             room = np.zeros(2 * int(s.head[0].wanted), s.heap.dtype)
@@ -141,9 +153,9 @@ def _run(
                 "probe interval, or smaller data and earlier requests"
             )
         elif why == state.CHOOSE:
-            _ask(scheduler, w, s, outlook)
+            _ask(scheduler, w, s, witness)
         else:
-            _foretell(reading, w, r, s)
+            _foretell(predictor, r, s)
     return s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
 
 

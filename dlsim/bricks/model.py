@@ -168,7 +168,8 @@ class Reading(BaseReading):
         value; the mean of the last ten (or as many as there are); the true value of this
         very instant, without probing; the one of several predictors that erred least so
         far; or a plain function of an array (series, n) of the last n <= 10 values, newest
-        last, that returns one value per series.
+        last, that returns one value per series. One that remembers is a class, of which every
+        run makes an object, or an object, of which every run takes a copy as it is now.
     fallback_time : {"at_submit", "at_arrival"}
         Whether T_until_deadline of (6) is counted from the latest submission, or from the
         arrival of the input, which counts T_send twice.

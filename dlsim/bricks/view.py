@@ -9,12 +9,24 @@ from dlsim.bricks.core.state import Floats, Rules, State, Whole, World
 from dlsim.kernel import latest_finish
 
 
+class Tasks(NamedTuple):
+    """The requests that have come so far: columns of ``Environment.requests``."""
+
+    time: Floats
+    client: Whole
+    send: Floats
+    recv: Floats
+    work: Floats
+    deadline: Floats
+
+
 class View(NamedTuple):
     """The state of affairs when a scheduler has to choose, without what it cannot know.
 
     Times count from ``Environment.origin``, which is 0 unless everything arrives late.
-    All arrays over servers have one entry per row of ``Environment.servers``. Arrays are
-    the engine's own: they cannot be written, and change as the run goes on.
+    All arrays over servers have one entry per row of ``Environment.servers``, those over
+    requests one per request that has come so far, the one at hand included. Arrays are copies
+    of what the engine works on, and cannot be written.
 
     Attributes
     ----------
@@ -41,16 +53,15 @@ class View(NamedTuple):
         numjobs of eq. (5).
     barred : ndarray of bool, shape (servers,)
         Excluded servers.
-    submitted, server : ndarray, shape (requests,)
+    submitted, server : ndarray, shape (requests so far,)
         Latest submission of every request so far and the server it went to; -1 for those
         that are not submitted yet.
     returned : ndarray of int
         Requests that are done, in order of their return.
-    completion : ndarray of float, shape (requests,)
+    completion : ndarray of float, shape (requests so far,)
         Of those; NaN for the others.
-    tasks : World
-        The columns time, client, send, recv, work and deadline of the requests; look no
-        further than those that were submitted.
+    tasks : Tasks
+        The columns time, client, send, recv, work and deadline of the requests so far.
     memory : dict
         Empty at the start of a run, and the scheduler's own.
     """
@@ -75,7 +86,7 @@ class View(NamedTuple):
     server: Whole
     returned: Whole
     completion: Floats
-    tasks: World
+    tasks: Tasks
     memory: dict[str, Any]
 
 
@@ -106,39 +117,69 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
     return int(np.argmax(fits & (best <= latest_finish(clock, best - view.now))))
 
 
+#: What a scheduler may remember of a request.
+_REQUEST = np.dtype(
+    [("client", "i8"), ("server", "i8"), ("returned", "i8")]
+    + [(k, "f8") for k in ("time", "send", "recv", "work", "deadline", "submitted", "completion")]
+)
+
+
 def _read_only(values: Any) -> Any:
-    shown = values.view()
-    shown.flags.writeable = False
-    return shown
+    values.flags.writeable = False
+    return values
 
 
-def outlook_of(w: World, r: Rules, s: State) -> View:
-    """Return a view of no request: what stays the same, or changes by itself, during a run."""
-    none = np.empty(0)
-    return View(
-        row=-1, now=0.0, send=0.0, recv=0.0, work=0.0, deadline=0.0, fallbacks=0,
-        promised=np.nan, opt=r.opt, estimates=none, sending=none, receiving=none,
-        performance=w.performance, load=_read_only(s.predicted[len(w.rates) :]),
-        ours=_read_only(s.servers.ours), barred=_read_only(s.barred),
-        submitted=_read_only(s.jobs.submitted), server=_read_only(s.jobs.server),
-        returned=_read_only(s.returned), completion=_read_only(s.jobs.completion),
-        tasks=w, memory={},
-    )  # fmt: skip
+class Witness:
+    """What a user's scheduler has seen of a run: copies, so that nothing leads to the rest."""
 
+    def __init__(self, w: World, r: Rules) -> None:
+        """Begin with nothing seen."""
+        self.rows, self.come, self.tried, self.done = np.empty(0, _REQUEST), 0, 0, 0
+        self.opt, self.memory = r.opt, dict[str, Any]()
+        self.performance = _read_only(w.performance.copy())
 
-def view_of(outlook: View, w: World, s: State) -> View:
-    """Show a user's scheduler what it may know."""
-    head, terms = s.head[0], s.moving[:, w.server_domain]
-    row = int(head["row"])
-    job = s.jobs[row]
-    fallbacks = int(job["fallbacks"])
-    promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
-    return outlook._replace(
-        row=row, now=float(head["now"]), send=float(w.send[row]), recv=float(w.recv[row]),
-        work=float(w.work[row]), deadline=float(w.deadline[row]), fallbacks=fallbacks,
-        promised=promised, estimates=terms[0] + terms[1] + w.work[row] * s.slowness,
-        sending=terms[0], receiving=terms[1], returned=outlook.returned[: head["done"]],
-    )  # fmt: skip
+    def _see(self, row: int, w: World, s: State) -> dict[str, Any]:
+        """Take over what has happened since the last decision; return the columns so far."""
+        head, old = s.head[0], self.come
+        self.come = new = max(int(head["new"]), row + 1)
+        if new > len(self.rows):
+            room = np.zeros(2 * new, _REQUEST)
+            room["server"], room["completion"] = -1, np.nan
+            room[:old] = self.rows[:old]
+            self.rows = room
+        rows = self.rows
+        for name in Tasks._fields:
+            rows[name][old:new] = getattr(w, name)[old:new]
+        tries = s.attempts[self.tried : head["attempts"]]
+        rows["server"][tries["row"]] = tries["server"]
+        rows["submitted"][tries["row"]] = tries["submitted"]
+        back = s.returned[self.done : head["done"]]
+        rows["returned"][self.done : head["done"]] = back
+        rows["completion"][back] = s.jobs["completion"][back]
+        self.tried, self.done = int(head["attempts"]), int(head["done"])
+        shown = rows[:new].view()
+        shown.flags.writeable = False
+        return {name: shown[name] for name in _REQUEST.names or ()}
+
+    def view(self, w: World, s: State) -> View:
+        """Show a user's scheduler what it may know."""
+        head, terms = s.head[0], s.moving[:, w.server_domain]
+        row = int(head["row"])
+        job, seen = s.jobs[row], self._see(row, w, s)
+        fallbacks = int(job["fallbacks"])
+        promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
+        return View(
+            row=row, now=float(head["now"]), send=float(w.send[row]), recv=float(w.recv[row]),
+            work=float(w.work[row]), deadline=float(w.deadline[row]), fallbacks=fallbacks,
+            promised=promised, opt=self.opt,
+            estimates=terms[0] + terms[1] + w.work[row] * s.slowness,
+            sending=terms[0], receiving=terms[1], performance=self.performance,
+            load=_read_only(s.predicted[len(w.rates) :].copy()),
+            ours=_read_only(s.servers["ours"].copy()), barred=_read_only(s.barred.copy()),
+            submitted=seen["submitted"], server=seen["server"],
+            returned=seen["returned"][: self.done], completion=seen["completion"],
+            tasks=Tasks(*(seen[name] for name in Tasks._fields)), memory=self.memory,
+        )  # fmt: skip
 
 
 def window_of(r: Rules, s: State) -> Floats:
