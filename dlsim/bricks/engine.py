@@ -135,7 +135,7 @@ def _run(
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
-    witness, predictor = Witness(w, r), _own_predictor(reading)
+    witness, predictor = Witness(w, r, s), _own_predictor(reading)
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:
             room = np.zeros(2 * int(s.head[0].wanted), s.heap.dtype)

@@ -117,13 +117,6 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
     return int(np.argmax(fits & (best <= latest_finish(clock, best - view.now))))
 
 
-#: What a scheduler may remember of a request.
-_REQUEST = np.dtype(
-    [("client", "i8"), ("server", "i8"), ("returned", "i8")]
-    + [(k, "f8") for k in ("time", "send", "recv", "work", "deadline", "submitted", "completion")]
-)
-
-
 def _read_only(values: Any) -> Any:
     values.flags.writeable = False
     return values
@@ -132,40 +125,50 @@ def _read_only(values: Any) -> Any:
 class Witness:
     """What a user's scheduler has seen of a run: copies, so that nothing leads to the rest."""
 
-    def __init__(self, w: World, r: Rules) -> None:
+    def __init__(self, w: World, r: Rules, s: State) -> None:
         """Begin with nothing seen."""
-        self.rows, self.come, self.tried, self.done = np.empty(0, _REQUEST), 0, 0, 0
+        self.given = [getattr(w, name) for name in Tasks._fields]
+        self.tries = [np.asarray(s.attempts[k]) for k in ("row", "server", "submitted")]
+        self.completion, self.ours = np.asarray(s.jobs["completion"]), np.asarray(s.servers["ours"])
+        self.come = self.tried = self.done = 0
+        self.columns = [np.empty(0, one.dtype) for one in self.given]
+        self.own: list[Any] = [np.empty(0), np.empty(0, int), np.empty(0, int), np.empty(0)]
         self.opt, self.memory = r.opt, dict[str, Any]()
         self.performance = _read_only(w.performance.copy())
 
-    def _see(self, row: int, w: World, s: State) -> dict[str, Any]:
-        """Take over what has happened since the last decision; return the columns so far."""
-        head, old = s.head[0], self.come
-        self.come = new = max(int(head["new"]), row + 1)
-        if new > len(self.rows):
-            room = np.zeros(2 * new, _REQUEST)
-            room["server"], room["completion"] = -1, np.nan
-            room[:old] = self.rows[:old]
-            self.rows = room
-        rows = self.rows
-        for name in Tasks._fields:
-            rows[name][old:new] = getattr(w, name)[old:new]
-        tries = s.attempts[self.tried : head["attempts"]]
-        rows["server"][tries["row"]] = tries["server"]
-        rows["submitted"][tries["row"]] = tries["submitted"]
-        back = s.returned[self.done : head["done"]]
-        rows["returned"][self.done : head["done"]] = back
-        rows["completion"][back] = s.jobs["completion"][back]
-        self.tried, self.done = int(head["attempts"]), int(head["done"])
-        shown = rows[:new].view()
-        shown.flags.writeable = False
-        return {name: shown[name] for name in _REQUEST.names or ()}
+    def _grow(self, size: int) -> None:
+        """Make room for more requests."""
+        for columns in (self.columns, self.own):
+            for k, old in enumerate(columns):
+                columns[k] = np.zeros(size, old.dtype)
+                columns[k][: len(old)] = old
+        self.own[1][self.come :], self.own[3][self.come :] = -1, np.nan
+
+    def _see(self, row: int, head: Any, s: State) -> list[Any]:
+        """Take over what has happened since the last decision; return all columns so far."""
+        old, new, tried, done = self.come, max(int(head["new"]), row + 1), self.tried, self.done
+        if new > len(self.columns[0]):
+            self._grow(2 * new)
+        for column, values in zip(self.columns, self.given, strict=True):
+            column[old:new] = values[old:new]
+        self.come, self.tried, self.done = new, int(head["attempts"]), int(head["done"])
+        submitted, server, returned, completion = self.own
+        if self.tried > tried:
+            rows, servers, times = (one[tried : self.tried] for one in self.tries)
+            server[rows], submitted[rows] = servers, times
+        if self.done > done:
+            rows = returned[done : self.done] = s.returned[done : self.done]
+            completion[rows] = self.completion[rows]
+        ends = [new] * len(self.columns) + [new, new, self.done, new]
+        seen = [one[:end] for one, end in zip([*self.columns, *self.own], ends, strict=True)]
+        return [_read_only(one) for one in seen]
 
     def view(self, w: World, s: State) -> View:
         """Show a user's scheduler what it may know."""
         head, terms = s.head[0], s.moving[:, w.server_domain]
         row = int(head["row"])
-        job, seen = s.jobs[row], self._see(row, w, s)
+        job = s.jobs[row]
+        *tasks, submitted, server, returned, completion = self._see(row, head, s)
         fallbacks = int(job["fallbacks"])
         promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
         return View(
@@ -175,10 +178,9 @@ class Witness:
             estimates=terms[0] + terms[1] + w.work[row] * s.slowness,
             sending=terms[0], receiving=terms[1], performance=self.performance,
             load=_read_only(s.predicted[len(w.rates) :].copy()),
-            ours=_read_only(s.servers["ours"].copy()), barred=_read_only(s.barred.copy()),
-            submitted=seen["submitted"], server=seen["server"],
-            returned=seen["returned"][: self.done], completion=seen["completion"],
-            tasks=Tasks(*(seen[name] for name in Tasks._fields)), memory=self.memory,
+            ours=_read_only(self.ours.copy()), barred=_read_only(s.barred.copy()),
+            submitted=submitted, server=server, returned=returned, completion=completion,
+            tasks=Tasks(*tasks), memory=self.memory,
         )  # fmt: skip
 
 
