@@ -253,7 +253,8 @@ BROKEN = {
     "empty": ([], None, "holds no value"),
     "falls": (["a,1,1", "a,0,1"], None, "link a, field time"),
     "same time twice": (["a,0,1", "a,0,2"], None, "link a, field time"),
-    "starts later": (["a,0,1", "a,1,1", "b,1,1", "b,2,1"], None, "link b, field time"),
+    "starts later": (["a,0,1", "a,1,1", "b,1,1", "b,2,1"], None, "a step to average over"),
+    "starts too late": (["a,0,1", "a,1,1", "b,2,1", "b,3,1"], None, "link a, field time: ends at"),
     "one stamp": (["a,0,1"], None, "one time stamp"),
     "other stamps": (["a,0,1", "a,1,1", "b,0,1", "b,2,1"], None, "link b, field time"),
     "fewer stamps": (["a,0,1", "a,1,1", "b,0,1"], None, "field time"),
@@ -269,6 +270,29 @@ def test_broken_csv_is_refused(tmp_path, kind):
     with pytest.raises(InputError, match=said) as refused:
         read_traces(path)
     assert str(path) in str(refused.value)
+
+
+def test_links_that_start_at_different_instants_are_resampled(tmp_path):
+    """Clocks of 100 and 104 s: time 0 is 104, when b begins."""
+    rows = ["a,100,10", "a,110,30", "a,120,50", "b,104,8", "b,112,16", "b,124,4"]
+    path = csv(tmp_path, rows)
+    held = read_traces(path, step=8.0)
+    # a: 10 until 6, 30 until 16, then 50; b: 8 until 8, 16 until 20, then 4
+    assert held.values.tolist() == [[(60 + 60) / 8, 30, 50, 50], [8, 16, (64 + 16) / 8, 4]]
+    line = read_traces(path, step=8.0, resample="linear")
+    # a: 18 at 0, 50 at 16, 2 a second; b: 8 at 0, 16 at 8, 4 at 20, a second less from 8 on
+    assert line.values == pytest.approx(
+        np.array([[26, 42, 50, 50], [12, 12, (4 * (8 + 4) / 2 + 16) / 8, 4]])
+    )
+    with pytest.raises(InputError, match="resample"):
+        read_traces(path, step=8.0, resample="nearest")
+
+
+def test_stamps_alike_once_all_links_have_begun_need_no_step(tmp_path):
+    rows = ["a,0,1", "a,5,2", "a,10,3", "b,5,4", "b,10,6"]
+    for resample in ("hold", "linear"):
+        found = read_traces(csv(tmp_path, rows), resample=resample)
+        assert (found.step, found.values.tolist()) == (5.0, [[2, 3], [4, 6]])
 
 
 @pytest.mark.parametrize("step", [0.0, -1.0, math.nan, 1e-300])

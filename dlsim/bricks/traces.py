@@ -325,22 +325,30 @@ def _refuse(path: files.StrPath, link: object, what: str, field: str = "time") -
     return InputError(f"{os.fspath(path)}, link {link}, field {field}: {what}")
 
 
-def _stamps(path: files.StrPath, table: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
-    """Return rising stamps from 0 on, and values, of every link."""
+def _stamps(
+    path: files.StrPath, table: pd.DataFrame, resample: str
+) -> dict[str, tuple[Floats, Floats]]:
+    """Return rising stamps from 0 on, where all links have begun, and values, of every link."""
     if table.empty:
         raise InputError(f"{os.fspath(path)}: holds no value; give a line per link and time")
-    start = table["time"].min()
     found = {}
     for link, rows in table.groupby("link", sort=False):
-        time = rows["time"].to_numpy() - start
+        time = rows["time"].to_numpy()
         if not (np.diff(time) > 0).all():
             raise _refuse(path, link, "must rise from line to line; sort the lines by link, time")
-        if time[0] != 0:
-            raise _refuse(path, link, f"starts {time[0]} s after the first link; cut or fill it")
         if rows["throughput"].iloc[-1] == 0:
             what = "the last value is held after the end, so it must be above 0"
             raise _refuse(path, link, what, "throughput")
         found[str(link)] = time, rows["throughput"].to_numpy()
+    start, last = max((time[0], link) for link, (time, _) in found.items())
+    for link, (time, values) in found.items():
+        if time[-1] < start:
+            what = f"ends at {time[-1]} s, before link {last} begins at {start}; leave one out"
+            raise _refuse(path, link, what)
+        first = int(np.searchsorted(time, start, "right")) - 1
+        value = np.interp(start, time, values) if resample == "linear" else values[first]
+        time = np.concatenate([[start], time[first + 1 :]])
+        found[link] = time - start, np.concatenate([[value], values[first + 1 :]])
     return found
 
 
@@ -359,31 +367,42 @@ def _common_step(path: files.StrPath, stamps: dict[str, tuple[Floats, Floats]]) 
     return step
 
 
-def _averaged(time: Floats, values: Floats, step: float, steps: int) -> Floats:
-    """Average a piecewise constant curve over each step, so that no Mbit is lost."""
+def _averaged(time: Floats, values: Floats, step: float, steps: int, resample: str) -> Floats:
+    """Average a curve over each step, so that no Mbit is lost."""
     edges = step * np.arange(steps + 1)
-    reach = np.append(time, max(edges[-1], time[-1]))
-    moved = np.concatenate([[0.0], np.cumsum(values * np.diff(reach))])
+    if resample == "linear":
+        reach = np.union1d(edges, time)
+        level = np.interp(reach, time, values)
+        level = (level[1:] + level[:-1]) / 2
+    else:
+        reach, level = np.append(time, max(edges[-1], time[-1])), values
+    moved = np.concatenate([[0.0], np.cumsum(level * np.diff(reach))])
     averages = np.diff(np.interp(edges, reach, moved)) / step
     averages[edges[:-1] >= time[-1]] = values[-1]
     return np.asarray(averages)
 
 
-def read_traces(path: files.StrPath, step: float | None = None, limit: int | None = None) -> Traces:
+def read_traces(
+    path: files.StrPath, step: float | None = None, limit: int | None = None,
+    resample: str = "hold",
+) -> Traces:  # fmt: skip
     """Read traces from a file, links in the order of their first lines.
 
     NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link, time in
     seconds and throughput; a value holds until the next time stamp of its link, the last one
-    for ever. Rows of one link are in the order of time; all links begin at the same time,
-    which becomes 0. With a `step` a CSV file is averaged over steps of so many seconds, so that
-    no data volume is lost; else its stamps must be regular and the same for every link. `limit`
-    is the most bytes, after decompression and as floats: 256 MiB by default.
+    for ever. With `resample` "linear" (default "hold") a value is what was measured at its
+    stamp alone, and throughput a straight line between two. Rows of one link are in the order
+    of time. Time 0 is when the last link begins; what the others have before is left out. With
+    a `step` a CSV file is averaged over steps of so many seconds, so that no data volume is lost;
+    else its stamps from time 0 on must be regular and the same for every link. `limit` is the
+    most bytes, after decompression and as floats: 256 MiB by default.
     """
+    option("resample", resample, ("hold", "linear"))
     with files.opened(path) as stream:
         packed = stream.read(2) == b"PK"
     if packed:
         return _read_npz(path, limit or files.LIMIT)
-    stamps = _stamps(path, files.read_csv(path, COLUMNS, limit=limit or files.LIMIT))
+    stamps = _stamps(path, files.read_csv(path, COLUMNS, limit=limit or files.LIMIT), resample)
     rows = [row for _, row in stamps.values()]
     if step is None:
         step = _common_step(path, stamps)
@@ -392,5 +411,5 @@ def read_traces(path: files.StrPath, step: float | None = None, limit: int | Non
         steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
         if steps * len(stamps) > MOST_VALUES:
             raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
-        rows = [_averaged(time, row, float(step), steps) for time, row in stamps.values()]
+        rows = [_averaged(*stamp, float(step), steps, resample) for stamp in stamps.values()]
     return files.placed(os.fspath(path), Traces, np.array(rows), float(step), tuple(stamps))
