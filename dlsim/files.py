@@ -281,6 +281,10 @@ _DOTTED = re.compile(
 
 def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
     """Read a TOML file."""
+    return _toml(path, limit)[0]
+
+
+def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     text = "".join(_text_lines(path, limit))
     if found := _DOTTED.search(text):
         line = text.count("\n", 0, found.start()) + 1
@@ -291,7 +295,19 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else text.count("\n") + 1
         raise refusal(path, line, f"not valid TOML: {_why(error)}") from error
-    return _sane(path, document)
+    return _sane(path, document), text
+
+
+def _heads(text: str) -> dict[str, list[int]]:
+    """Return the lines where a TOML file's tables seem to begin, list by list."""
+    lines: dict[str, list[int]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if found := _HEAD.match(line):
+            lines.setdefault(found[1], []).append(number)
+    return lines
+
+
+_HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
 
 
 #: What a field may be: a rule of `dlsim.given`, from name and value to value.
@@ -340,9 +356,14 @@ def _row(where: str, given: Any, wanted: Fields) -> Row:
 
 
 def tables_of(
-    path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1
-) -> Row:
-    """Read lists of tables, rows named by id or number from `first` on, and `top` fields beside."""
+    path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1,
+    text: str = "",
+) -> Row:  # fmt: skip
+    """Read lists of tables, rows named by id or number from `first` on, and `top` fields beside.
+
+    A refusal names the line too where the document's TOML text tells it.
+    """
+    heads = _heads(text)
     where = os.fspath(path)
     found = _row(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
     for table in (table for table in schema if table in found):
@@ -352,7 +373,9 @@ def tables_of(
             raise InputError(f"{where}: {rule}; got {rows!r}")
         for number, given in enumerate(rows, first):
             name = given.get("id") if isinstance(given, dict) else None
-            at = f"{where}, {table} {repr(name) if isinstance(name, str) else number}"
+            is_told = len(heads.get(table, ())) == len(rows)
+            place = f"{where}, line {heads[table][number - first]}" if is_told else where
+            at = f"{place}, {table} {repr(name) if isinstance(name, str) else number}"
             wanted = schema[table]
             known = placed(at, wanted, given) if callable(wanted) else wanted
             found[table].append(_row(at, given, known))
@@ -365,8 +388,10 @@ def read_tables(
 ) -> Row:  # fmt: skip
     """Read the tables of a TOML file, or of a JSON file by its name, as `tables_of` does."""
     is_json = Path(path).suffix == ".json"
-    document = read_json(path, limit or DOCUMENT) if is_json else read_toml(path, limit or TOML)
-    return tables_of(path, document, schema, top, first)
+    if is_json:
+        return tables_of(path, read_json(path, limit or DOCUMENT), schema, top, first)
+    document, text = _toml(path, limit or TOML)
+    return tables_of(path, document, schema, top, first, text)
 
 
 def _members(stream: IO[bytes]) -> int:

@@ -30,6 +30,7 @@ KINDS = {
     "simulate": "tables of dlsim simulate",
     "advise": "the advice of dlsim advise",
     "broker": "tables of dlsim broker",
+    "solve": "what dlsim solve found",
 }
 
 

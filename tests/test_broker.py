@@ -509,7 +509,7 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
         ("at = 0", "at = nan", "event 1: at must be a finite time"),
         ("load = 12", "load = 0", "event 1: load must be a finite number above 0"),
         ("load = 12", "", "event 1: load is missing"),
-        ("bandwidth = 3", "bandwidth = -3", "bandwidth of link .* must be a finite number"),
+        ("bandwidth = 3", "bandwidth = -3", "line 9, link 1: bandwidth must be a finite number"),
         ("\n[[site]]", "\nperiods = 1\n[[site]]", "no field is called 'periods'"),
         ("\n[[site]]", "\nperiod = 0\n[[site]]", "period must be a finite number above 0"),
         ("\n[[site]]", "\nuntil = -1\n[[site]]", "until must be at least the present time 0"),

@@ -217,6 +217,7 @@ COMMANDS = {
     "reproduce": ["reproduce", "start-here"],
     "simulate": ["simulate", "--paper", "mcdf", "--horizon", "1000"],
     "broker": ["broker", str(shared_file("data/examples/organisation.toml"))],
+    "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
 }
 
 

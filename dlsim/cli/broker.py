@@ -1,7 +1,6 @@
 """What ``dlsim broker`` does: a virtual organisation from a TOML file, method by method."""
 
 import argparse
-import itertools
 import math
 from functools import partial
 from pathlib import Path
@@ -12,11 +11,12 @@ import pandas as pd
 from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, placed, read_tables
-from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
+from dlsim.given import anything, number, option, real, text
 from dlsim.progress import step
 from dlsim.steady.broker import Broker
 from dlsim.steady.model import Network, Reading
-from dlsim.steady.routes import Limits, Share
+from dlsim.steady.store import SCHEMA, network_of
+from dlsim.steady.store import TOP as PLATFORM_TOP
 
 #: What each event holds beside `at` and `do`: what the broker's method takes; ? marks what
 #: may be missing.
@@ -37,73 +37,26 @@ def _event(row: Any) -> Fields:
     return {"at": time, "do": text, **EVENTS[action]}
 
 
-_COUNT = partial(whole, low=-MOST_WHOLE, rule="a whole number")
-#: The fields of each table of the file.
-TABLES: Schema = {
-    "site": {"name": text, "gateway": real, "speed?": real},
-    "link": {"name": text, "bandwidth": real, "connections?": real},
-    "route": {"between": items, "links": items, "one_way?": flag},
-    "share": {"site": text, "origins": items, "share": real},
-    "pair": {"connections": _COUNT, "between?": items},
-    "event": _event,
-}
+_SITE: Fields = {"name": text, "gateway": real, "speed?": real, "router?": text}
+#: The tables of the file: those of a platform, whose applications are for ``dlsim solve``.
+TABLES: Schema = {**SCHEMA, "cluster": _SITE, "site": _SITE, "event": _event}
 #: Fields at the top of the file, with their defaults.
 TOP = {"period": 1.0, "trust": 0.5, "until": math.inf}
 
 
-def _ends(sites: list[str], names: list[Any]) -> tuple[int, int]:
-    if len(names) != 2:
-        raise InputError(f"between must name two sites, got {names!r}")
-    first, last = (sites.index(option("site", name, sites)) for name in names)
-    return first, last
-
-
-def _share(sites: list[str], row: Row) -> Share:
-    cluster, *origins = (
-        sites.index(option("site", name, sites)) for name in (row["site"], *row["origins"])
-    )
-    return Share(cluster, tuple(origins), row["share"])
-
-
-def _limits(found: Row, sites: list[str]) -> Limits:
-    shares = [placed(row.where, _share, sites, row) for row in found.get("share", ())]
-    pairs: dict[tuple[int, int], int] = {}
-    for row in found.get("pair", ()):
-        placed(row.where, Limits, (), {(0, 1): row["connections"]})
-        if "between" in row:
-            pairs[placed(row.where, _ends, sites, row["between"])] = row["connections"]
-        else:
-            every = itertools.combinations(range(len(sites)), 2)
-            pairs = {**dict.fromkeys(every, row["connections"]), **pairs}
-    return Limits(tuple(shares), pairs or None)
-
-
-def _network(path: str, found: Row) -> Network:
-    rows, wires = found.get("site"), found.get("link", ())
-    if not rows:
-        raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")
-    sites = [row["name"] for row in rows]
-    held = [(row["bandwidth"], row.get("connections", math.inf)) for row in wires]
-    names = [row["name"] for row in wires]
-    links = pd.DataFrame(held, names, ["bandwidth", "max_connect"])
-    routes: dict[tuple[int, int], list[Any]] = {}
-    for row in found.get("route", ()):
-        k, to = placed(row.where, _ends, sites, row["between"])
-        ways = {(k, to): row["links"]}
-        if not row.get("one_way", False):
-            ways[to, k] = row["links"][::-1]
-        for way in (way for way in ways if way in routes):
-            there = f"{sites[way[0]]} to {sites[way[1]]}"
-            raise InputError(f"{row.where}: {there} has a route already")
-        routes |= ways
-    gateway, limits = [row["gateway"] for row in rows], _limits(found, sites)
-    return cast(Network, placed(path, Network, sites, gateway, links, routes, limits))
+def _network(found: Row) -> Network:
+    network = network_of(found)
+    names, _ = network.pop("names"), network.pop("router")
+    return Network(names, **network)
 
 
 def read_organisation(path: str) -> tuple[Row, Network]:
     """Read a file: its tables and top fields, and the network they describe."""
-    found = read_tables(path, TABLES, {f"{name}?": real for name in TOP})
-    return found, _network(path, found)
+    found = read_tables(path, TABLES, {**PLATFORM_TOP, **{f"{name}?": real for name in TOP}})
+    found["site"] = found.pop("cluster", []) + found.get("site", [])
+    if not found["site"]:
+        raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")
+    return found, placed(path, _network, found)
 
 
 def run_file(path: str, method: str, seed: int = 0, reading: Reading | None = None) -> Broker:

@@ -201,6 +201,19 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--out", str, "write the tables there", "DIR"),
         ("--seed", 0, "seed of LPRR (default 0)"),
     ]),
+    "solve": ("what to send where on a wide-area platform described in a file", [
+        ("file", str, "sites, links, routes, applications; see data/examples/wan.toml", "FILE"),
+        ("--method", str, "LP, MILP, G, LPR, LPRG or LPRR, and suffixes such as LPRG+polish "
+         "(default LPRG)"),
+        ("--compare", str, "several methods on the same platform", "A,B,..."),
+        ("--period", int, "length of the period (default: the shortest that loses nothing, or "
+         "nearly nothing)", "T"),
+        ("--seconds", 60.0, "how long MILP may search (default 60); its gap says what it proved",
+         "S"),
+        _reading("stuck=rest"),
+        ("--out", str, "write the tables and a picture there", "DIR"),
+        ("--seed", 0, "seed of LPRR (default 0)"),
+    ]),
     "bench": ("speed against SimPy, SciPy and plain Python on the same work", [
         ("parts", str, "an engine such as steady, or a part of it such as steady.lprr (default: "
          "all but the long ones, within 5 minutes)", "PART", {"nargs": "*"}),

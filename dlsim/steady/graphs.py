@@ -1,5 +1,6 @@
 """Platforms and graphs: deterministic shortest routes, pruning, networkx in and out, trees."""
 
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -88,6 +89,28 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
         link[last] = link[first] = trees.link[tree, at]
         at, left, last, first = trees.parent[tree, at], left - 1, last - 1, first + 1
     return Routes(labels, clusters, pairs, start, link, order)
+
+
+def lightest_routes(
+    graph: nx.Graph, routers: Sequence[Hashable]
+) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Return every pair's links of least weight, by name; where no edge is directed both ways.
+
+    >>> arcs = nx.DiGraph([(0, 1, {"name": "a"}), (1, 2, {"name": "b"}), (2, 0, {"name": "c"})])
+    >>> lightest_routes(arcs, [0, 2])
+    {(0, 1): ('a', 'b'), (1, 0): ('c',)}
+    """
+    need_pairs(len(routers), len(graph))
+    routes = {}
+    for k, root in enumerate(routers):
+        paths = nx.single_source_dijkstra_path(graph, root)
+        for to in range(0 if graph.is_directed() else k + 1, len(routers)):
+            if to != k and (path := paths.get(routers[to])):
+                way = tuple(graph.edges[edge]["name"] for edge in itertools.pairwise(path))
+                routes[k, to] = way
+                if not graph.is_directed():
+                    routes[to, k] = way[::-1]
+    return routes
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:

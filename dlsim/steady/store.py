@@ -1,28 +1,45 @@
 """Platforms in files: TOML and JSON.
 
-A file lists ``[[cluster]]`` (speed, gateway, router), ``[[application]]`` (origin,
-priority, work, data), ``[[link]]`` (name, bandwidth, max_connect, start, end) and
-``[[route]]`` (from, to, links). Without any route the clusters' routers are joined by
-`shortest_routes` over the links' ends. ``[limits]`` may hold pairs, a number, and lists
-``pair`` (from, to, most) and ``share`` (cluster, origins, share).
+A file lists ``[[cluster]]`` or ``[[site]]`` (name, speed, gateway, router),
+``[[application]]`` (name, origin, priority, work, data), ``[[link]]`` (name, start, end,
+weight, one_way, and bandwidth with max_connect or connections, infinite where missing;
+or capacity with one of the two) and ``[[route]]`` (from, to, links; or between, links,
+one_way: the way back is the same reversed). A site is called by name, or by number from 0.
+Without any route the clusters' routers (or names) are joined over the links' ends by
+`shortest_routes`, by weight where a link has one. ``[[share]]`` (site, origins, share)
+and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]`` may hold them
+as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster, origins,
+share). What else ``dlsim broker`` takes may stand in the same file.
 """
 
+import itertools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import Fields, StrPath, placed, read_tables, tables_of, write_text
-from dlsim.given import anything, items, real, whole
-from dlsim.steady.graphs import from_graph
+from dlsim.files import (
+    Fields,
+    Row,
+    Schema,
+    StrPath,
+    placed,
+    read_tables,
+    tables_of,
+    write_text,
+)  # fmt: skip
+from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
+from dlsim.steady.check import exact
+from dlsim.steady.graphs import lightest_routes, shortest_routes
 from dlsim.steady.model import Platform
 from dlsim.steady.routes import Limits, Share
 
@@ -33,15 +50,46 @@ def _label(name: str, value: Any) -> Any:
     raise InputError(f"{name} must be a text or a number, got {value!r}")
 
 
-_LINK: Fields = {"name": _label, "bandwidth": real, "max_connect": real}
+def _amount(name: str, value: Any) -> float:
+    return float(number(name, real(name, value)))
+
+
+def _place(name: str, value: Any) -> Any:
+    """Return the name or number of a site; which there are is known later."""
+    return value if isinstance(value, str) else whole(name, value, 0)
+
+
+def _route(row: Any) -> Fields:
+    is_pair = isinstance(row, dict) and "between" in row
+    ends: Fields = {"between": items, "one_way?": flag} if is_pair else dict.fromkeys(ENDS, _place)
+    return {**ends, "links": items}
+
+
+ENDS = ("from", "to")
+_NUMBERS = ("bandwidth", "max_connect")
+_COUNT = partial(whole, low=-MOST_WHOLE, rule="a whole number")
 _CLUSTER = partial(whole, low=0)
-#: The lists of a file, with the fields of their tables; ? marks those that may be missing.
-SCHEMA: dict[str, Fields] = {
-    "cluster": {"speed": real, "gateway": real, "router?": _label},
-    "application": {"origin": _CLUSTER, "priority": anything, "work": real, "data": real},
-    "link": {**_LINK, "start?": _label, "end?": _label},
-    "route": {"from": _CLUSTER, "to": _CLUSTER, "links": items},
-}
+_SITE: Fields = {"name?": text, "speed": _amount, "gateway": _amount, "router?": _label}
+#: The tables of a file that say what sites there are and what joins them, with their fields;
+#: ? marks those that may be missing.
+NETWORK: Schema = {
+    "cluster": _SITE,
+    "site": _SITE,
+    "link": {
+        "name": _label, "bandwidth?": _amount, "max_connect?": real, "connections?": real,
+        "capacity?": _amount, "start?": _label, "end?": _label, "one_way?": flag,
+        "weight?": _amount,
+    },
+    "route": _route,
+    "share": {"site": _place, "origins": items, "share": real},
+    "pair": {"connections": _COUNT, "between?": items},
+}  # fmt: skip
+SCHEMA: Schema = {
+    **NETWORK,
+    "application": {
+        "name?": text, "origin": _place, "priority": anything, "work": real, "data": real
+    },
+}  # fmt: skip
 LIMITS: dict[str, Fields] = {
     "pair": {"from": _CLUSTER, "to": _CLUSTER, "most": real},
     "share": {"cluster": _CLUSTER, "origins": items, "share": real},
@@ -95,41 +143,163 @@ def _tables(**columns: Any) -> list[dict[str, Any]]:
 
 def from_document(document: Mapping[str, Any]) -> Platform:
     """Build a platform from plain tables."""
-    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0))
+    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0)).platform
 
 
-def _platform(found: Mapping[str, Any]) -> Platform:
-    sites, apps, links, routes = (found.get(name, []) for name in SCHEMA)
-    fields: dict[str, Any] = {
-        **{name: [row[name] for row in sites] for name in ("speed", "gateway")},
-        **{name: [row[name] for row in apps] for name in SCHEMA["application"]},
-        "limits": found.get("limits", Limits()),
-    }
+def per_connection(
+    capacity: float, bandwidth: float | None = None, connections: float | None = None
+) -> tuple[float, float]:
+    """Return bandwidth and number of the connections that a link's capacity holds.
+
+    One of the two has to be given: what one connection gets (the window of TCP over the round
+    trip, for instance), or how many share the link.
+
+    >>> per_connection(1000, bandwidth=64)
+    (64.0, 15)
+    """
+    capacity = _amount("capacity", capacity)
+    if (bandwidth is None) == (connections is None):
+        raise InputError("a capacity needs the bandwidth of one connection, or their number")
+    if bandwidth is None:
+        return capacity / (count := whole("connections", connections)), count
+    one = float(number("bandwidth", bandwidth, above=True))
+    return one, math.floor(exact(capacity) / exact(one))
+
+
+def _held(row: Row) -> tuple[float, float]:
+    """Return bandwidth and most connections of a link."""
+    one, most = row.get("bandwidth"), row.get("max_connect", row.get("connections"))
+    if {"max_connect", "connections"} <= set(row):
+        raise InputError("max_connect and connections are the same; give one")
+    if "capacity" in row:
+        return per_connection(row["capacity"], one, most)
+    if one is None:
+        raise InputError("bandwidth is missing; it is that of one connection")
+    return one, math.inf if most is None else most
+
+
+def _site(names: Sequence[str], value: Any, name: str = "site") -> int:
+    """Return the number of a site that a file names."""
+    if isinstance(value, str) and any(names):
+        return names.index(option(name, value, [one for one in names if one]))
+    return whole(name, value, 0)
+
+
+def _ends(names: Sequence[str], between: Sequence[Any]) -> tuple[int, int]:
+    if len(between) != 2:
+        raise InputError(f"between must name two sites, got {between!r}")
+    first, last = (_site(names, one) for one in between)
+    return first, last
+
+
+def _share(names: Sequence[str], row: Row) -> Share:
+    cluster, *origins = (_site(names, one) for one in (row["site"], *row["origins"]))
+    return Share(cluster, tuple(origins), row["share"])
+
+
+def _limits(found: Row, names: Sequence[str]) -> Limits:
+    if "limits" in found and {"share", "pair"} & set(found):
+        raise InputError("limits and lists share or pair say the same; give one")
+    shares = [placed(row.where, _share, names, row) for row in found.get("share", ())]
+    pairs: dict[tuple[int, int], int] = {}
+    for row in found.get("pair", ()):
+        placed(row.where, Limits, (), {(0, 1): row["connections"]})
+        if "between" in row:
+            pairs[placed(row.where, _ends, names, row["between"])] = row["connections"]
+        else:
+            every = itertools.combinations(range(len(names)), 2)
+            pairs = {**dict.fromkeys(every, row["connections"]), **pairs}
+    limits: Limits = found.get("limits", Limits(tuple(shares), pairs or None))
+    return limits
+
+
+def _named_routes(rows: Sequence[Row], names: Sequence[str]) -> dict[tuple[int, int], list[Any]]:
+    routes: dict[tuple[int, int], list[Any]] = {}
+    for row in rows:
+        if "between" in row:
+            k, to = placed(row.where, _ends, names, row["between"])
+        else:
+            k, to = (placed(row.where, _site, names, row[end], end) for end in ENDS)
+        ways = {(k, to): row["links"]}
+        if "between" in row and not row.get("one_way", False):
+            ways[to, k] = row["links"][::-1]
+        for way in (way for way in ways if way in routes):
+            there = " to ".join(names[n] if n < len(names) and names[n] else str(n) for n in way)
+            raise InputError(f"{row.where}: {there} has a route already")
+        routes |= ways
+    return routes
+
+
+def network_of(found: Row) -> dict[str, Any]:
+    """Return what a platform and a network share: names (or ""), gateway, links, routes, ..."""
+    sites, rows = found.get("cluster", []) + found.get("site", []), found.get("link", [])
+    names = [row.get("name", "") for row in sites]
+    if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
+        raise InputError(f"sites must have different names, got {twice[0]!r} twice")
+    held = [(row["name"], *placed(row.where, _held, row)) for row in rows]
+    links = pd.DataFrame(held, columns=["name", *_NUMBERS]).set_index("name")
     routers = [row.get("router") for row in sites]
-    if "route" not in found and links:
-        return _routed(links, routers, fields)
-    table = pd.DataFrame(links, columns=[*_LINK, "start", "end"])
-    table = table.set_index("name").dropna(axis=1, how="all" if links else "any")
-    pairs = {(row["from"], row["to"]): row["links"] for row in routes}
-    router = None if None in routers else tuple(routers)
-    return Platform(links=table, routes=pairs, router=router, **fields)
+    routes: Any
+    if "route" not in found and rows:
+        routers = [row.get("router", row.get("name")) for row in sites]
+        links, routes = _routed(rows, links, routers)
+    else:
+        routes = _named_routes(found.get("route", []), names)
+        for end in ("start", "end"):
+            if rows and any(end in row for row in rows):
+                links[end] = [row.get(end) for row in rows]
+    return {
+        "names": names, "gateway": [row["gateway"] for row in sites], "links": links,
+        "routes": routes, "limits": _limits(found, names),
+        "router": None if None in routers else tuple(routers),
+    }  # fmt: skip
 
 
-def _routed(links: list[dict[str, Any]], routers: list[Any], fields: dict[str, Any]) -> Platform:
-    if None in routers or not all({"start", "end"} <= set(row) for row in links):
-        what = "every cluster must name its router and every link its start and end"
+class Named(NamedTuple):
+    """A platform, and what its file calls clusters and applications."""
+
+    platform: Platform
+    sites: list[str]
+    applications: list[str]
+
+
+def _platform(found: Row) -> Named:
+    network, apps = network_of(found), found.get("application", [])
+    names = network.pop("names")
+    origin = [placed(row.where, _site, names, row["origin"], "origin") for row in apps]
+    speed = [row["speed"] for row in found.get("cluster", []) + found.get("site", [])]
+    columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
+    p = Platform(speed=speed, origin=origin, **network, **columns)
+    sites = [name or f"cluster {k}" for k, name in enumerate(names)]
+    called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
+    return Named(p, sites, called)
+
+
+def _routed(rows: list[Row], links: pd.DataFrame, routers: list[Any]) -> tuple[pd.DataFrame, Any]:
+    """Return the links in the order of their graph, with their ends, and the shortest routes."""
+    if None in routers or not all({"start", "end"} <= set(row) for row in rows):
+        what = "every cluster must name its router (or itself) and every link its start and end"
         raise InputError(f"without routes {what}")
-    graph = nx.Graph()
-    for row in links:
-        if graph.has_edge(row["start"], row["end"]):
-            raise InputError(f"link {row['name']!r} joins two routers that a link joins already")
-        graph.add_edge(row["start"], row["end"], **{k: row[k] for k in _LINK})
+    is_directed = any(row.get("one_way", False) for row in rows)
+    graph: Any = nx.DiGraph() if is_directed else nx.Graph()
+    for row in rows:
+        start, end = row["start"], row["end"]
+        one = {"name": row["name"], "weight": row.get("weight", 1.0)}
+        if graph.has_edge(start, end):
+            raise InputError(f"{row.where}: joins two routers that a link joins already")
+        graph.add_edge(start, end, **one)
+        if is_directed and not row.get("one_way", False):
+            if graph.has_edge(end, start):
+                raise InputError(f"{row.where}: joins two routers that a link joins already")
+            graph.add_edge(end, start, **one)
     graph.add_nodes_from(routers)
-    p = from_graph(graph, routers, **fields)
-    names = [edge["name"] for _, _, edge in graph.edges(data=True)]
-    routes = {pair: [names[i] for i in route] for pair, route in p.routes.items()}
-    table = p.links.set_index(pd.Index(names, name="name"))
-    return Platform(links=table, routes=routes, router=tuple(routers), **fields)
+    if is_directed or any("weight" in row for row in rows):
+        ends = {"start": [row["start"] for row in rows], "end": [row["end"] for row in rows]}
+        return links.assign(**ends), lightest_routes(graph, routers)
+    names = [name for _, _, name in graph.edges(data="name")]
+    u, v = zip(*graph.edges, strict=True)
+    table = links.loc[names].assign(start=u, end=v)[["start", "end", *_NUMBERS]]
+    return table, shortest_routes(graph, routers, table.index)
 
 
 def _read_limits(name: str, document: Any) -> Limits:
@@ -142,7 +312,11 @@ def _read_limits(name: str, document: Any) -> Limits:
     return placed(name, Limits, shares, named or found.get("pairs"))
 
 
-TOP: Fields = {"limits?": _read_limits}
+#: Beside the tables; what only the broker takes is left to it.
+TOP: Fields = {
+    "limits?": _read_limits,
+    **dict.fromkeys(("event?", "period?", "trust?", "until?"), anything),
+}
 
 
 def read_platform(path: StrPath, limit: int | None = None) -> Platform:
@@ -165,7 +339,13 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    return placed(os.fspath(path), _platform, read_tables(path, SCHEMA, TOP, 0, limit))
+    return read_named(path, limit).platform
+
+
+def read_named(path: StrPath, limit: int | None = None) -> Named:
+    """Read a platform as `read_platform` does, with the names of its file."""
+    found = read_tables(path, SCHEMA, TOP, 0, limit)
+    return cast(Named, placed(os.fspath(path), _platform, found))
 
 
 def write_platform(path: StrPath, platform: Platform) -> None:
