@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dlsim.advice import Terms, advise
-from dlsim.advice.page import assumptions, draw, duration, findings, percent
+from dlsim.advice.page import assumptions, draw, duration, findings, percent, times
 from dlsim.advice.questions import in_window, jain, tasks_of
 from dlsim.cli import main
 from dlsim.cli.advise import seconds_of
@@ -304,6 +304,12 @@ def test_what_cannot_be_asked_is_refused(larger, wrong, message):
 
 
 def test_words():
+    assert [times(x) for x in (0.997, 1.0004, 1, 2.5)] == [
+        "0.997",
+        "hardly more than 1",
+        "1",
+        "2.5",
+    ]
     assert [percent(x) for x in (0, 1, 0.5, 0.99996, 0.976, 1 - 1e-8)] == [
         "0 %", "100 %", "50 %", "99.996 %", "97.6 %", "over 99.999 %",
     ]  # fmt: skip

@@ -43,6 +43,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def times(factor: float) -> str:
+    """Say a factor; what is a little above 1 never looks like no change."""
+    return "hardly more than 1" if 1 < factor < 1.005 else f"{factor:.3g}"
+
+
 def _value(table: pd.DataFrame, row: Any, column: str) -> float:
     return float(table[column][row])
 
@@ -61,6 +66,8 @@ def _of_nodes(a: Advice) -> str:
     by = "" if least[1] == a.chosen or least[0] == needed else f" ({least[0]:,} under {least[1]})"
     change = f"{100 * abs(needed / there - 1):.0f} % {'more' if needed > there else 'fewer'}"
     says = "as many as there are" if needed == there else f"{change} than the {there:,} there are"
+    if needed > 2 * there:
+        says = f"{needed / there:.3g} times the {there:,} there are"
     return f"{share} of the jobs could be promised their deadline on {needed:,} nodes{by}: {says}."
 
 
@@ -95,11 +102,11 @@ def _of_promises(a: Advice) -> str:
     never = len(refused) - len(ratio)
     text = f"Of {jobs:,} jobs {len(refused):,} are refused"
     if len(ratio):
-        half, most = ratio.quantile(0.5), ratio.quantile(0.9)
+        half, most = (float(ratio.quantile(q)) for q in (0.5, 0.9))
         whom = f"of {len(ratio):,} of them half" if never else "half of them"
         text += (
-            f"; {whom} could have been promised a deadline {half:.3g} times as long as the "
-            f"one asked for, nine in ten {most:.3g} times"
+            f"; {whom} could have been promised a deadline {times(half)} times as long as the "
+            f"one asked for, nine in ten {times(most)} times"
         )
     return text + (f"; {never:,} none at all." if never else ".")
 
