@@ -126,6 +126,24 @@ def test_the_claim_is_written_from_the_goals():
             assert all(premise.tex() in s.claim for premise in goal.given), s.key
 
 
+def test_no_claim_prints_one_thing_twice():
+    for s in STATEMENTS.values():
+        for goal in s.goals:
+            assert goal.claim.left != goal.claim.right, (s.key, goal.claim.tex())
+
+
+def test_proofs_use_the_rules_alone():
+    """No proof writes a fact down by itself: what it calls of a derivation is public."""
+    for path in Path(theory.__file__).parent.glob("*.py"):
+        if path.name not in ("derivation.py", "book.py"):
+            used = {
+                node.attr for node in ast.walk(ast.parse(path.read_text("utf-8")))
+                if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "d"
+            }  # fmt: skip
+            assert not {name for name in used if name[0] == "_"}, path.name
+            assert not used & {"facts", "steps", "cited"}, path.name
+
+
 def test_statements_rest_on_each_other_without_a_circle(proven):
     uses = {key: set(item.cited) for key, item in proven.items()}
     assert set().union(*uses.values()) <= set(uses)

@@ -308,6 +308,18 @@ BAD = {
     "a letter that is not in the form": (
         [gt(x + 1, 0)], a_letter_that_is_not_in_the_form, "step 1 is not used",
     ),
+    "an identity makes one side larger": (
+        [gt(total(lambda m: m, n), n * (n + 1) / 2)], lambda d: d.recur(0, n, "true of ="),
+        "no equation",
+    ),
+    "met from both sides, so apart": ([gt(x, x)], lambda d: d.meet(0, "both"), "no equation"),
+    "a limit above itself": (
+        [gt(sp.Limit(x, x, 1, "-"), 1)], lambda d: d.squeeze(0, 1, "so"), "no equation",
+    ),
+    "a function that looks like a limit": (
+        [eq(sp.Function("g")(x, x, 1, sp.Symbol("-")), 1)], lambda d: d.squeeze(0, 1, "so"),
+        "no limit",
+    ),
     "an idle hypothesis": (
         [under(gt(x + 1, 0), gt(y, 2))], lambda d: d.show(0, "so", x + 1), "hypothesis .* not used",
     ),

@@ -298,7 +298,7 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
     some = ", ".join(
         f"${tex(root)} > 0$ (of ${', '.join(map(tex, of))}$ alone)" for root, of in exists.items()
     )
-    start = f"There is {some} with " if some else ""
+    start = f"There is {some} such that: " if some else ""
     parts = []
     for given, claims in shared.items():
         premises = ", ".join(f"${relation.tex()}$" for relation in given)

@@ -17,6 +17,7 @@ one, bn = sp.exp(-L), sp.exp(-L * real)
 V, h, b0, kap = sp.symbols("V h b_0 kappa", real=True)
 c, d_, v, eps, zeta = positive("c d v epsilon zeta")
 root, upper = positive("xi eta")
+with_setup, without = sequence("F"), sequence("F^{0}")
 Bs, last, fall = map(sequence, (r"\mathcal{B}", r"\alpha^{(n)}", "w"))
 
 #: On branch -1, V = -1 - t, the product V e^V falls as V does, that is it rises with t.
@@ -168,12 +169,13 @@ def _(d: Derivation) -> None:
 
 @statement(
     "nmin0", {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
-    [under(gt(fall(nu), 0), le(nu, v - eps), lt(f / (1 - one), last(v - eps))),
-     under(lt(fall(v + eps), 0), lt(f * (v + eps), -last(v + eps))),
-     gt(last(v - eps), 0), lt(last(v + eps), 0)],
+    [under(gt(with_setup(nu), 0), le(nu, v - eps), lt(f / (1 - one), without(v - eps))),
+     under(lt(with_setup(v + eps), 0), lt(f * (v + eps), -without(v + eps))),
+     gt(without(v - eps), 0), lt(without(v + eps), 0)],
     where={
-     fall(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f - (b0 + f / (1 - one) - (1 - one)),
-     last(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
+     with_setup(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f
+                     - (b0 + f / (1 - one) - (1 - one)),
+     without(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
     witness={L: 1, v: 2, eps: 1, nu: sp.Rational(1, 2), f: sp.Rational(1, 100)},
 )  # fmt: skip
 def _(d: Derivation) -> None:

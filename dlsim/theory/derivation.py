@@ -267,6 +267,13 @@ class Derivation:
                 raise ProofError(f"{why}: {symbol} is not free, {premise.tex()} is assumed")
         self._without_roots(symbol, why)
 
+    def _equation(self, claim: Any, why: str) -> Relation:
+        """Return a goal, by its number, or a claim, which must be an equation."""
+        claim = self[claim] if isinstance(claim, int) else claim
+        if not isinstance(claim, Relation) or claim.op != "=":
+            raise ProofError(f"{why}: {claim.tex()} is no equation")
+        return claim
+
     def _without_roots(self, symbol: Any, why: str) -> None:
         """Refuse a variable on which a named root depends."""
         for root, depends in self._roots.items():
@@ -512,7 +519,7 @@ class Derivation:
 
         `base` and `by` are the equations that the first value and the step may use.
         """
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self._equation(claim, why)
         first, base_facts = self._equations(base, why)
         combined, facts = self._equations(by, why)
         facts += self._defined(why, claim.gap, claim.gap.subs(n, n + 1), factor)
@@ -574,7 +581,7 @@ class Derivation:
 
     def meet(self, claim: Any, why: str) -> Any:
         """Show an equation by two inequalities."""
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self._equation(claim, why)
         facts = [self._need(ge(sign * claim.gap, 0), why) for sign in (1, -1)]
         return self._conclude("equation", claim, why, facts)
 
@@ -685,7 +692,9 @@ class Derivation:
         Both signs of bound |x - point| - (f - limit) must be facts, and their only premise on x
         that x lies on that side of the point.
         """
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self._equation(claim, why)
+        if not isinstance(claim.left, sp.Limit):
+            raise ProofError(f"{why}: {claim.left} is no limit")
         whole, x, point, side = claim.left.args
         distance = point - x if str(side) == "-" else x - point
         off = whole - self._bent(claim.right)

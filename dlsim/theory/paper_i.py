@@ -230,14 +230,14 @@ def _(d: Derivation) -> None:
     d.show(0, why, _share * sigma * tau, by={start: 1, latest: 1, same: 1})
 
 
-rate, E, time, load = positive("lambda E T SystemLoad")
+rate, E, time, load, tasks = positive("lambda E T SystemLoad TotalTasks")
 print_ = computed("load", lambda nodes: round(100 * 2 / (1 - Fraction(100, 101) ** nodes)))
 
 
 @statement(
     "SysLoad", {"the misprint": {load: E / chi}, "other number": {4: eq(print_(16), 1360)}},
     [eq(load, rate * E), eq(1 / rate, E / load), differ(1 / rate, load / E), differ(load, E / chi),
-     eq(print_(16), 1359)], where={load: (rate * time) * E / time},
+     eq(print_(16), 1359)], where={load: tasks * E / time, tasks: rate * time},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "the second formula, total tasks times their mean time over the time")

@@ -157,16 +157,18 @@ def _(d: Derivation) -> None:
         d.compute(goal, reasons[goal % 6])
 
 
-_least, _load, W = positive(r"\bar{\mathcal{E}}"), positive("L"), sequence("W")
+_least, _load, _interval, batch = positive(r"\bar{\mathcal{E}} SystemLoad interval batch")
+W = sequence("W")
 
 
 @statement(
     "M.n+1",
-    {"batch of one": {0: eq(_least / (_least / _load), sp.Rational(11, 2) * _load)},
+    {"batch of one": {batch: 1},
      "they agree for a cost linear in n": {W(real): real}},
-    [eq(sp.Rational(sum(range(1, 11)), 10) * _least / (_least / _load), sp.Rational(11, 2) * _load),
+    [eq(batch * _least / _interval, sp.Rational(11, 2) * _load),
      differ(sp.Derivative(W(real), real), W(real + 1) - W(real))],
-    where={W(real): real * B(real, 0).subs(b, sp.exp(-L))},
+    where={W(real): real * B(real, 0).subs(b, sp.exp(-L)), _interval: _least / _load,
+           batch: sp.Rational(sum(range(1, 11)), 10)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, r"mean batch, $(1+\dots+10)/10$, times $\bar{\mathcal{E}}$ over the interval")

@@ -112,7 +112,7 @@ def _(d: Derivation) -> None:
     d.show(2, "the first node's finish")
 
 
-others = positive("O")
+others, _betas = positive("O"), sequence("beta")
 
 
 @statement(
@@ -121,8 +121,8 @@ others = positive("O")
      under(
          gt(sigma * tau / (1 - others * beta_of(slower)),
              sigma * tau / (1 - others * beta_of(slow))), gt(slower, slow), ge(1, others)),
-     gt(1, Pn), eq(Past(n + 1), Past(n) * beta_of(cost_of(n + 1)))],
-    witness={slow: 1, slower: 2, others: 1},
+     gt(1, Pn), eq(Past(n + 1), Past(n) * _betas(n + 1))],
+    where={_betas(n): beta_of(cost_of(n))}, witness={slow: 1, slower: 2, others: 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     more = d.given(0, "one node is slower")
