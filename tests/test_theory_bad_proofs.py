@@ -5,7 +5,20 @@ import sympy as sp
 
 from dlsim.theory import ProofError
 from dlsim.theory.book import STATED, cited, statement
-from dlsim.theory.claim import Iff, Relation, differ, eq, ge, gt, le, lt, sequence, total, under
+from dlsim.theory.claim import (
+    Iff,
+    Relation,
+    computed,
+    differ,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    sequence,
+    total,
+    under,
+)
 from dlsim.theory.derivation import Derivation
 
 x, y, u, p, q, b, root = sp.symbols("x y u p q b xi", positive=True)
@@ -319,6 +332,9 @@ BAD = {
     "a function that looks like a limit": (
         [eq(sp.Function("g")(x, x, 1, sp.Symbol("-")), 1)], lambda d: d.squeeze(0, 1, "so"),
         "no limit",
+    ),
+    "a function that rounds": (
+        [gt(computed("f", lambda k: k / 10)(3), 0)], lambda d: d.compute(0, "so"), "rounded",
     ),
     "an idle hypothesis": (
         [under(gt(x + 1, 0), gt(y, 2))], lambda d: d.show(0, "so", x + 1), "hypothesis .* not used",

@@ -785,4 +785,6 @@ def _computed(call: Any) -> Any:
         return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
 
     found = call.func.computes(*map(plain, call.args))
+    if isinstance(found, float):
+        raise ProofError(f"{call} is computed as the rounded number {found}")
     return sp.Rational(found)
