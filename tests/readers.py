@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
+import networkx as nx
 import numpy as np
 
 from dlsim import files
@@ -134,6 +135,10 @@ def cell(path):
         raise InputError(f"{path.name}: no such cell")
 
 
+GRAPH = nx.Graph([("a", "b", {"bandwidth": 3.0, "connections": 2})])
+nx.set_node_attributes(GRAPH, 2.0, "speed")
+nx.set_node_attributes(GRAPH, 9.0, "gateway")
+
 #: Reader, a good file, and whether a refusal can name a line; the key is the file's name.
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
@@ -152,6 +157,8 @@ READERS = {
     "organisation.toml": (lambda path: read_organisation(str(path)), ORGANISATION, False),
     "platform.toml": (read_platform, PLATFORM_TOML, False),
     "platform.json": (read_platform, PLATFORM, False),
+    "platform.graphml": (read_platform, "\n".join(nx.generate_graphml(GRAPH)).encode(), False),
+    "platform.gml": (read_platform, "\n".join(nx.generate_gml(GRAPH)).encode(), False),
     "log.sqlite": (Log.read, decisions(), False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "executed.ipynb": (executed, executed_book(), False),

@@ -39,6 +39,7 @@ from dlsim.files import (
 )  # fmt: skip
 from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
 from dlsim.steady.check import exact
+from dlsim.steady.foreign import read_document
 from dlsim.steady.graphs import lightest_routes, shortest_routes
 from dlsim.steady.model import Platform
 from dlsim.steady.routes import Limits, Share
@@ -320,12 +321,13 @@ TOP: Fields = {
 
 
 def read_platform(path: StrPath, limit: int | None = None) -> Platform:
-    """Read a platform from a TOML or JSON file.
+    """Read a platform from a TOML or JSON file, or from a graph of networkx.
 
     Parameters
     ----------
     path : path
-        JSON where the name ends in ``.json``, otherwise TOML.
+        JSON where the name ends in ``.json``, a graph of networkx with ``.graphml`` or
+        ``.gml``, otherwise TOML.
     limit : int, optional
         Most bytes: of a JSON file 32 MiB, of a TOML file 8 MiB.
 
@@ -344,7 +346,10 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
 
 def read_named(path: StrPath, limit: int | None = None) -> Named:
     """Read a platform as `read_platform` does, with the names of its file."""
-    found = read_tables(path, SCHEMA, TOP, 0, limit)
+    if (document := read_document(path)) is None:
+        found = read_tables(path, SCHEMA, TOP, 0, limit)
+    else:
+        found = tables_of(path, document, SCHEMA, TOP, 0)
     return cast(Named, placed(os.fspath(path), _platform, found))
 
 

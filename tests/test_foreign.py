@@ -1,0 +1,120 @@
+"""Networks that networkx wrote: parallel links, directed graphs, units, hostile files."""
+
+import networkx as nx
+import pytest
+
+from dlsim.cli import main
+from dlsim.errors import InputError
+from dlsim.steady import read_platform, solve
+from dlsim.steady.foreign import rate
+
+WRITERS = {"graphml": nx.write_graphml, "gml": nx.write_gml}
+written = pytest.mark.parametrize("ending", WRITERS)
+
+
+def sites(graph):
+    """The hand case of two sites: LP 6, G 4, LPR 5, LPRG 6."""
+    graph.add_node("lyon", speed=10, gateway=20.0)
+    graph.add_node("nice", speed=2, gateway=20.0)
+    graph.add_node("alps")
+    return graph
+
+
+def saved(tmp_path, ending, graph):
+    path = tmp_path / f"net.{ending}"
+    WRITERS[ending](graph, path)
+    return path
+
+
+@written
+def test_a_graph_of_networkx_is_a_platform(tmp_path, capsys, ending):
+    graph = sites(nx.Graph())
+    graph.add_edge("lyon", "alps", bandwidth=3, connections=2)
+    graph.add_edge("alps", "nice", capacity=100, connections=10)
+    path = saved(tmp_path, ending, graph)
+    p = read_platform(path)
+    assert [solve(p, m).objective for m in ("G", "LPR", "LPRG")] == pytest.approx([4, 5, 6])
+    assert dict(p.routes)[0, 1] == ("lyon - alps", "nice - alps")
+    assert main(["solve", str(path)]) == 0
+    assert "lyon - alps" in capsys.readouterr().out
+
+
+@written
+def test_parallel_links_become_one_that_they_can_carry(tmp_path, ending):
+    graph = sites(nx.MultiGraph())
+    graph.add_edge("lyon", "nice", bandwidth=3, connections=1)
+    graph.add_edge("nice", "lyon", bandwidth=4, connections=1)
+    assert solve(p := read_platform(saved(tmp_path, ending, graph)), "MILP").objective == 6
+    assert p.links[["bandwidth", "max_connect"]].to_numpy().tolist() == [[3, 2]]
+    graph = sites(nx.MultiGraph())
+    graph.add_edges_from([("lyon", "nice", {"capacity": c, "connections": 1}) for c in (2, 4)])
+    p = read_platform(saved(tmp_path, ending, graph))
+    assert p.links[["bandwidth", "max_connect"]].to_numpy().tolist() == [[3, 2]]
+
+
+@written
+def test_a_directed_edge_leads_one_way(tmp_path, ending):
+    graph = sites(nx.DiGraph())
+    graph.add_edge("nice", "lyon", bandwidth=3, connections=2)
+    p = read_platform(saved(tmp_path, ending, graph))
+    assert dict(p.routes) == {(1, 0): ("nice - lyon",)}
+    assert solve(p, "MILP").objective == 6
+    graph.add_edge("lyon", "alps", bandwidth=3, connections=2)
+    graph.add_edge("alps", "nice", bandwidth=3, connections=2)
+    p = read_platform(saved(tmp_path, ending, graph))
+    assert dict(p.routes)[0, 1] == ("lyon - alps", "alps - nice")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("8bps", 1), ("1 kbit/s", 125), ("2MBps", 2e6), ("1KiBps", 1024), ("3Gf", 3e9), ("5", 5),
+     ("1e3Bps", 1000), (7, 7)],
+)  # fmt: skip
+def test_units(text, value):
+    assert rate("x", text) == value
+
+
+@pytest.mark.parametrize("text", ["fast", "1 furlong", "-3bps", "1.2.3Bps", True, None])
+def test_what_is_no_rate_is_refused(text):
+    with pytest.raises(InputError, match="x must be"):
+        rate("x", text)
+
+
+@written
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda g: g.nodes["lyon"].pop("gateway"), "node 'lyon': gateway is missing"),
+        (lambda g: [g.nodes[n].pop("speed") for n in ("lyon", "nice")], "no node carries a speed"),
+        (lambda g: g.add_edge("lyon", "alps", price=3), "edge 'lyon' - 'alps': needs bandwidth"),
+        (lambda g: g.add_edge("lyon", "alps", bandwidth="quick"), "bandwidth must be .* 'quick'"),
+        (lambda g: g.add_edge("lyon", "nice", capacity=1, connections=1), "one of its parallel"),
+    ],
+)
+def test_a_refusal_names_file_and_node(tmp_path, ending, change, words):
+    graph = sites(nx.MultiGraph())
+    graph.add_edge("lyon", "nice", bandwidth=3, connections=2)
+    change(graph)
+    path = saved(tmp_path, ending, graph)
+    with pytest.raises(InputError, match=words) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(str(path))
+
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><graphml>&b;</graphml>'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.graphml", BOMB), ("a.graphml", ""), ("a.graphml", "<graphml>"), ("a.graphml", "<a/>"),
+     ("a.graphml", "<graphml/>"), ("a.gml", ""), ("a.gml", "graph [" * 5000), ("a.gml", "graph 3"),
+     ("a.gml", "graph [ node [ id 0 ] edge [ source 0 target 9 ] ]"), ("b.gml", None),
+     ("a.graphml", "\0"), ("a.graphml", '<?xml version="1.0" encoding="UTF-16"?><graphml/>'),
+     ("a.graphml", '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph><node/></graph>'
+      "</graphml>")],
+)  # fmt: skip
+def test_a_hostile_file_is_refused_by_name(tmp_path, name, text):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=name):
+        read_platform(tmp_path / name)
