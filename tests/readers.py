@@ -139,6 +139,11 @@ GRAPH = nx.Graph([("a", "b", {"bandwidth": 3.0, "connections": 2})])
 nx.set_node_attributes(GRAPH, 2.0, "speed")
 nx.set_node_attributes(GRAPH, 9.0, "gateway")
 
+SIMGRID = b"""<platform version="4.1"><zone id="world" routing="Full">
+<host id="a" speed="10f"><prop id="gateway" value="160bps"/></host><host id="b"/>
+<link id="l" bandwidth="7Bps"><prop id="connections" value="2"/></link>
+</zone></platform>"""
+
 #: Reader, a good file, and whether a refusal can name a line; the key is the file's name.
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
@@ -159,6 +164,7 @@ READERS = {
     "platform.json": (read_platform, PLATFORM, False),
     "platform.graphml": (read_platform, "\n".join(nx.generate_graphml(GRAPH)).encode(), False),
     "platform.gml": (read_platform, "\n".join(nx.generate_gml(GRAPH)).encode(), False),
+    "platform.xml": (read_platform, SIMGRID, False),
     "log.sqlite": (Log.read, decisions(), False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "executed.ipynb": (executed, executed_book(), False),

@@ -118,3 +118,49 @@ def test_a_hostile_file_is_refused_by_name(tmp_path, name, text):
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=name):
         read_platform(tmp_path / name)
+
+
+SIMGRID = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="world" routing="Full">
+    <host id="lyon" speed="10f"><prop id="gateway" value="160bps"/></host>
+    <host id="nice" speed="2f"><prop id="gateway" value="20Bps"/></host>
+    <link id="rhone" bandwidth="7Bps" latency="1ms">
+      <prop id="connection_bandwidth" value="3Bps"/>
+    </link>
+    <route src="lyon" dst="nice"><link_ctn id="rhone"/></route>
+  </zone>
+</platform>
+"""
+
+
+def test_a_simgrid_platform_is_read(tmp_path):
+    (tmp_path / "p.xml").write_text(SIMGRID)
+    p = read_platform(tmp_path / "p.xml")
+    assert [solve(p, m).objective for m in ("G", "LPR", "LPRG")] == pytest.approx([4, 5, 6])
+    assert dict(p.routes) == {(0, 1): ("rhone",), (1, 0): ("rhone",)}
+    (tmp_path / "p.xml").write_text(SIMGRID.replace("<route ", '<route symmetrical="NO" '))
+    assert dict(read_platform(tmp_path / "p.xml").routes) == {(0, 1): ("rhone",)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('<prop id="gateway" value="160bps"/>', "", "host 'lyon': gateway is missing"),
+        ('id="connection_bandwidth"', 'id="colour"', "link 'rhone': needs <prop id=\"connections"),
+        ('speed="2f"', 'speed="2f, 1f"', "host 'nice': speed must be .* '2f, 1f'"),
+        ('bandwidth="7Bps"', "", "link 'rhone': bandwidth must be"),
+        ('dst="nice"', 'dst="nize"', "site must be one of lyon, nice; got 'nize'"),
+        ("<route ", "<cluster/><route ", "<cluster> is not read"),
+        ("platform>", "plat>", "not a platform of SimGrid"),
+        ('simgrid.dtd"', 'simgrid.dtd" [<!ENTITY a "aa">]', "declares a document type"),
+        ('simgrid.dtd"', 'simgrid.dtd" [<!ATTLIST host x CDATA "a">]', "declares a document"),
+    ],
+)
+def test_a_simgrid_platform_is_refused_by_name(tmp_path, old, new, words):
+    path = tmp_path / "p.xml"
+    path.write_text(SIMGRID.replace(old, new, 1))
+    with pytest.raises(InputError, match=words) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(str(path))

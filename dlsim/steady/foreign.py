@@ -1,20 +1,22 @@
 """Networks that other programs wrote, as documents of `dlsim.steady.store`.
 
-GraphML and GML as networkx writes them. Texts with a unit, such as 10Gbps, become bytes or flop
-per second, powers of 1000 or (Ki, Mi, Gi) 1024; bps are bits, Bps bytes. Numbers stay.
+GraphML and GML as networkx writes them, and flat SimGrid platforms. Texts with a unit, such
+as 10Gbps, become bytes or flop per second, powers of 1000 or (Ki, Mi, Gi) 1024; bps are
+bits, Bps bytes. Numbers stay.
 """
 
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from xml.etree import ElementTree
 
 import networkx as nx
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, placed, read_text
+from dlsim.files import StrPath, read_text
 from dlsim.given import number
 
 Document = dict[str, list[dict[str, Any]]]
@@ -56,30 +58,75 @@ def _merged(name: str, links: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {f: whole.get(f, sum)(link[f] for link in several if f in link) for f in fields}
 
 
+def _with_sites(what: str, sites: Mapping[str, Mapping[str, Any]]) -> Document:
+    """Return a document of sites and their applications, from what each carries by name.
+
+    Those with a priority hold an application; where none has one, every site does.
+    """
+    if not sites:
+        raise InputError(f"no {what} carries a speed, which makes it a site (with a gateway)")
+    document: Document = {"site": [], "application": [], "link": []}
+    homes = [name for name in sites if "priority" in sites[name]] or list(sites)
+    for name, data in sites.items():
+        where = f"{what} {name!r}"
+        if "gateway" not in data:
+            raise InputError(f"{where}: gateway is missing; a site has speed and gateway")
+        numbers = {field: rate(f"{where}: {field}", data[field]) for field in SITE}
+        document["site"].append({"name": name, "router": name, **numbers})
+        if name in homes:
+            sizes = {f: rate(f"{where}: {f}", data.get(f, 1.0)) for f in APPLICATION}
+            document["application"].append({"name": name, "origin": name, **sizes})
+    return document
+
+
+def _simgrid(text: str) -> Document:
+    """Read one flat zone of hosts, links and routes; a <prop> says what SimGrid has no word for."""
+    root = ElementTree.fromstring(_declaring_nothing(text))
+    zones = [zone for zone in root if zone.tag in ("zone", "AS")]
+    if root.tag != "platform" or len(zones) != 1:
+        raise InputError(f"must be a platform of one zone, got <{root.tag}> of {len(zones)}")
+    held: dict[str, list[ElementTree.Element]] = {"host": [], "link": [], "route": [], "prop": []}
+    for one in zones[0]:
+        if one.tag not in held:
+            raise InputError(f"<{one.tag}> is not read; write hosts, links and routes")
+        held[one.tag].append(one)
+
+    def known(one: ElementTree.Element) -> dict[str, Any]:
+        return dict(one.attrib) | {p.get("id", ""): p.get("value") for p in one.findall("prop")}
+
+    hosts = [known(one) for one in held["host"]]
+    document = _with_sites("host", {str(one.get("id")): one for one in hosts if "speed" in one})
+    for link in map(known, held["link"]):
+        # SimGrid's bandwidth is that of all connections: a <prop> tells what one gets, or how many
+        where, name = f"link {link.get('id')!r}", {"name": str(link.get("id"))}
+        shares = {"connections": "connections", "connection_bandwidth": "bandwidth"}
+        told = {new: rate(f"{where}: {old}", link[old]) for old, new in shares.items()
+                if old in link}  # fmt: skip
+        if len(told) != 1:
+            raise InputError(f'{where}: needs <prop id="connections" value="..."/>, or '
+                             "connection_bandwidth, what one connection gets")  # fmt: skip
+        capacity = rate(f"{where}: bandwidth", link.get("bandwidth"))
+        document["link"].append({**name, "capacity": capacity, **told})
+    document["route"] = []
+    for route in held["route"]:
+        ends = {"between": [route.get("src"), route.get("dst")]}
+        links = [one.get("id") for one in route.findall("link_ctn")]
+        is_one_way = route.get("symmetrical", "YES").upper() == "NO"
+        document["route"].append({**ends, "links": links, "one_way": is_one_way})
+    return document
+
+
 def document_of(graph: nx.Graph) -> Document:
     """Return a graph as a document: nodes with a speed are sites, edges are links.
 
-    Nodes with a priority hold an application; where none has one, every site does. Parallel
-    edges are one link; those of a directed graph are used one way.
+    Parallel edges are one link; those of a directed graph are used one way.
     """
     called = {node: str(data.get("label", data.get("name", node))) for node, data in
               graph.nodes(data=True)}  # fmt: skip
     if len(set(called.values())) < len(called):
         called = {node: str(node) for node in called}
-    sites = {node: data for node, data in graph.nodes(data=True) if "speed" in data}
-    if not sites:
-        raise InputError("no node carries a speed, which makes it a site (with a gateway)")
-    homes = [node for node in sites if "priority" in sites[node]] or list(sites)
-    document: Document = {"site": [], "application": [], "link": []}
-    for node, data in sites.items():
-        where = f"node {called[node]!r}"
-        if "gateway" not in data:
-            raise InputError(f"{where}: gateway is missing; a site has speed and gateway")
-        numbers = {field: rate(f"{where}: {field}", data[field]) for field in SITE}
-        document["site"].append({"name": called[node], "router": called[node], **numbers})
-        if node in homes:
-            sizes = {f: rate(f"{where}: {f}", data.get(f, 1.0)) for f in APPLICATION}
-            document["application"].append({"name": called[node], "origin": called[node], **sizes})
+    nodes = {called[node]: data for node, data in graph.nodes(data=True) if "speed" in data}
+    document = _with_sites("node", nodes)
     parallel: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for u, v, data in graph.edges(data=True):
         if u == v:
@@ -97,19 +144,28 @@ def document_of(graph: nx.Graph) -> Document:
     return document
 
 
-def _graphml(text: str) -> nx.Graph:
-    if found := _DECLARED.search(text):  # entities and defaults may grow without bound
-        raise InputError(f"declares a document type of its own ({found[0]} ...>); leave that out")
-    return nx.parse_graphml(text)
-
-
-def _gml(text: str) -> nx.Graph:
-    return nx.parse_gml(text.splitlines(), label="id")
-
-
 _DECLARED = re.compile("<!(ENTITY|ATTLIST|ELEMENT|NOTATION)")
-#: Readers by the ending of the file's name.
-READERS = {".graphml": _graphml, ".gml": _gml}
+
+
+def _declaring_nothing(text: str) -> str:
+    """Return XML without a document type of its own: entities and defaults may grow at will."""
+    if found := _DECLARED.search(text):
+        raise InputError(f"declares a document type of its own ({found[0]} ...>); leave that out")
+    return text
+
+
+#: By the ending of a file's name: what writes such files, and how they are read.
+READERS: dict[str, tuple[str, Callable[[str], Document]]] = {
+    ".graphml": (
+        "GraphML as networkx writes it",
+        lambda text: document_of(nx.parse_graphml(_declaring_nothing(text))),
+    ),
+    ".gml": (
+        "GML as networkx writes it",
+        lambda text: document_of(nx.parse_gml(text.splitlines(), label="id")),
+    ),
+    ".xml": ("a platform of SimGrid", _simgrid),
+}
 
 
 def read_document(path: StrPath) -> Document | None:
@@ -117,11 +173,12 @@ def read_document(path: StrPath) -> Document | None:
     ending = Path(path).suffix
     if ending not in READERS:
         return None
+    what, read = READERS[ending]
     text = read_text(path)
     try:
-        graph = READERS[ending](text)
+        return read(text)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from error
     except Exception as error:  # of any kind: networkx trusts its files
-        what = f"not {ending[1:]} as networkx writes it ({type(error).__name__}: {error})"
-        what = str(error) if isinstance(error, InputError) else what
-        raise InputError(f"{os.fspath(path)}: {what}") from error
-    return cast(Document, placed(os.fspath(path), document_of, graph))
+        said = f"not {what} ({type(error).__name__}: {error})"
+        raise InputError(f"{os.fspath(path)}: {said}") from error

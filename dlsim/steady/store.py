@@ -321,13 +321,13 @@ TOP: Fields = {
 
 
 def read_platform(path: StrPath, limit: int | None = None) -> Platform:
-    """Read a platform from a TOML or JSON file, or from a graph of networkx.
+    """Read a platform from a TOML or JSON file, or one of networkx or SimGrid.
 
     Parameters
     ----------
     path : path
         JSON where the name ends in ``.json``, a graph of networkx with ``.graphml`` or
-        ``.gml``, otherwise TOML.
+        ``.gml``, a flat platform of SimGrid with ``.xml``, otherwise TOML.
     limit : int, optional
         Most bytes: of a JSON file 32 MiB, of a TOML file 8 MiB.
 
