@@ -329,6 +329,8 @@ def placed(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) 
     try:
         return build(*args, **kwargs)
     except InputError as error:
+        if str(error).startswith((f"{where}:", f"{where},")):  # a row said where
+            raise
         raise InputError(f"{where}: {error}") from error
 
 

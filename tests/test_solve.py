@@ -164,6 +164,7 @@ def test_a_capacity_becomes_connections(tmp_path):
         ("connections = 2", "connections = 2\nmax_connect = 2", "link 0: max_connect and"),
         ("bandwidth = 3", "", "link 0: bandwidth is missing"),
         ("bandwidth = 3", "bandwidth = 3\ncapacity = 2", "line 12, link 0: a capacity needs"),
+        ("[[link]]", LINK.format("rhone", "nice", "alps", "") + "[[link]]", "'rhone' of links app"),
         ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 1: joins two"),
         ("[[link]]", "[limits]\npairs = 1\n[[share]]\nsite = 0\norigins = [1]\nshare = 1\n[[link]]",
          "limits and lists share or pair"),
@@ -175,3 +176,4 @@ def test_a_refusal_names_line_and_name(tmp_path, capsys, old, new, words):
     said = capsys.readouterr().err
     assert said.startswith(f"dlsim: {path}")
     assert re.search(words, said)
+    assert said.count(path) == 1

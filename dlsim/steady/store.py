@@ -37,7 +37,7 @@ from dlsim.files import (
     tables_of,
     write_text,
 )  # fmt: skip
-from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, text, whole
+from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, table, text, whole
 from dlsim.steady.check import exact
 from dlsim.steady.foreign import read_document
 from dlsim.steady.graphs import lightest_routes, shortest_routes
@@ -239,6 +239,7 @@ def network_of(found: Row) -> dict[str, Any]:
         raise InputError(f"sites must have different names, got {twice[0]!r} twice")
     held = [(row["name"], *placed(row.where, _held, row)) for row in rows]
     links = pd.DataFrame(held, columns=["name", *_NUMBERS]).set_index("name")
+    links = table("links", links, _NUMBERS)  # each label once
     routers = [row.get("router") for row in sites]
     routes: Any
     if "route" not in found and rows:
@@ -299,8 +300,8 @@ def _routed(rows: list[Row], links: pd.DataFrame, routers: list[Any]) -> tuple[p
         return links.assign(**ends), lightest_routes(graph, routers)
     names = [name for _, _, name in graph.edges(data="name")]
     u, v = zip(*graph.edges, strict=True)
-    table = links.loc[names].assign(start=u, end=v)[["start", "end", *_NUMBERS]]
-    return table, shortest_routes(graph, routers, table.index)
+    ordered = links.loc[names].assign(start=u, end=v)[["start", "end", *_NUMBERS]]
+    return ordered, shortest_routes(graph, routers, ordered.index)
 
 
 def _read_limits(name: str, document: Any) -> Limits:
