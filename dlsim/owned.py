@@ -31,6 +31,7 @@ KINDS = {
     "advise": "the advice of dlsim advise",
     "broker": "tables of dlsim broker",
     "solve": "what dlsim solve found",
+    "grid": "tables of dlsim grid",
 }
 
 

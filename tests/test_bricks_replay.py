@@ -1,5 +1,7 @@
 """Job logs replayed in an environment: windows, and what comes when the traces have ended."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from dlsim.bricks import Environment, Scheduler, simulate
 from dlsim.bricks.traces import Traces
 from dlsim.bricks.workload import from_log
+from dlsim.cli import main
+from dlsim.cli.grid import scheduler_of
 from dlsim.errors import InputError
 
 #: Submit, run and requested time of jobs of users 1 and 2, one processor each.
@@ -120,3 +124,57 @@ def test_deadlines_from_the_requested_time(log):
     assert requests.attrs["notes"][-1].startswith("1 jobs without a requested time")
     usual = from_log(log, 1, **fixed)
     assert (usual["deadline"] - usual["time"]).tolist() == [60, 120, 60]
+
+
+# ---------------------------------------------------------------- dlsim grid
+
+
+@pytest.mark.parametrize(("word", "wanted"), [
+    ("greedy", Scheduler()), ("deadline", Scheduler("deadline")),
+    ("deadline-.5+L", Scheduler("deadline", 0.5, load_correction=True)),
+    ("greedy+F2+L", Scheduler(load_correction=True, max_fallbacks=2)),
+])  # fmt: skip
+def test_names_of_schedulers(word, wanted):
+    assert scheduler_of(word) == wanted
+
+
+def test_the_command_says_what_it_assumed_and_what_came_of_it(log, tmp_path, capsys):
+    """Two domains of 1 Mbit/s until 600 s, 1000 from then on, over and over."""
+    links, out = tmp_path / "links.csv", tmp_path / "out"
+    rows = [f"{k},{t},{1000 if t else 1}" for k in range(8) for t in (0, 600, 1199)]
+    links.write_text("\n".join(["link,time,throughput", *rows]))
+    words = ["grid", str(log), "--links", str(links), "--trace-step", "600", "--deadline",
+             "requested", "--factor", "20", "--schedulers", "greedy,deadline-0.7+L+F",
+             "--window", "90min"]  # fmt: skip
+    assert main([*words, "--out", str(out)]) == 2
+    assert "requests come or are due after" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([*words, "--out", str(out), "--beyond", "wrap"]) == 0
+    said = capsys.readouterr().out
+    for sentence in (
+        "3 requests, arriving over 1,000 seconds", "20 to 20 times (drawn) the job's requested",
+        "note: 1 jobs without a requested time", "in 2 domains", "then begin again",
+    ):  # fmt: skip
+        assert sentence in said
+    table = pd.read_csv(out / "summary.csv", index_col="scheduler")
+    assert table.index.tolist() == ["greedy", "deadline-0.7+L+F"]
+    for name, row in table.iterrows():
+        requests = pd.read_csv(out / f"{name}-requests.csv")
+        late = requests["completion"] > requests["deadline"]
+        assert (late.mean(), requests["cost"].mean()) == (row["failure rate"], row["cost"])
+        assert late.tolist() == requests["missed"].tolist()
+    assert (out / "grid.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((out / "run.json").read_text())["requests"]["deadline"] == "requested"
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--schedulers", "edf"], "a scheduler is greedy or deadline"),
+    (["--schedulers", "greedy-0.7"], "a scheduler is greedy or deadline"),
+    (["--window", "fortnight"], "--window takes a length"),
+    (["--window", "2d:3d"], "holds no request; the last of the log comes at 1000 s"),
+    (["--factor", "much"], "--factor takes a number"),
+])  # fmt: skip
+def test_the_command_refuses_what_it_cannot_use(log, tmp_path, capsys, options, said):
+    assert main(["grid", str(log), "--out", str(tmp_path / "out"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
