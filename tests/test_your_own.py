@@ -13,18 +13,17 @@ NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "80-your-own.ipynb"
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """Everything that the notebook's cells leave, and what each shows."""
-    names, shown = {}, []
+    """Everything that the notebook's cells leave, and what each shows, by its id."""
+    names, shown = {}, {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("elsewhere"))
         for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
             body = ast.parse(cell.source).body if cell.cell_type == "code" else []
             last = [body.pop().value] if body and isinstance(body[-1], ast.Expr) else []
             exec(compile(ast.Module(body, []), cell.id, "exec"), names)
-            shown += [
-                eval(compile(ast.Expression(value), cell.id, "eval"), names) for value in last
-            ]
-    return names, [table for table in shown if table is not None]
+            for value in last:
+                shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+    return names, shown
 
 
 def same(table, rows):
@@ -36,11 +35,11 @@ def same(table, rows):
 
 def test_three_tasks_worked_by_hand(seen):
     _, shown = seen
-    same(shown[0], [[1, 0, 2, 8], [1, 8, 1, 44], [0, None, 0, None]])
-    assert shown[1].deadline == 20
-    assert shown[2].tolist() == [0, 0, pytest.approx(1 / 3)]
-    same(shown[3], [[0, 0], [0, 6], [0, None]])
-    same(shown[4], [[21, 21, 21], [53, 48.09, 38.5], [None, None, 54.5]])
+    same(shown["own-04"], [[1, 0, 2, 8], [1, 8, 1, 44], [0, None, 0, None]])
+    assert shown["own-05"].deadline == 20
+    assert shown["own-07"].tolist() == [0, 0, pytest.approx(1 / 3)]
+    same(shown["own-09"], [[0, 0], [0, 6], [0, None]])
+    same(shown["own-11"], [[21, 21, 21], [53, 48.09, 38.5], [None, None, 54.5]])
 
 
 def test_two_connections_carry_twenty_of_twenty_one_units(seen):
@@ -50,9 +49,18 @@ def test_two_connections_carry_twenty_of_twenty_one_units(seen):
 
 
 def test_an_earlier_deadline_costs_more_and_fails_less(seen):
-    same(seen[1][5].round({"mean cost": 0}), [[0.24, 263], [0.042, 372], [0.104, 241]])
+    same(seen[1]["own-15"].round({"mean cost": 0}), [[0.24, 263], [0.042, 372], [0.104, 241]])
 
 
 def test_history_is_done_first_and_every_device_agrees(seen):
-    assert seen[1][6].round().tolist() == [216, 177, 133]
-    assert seen[1][7].tolist() == [True] * 4
+    assert seen[1]["own-17"].round().tolist() == [216, 177, 133]
+    assert seen[1]["own-19"].tolist() == [True] * 4
+
+
+def test_what_an_operator_reads_is_said_and_drawn(seen):
+    advice, refused = seen[0]["advice"], seen[1]["own-12e"]
+    assert len(seen[1]["own-12c"].axes) == 1
+    assert len(seen[1]["own-12d"].axes) == 3
+    assert (refused["promise"].dropna() != refused["deadline"][refused["promise"].notna()]).all()
+    # the example's waits were made by EASY on the same machine
+    assert (advice.jobs["log"] == advice.jobs["easy"]).all()

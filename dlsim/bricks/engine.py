@@ -229,7 +229,8 @@ def simulate(
     sees no load:
 
     >>> import numpy as np
-    >>>     >>> env = Environment(
+    >>> import pandas as pd
+    >>> env = Environment(
     ...     servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
     ...     clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 100.0), step=10,
     ...     requests=pd.DataFrame({"time": [0, 1, 2], "client": 0, "send": 0, "recv": 0,

@@ -295,7 +295,7 @@ def draw(
         key = (
             repr(seed),
             function,
-            *(x.tobytes() if isinstance(x, np.ndarray) else x for x in given),
+            *(x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in given),
         )
         known[key] = known.pop(key) if key in known else function(seed, *given)
         return known[key]

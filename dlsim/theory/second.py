@@ -18,7 +18,7 @@ from mpmath import iv
 from sympy.core.function import AppliedUndef
 
 from dlsim.theory.book import Statement, matching
-from dlsim.theory.claim import Claim, Goal, Iff, Relation, sides
+from dlsim.theory.claim import Claim, Goal, Relation, sides
 from dlsim.theory.residues import residue
 from dlsim.theory.zero import ProofError
 

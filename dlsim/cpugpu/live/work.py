@@ -210,7 +210,10 @@ class Task(NamedTuple):
     part: Part | None = None
 
 
-_unpacked = functools.lru_cache(maxsize=256)(pickle.loads)  # of the session that started this
+@functools.lru_cache(maxsize=256)
+def _unpacked(work: bytes) -> Kernel | App:
+    """Return a kernel or App of the session that started this process."""
+    return pickle.loads(work)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=256)
