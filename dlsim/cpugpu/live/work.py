@@ -213,7 +213,7 @@ class Task(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def _unpacked(work: bytes) -> Kernel | App:
     """Return a kernel or App of the session that started this process."""
-    return pickle.loads(work)  # type: ignore[no-any-return]
+    return pickle.loads(work)
 
 
 @functools.lru_cache(maxsize=256)
