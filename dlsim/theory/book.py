@@ -52,7 +52,7 @@ class Statement:
         Paper and equation, theorem or section.
     claim : str
         The claim as it is proved (or, refuted, as it is printed): text with LaTeX.
-    status : {"proved", "corrected", "refuted", "argued"}
+    status : {"proved", "ours", "corrected", "notation", "refuted"}
         What its derivation establishes.
     assumptions : str
         What the symbols stand for and which values they take.
