@@ -254,9 +254,9 @@ def test_a_kernel_that_compiled_is_run_once_more_and_its_clean_time_counts():
     first, second = (
         perform(Task(kernel, Slot("gpu0", backend, ""), 64)) for backend in ("threads", "threads")
     )
-    assert first.compiled > 100 * first.seconds
+    assert first.is_clean
     assert second.compiled == 0
-    assert first.seconds < first.compiled
+    assert 0 < first.seconds < first.compiled  # no ratio: a busy machine has its own
 
 
 def test_opencl_compiles_are_seen_and_not_counted(tmp_path):
