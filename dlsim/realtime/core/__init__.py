@@ -22,5 +22,5 @@ d        what became of the tasks (RESULT)
 
 Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `demand` (one task),
 `line` and `plan` (admission tests), `events` (the loop), `opr` (the loop of a line whose tasks
-start and end together), `layout` (chunks).
+start and end together), `layout` (chunks), `rigid` (jobs that cannot be divided).
 """
