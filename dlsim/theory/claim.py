@@ -2,6 +2,7 @@
 
 A claim is printed from itself, so that what is read is what was proved. Free symbols are
 quantified over their domains; `over` binds the index of a hypothesis about a whole sequence.
+When one claim is another, or says more, is decided here too.
 """
 
 import re
@@ -12,7 +13,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from dlsim.theory.zero import ProofError, is_zero
+from dlsim.theory.residues import residue
+from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 _TEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le", "!=": r"\not\equiv"}
 _NEGATED = {">": ">=", ">=": ">"}
@@ -311,3 +313,69 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
     domain = ranges(exprs, besides)
     told = (f", where {names}" if names else "") + (f"; for all {domain}" if domain else "")
     return start + "; ".join(parts) + told
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two expressions are one; undecided counts as no."""
+    if a == b:
+        return True
+    if a.free_symbols != b.free_symbols:
+        return False
+    values = residue(a), residue(b)
+    if None not in values and values[0] != values[1]:
+        return False
+    try:
+        return is_zero(a - b)
+    except UndecidedError:
+        return False
+
+
+def identity(gap: Any) -> bool:
+    """Tell whether a gap is zero for all values; undecided counts as no."""
+    try:
+        return not residue(gap) and is_zero(gap)
+    except UndecidedError:
+        return False
+
+
+_SUFFICES = {"=": ("=",), ">": (">",), ">=": (">", ">="), "!=": ("!=",)}
+
+
+def implies(known: Claim, wanted: Claim) -> bool:
+    """Tell whether one claim is another up to equal expressions, or says more."""
+    if isinstance(known, Iff) or isinstance(wanted, Iff):
+        if not (isinstance(known, Iff) and isinstance(wanted, Iff)):
+            return False
+        pairs = [(known.left, known.right), (known.right, known.left)]
+        if known.left.sign != "=":
+            pairs += [(a.negated, b.negated) for a, b in pairs]
+        return any(
+            a.sign == wanted.left.sign and b.sign == wanted.right.sign
+            and implies(a, wanted.left) and implies(b, wanted.right)
+            for a, b in pairs
+        )  # fmt: skip
+    if known.sign not in _SUFFICES[wanted.sign] or known.over != wanted.over:
+        return False
+    if known.sign == "!=":
+        return _same(known.left, wanted.left) and _same(known.right, wanted.right)
+    if known.sign == "=":
+        if {known.left, known.right} == {wanted.left, wanted.right}:
+            return True
+        # all identities have one gap, 0: which of them is known is a matter of form
+        if identity(wanted.gap):
+            return False
+    turned = wanted.sign == "=" and _same(-known.gap, wanted.gap)
+    return turned or _same(known.gap, wanted.gap)
+
+
+def evident(claim: Claim) -> bool:
+    """Tell whether a claim follows from the ranges of the symbols alone."""
+    if isinstance(claim, Iff) or claim.sign not in (">", ">="):
+        return False
+    gap = claim.gap
+    return bool(gap.is_positive or (claim.sign == ">=" and gap.is_nonnegative))
+
+
+def as_claim(what: Any) -> Claim:
+    """Read an expression as the claim that it is positive."""
+    return what if isinstance(what, Relation | Iff) else gt(what, 0)
