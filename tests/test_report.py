@@ -387,3 +387,9 @@ def test_a_headline_needs_a_record(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be written to"):
         write_report(tmp_path / "file", [], {})
+
+
+def test_a_notebook_that_judges_no_claims_is_no_problem(tmp_path):
+    page = write_report(tmp_path, [ran(tmp_path, name="00-start-here")], {})
+    assert json.loads((tmp_path / "run.json").read_text())["problems"] == []
+    assert "could not be read" not in page.read_text()

@@ -88,12 +88,14 @@ def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.Da
     tables, problems = [scorecard([])], []
     for result in notebooks:
         path = folder / "data" / f"{re.sub(r'^[0-9]+-', '', result.name)}-claims.csv"
+        if not path.is_file():  # not every notebook judges claims
+            continue
         try:
-            tables += [read_scorecard(path)] * path.is_file()
+            tables.append(read_scorecard(path))
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
             continue
-        if path.is_file() and result.status != "ok":
+        if result.status != "ok":
             problems.append(f"{path.name} may be from an earlier run: {result.name} did not finish")
     return pd.concat(tables, ignore_index=True), problems
 
