@@ -51,7 +51,7 @@ def test_every_kernel_is_tied():
     assert own == set(_NAMES.split()) | {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "carried", "reach_of",
         "optimum", "instalment", "first_chunk", "rounds_time", "fewest_in_rounds", "spread",
-        "ends_in_groups", "write_fall",
+        "ends_in_groups", "write_fall", "fill_fewest",
     }  # fmt: skip
 
 

@@ -297,3 +297,51 @@ def test_a_size_is_positive(function, sigma):
 def test_a_count_is_between_one_and_all(function, n):
     with pytest.raises(InputError, match=r"1\.\.2"):
         function(1.0, n, Cluster(2))
+
+
+# --- arrays, and exact numbers ----------------------------------------------------------------
+
+
+def test_arrays_broadcast_and_scalars_stay_scalars():
+    cluster, sizes, counts = Cluster(4, 1, 20, 50, 101), [30, 40.5], [[1], [2], [4]]
+    for function in (execution_time, total_cost):
+        table = function(sizes, counts, cluster)
+        assert table.shape == (3, 2)
+        assert table.tolist() == [[function(s, n, cluster) for s in sizes] for [n] in counts]
+        assert type(function(30, 2, cluster)) is float
+    budgets, starts = [[300.0], [499.3], [800.0], [math.inf]], [0.0, 1e9]
+    table = fewest_nodes(sizes, budgets, cluster, starts)
+    each = [[fewest_nodes(*row, cluster, t) for *row, t in zip(sizes, 2 * b, starts, strict=True)]
+            for b in budgets]  # fmt: skip
+    assert table.tolist() == each
+    assert type(fewest_nodes(30, 500, cluster)) is int
+    with pytest.raises(InputError, match=r"sigma\[1\] must be a finite size above 0, got 0"):
+        execution_time([1, 0], 1, cluster)
+    with pytest.raises(InputError, match=r"n\[0, 1\] must be a whole number in 1\.\.4, got 5"):
+        total_cost(1, [[4, 5]], cluster)
+    with pytest.raises(InputError, match=r"budget\[0\] must be a time"):
+        fewest_nodes(1, [math.nan], cluster)
+
+
+def test_fractions_stay_exact():
+    source = random.Random("exact")
+    for _ in range(400):
+        costs = [source.choice([0, 1, 2, 3, Q(1, 3)]) for _ in range(4)]
+        if costs[0] + costs[1] == 0 or (costs[1] == 0 and costs[2] > 0):
+            continue
+        cluster = Cluster(source.randint(1, 8), *costs)
+        sigma, n = Q(source.randint(1, 60), source.randint(1, 7)), source.randint(1, cluster.nodes)
+        time = execution_time(sigma, n, cluster)
+        wanted = Costs(cluster.nodes, *map(Q, costs)).E(sigma, n)
+        assert type(time) is Q
+        assert (time.numerator, time.denominator) == (wanted.numerator, wanted.denominator)
+        assert total_cost(sigma, n, cluster) == n * time
+        if n <= fastest_nodes(sigma, cluster):
+            least = fewest_nodes(sigma, time, cluster)
+            assert least <= n
+            assert execution_time(sigma, least, cluster) <= time
+            late = fewest_nodes(sigma, time - Q(1, 10**30), cluster)
+            assert late > n or late == 0 or least < n  # no tolerance
+    both = execution_time([Q(1, 3), 2], [1, 2], Cluster(2, 1, 2))
+    assert both.tolist() == [Q(1), Q(18, 5)]
+    assert type(execution_time(Q(1, 3), 1, Cluster(2, 1.5, 2))) is float

@@ -622,3 +622,42 @@ def test_mutated_files_give_tasks_or_a_refusal(tmp_path, kind, pack):
         assert tasks.index.is_unique
 
     attempt()
+
+
+# --- a law of one's own --------------------------------------------------------------------
+
+
+def pareto(rng, count):
+    """Draw sizes of Pareto's law with index 2.5 from 1 on; their mean is 5/3."""
+    return rng.pareto(2.5, count) + 1
+
+
+def test_a_law_of_ones_own_makes_the_load_that_was_asked_for():
+    cluster = Cluster(4, cms=1, cps=2)  # E is proportional to the size: 81/65 of it
+    tasks = workload.mcdf(cluster, 0.5, 400_000, 7, size=pareto, batch="single")
+    assert tasks.attrs["reading"]["size"] == "pareto"
+    assert tasks["sigma"].min() >= 1
+    # of some 96,000 sizes: mean 5/3, standard deviation 1.49
+    assert len(tasks) == pytest.approx(400_000 * 0.5 / (5 / 3 * 81 / 65), rel=0.03)
+    assert tasks["sigma"].mean() == pytest.approx(5 / 3, rel=0.02)
+    assert tasks.attrs["realised_load"] == pytest.approx(0.5, rel=0.03)
+    again = workload.mcdf(cluster, 0.5, 400_000, 7, size=pareto, batch="single")
+    pd.testing.assert_frame_equal(tasks, again)
+    other = workload.mcdf(cluster, 0.5, 400_000, 8, size=pareto, batch="single")
+    assert tasks["sigma"].iloc[0] != other["sigma"].iloc[0]
+    assert workload.dcratio(cluster, 0.5, 1000.0, 7, size=pareto)["sigma"].min() >= 1
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (lambda rng, n: rng.random(n + 1), r"must return \d+ sizes above 0; got ndarray of shape"),
+        (lambda rng, n: -rng.random(n), r"size by law <lambda>\[0\] must be .* above 0, got -0"),
+        (lambda rng, n: np.full(n, np.nan), r"size by law <lambda>\[0\] must be"),
+        (lambda rng, n: 3.0, r"got float of shape \(\)"),
+    ],
+)
+def test_a_law_that_returns_no_sizes_is_refused(law, message):
+    for draw in (workload.mcdf, workload.dcratio):
+        with pytest.raises(InputError, match=message):
+            draw(PAPER, 0.5, 1e6, size=law)

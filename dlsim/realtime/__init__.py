@@ -8,13 +8,14 @@
 """
 
 from dlsim.realtime import workload
+from dlsim.realtime.bound import Bound, clairvoyant_bound
 from dlsim.realtime.engine import Split, simulate, split_load
-from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading
+from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading, StateView, TaskView
 from dlsim.realtime.outcome import Offer, Schedule
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 
 __all__ = [
-    "POLICIES", "SWITCHES", "Cluster", "Offer", "Policy", "Reading", "Schedule", "Split",
-    "execution_time", "fastest_nodes", "fewest_nodes", "shares", "simulate", "split_load",
-    "total_cost", "workload",
+    "POLICIES", "SWITCHES", "Bound", "Cluster", "Offer", "Policy", "Reading", "Schedule", "Split",
+    "StateView", "TaskView", "clairvoyant_bound", "execution_time", "fastest_nodes",
+    "fewest_nodes", "shares", "simulate", "split_load", "total_cost", "workload",
 ]  # fmt: skip

@@ -6,8 +6,8 @@ recorded reading; nothing here asks how the planner came to its decisions.
 
 import functools
 import heapq
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dlsim.errors import ScheduleError
 from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped
-from dlsim.realtime.model import IN_ROUNDS, KINDS, under
+from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
@@ -98,6 +98,12 @@ def _count_rules(s: Evidence) -> Iterator[Rule]:
         yield "every share is positive", index, s.positive | formula
     if s.policy.nodes == "user" and s.given is not None:
         yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.wanted)
+    elif s.policy.nodes == "all" and s.policy.partition == "exact":
+        yield (
+            "an all-nodes task runs on all nodes that are free before it ends",
+            index,
+            _all_used(s),
+        )
     elif s.policy.nodes == "all":
         wanted = _best(s) if s.reading.an_nodes == "best" else s.cluster.nodes
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
@@ -109,6 +115,18 @@ def _count_rules(s: Evidence) -> Iterator[Rule]:
         # half of what the engine allows, so that neither's rounding matters
         enough = (n > 1) & (late <= TOL / 2 * s.deadline - _grain(s, since))
         yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
+
+
+def _all_used(s: Evidence) -> list[bool]:
+    """Tell of every task whether the nodes that it left out were held until it ended."""
+    assert s.result.runs is not None
+    left, good = (s.cluster.nodes - s.nodes) * (s.cluster.cps > 0), [True] * len(s.index)
+    turn = np.argsort(s.result.runs["turn"].to_numpy(), kind="stable")[np.count_nonzero(~s.ran) :]
+    for place in np.flatnonzero(left[turn] > 0).tolist():
+        i, before = turn[place], turn[max(0, place - s.cluster.nodes) : place]
+        held = not_after(s.completion[i], s.estimate[before], s.scale)
+        good[i] = int(s.nodes[before][held].sum()) >= left[i]
+    return good
 
 
 def _grain(s: Evidence, at: Floats) -> Floats:
@@ -128,7 +146,8 @@ def _link_free(s: Evidence) -> Floats:
 def _service_rules(s: Evidence) -> Iterator[Rule]:
     """Nobody is sent away from an idle cluster that could serve him."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
-    if s.policy.partition in IN_ROUNDS or serial:  # no formula that is not the engine's
+    asks = callable(s.policy.nodes) or callable(s.policy.partition)
+    if s.policy.partition in IN_ROUNDS or serial or asks:  # no formula that is not the engine's
         return
     n: Any = s.cluster.nodes
     if s.policy.nodes == "user" and s.given is not None:
@@ -152,7 +171,7 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     start, arrival, index = s.start[line], s.arrival[line], s.index[line]
     estimate, sent = s.estimate[line], _link_free(s)[line]
     early = s.policy.partition not in ("opr", "equal", "umr")
-    if s.policy.nodes == "all":
+    if s.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
         alone = not_after(before, start, s.scale)
         yield "all-nodes tasks run one after another", index, alone
@@ -162,7 +181,8 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
         instants = [estimate, sent]
         if early or s.reading.release == "finish":
             instants += [k.compute_end for k in s.windows()]
-        if s.policy.order == "dc" or s.reading.commit == "last":  # a newcomer may move starts
+        timed = s.policy.order == "dc" or s.policy.is_own
+        if timed or s.reading.commit == "last":  # a newcomer may move starts
             instants.append(s.arrival)
         free = np.sort(np.concatenate([[-np.inf], *instants]))
         last = free[np.searchsorted(free, start + instant(s.scale, start), side="right") - 1]
@@ -170,7 +190,7 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
         yield "a task starts on arrival or when nodes or the link get free", index, prompt
     passes = s.policy.overtake or s.reading.backfill == "on"
     in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
-    if not in_line or s.policy.order == "dc":
+    if not in_line or s.policy.order == "dc" or s.policy.is_timed:
         return
     if s.policy.order == "fifo":
         starts = s.start[s.ran]
@@ -313,9 +333,12 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
         waits = x.release
     prompt = equal(k.send_start, waits, 0.0, slack=x.slack)
     yield "a share is sent as soon as node and link are free", index, prompt
-    fits = x.split_by(*_ENDS_IN[s.policy.partition])
+    own = callable(s.policy.partition)
+    fits = x.split_by(*(("own",) if own else _ENDS_IN[str(s.policy.partition)]))
     yield "a task is split by its policy's partition", index, fits
     yield "every share is positive", index, k.alpha > 0
+    if own:
+        yield "shares are those of the policy's own partition", index, _own_shares(s, k, x)
     even = equal(x.load * x.n, x.sigma, x.sigma)
     yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
     ends = equal(k.compute_end, x.estimate, 0.0, ULPS + c.nodes, x.slack)
@@ -336,6 +359,19 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     ulps, slack = ULPS + c.nodes, x.slack_of_task
     together = equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", k.names, together[k.tasks]
+
+
+def _own_shares(s: Evidence, k: Chunks, x: _Shares) -> NDArray[np.bool_]:
+    """Ask a partition of one's own again, in Python, task by task."""
+    c, table, given = s.cluster, table_for(s.cluster, "opr"), np.empty(len(k.task))
+    origin, ask = clock_origin(s.arrival), cast(Callable[..., Any], s.policy.partition)
+    for first, n in zip(
+        np.flatnonzero(k.by_task.place == 0), x.n[k.by_task.place == 0], strict=True
+    ):
+        rows = slice(first, first + n)
+        state = StateView(int(n), 0, c.nodes, c.cms, c.cps, c.st, c.sc, *table[:2], *table[3:5])
+        given[rows] = ask(float(x.sigma[first]), x.release[rows] - origin, state)
+    return equal(k.alpha, given, 1.0, slack=ROUNDING)
 
 
 def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
@@ -370,7 +406,8 @@ def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
 def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
-    if s.policy.nodes != "min" or not plain or s.policy.partition in IN_ROUNDS:
+    known = s.policy.partition not in IN_ROUNDS and not callable(s.policy.partition)
+    if s.policy.nodes != "min" or not plain or not known:
         return
     c = s.cluster
     if s.policy.partition == "exact-n":

@@ -5,9 +5,9 @@ What is simulated is taken in here as columns, or refused; `dlsim.realtime.run` 
 face of `dlsim.realtime.core.partition`, for experiments without an admission test.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, PARTITIONS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
+from dlsim.realtime.own import blame
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.realtime.run import rules_of, run_policy
 
@@ -127,8 +128,8 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
 
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
-    """Return the rank of every task in a static order."""
-    if not callable(policy.order):
+    """Return the rank of every task in a static order; the table's where there is none."""
+    if not callable(policy.order) or policy.is_timed:
         return np.arange(len(tasks), dtype=np.float64)
     rule = (
         f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
@@ -175,7 +176,7 @@ def split_load(
     sigma: float,
     release: Sequence[float],
     cluster: Cluster,
-    partition: str = "exact",
+    partition: str | Callable[..., Any] = "exact",
     rounds: int | str = 1,
 ) -> Split:
     """Split one load over nodes that become free at given times.
@@ -188,8 +189,9 @@ def split_load(
         When each node is released, in any order; 1 <= n <= N.
     cluster : Cluster
         Costs of the cluster.
-    partition : str
-        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given.
+    partition : str or callable
+        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given. Or one's own,
+        as for a `Policy`.
     rounds : int or "best"
         Of the multi-round partitions.
 
@@ -218,7 +220,10 @@ def split_load(
     ([0.6875, 0.3125], 38.5)
     """
     instance("cluster", cluster, Cluster)
-    option("partition", partition, PARTITIONS)
+    if callable(partition):
+        model.check_rule("partition", partition)
+    else:
+        option("partition", partition, PARTITIONS)
     sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
     model.check_rounds(partition, rounds)
     model.check_partition(partition, rounds, cluster)
@@ -229,7 +234,8 @@ def split_load(
         )
     times = np.sort(column("release", times, -MOST))
     nodes = "user" if partition == "pieces" else "min"
-    rules = rules_of(cluster, Policy("fifo", nodes, partition, rounds), Reading())
+    policy = Policy("fifo", nodes, partition, rounds)
+    rules = rules_of(cluster, policy, Reading())
     q, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
     q["sigma"], q["top"] = float(sigma), len(times)
@@ -243,7 +249,9 @@ def split_load(
     fill_releases(filled, s)
     completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
     rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
-    estimate = completion if KINDS[kind] == "rounds from releases" else end
+    if rules.own:
+        blame(rules.own, policy, ["the load"], s.release)
+    estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
     if share.min() <= 0:
         raise InputError(

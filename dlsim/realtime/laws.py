@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.given import option, positive
+from dlsim.given import column, option, positive
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 
@@ -26,7 +26,7 @@ FLOOR = 0.01
 MOST_TASKS = 50_000_000
 
 #: In the order of their seeds.
-PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes")
+PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes", "law")
 
 #: What becomes of normal draws that are not positive, by the switch ``size``.
 _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
@@ -35,8 +35,11 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
     "clip": lambda draws, mean: np.maximum(draws, FLOOR * mean),
 }
 
-#: Every law of the sizes.
+#: Every law of the sizes, and one of the user's own: so many sizes from a generator.
 SIZES = (*_POSITIVE, "uniform")
+Law = str | Callable[[Generator, int], Any]
+#: Sizes of a law of one's own that stand for it where its mean least time is asked for.
+SAMPLE = 100_000
 
 
 def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
@@ -98,11 +101,19 @@ def points(stream: Generator, mean: float, horizon: float, interval: str) -> Flo
         size = len(gaps)
 
 
-def sizes(stream: Generator, count: int, mean: float, size: str) -> Floats:
+def sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
     """Draw data sizes; no draw beyond the last one needed is taken from the stream.
 
-    `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead.
+    `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead;
+    or it is a function that draws them itself.
     """
+    if callable(size):
+        name = getattr(size, "__name__", "size")
+        rule = f"law {name}(generator, {count}) must return {count} sizes above 0"
+        drawn = size(stream, count)
+        if np.shape(drawn) != (count,):
+            raise InputError(f"{rule}; got {type(drawn).__name__} of shape {np.shape(drawn)}")
+        return np.asarray(column(f"size by law {name}", drawn, above=True))
     if size == "uniform":
         return 2 * mean * (1 - stream.random(count))
     drawn = np.empty(0)

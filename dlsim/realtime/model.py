@@ -8,20 +8,22 @@ Utilizing Inserted Idle Time", and what it takes from its reference [6].
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
-#: A user's own order: one static key per task, smallest first, ties by table order.
-Order = str | Callable[[pd.DataFrame], Any]
+#: A user's own order: one static key per task, or one for every instant.
+Order = str | Callable[..., Any]
 
 ORDERS = ("fifo", "edf", "dc")
-NODES = ("min", "all", "fragment", "user")
+NODES = ("min", "all", "fragment", "user", "leader")
 PARTITIONS = (
     "opr", "equal", "pieces", "dlt", "I", "II", "exact", "exact-n", "umr", "umr-iit",
 )  # fmt: skip
@@ -36,11 +38,11 @@ MOST_NODES = 10_000_000
 #: What a load was split by, after a constraint was tested; codes in `core.partition`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
-    "rounds from releases",
+    "rounds from releases", "own",
 )  # fmt: skip
 
 
-def check_rounds(partition: str, rounds: int | str) -> None:
+def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None:
     """Refuse what is no number of rounds of a partition: "best" or 1..MOST_ROUNDS, else 1."""
     if partition not in IN_ROUNDS:
         whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
@@ -85,7 +87,9 @@ class Cluster:
             raise InputError("cms + cps must be positive, got 0: give the unit load a cost")
 
 
-def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None:
+def check_partition(
+    partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
+) -> None:
     """Refuse a partition on a cluster for which it is not defined."""
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         raise InputError(
@@ -103,6 +107,87 @@ def check_partition(partition: str, rounds: int | str, cluster: Cluster) -> None
         )
 
 
+class TaskView(NamedTuple):
+    """What a rule of one's own is told of a task.
+
+    Attributes
+    ----------
+    arrival, sigma, deadline, due : float
+        Arrival, data size, relative and absolute deadline; instants on the engine's clock, which
+        begins by the first arrival where that is far from 0.
+    user_nodes : int
+        Nodes that its user asks for, or 0.
+    fewest : int
+        Fewest nodes n_min with which it would be in time if all started now; 0 for none.
+    """
+
+    arrival: float
+    sigma: float
+    deadline: float
+    due: float
+    user_nodes: int
+    fewest: int
+
+
+class StateView(NamedTuple):
+    """What a rule of one's own is told of the cluster.
+
+    Attributes
+    ----------
+    idle, waiting : int
+        Nodes that are idle, and tasks that are still to be placed, at this instant of the plan.
+    nodes : int
+        Nodes of the cluster, N.
+    cms, cps, st, sc : float
+        Its costs.
+    unit, fixed : ndarray of float, shape (N + 2,)
+        E(sigma, n) is ``fixed[n] + sigma * unit[n]``.
+    slope, rise : ndarray of float, shape (N + 2,)
+        The cost derivative W(n + 1) - W(n) is ``rise[n] + sigma * slope[n]`` (paper M).
+    """
+
+    idle: int
+    waiting: int
+    nodes: int
+    cms: float
+    cps: float
+    st: float
+    sc: float
+    unit: NDArray[np.float64]
+    fixed: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    rise: NDArray[np.float64]
+
+
+#: What a rule may be, its parameters, and what it must return.
+RULES = {
+    "order": (("task", "n", "t", "state"), "a number, not NaN"),
+    "nodes": (("task", "t", "state"), "a whole number of nodes in 0..N, 0 to refuse the task"),
+    "partition": (("sigma", "release", "state"), "a positive share per node, with the sum 1"),
+}
+
+
+def takes(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function can be called with, -1 where that is not known."""
+    try:
+        return len(signature(getattr(function, "py_func", function)).parameters)
+    except (TypeError, ValueError):
+        return -1
+
+
+def check_rule(kind: str, function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called as such a rule."""
+    names, returns = RULES[kind]
+    counts = (len(names), 1) if kind == "order" else (len(names),)
+    if takes(function) not in counts:
+        table = "(tasks) with one key per task, or " if kind == "order" else ""
+        name = getattr(function, "__name__", kind)
+        raise InputError(
+            f"{kind} function {name} must take {table}({', '.join(names)}) and return {returns};"
+            f" it takes {takes(function)} arguments"
+        )
+
+
 @dataclass(frozen=True)
 class Policy:
     """What an algorithm decides, as data.
@@ -111,18 +196,25 @@ class Policy:
     ----------
     order : {"fifo", "edf", "dc"} or callable
         Who is served first: arrival, absolute deadline, decreasing cost derivative; or
-        a function of the task table that returns one static key per task, smallest first.
-    nodes : {"min", "all", "fragment", "user"}
+        a function of the task table that returns one static key per task, smallest first; or
+        ``order(task, n, t, state)``, the key of a task that would run on n nodes from t on, asked
+        at every instant t at which nodes get free (Notes).
+    nodes : {"min", "all", "fragment", "user", "leader"} or callable
         The fewest nodes that meet the deadline; all of them; the fewest and whatever
-        else is idle then, up to N* ([9] of paper I); the task's own ``user_nodes``.
-    partition : str
+        else is idle then, up to N* ([9] of paper I); the task's own ``user_nodes``; as
+        that of the first three would with ``exact-n``, ``exact`` and ``exact`` which, each
+        by itself, would have refused fewest of all who came so far (ours); or
+        ``nodes(task, t, state)``, how many it takes from t on (N* where more would have shares
+        that are not positive), 0 for a task that is refused.
+    partition : str or callable
         How a load is split. On nodes that start together: ``opr``, the optimal
         partitioning rule (paper M); ``equal`` shares; ``umr``, several rounds. On nodes
         as they are released: ``pieces``, equal shares as tasks of their own (User
         Split); ``dlt``, the remodel of [6]; ``I`` and ``II``, equal finish under
         Constraint 1 or 2 of paper I, else the remodel; ``exact``, the true single-round
         optimum on the nodes that the deadline asks for; ``exact-n``, on the fewest
-        nodes whose optimum meets it; ``umr-iit``, several rounds.
+        nodes whose optimum meets it; ``umr-iit``, several rounds; or
+        ``partition(sigma, release, state)``, the shares of the nodes by their release.
     rounds : int or "best"
         Rounds of ``umr`` and ``umr-iit``; 1 otherwise.
     admission : bool
@@ -135,26 +227,53 @@ class Policy:
     InputError
         For an unknown option, an `admission` or `overtake` that is not a bool, or a
         combination that no engine can run.
+
+    Notes
+    -----
+    Functions of one's own are told of a `TaskView` and a `StateView`. Decorated
+    with `numba.njit` they run at the engine's speed, as plain Python some hundred times slower.
+    With one of them everybody who waits is planned anew at each arrival, from instant to instant
+    as nodes get free: all are counted and ordered, and whoever fits starts, until one does not
+    (`overtake`: past those who do not). A newcomer is refused where somebody would be late. No
+    offers are made: at which deadline such a function changes its mind, nobody knows.
+
+    Examples
+    --------
+    >>> def least_laxity(task, n, t, state):
+    ...     return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])
+    >>> Policy(least_laxity, "min", overtake=True).nodes
+    'min'
     """
 
     order: Order
-    nodes: str
-    partition: str = "opr"
+    nodes: str | Callable[..., Any]
+    partition: str | Callable[..., Any] = "opr"
     rounds: int | str = 1
     admission: bool = True
     overtake: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
-        if not callable(self.order):
-            option("order", self.order, ORDERS)
-        option("nodes", self.nodes, NODES)
-        option("partition", self.partition, PARTITIONS)
+        for kind, known in (("order", ORDERS), ("nodes", NODES), ("partition", PARTITIONS)):
+            if callable(rule := getattr(self, kind)):
+                check_rule(kind, rule)
+            else:
+                option(kind, rule, known)
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
         check_rounds(self.partition, self.rounds)
         for remedy in self._misfits():
             raise InputError(remedy)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the order is asked at every instant, and not once of the whole table."""
+        return callable(self.order) and takes(self.order) != 1
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a function of one's own is asked while tasks are planned."""
+        return self.is_timed or callable(self.nodes) or callable(self.partition)
 
     def _misfits(self) -> Iterator[str]:
         """Yield what to use instead of a combination without a meaning."""
@@ -164,20 +283,29 @@ class Policy:
             yield f"{need}; without admission control use nodes='all'"
         if not self.admission and not is_plain:
             yield f"partition={partition!r} needs admission control; use partition='opr'"
+        if not self.admission and self.is_timed:
+            yield "an order that changes with time needs admission control; use order(tasks)"
+        if callable(nodes) and partition in ("exact-n", "pieces"):
+            yield f"partition={partition!r} chooses the number of nodes; use nodes='min' or 'user'"
+        if callable(partition) and nodes in ("user", "fragment"):
+            yield "a partition of one's own needs nodes='min', 'all' or a function"
         if self.order == "dc" and nodes != "min":
             yield "order='dc' ranks by the fewest nodes n_min; use nodes='min'"
         if self.order == "dc" and not is_plain:
             rank = "order='dc' ranks by the cost of the optimal partitioning rule"
             yield f"{rank}; use partition='opr'"
-        if nodes == "all" and partition not in ("opr", "exact-n"):
-            yield f"nodes='all' needs partition='opr', got {partition!r}"
+        bare = ("opr", "exact", "exact-n")
+        if nodes == "all" and not (partition in bare or callable(partition)):
+            yield f"nodes='all' needs partition='opr' or 'exact', got {partition!r}"
         if partition == "exact-n" and nodes != "min":
             yield "partition='exact-n' chooses the number of nodes itself; use nodes='min'"
         if (partition == "pieces") != (nodes == "user"):
             both = "nodes='user' and partition='pieces' (User Split) belong together"
             yield f"{both}; got nodes={nodes!r}, partition={partition!r}"
-        if nodes == "fragment" and not is_plain:
-            yield f"nodes='fragment' needs partition='opr', got {partition!r}"
+        if nodes == "fragment" and partition not in ("opr", "exact"):
+            yield f"nodes='fragment' needs partition='opr' or 'exact', got {partition!r}"
+        if nodes == "leader" and (self.order, partition, self.overtake) != ("fifo", "exact", False):
+            yield "nodes='leader' needs order='fifo', partition='exact' and no overtaking"
 
 
 #: What paper I compares, by the part of the legend that follows FIFO or EDF; the last six rows
@@ -250,24 +378,24 @@ class Reading(BaseReading):
         `Schedule.counts`: whether a task on one node counts.
     """
 
-    an_nodes: str = switch("all", "best")
-    mn_order: str = switch("skip", "strict")
-    mn_count: str = switch("at_start", "frozen")
-    dc_at_N: str = switch("formula", "inf")
-    order_when: str = switch("each_tk", "once")
-    link: str = switch("per_task", "shared")
-    batch_order: str = switch("index", "policy")
-    batch_commit: str = switch("replan", "commit")
-    same_time: str = switch("dispatch", "test")
+    an_nodes: str = switch("all", "best", rule="best")
+    mn_order: str = switch("skip", "strict", rule="strict")
+    mn_count: str = switch("at_start", "frozen", rule="frozen")
+    dc_at_N: str = switch("formula", "inf", rule="infinite_top")
+    order_when: str = switch("each_tk", "once", rule="once")
+    link: str = switch("per_task", "shared", rule="shared")
+    batch_order: str = switch("index", "policy", rule="by_policy")
+    batch_commit: str = switch("replan", "commit", rule="commit")
+    same_time: str = switch("dispatch", "test", rule="test_first")
     late: str = switch("run", "drop")
     # those that paper I adds
-    release: str = switch("estimate", "finish")
-    commit: str = switch("first", "last")
+    release: str = switch("estimate", "finish", rule="finish")
+    commit: str = switch("first", "last", rule="last")
     backfill: str = switch("off", "on")
     split: str = switch("all", "piece")
-    scope: str = switch("chosen", "all")
-    ties: str = switch("fail", "skip")
-    count_single: str = switch("no", "yes")
+    scope: str = switch("chosen", "all", rule="every")
+    ties: str = switch("fail", "skip", rule="skip_ties")
+    count_single: str = switch("no", "yes", rule="single")
 
 
 #: Every switch of `Reading` with its options, the default first; those that paper M leaves open.
@@ -279,8 +407,8 @@ def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
     """Look a policy up by its legend name, or take one as given."""
 
     def own(row: Policy) -> str:
-        order = getattr(row.order, "__name__", row.order)
-        return f"{order}-{row.nodes}-{row.partition}"
+        rules = (row.order, row.nodes, row.partition)
+        return "-".join(getattr(rule, "__name__", str(rule)) for rule in rules)
 
     return named("policy", policy, POLICIES, own)
 
@@ -288,3 +416,40 @@ def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
 def under(name: str, reading: Reading) -> str:
     """Say under what a rule was broken, for the message."""
     return f"{name}, reading {reading.changes()}"
+
+
+#: What the words of a `Policy` mean, in a few more.
+ORDER_WORDS = dict(
+    zip(ORDERS, ("by arrival", "by deadline", "by the slope of the cost"), strict=True)
+)
+NODE_WORDS = {
+    "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
+    "user": "as many nodes as the user asks", "leader": "what would have refused least so far,",
+}  # fmt: skip
+PARTITION_WORDS = {
+    "opr": "that start together", "equal": "that start together, equal shares",
+    "pieces": "each with a piece of its own", "dlt": "as they come free, remodelled",
+    "I": "as they come free, Constraint 1", "II": "as they come free, Constraint 2",
+    "exact": "as they come free, true optimum",
+    "exact-n": "as they come free, n from the true optimum",
+    "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
+}  # fmt: skip
+
+
+def about(policy: Policy) -> str:
+    """Say what a policy does in a line."""
+    order = ORDER_WORDS[policy.order] if isinstance(policy.order, str) else "by an order of its own"
+    end = "" if policy.admission else "; nobody is refused"
+    passes = ", who fits may pass" if policy.overtake else ""
+    nodes = NODE_WORDS.get(str(policy.nodes), "as many nodes as it finds")
+    split = PARTITION_WORDS.get(str(policy.partition), "split in a way of its own")
+    return f"{nodes} {split}; {order}{passes}{end}"
+
+
+def _use(name: str) -> tuple[int, int]:
+    row = POLICIES[name]
+    return list(PARTITION_WORDS).index(str(row.partition)), list(NODE_WORDS).index(str(row.nodes))
+
+
+#: The policies by name with what they do, those together that use the nodes alike.
+ABOUT = {name: about(POLICIES[name]) for name in sorted(POLICIES, key=_use)}

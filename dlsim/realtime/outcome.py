@@ -18,8 +18,12 @@ from dlsim.realtime.core.layout import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
+from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
+
+#: Most refused tasks that are all told what they could have been promised, where others may pass.
+MOST_OFFERS = 20_000
 
 
 class Offer(NamedTuple):
@@ -253,6 +257,11 @@ class Schedule:
         cost = nodes * (estimate - start)
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
+    @property
+    def offers_take_long(self) -> bool:
+        """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
+        return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MOST_OFFERS
+
     def offers(self) -> pd.DataFrame:
         """Find what every refused task could have been promised, in one run.
 
@@ -321,14 +330,17 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     # a table holds no instant more exactly than its clock
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table) + origin / CLOCK
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
-    given = (costs, table.unit, table.lead, own, span, np.full(c.nodes, -np.inf))
+    given = (costs, table, own, span, np.full(c.nodes, -np.inf))
+    mine = own_rules(s.policy) if callable(s.policy.partition) else None
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
         part = slice(begin, end)
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
-        bad = fill_chunks(how[part], first, times[part], *given, *work, ints, out)
+        bad = fill_chunks(mine, how[part], first, times[part], *given, *work, ints, out)
+        if mine:
+            blame(mine, s.policy, labels[part], work[1])
         if bad >= 0:
             bad += begin
             raise ScheduleError(

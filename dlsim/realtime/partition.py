@@ -13,20 +13,23 @@ A `Table` holds u, f and l for n = 0..N+1; every engine reads E(n) from it.
 """
 
 import functools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import islice, takewhile
+from numbers import Rational
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import MOST, instance, number, whole
-from dlsim.kernel import latest_finish
+from dlsim.given import MOST, column, instance, number, whole
 from dlsim.realtime.core.partition import (
     cost_coefficients,
     derivative_coefficients,
-    duration,
     fastest,
-    fewest,
+    fill_fewest,
     growth_sums,
 )
 from dlsim.realtime.model import Cluster
@@ -54,26 +57,27 @@ def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
 def table_of(cluster: Cluster) -> Table:
     """Tabulate the execution time of a cluster for every number of nodes."""
     size = cluster.nodes + 2
-    cms, cps, n = float(cluster.cms), float(cluster.cps), np.arange(size)
+    cms, cps, st, sc = map(float, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
+    n = np.arange(size)
     unit, fixed, least = np.zeros(size), np.zeros(size), np.zeros(size)
     if cms > 0 and cps > 0:
         growth = growth_closed(n, cms, cps)
     else:
         growth = np.zeros(size)
         growth_sums(cms, cps, growth)
-    if cluster.st > 0 and cps > 0:
+    if st > 0 and cps > 0:
         with np.errstate(over="ignore"):
-            cost_coefficients(growth, cms, cps, cluster.st, cluster.sc, unit, fixed, least)
+            cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least)
     else:
         unit[1:] = (cms + cps) / growth[1:]
-        fixed[1:] = cluster.st + cluster.sc
+        fixed[1:] = st + sc
         if cps == 0:  # one node computes for free: a second only adds a set-up
-            fixed[1:] += cluster.st * (n[1:] - 1)
+            fixed[1:] += st * (n[1:] - 1)
             least[2:] = np.inf
     slope, rise = np.zeros(size), np.zeros(size)
-    derivative_coefficients(growth, cms, cps, cluster.st, cluster.sc, slope, rise)
+    derivative_coefficients(growth, cms, cps, st, sc, slope, rise)
     lead = np.zeros(size)
-    lead[2:] = cluster.st * np.cumsum(growth[1:-1]) / growth[2:]
+    lead[2:] = st * np.cumsum(growth[1:-1]) / growth[2:]
     return _read_only(unit, fixed, least, slope, rise, lead)
 
 
@@ -84,7 +88,7 @@ def _read_only(*columns: Floats) -> Table:
 
 
 @functools.lru_cache(maxsize=256)
-def table_for(cluster: Cluster, partition: str) -> Table:
+def table_for(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
     r"""Tabulate the execution time on nodes that start together, for one partition.
 
     .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
@@ -119,28 +123,67 @@ def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.boo
 def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     """Return size and count as plain numbers, or refuse them."""
     instance("cluster", cluster, Cluster)
-    size = float(number("sigma", sigma, above=True, rule="a finite size above 0"))
-    return size, whole("n", n, 1, cluster.nodes)
+    size = number("sigma", sigma, above=True, rule="a finite size above 0")
+    return float(size), whole("n", n, 1, cluster.nodes)
 
 
-def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
+def _sizes(sigma: Any) -> Any:
+    rule = "a finite size above 0"
+    return (number if np.ndim(sigma) == 0 else column)("sigma", sigma, above=True, rule=rule)
+
+
+def _is_exact(cluster: Cluster, *values: Any) -> bool:
+    """Tell whether a size, time or cost is a Fraction and none is a float (but for 0.0)."""
+    every = [cluster.cms, cluster.cps, cluster.st, cluster.sc]
+    if not all(isinstance(x, Rational) or x == 0 for x in every):
+        return False
+    for value in map(np.asarray, values):
+        if value.dtype.kind == "f":
+            return False
+        every += value.ravel().tolist() if value.dtype.kind == "O" else []
+    fractions = [isinstance(x, Fraction) for x in every]
+    return any(fractions) and all(isinstance(x, Rational) or x == 0 for x in every)
+
+
+def _one_by_one(function: Callable[..., Any], *values: Any) -> Any:
+    """Apply a function of numbers to Fractions, or to arrays of them as these broadcast."""
+    return np.frompyfunc(function, len(values), 1)(*(np.asarray(x, object) for x in values))
+
+
+def _exact_times(sigma: Any, cluster: Cluster) -> Iterator[tuple[Any, bool]]:
+    """Yield E(n) for n = 1, 2, ..., and whether n is at most N* (eqs. 4.7 to 4.12)."""
+    cms, cps, st, sc = map(Fraction, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
+    w = cms + cps
+    beta = cps / w
+    growth, total, power, inner, least = (Fraction(x) for x in (1, 0, 1, 0, 0))
+    for n in range(1, cluster.nodes + 1):
+        yield st + sc + (st * total + w * sigma) / growth, n == 1 or (beta > 0 and sigma > least)
+        total, growth = total + growth, 1 + beta * growth
+        if beta:  # else one node computes for free
+            power /= beta
+            inner += power
+            least += st * inner / w
+
+
+def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     r"""Execution time of a divisible load on n equal nodes that finish together.
 
     .. math:: \mathcal{E} = ST + SC + \sigma (C_{ms} + C_{ps})\,\mathcal{B}(n)
 
     Parameters
     ----------
-    sigma : float
-        Data size.
-    n : int
+    sigma : float or array_like
+        Data size; arrays of sizes and counts broadcast.
+    n : int or array_like
         Number of nodes, 1..N.
     cluster : Cluster
         Nodes and costs.
 
     Returns
     -------
-    float
-        E(sigma, n). For n > N* it is the value of the formula, not of a schedule.
+    float or ndarray
+        E(sigma, n). For n > N* it is the value of the formula, not of a schedule. Exact where
+        sizes or costs are Fractions and none is a float.
 
     Raises
     ------
@@ -155,10 +198,22 @@ def execution_time(sigma: float, n: int, cluster: Cluster) -> float:
     --------
     >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
     499.29
+    >>> execution_time(Fraction(30), [1, 2], Cluster(4, cms=1, cps=2)).tolist()
+    [Fraction(90, 1), Fraction(54, 1)]
     """
-    sigma, n = _checked(sigma, n, cluster)
+    instance("cluster", cluster, Cluster)
+    size, most = _sizes(sigma), cluster.nodes
+    count = whole("n", n, 1, most) if not np.ndim(n) else column("n", n, 1, most, is_whole=True)
+    if _is_exact(cluster, sigma):
+        time = functools.partial(_exact_time, cluster=cluster)
+        return _one_by_one(time, sigma, count)
     table = table_of(cluster)
-    return float(duration(sigma, n, table.unit, table.fixed))
+    found = table.fixed[count] + np.asarray(size, dtype=float) * table.unit[count]
+    return found if np.ndim(found) else float(found)
+
+
+def _exact_time(sigma: Any, n: int, cluster: Cluster) -> Any:
+    return next(islice(_exact_times(sigma, cluster), n - 1, None))[0]
 
 
 def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
@@ -197,23 +252,24 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     return int(fastest(sigma, table_of(cluster).least, cluster.nodes))
 
 
-def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0.0) -> int:
+def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
     """Fewest nodes n_min with which a load started now meets its deadline.
 
     Parameters
     ----------
     sigma, cluster
         As in `execution_time`.
-    budget : float
-        Absolute deadline minus start.
-    start : float
+    budget : float or array_like
+        Absolute deadline minus start; arrays of it and of sizes broadcast.
+    start : float or array_like
         Absolute start; the tolerance of `dlsim.kernel` is relative to absolute times.
 
     Returns
     -------
-    int
+    int or ndarray of int
         n_min, or 0 where no number of nodes of this cluster meets the deadline: a
-        normal answer, which paper M leaves out (gamma <= 0; too short a budget).
+        normal answer, which paper M leaves out (gamma <= 0; too short a budget). Decided
+        without any tolerance where Fractions are at work and no float.
 
     Raises
     ------
@@ -225,21 +281,35 @@ def fewest_nodes(sigma: float, budget: float, cluster: Cluster, start: float = 0
     ----------
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
-    sigma, _ = _checked(sigma, 1, cluster)
-    start = number("start", start, -MOST, rule="a finite time")
-    budget = number("budget", budget, -np.inf, np.inf, rule="a time, or inf for no deadline")
-    table = table_of(cluster)
-    top = fastest(sigma, table.least, cluster.nodes)
-    limit = latest_finish(float(start + budget), float(budget))
-    return int(fewest(float(start), limit, sigma, 1, top, table.unit, table.fixed))
+    instance("cluster", cluster, Cluster)
+    sizes = _sizes(sigma)
+    limits = {"start": (start, MOST, "a finite time"),
+              "budget": (budget, np.inf, "a time, or inf for no deadline")}  # fmt: skip
+    begin, left = (
+        (number if np.ndim(x) == 0 else column)(name, x, -most, most, rule=rule)
+        for name, (x, most, rule) in limits.items()
+    )
+    if _is_exact(cluster, sigma, budget):
+        return _one_by_one(functools.partial(_fewest_exactly, cluster=cluster), sigma, budget)
+    each = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (sizes, left, begin)))
+    found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
+    sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
+    fill_fewest(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+    return found if found.ndim else int(found)
 
 
-def total_cost(sigma: float, n: int, cluster: Cluster) -> float:
+def _fewest_exactly(sigma: Any, budget: Any, cluster: Cluster) -> int:
+    every = takewhile(itemgetter(1), _exact_times(sigma, cluster))
+    return next((n for n, (time, _) in enumerate(every, 1) if time <= budget), 0)
+
+
+def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:
     """Cost W(n) = n E(n): node time that a load occupies (paper M, section 5).
 
     Parameters and refusals are those of `execution_time`.
     """
-    return n * execution_time(sigma, n, cluster)
+    time = execution_time(sigma, n, cluster)
+    return (n if np.ndim(n) == 0 else np.asarray(n)) * time
 
 
 def least_times(sigma: Any, cluster: Cluster) -> Floats:

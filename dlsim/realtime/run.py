@@ -1,20 +1,36 @@
 """One run: a policy under a reading as the kernel's rules, and the loop that decides."""
 
 import functools
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dlsim.errors import InputError
 from dlsim.given import need_memory
-from dlsim.kernel import clock_origin, latest_finish, records
+from dlsim.kernel import TOL, clock_origin, latest_finish, records
 from dlsim.realtime.core import events, state
+from dlsim.realtime.core.leader import RULES, follow_leader
 from dlsim.realtime.core.opr import run_opr
-from dlsim.realtime.core.partition import OPR
+from dlsim.realtime.core.partition import OPR, OPTIMUM
+from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import IN_ROUNDS, PARTITIONS, Cluster, Policy, Reading
+from dlsim.realtime.model import (
+    IN_ROUNDS,
+    PARTITIONS,
+    Cluster,
+    Policy,
+    Reading,
+    policy_named,
+    under,
+)
+from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
+#: Who follows the leader starts with all nodes where they cost at most so much more node time,
+#: N / G_N: what that start gains falls with it (30-inserted-idle-time measures both starts).
+DEAR = 1.25
 #: Bytes that a run takes per task and per node, at least.
 TASK_BYTES, NODE_BYTES = 130, 60
 
@@ -41,16 +57,33 @@ def _places(due: Floats, span: float) -> Floats:
     return places
 
 
+def _named(*names: str) -> Any:
+    """Return the class of a tuple with these names."""
+    return namedtuple("Rules", names)
+
+
+#: A policy under a reading as the planner's switches; those of the reading by their rules.
+Rules = _named(
+    "nodes", "cms", "cps", "st", "sc", "edf", "dc", "all_nodes", "negotiate", "in_line", "part",
+    "method", "rounds", "offers", "own", "mine", "timed", "counts", *Reading().rules(),
+)  # fmt: skip
+
+
 def rules_of(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
-) -> state.Rules:
+) -> Any:
     """Return a policy under a reading as the planner's switches."""
-    backfill = reading.backfill == "on" and policy.nodes != "all"
-    strict = not (policy.overtake or backfill) or reading.mn_order == "strict"
-    static = policy.order != "dc"
-    method = state.CAPACITY if policy.partition == "exact-n" else state.FEWEST
-    method = state.SCAN if policy.partition in IN_ROUNDS else method
-    return state.Rules(
+    backfill, every = reading.backfill == "on", policy.nodes == "all"
+    switches = reading.rules()
+    strict = switches["strict"] or every or not (policy.overtake or backfill)
+    switches |= {"strict": strict, "frozen": switches["frozen"] and not every}
+    own = own_rules(policy)
+    part, method = BY_OWN, state.FEWEST
+    if not callable(policy.partition):
+        part = PARTITIONS.index(policy.partition)
+        method = state.CAPACITY if policy.partition == "exact-n" else method
+        method = state.SCAN if policy.partition in IN_ROUNDS else method
+    return Rules(
         nodes=int(cluster.nodes),
         cms=float(cluster.cms),
         cps=float(cluster.cps),
@@ -58,41 +91,34 @@ def rules_of(
         sc=float(cluster.sc),
         edf=policy.order == "edf",
         dc=policy.order == "dc",
-        strict=strict or policy.nodes == "all",
-        once=reading.order_when == "once",
-        infinite_top=reading.dc_at_N == "inf",
-        all_nodes=policy.nodes == "all",
-        best=reading.an_nodes == "best",
-        frozen=reading.mn_count == "frozen" and policy.nodes != "all",
-        shared=reading.link == "shared",
-        by_policy=reading.batch_order == "policy",
-        commit=reading.batch_commit == "commit",
-        test_first=reading.same_time == "test",
+        all_nodes=every,
         negotiate=float(negotiate),
-        in_line=policy.nodes in ("all", "fragment")
-        or (static and (strict or policy.partition != "opr")),
-        part=PARTITIONS.index(policy.partition),
+        in_line=own is not None
+        or policy.nodes in ("all", "fragment")
+        or (policy.order != "dc" and (strict or policy.partition != "opr")),
+        part=part,
         method=state.FRAGMENT if policy.nodes == "fragment" else method,
         rounds=0 if policy.rounds == "best" else int(policy.rounds),
-        last=reading.commit == "last",
-        finish=reading.release == "finish",
         offers=offers,
-        every=reading.scope == "all",
-        skip_ties=reading.ties == "skip",
-        single=reading.count_single == "yes",
+        own=own,
+        mine=own is not None,
+        timed=policy.is_timed,
+        counts=callable(policy.nodes),
+        **switches,
     )
 
 
-def is_plain(rules: state.Rules) -> bool:
+def is_plain(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
     in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
     usual = rules.part == state.BY_OPR and rules.method == state.FEWEST and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
-    return in_line and usual and not (batches or rules.last or rules.offers or rules.cps == 0)
+    other = rules.mine or rules.last or rules.offers or rules.cps == 0
+    return in_line and usual and not (batches or other)
 
 
 def _run_plain(
-    given: Given, arrival: Floats, rules: state.Rules, span: float, table: Table
+    given: Given, arrival: Floats, rules: Any, span: float, table: Table
 ) -> dict[str, NDArray[Any]]:
     """Return what became of tasks under plain rules, by the names of RESULT."""
     m = len(arrival)
@@ -105,6 +131,25 @@ def _run_plain(
         records(m + 1, state.ENTRY), order, start, end, nodes, turn,
     )  # fmt: skip
     kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
+    return done | {"kind": kind, "rounds": rounds, "turn": turn}
+
+
+def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -> dict[str, Any]:
+    """Return what became of tasks, by the names of RESULT."""
+    m, c = len(arrival), cluster
+    start, end = np.full((2, m), np.nan)
+    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(RULES + 1)
+    limit = latest_finish(arrival + given.deadline, given.deadline)
+    most = c.nodes if c.cps > 0 else 1
+    first = int(most * table.unit[most] <= DEAR * (1 + TOL) * table.unit[1])
+    follow_leader(
+        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps),
+        table.unit, np.zeros((RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start,
+        end, nodes,
+    )  # fmt: skip
+    turn = np.where(nodes > 0, np.cumsum(nodes > 0) - 1, -1)
+    kind, rounds = np.full(m, OPTIMUM), np.ones(m, dtype=np.int64)
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
     return done | {"kind": kind, "rounds": rounds, "turn": turn}
 
@@ -122,12 +167,27 @@ def run_policy(
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition)
+    if policy.is_own and (negotiate > 0 or probe >= 0 or ask):
+        what = under(policy_named(policy)[0], reading)
+        raise InputError(
+            f"no offers are made by functions of one's own ({what}): at which deadline they change"
+            " their mind is not known; use a policy by name, or an order(tasks)"
+        )
     rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0 or ask)
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
     admitted = np.ones(m, dtype=bool)
-    if policy.admission and is_plain(rules) and not (count or ask):
+    if policy.nodes == "leader":
+        alone = {"link": "per_task", "release": "estimate", "backfill": "off"}
+        if rules.offers or count or any(getattr(reading, k) != v for k, v in alone.items()):
+            raise InputError(
+                "nodes='leader' makes no offers, counts nothing and needs link='per_task', "
+                f"release='estimate' and backfill='off'; got the reading {reading.changes()}"
+            )
+        done = _run_leader(given, arrival, cluster, table)
+        admitted = done["nodes"] > 0
+    elif policy.admission and is_plain(rules) and not (count or ask):
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
@@ -136,7 +196,7 @@ def run_policy(
         q["key"], q["wanted"] = given.key, given.wanted
         if policy.admission:
             s, members = state.fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
-            waits = rules.in_line and rules.strict
+            waits = rules.in_line and rules.strict and not rules.mine
             run = functools.partial(events.run, None if waits else True)
             if ask:
                 offers = records(m, state.OFFER)
@@ -145,6 +205,8 @@ def run_policy(
             run = functools.partial(run, offers, kept, q, rules, s, members)
             offer = run(probe, deadline, admitted, results, table)
             counts = s.counts[: state.PLANNED] if waits else None
+            if rules.own:
+                blame(rules.own, policy, given.labels, s.release)
         else:
             waiting, drop = records(m, state.BLOCK), reading.late == "drop"
             if rules.edf:

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,13 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
     return tuple({k: v for k, v in switches.items() if v in table.get(k, ())} for table in tables)
 
 
+def _check_switches(switches: dict[str, Any], generator: str) -> None:
+    """Refuse unknown options; a law of one's own is known by its name from then on."""
+    named = {name: value for name, value in switches.items() if not callable(value)}
+    split_reading(named, generator)
+    switches.update({k: getattr(v, "__name__", k) for k, v in switches.items() if callable(v)})
+
+
 def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     """Return E(sigma, N) of one or many sizes."""
     table, n = table_of(cluster), cluster.nodes
@@ -102,7 +110,7 @@ def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
 def mcdf(
     cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
     mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
-    size: str = "resample", base: str = "actual", deadline: str = "minmax",
+    size: laws.Law = "resample", base: str = "actual", deadline: str = "minmax",
     setup: str = "regenerate",
 ) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper M: batches of normal sizes with uniform deadlines.
@@ -129,11 +137,14 @@ def mcdf(
         :math:`5.5 \bar{E}/L` apart, so that the realised load is L; or one task a point.
     interval : {"exponential", "poisson"}
         A Poisson process, or intervals that themselves are Poisson distributed.
-    size : {"resample", "abs", "clip"}
+    size : {"resample", "abs", "clip"} or callable
         What happens to draws of N(mean, mean) that are not positive: drawn again,
-        absolute value, or raised to 0.01 * mean, as is every draw below it.
+        absolute value, or raised to 0.01 * mean, as is every draw below it. Or a law of
+        one's own, ``size(generator, count)``: so many sizes, drawn from that generator, such as
+        ``lambda rng, n: rng.pareto(2.5, n) + 1``.
     base : {"actual", "nominal"}
-        :math:`\bar{E}` over the law of the sizes (`mean_least_time`), or E at the mean.
+        :math:`\bar{E}` over the law of the sizes (`mean_least_time`; of one's own over a
+        sample, from a random stream of its own), or E at the mean.
     deadline : {"minmax", "largest"}
         U[min E, E(1)], or up to the largest E(n) of all n <= N.
     setup : {"regenerate", "same_tasks"}
@@ -156,16 +167,21 @@ def mcdf(
     Paper M, section 6.1 and footnote 1.
     """
     load, horizon, mean = positive(load=load, horizon=horizon, mean=mean)
-    switches = {"batch": batch, "interval": interval, "size": size}
+    switches: dict[str, Any] = {"batch": batch, "interval": interval, "size": size}
     switches |= {"base": base, "deadline": deadline, "setup": setup}
-    split_reading(switches, "mcdf")
+    _check_switches(switches, "mcdf")
     drawn = cluster if setup == "regenerate" else replace(cluster, st=0.0, sc=0.0)
-    actual = base == "actual"
-    average = mean_least_time(drawn, mean, size) if actual else float(least_times(mean, drawn))
+    draws = streams(seed, PURPOSES)
+    if base == "nominal":
+        average = float(least_times(mean, drawn))
+    elif callable(size):
+        sample = laws.sizes(draws["law"], laws.SAMPLE, mean, size)
+        average = float(least_times(sample, drawn).mean())
+    else:
+        average = mean_least_time(drawn, mean, size)
     gap = average / load * (BATCH_MEAN if batch == "scaled" else 1)
     stuck = interval == "poisson"  # intervals of 0 do not get on
     laws.check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
-    draws = streams(seed, PURPOSES)
     at = laws.points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
@@ -182,7 +198,7 @@ def mcdf(
 
 
 def _redrawn(
-    draws: Mapping[str, Generator], count: int, mean: float, size: str, scale: float,
+    draws: Mapping[str, Generator], count: int, mean: float, size: laws.Law, scale: float,
     cluster: Cluster,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
@@ -204,7 +220,8 @@ def _redrawn(
 
 def dcratio(
     cluster: Cluster, load: float, horizon: float = 10_000_000.0, seed: Seed = 0, *,
-    mean: float = 200.0, dc_ratio: float = 2.0, size: str = "resample", deadline: str = "clamp",
+    mean: float = 200.0, dc_ratio: float = 2.0, size: laws.Law = "resample",
+    deadline: str = "clamp",
 ) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper I: single arrivals, deadlines around DCRatio times E.
 
@@ -228,11 +245,11 @@ def dcratio(
         deviation of the normal law.
     dc_ratio : float
         Mean deadline over the execution time E(Avg sigma, N).
-    size : {"resample", "clip", "abs", "uniform"}
+    size : {"resample", "clip", "abs", "uniform"} or callable
         What happens to draws of N(mean, mean) that are not positive: drawn again,
         raised to 0.01 * mean, as is every draw below it, or absolute value. "uniform"
         is U(0, 2 mean), the continuous form of the uniform 1..2 Avg - 1 that the
-        authors' later simulator draws.
+        authors' later simulator draws. Or a law of one's own, as for `mcdf`.
     deadline : {"clamp", "scaled", "redraw_both"}
         How D >= E(sigma, min(N, N*)) comes about: U[.5, 1.5] AvgD raised to it (drawing
         D alone again would never end for a large task); U[.5, 1.5] DCRatio E(sigma, N)
@@ -255,8 +272,8 @@ def dcratio(
     """
     values = {"load": load, "horizon": horizon, "mean": mean, "dc_ratio": dc_ratio}
     load, horizon, mean, dc_ratio = positive(**values)
-    switches = {"size": size, "deadline": deadline}
-    split_reading(switches, "dcratio")
+    switches: dict[str, Any] = {"size": size, "deadline": deadline}
+    _check_switches(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
     laws.check_interval(typical / load, load, horizon)
     arrival = laws.points(draws["arrivals"], typical / load, horizon, "exponential")

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dlsim.live.costs import Sample
+from dlsim.live.job import Job, Task
+from dlsim.live.loads import Items
+from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
+from dlsim.realtime.model import policy_named
 from tests.benchmarks.parts import Part, run_dlsim, timed
 from tests.benchmarks.peers import PEERS
 
@@ -186,10 +191,34 @@ def whole_log(seed=0, tasks=10_000):
     yield {"jobs": jobs, "nodes": nodes, **run}
 
 
+def promises(seed=0, tasks=10_000, repeats=20):
+    """CPU time of a promise of a live cluster's head, behind so many loads that wait."""
+    source = np.random.default_rng(seed)
+    for policy in ("EDF-OPR-MN", "EDF-DLT", "EDF-EXACT-N"):
+        plan = Planner(policy_named(policy)[1], Reading(link="shared"), 0.95, print, print)
+        for k in range(8):
+            plan.join(f"w{k}")
+            for units in (100.0, 300.0, 1000.0):
+                costs = plan.costs["f"]
+                costs.add(Sample(f"w{k}", units, 1e-5 * units, 1e-3 * units * source.uniform(1, 2)))
+        for waiting in (0, 10, 100, 1000):
+            while len(plan.waiting) < waiting + 1:
+                load = Items(range(source.integers(100, 1000)))
+                job = Job(len(plan.waiting), len, None, load, costs, 0.0, 1e6)
+                plan.waiting.append(Task(job, load, job.due))
+            newcomer = plan.waiting.pop()
+            seconds, promise = timed(lambda: plan.promise(newcomer, 0.0), repeats)  # noqa: B023
+            yield {
+                "policy": policy, "waiting": waiting, "promised": promise.admitted,
+                "milliseconds": 1e3 * seconds,
+            }  # fmt: skip
+
+
 PARTS = {
     "race": Part("paper I's baseline, beside plain Python, SimPy and C++", race),
     "queue": Part("N = 16, load 2, ever longer lines; beside the shortest", long_queues),
     "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
+    "promise": Part("a promise of a live cluster, behind loads that wait", promises),
     "log": Part("a made-up log of 188,041 jobs on 24,515 nodes, with --out", whole_log),
     "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),
     "nodes.only": Part(

@@ -91,7 +91,7 @@ class Entry:
 class Twin:
     """One run: `free` holds the N instants.
 
-    Orders are fifo, edf and user, nodes min, fragment and user.
+    Orders are fifo, edf and user, nodes min, fragment, user and, of their true optimum, all.
     """
 
     def __init__(self, costs, order, nodes, partition, rounds=1, reading=None):
@@ -101,6 +101,7 @@ class Twin:
         assert set(self.reading) == set(DEFAULTS)
         self.shared = self.reading["link"] == "shared"
         self.backfills = (self.reading["backfill"], self.reading["mn_order"]) == ("on", "skip")
+        self.backfills = self.backfills and nodes != "all"
         self.frozen = self.reading["mn_count"] == "frozen"
         self.free = [Fraction(0)] * costs.nodes
         self.link_free = Fraction(0)
@@ -256,6 +257,9 @@ class Twin:
         if self.nodes == "user":
             n = Ti.user_nodes
             return None if r[n - 1] + self.time(Ti.sigma, n) > Ti.due else n
+        if self.nodes == "all":
+            n = len(r) if self.costs.cps else 1  # without computing the first has all of it
+            return None if splits.optimum(self.costs, Ti.sigma, r[:n]) > Ti.due else n
         if self.partition == "exact-n" and not self.frozen:
             return self.fewest_exactly(Ti, r)
         return self.fewest(Ti, lambda n: r[n - 1])

@@ -14,7 +14,7 @@ later    the smallest later deadline of the newcomer at which an answer could ch
 known    a number of nodes that need not be searched; 0 where it must
 part     the partition (BY_OPR ...), but of a load Cms / (Cms + Cps); kind: what came of it
 q        the tasks (TASK)
-r        the policy under its reading (`Rules`)
+r        the policy under its reading (`dlsim.realtime.run.Rules`)
 s        what the head node knows (`State`)
 c        E(n) and what goes with it (`dlsim.realtime.partition.Table`)
 d        what became of the tasks (RESULT)

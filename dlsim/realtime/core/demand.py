@@ -9,6 +9,8 @@ from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
 
+#: By how much the sum of shares of one's own may miss 1.
+SUM = 1e-9
 #: On fewer nodes a task is laid out node by node.
 MANY = 64
 
@@ -19,6 +21,62 @@ def rank_of(i, n, q, r, c):
     if r.dc:
         return -cost_derivative(q[i].sigma, n, r.nodes, r.infinite_top, c.slope, c.rise)
     return q[i].due if r.edf else q[i].key
+
+
+@kernel
+def has_failed(own):
+    """Tell whether a rule of one's own has returned what it must not."""
+    if own is None:
+        return False
+    return own.fault[0] > 0
+
+
+@kernel
+def ask(own, kind, i, n, t, idle, waiting, q, r, c):
+    """Return what an order (kind 1) or a rule for the number of nodes (2) of one's own says."""
+    if own is None:
+        return 0.0
+    if r.method == state.SCAN:
+        least, _ = partition.fewest_in_rounds(
+            t, q[i].limit, q[i].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
+        )
+    else:
+        least = fewest(t, q[i].limit, q[i].sigma, 1, q[i].top, c.unit, c.fixed)
+    costs = (float(r.nodes), r.cms, r.cps, r.st, r.sc)
+    if kind == 1:
+        found = own.key(i, n, t, least, idle, waiting, q, costs, c)
+        good = found == found
+    else:
+        found = own.nodes(i, n, t, least, idle, waiting, q, costs, c)
+        good = 0 <= found <= r.nodes and found == np.floor(found)
+        if good and r.part != state.BY_OWN and r.method != state.SCAN:
+            found = min(found, q[i].top)
+    if good:
+        return found
+    if own.fault[0] == 0:
+        own.fault[0], own.fault[1], own.fault[2], own.fault[3], own.fault[4] = kind, i, t, n, found
+    return 0.0
+
+
+@kernel
+def rank_at(i, n, t, idle, waiting, q, r, c):
+    """Return the rank at t of a task that would run on n nodes from then on."""
+    if r.timed:
+        return ask(r.own, 1, i, n, t, idle, waiting, q, r, c)
+    return rank_of(i, n, q, r, c)
+
+
+@kernel
+def fill_shares(own, i, sigma, release, n, costs, c, out, base):
+    """Write the shares of a partition of one's own."""
+    if own is None:
+        return
+    total = own.shares(sigma, release, n, costs, c, out, base)
+    good = abs(total - 1) <= SUM
+    if not good and own.fault[0] == 0:
+        own.fault[0], own.fault[1], own.fault[3], own.fault[4] = 3, i, n, total
+    for k in range(base, base + n):
+        out[k, 0] = out[k, 0] / total if good else 1 / n
 
 
 @kernel
@@ -70,14 +128,47 @@ def longest(i, n, q, r, c):
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
 
 
+@kernel
+def fewest_own(i, most, q, r, s, c):
+    """Return the fewest nodes of `State.release` that are in time by shares of one's own, or 0."""
+    for n in range(1, most + 1):
+        completion, _ = lay(i, partition.OWN, 1, n, 0.0, q, r, s, c)
+        if completion <= q[i].limit or has_failed(r.own):
+            return n
+    return 0
+
+
+@kernel
+def idle_at(now, s):
+    """Return how many nodes are idle at an instant, those counted that end by then."""
+    idle, _, _ = state.absorb(now, s.head[0].idle, s.head[0].block, 0, s)
+    return idle
+
+
+@kernel
+def counts_itself(r):
+    """Tell whether the number of nodes follows from a rule or a partition of one's own."""
+    return r.counts or (r.part == state.BY_OWN and not r.all_nodes)
+
+
 @kernel(inline=True)
-def prepare(x, now, due, q, r, c):
+def prepare(x, now, due, q, r, s, c):
     """Set a newcomer's deadline and its count at the instant of its test."""
     one = q[x]
     one.due, one.limit = due, latest_finish(due, due - now)
     one.top = fastest(one.sigma, c.least, r.nodes)
+    if counts_itself(r):
+        one.low = 0
+        if r.counts:
+            one.low = int(ask(r.own, 2, x, 0, now, idle_at(now, s), 1, q, r, c))
+        elif r.frozen or r.by_policy:
+            s.release[:] = now
+            one.low = fewest_own(x, r.nodes, q, r, s, c)
+        return True
     if r.all_nodes or one.wanted > 0:
         one.low = r.nodes if r.all_nodes else one.wanted
+        if r.part == state.BY_EXACT:  # without computing the first node has all of it
+            one.low = one.top
         one.length = longest(x, one.low, q, r, c)
         return now + one.length <= one.limit
     if r.method == state.SCAN:
@@ -123,6 +214,8 @@ def divide(i, n, groups, q, r, s, c):
     if r.part <= state.BY_PIECES:  # OPR, EQUAL or PIECES, numbered alike
         start = first if r.part == state.BY_PIECES else last
         return r.part, 1, start, last + longest(i, n, q, r, c), n, groups
+    if r.part == state.BY_OWN:
+        return partition.OWN, 1, first, last, n, groups
     if r.part == state.BY_UMR or r.part == state.BY_UMR_IIT:
         time, rounds = partition.rounds_time(sigma, n, r.rounds, r.cms, r.cps, r.st, r.sc)
         if r.part == state.BY_UMR:
@@ -152,6 +245,9 @@ def divide(i, n, groups, q, r, s, c):
 def lay(i, kind, rounds, n, end, q, r, s, c):
     """Lay a task out on the nodes of `State.release` into `State.rows`."""
     costs = (r.cms, r.cps, r.st, r.sc)
+    if kind == partition.OWN:
+        given = (float(r.nodes), r.cms, r.cps, r.st, r.sc)
+        fill_shares(r.own, i, q[i].sigma, s.release, n, given, c, s.rows, 0)
     return partition.spread(
         kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
     )
@@ -191,6 +287,7 @@ def vacate(fresh, more, i, kind, rounds, n, groups, start, end, size, link, q, r
     even, count = ends_together(kind, groups), 0
     own = kind == partition.PIECES or (r.finish and not even)
     late = kind == partition.ROUNDS_EARLY or (kind == partition.PIECES and r.shared)
+    late = late or kind == partition.OWN
     if (more and (own or (r.shared and not even))) or (fresh and late):
         completion, sent, count = ends(i, kind, rounds, n, groups, end, own, q, r, s, c)
         if fresh and late:

@@ -9,10 +9,10 @@ Source: paper M, section 5, MCDF(); line numbers cite it.
 import numpy as np
 
 from dlsim.kernel import kernel, meets, same_instant
-from dlsim.realtime.core.demand import earliest, longest, prepare, rank_of
+from dlsim.realtime.core.demand import earliest, has_failed, idle_at, longest, prepare, rank_at
 from dlsim.realtime.core.line import admit_in_line, dispatch
 from dlsim.realtime.core.partition import duration, fastest
-from dlsim.realtime.core.plan import admit, admit_with_backfill
+from dlsim.realtime.core.plan import admit, admit_anew
 from dlsim.realtime.core.state import fill_todo, move_plan, pop, push, sort_todo
 
 
@@ -22,8 +22,10 @@ def batch_order(i, j, now, members, q, r, s, c):
     for k in range(i, j):
         fill_todo(k - i, k, 0, 0.0, 0.0, s)
         if r.by_policy:
-            feasible = prepare(k, now, q[k].due, q, r, c)
-            rank = np.inf if r.dc and not feasible else rank_of(k, q[k].low, q, r, c)
+            feasible = prepare(k, now, q[k].due, q, r, s, c) and q[k].low > 0
+            rank = np.inf
+            if feasible or not (r.dc or r.timed):
+                rank = rank_at(k, q[k].low, now, idle_at(now, s), 1, q, r, c)
             s.todo[k - i].rank = rank
     if r.by_policy:
         sort_todo(0, j - i, s)
@@ -69,11 +71,13 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
             if bargains:
                 given, ceiling = earliest(x, now, q, r, c) - now, np.inf
             while True:
-                possible, ok, due = prepare(x, now, now + given, q, r, c), False, np.inf
+                possible, ok, due = prepare(x, now, now + given, q, r, s, c), False, np.inf
                 if passing is None:  # a hopeless one too: who is before it is planned, and counted
                     ok, due = admit_in_line(x, now, q, r, s, c)
                 elif r.in_line:
-                    ok, due = admit_with_backfill(x, now, q, r, s, c)
+                    ok, due = admit_anew(x, now, q, r, s, c)
+                    if has_failed(r.own):
+                        return answer
                 elif possible:
                     ok, due = admit(x, now, q, r, s, c)
                 admitted[x] = ok and possible

@@ -1,7 +1,8 @@
 """Lay a schedule out as chunks: which node receives which share, and when."""
 
 from dlsim.kernel import kernel
-from dlsim.realtime.core.partition import EQUAL, OPR, PIECES, ROUNDS, spread
+from dlsim.realtime.core.demand import fill_shares
+from dlsim.realtime.core.partition import EQUAL, OPR, OWN, PIECES, ROUNDS, spread
 from dlsim.realtime.core.state import has_come
 
 
@@ -34,8 +35,10 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 
 
 @kernel
-def fill_chunks(runs, first, times, costs, unit, lead, own, span, free, chosen, release, ints, out):
-    r"""Fill one row per chunk, task by task in order of dispatch."""
+def fill_chunks(
+    mine, runs, first, times, costs, c, own, span, free, chosen, release, ints, out
+):  # fmt: skip
+    r"""Fill one row per chunk, task by task in order of dispatch; `mine` are rules of one's own."""
     shared, finish = own
     for task in range(len(runs)):
         n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
@@ -44,7 +47,9 @@ def fill_chunks(runs, first, times, costs, unit, lead, own, span, free, chosen, 
         if not choose_nodes(start, n, early, span, free, chosen, release):
             return task
         base = first[task]
-        spread(kind, release, n, size, rounds, end, costs, unit, lead, shared, out, base)
+        if kind == OWN:
+            fill_shares(mine, task, size, release, n, (float(len(free)), *costs), c, out, base)
+        spread(kind, release, n, size, rounds, end, costs, c.unit, c.lead, shared, out, base)
         for row in range(base, base + n * rounds):
             ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]
         for k in range(n):

@@ -49,13 +49,19 @@ def next_release(floor, idle, block, size, s):
     return max(running, floor), s.blocks[block].nodes, 0, block + 1, size
 
 
+@kernel
+def all_at_release(r):
+    """Tell whether a task takes all nodes as they are released: its optimum says when it ends."""
+    return r.all_nodes and r.part == state.BY_EXACT
+
+
 @kernel(inline=True)
 def search(i, time, before, total, q, r, c):
     """Look for the fewest nodes in before+1..total, all released by `time`, that are in time."""
     one, later = q[i], np.inf
     if has_fixed_count(i, q, r):
         n = one.low if before < one.low <= total else 0
-        if n > 0 and time + one.length > one.limit:
+        if n > 0 and time + one.length > one.limit and not all_at_release(r):
             return 0, time + one.length
         return n, later
     low, high = max(before + 1, one.low), total
@@ -154,6 +160,10 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             if not found and not asked and not fixed and not scan:
                 if time + duration(one.sigma, one.top, c.unit, c.fixed) > one.limit:
                     break
+    if found and known == 0 and all_at_release(r):
+        end, _, _ = partition.optimum(s.pool, groups, one.sigma, part, c.unit)
+        if end > one.limit:
+            found, later = False, end
     if not found:
         if asked and r.method == state.CAPACITY and not r.frozen:
             later = next_optimum(s.pool, groups, total, 0, i, q, r, c)

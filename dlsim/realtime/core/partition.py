@@ -19,12 +19,12 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 
 import numpy as np
 
-from dlsim.kernel import TOL, kernel, meets, same_instant
+from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
 #: What a load was split by, after a constraint was tested: places in `model.KINDS`.
-OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY = range(8)
+OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
 
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
@@ -131,6 +131,15 @@ def fewest(start, limit, sigma, low, top, unit, fixed):
         else:
             low = middle
     return high
+
+
+@kernel
+def fill_fewest(sigma, budget, start, least, unit, fixed, out):
+    """Write the fewest nodes of many loads."""
+    for k in range(len(sigma)):
+        top = fastest(sigma[k], least, len(unit) - 2)
+        limit = latest_finish(start[k] + budget[k], budget[k])
+        out[k] = fewest(start[k], limit, sigma[k], 1, top, unit, fixed)
 
 
 @kernel
@@ -396,7 +405,10 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
 
 @kernel
 def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
-    """Lay one task out: every send and computation, in order of transmission."""
+    """Lay one task out: every send and computation, in order of transmission.
+
+    Shares of one's own stand in `out` already.
+    """
     cms, cps, st, sc = costs
     w, last = cms + cps, release[n - 1]
     together = kind == OPR or kind == EQUAL or kind == ROUNDS
@@ -428,7 +440,9 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
                 clock = release[i]
             elif not together:
                 clock = max(clock, release[i])
-            if kind == EVEN:
+            if kind == OWN:
+                load = out[row, 0] * sigma
+            elif kind == EVEN:
                 load = (shift + (last - release[i])) / w
             elif kind == OPTIMUM:
                 # behind another: w x load = end - clock without the difference

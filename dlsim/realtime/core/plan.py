@@ -7,7 +7,8 @@ Paper M's test rests on two facts, each checked against the plain twin in the te
   reading). So the plan in force is followed up to the first instant at which the newcomer
   enters it, and only what comes later is planned anew. Where a reading breaks this fact
   (cost derivative with order_when=once or without overtaking), all is planned anew; so it is
-  where whoever fits may pass on nodes as they are released (paper I's partitions).
+  where whoever fits may pass on nodes as they are released (paper I's partitions), and where
+  rules of one's own are asked.
 
 Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite them.
 """
@@ -16,9 +17,20 @@ import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core import state
-from dlsim.realtime.core.demand import assign, next_due, rank_of, sent_by, update_count
-from dlsim.realtime.core.line import next_optimum, reach, search
-from dlsim.realtime.core.partition import PIECES
+from dlsim.realtime.core.demand import (
+    ask,
+    assign,
+    counts_itself,
+    fewest_own,
+    fill_releases,
+    has_failed,
+    next_due,
+    rank_at,
+    rank_of,
+    sent_by,
+    update_count,
+)
+from dlsim.realtime.core.line import all_at_release, next_optimum, reach, search
 
 
 @kernel
@@ -155,9 +167,26 @@ def admit(x, now, q, r, s, c):
 
 
 @kernel
-def backfill_count(i, t, idle, groups, asked, q, r, s, c):
-    """Return the nodes a task would take if it started at t: 0 none yet, -1 never."""
+def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
+    """Return the nodes a task would take if it started at t: more than are idle if none yet.
+
+    -1 where it never could.
+    """
     one, later = q[i], np.inf
+    if counts_itself(r):
+        n = one.low
+        if r.counts and not r.frozen:
+            n = int(ask(r.own, 2, i, 0, t, idle, waiting, q, r, c))
+        elif not r.frozen:
+            for g in range(groups):
+                s.pool[g].time, s.pool[g].nodes = s.free[g].time, s.free[g].nodes
+            fill_releases(groups, s)
+            n = fewest_own(i, idle, q, r, s, c)
+            if n == 0 and t < one.limit and idle < r.nodes:
+                n = r.nodes + 1
+        return (n if n > 0 else -1), later
+    if r.part == state.BY_OWN:  # with all nodes
+        return r.nodes, later
     if r.method == state.CAPACITY and not r.frozen:
         head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
         part = r.cms / (r.cms + r.cps)
@@ -171,13 +200,11 @@ def backfill_count(i, t, idle, groups, asked, q, r, s, c):
             g += 1
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, c)
-        return (n if n > 0 else 0 if t < one.limit and idle < r.nodes else -1), later
+        return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
     n, later = search(i, t, 0, r.nodes, q, r, c)
-    if n == 0:
-        return -1, later
-    if n > idle:
-        return 0, later
-    return (max(n, min(idle, one.top)) if r.method == state.FRAGMENT else n), later
+    if r.method == state.FRAGMENT and 0 < n <= idle:
+        n = max(n, min(idle, one.top))
+    return (n if n > 0 else -1), later
 
 
 @kernel
@@ -190,6 +217,12 @@ def next_rank(x, todo, q, r, s):
             if s.todo[k].task != x and not latest_finish(due, s.head[0].span) <= q[x].due:
                 later = min(later, due if due > q[x].due else latest_finish(due, s.head[0].span))
     return later
+
+
+@kernel
+def starts_together(part):
+    """Tell whether a partition waits for the last of its nodes."""
+    return part == state.BY_OPR or part == state.BY_EQUAL or part == state.BY_UMR
 
 
 @kernel
@@ -235,14 +268,28 @@ def take(n, groups, s):
 
 
 @kernel
-def admit_with_backfill(x, now, q, r, s, c):
-    """Test newcomer x where whoever fits may pass; all is planned anew."""
+def order_at(t, idle, groups, todo, q, r, s, c):
+    """Count and order all who wait as a rule of one's own has it at t; tell if nobody is late."""
+    for k in range(todo):
+        i = s.todo[k].task
+        n, _ = count_at(i, t, idle, groups, todo, False, q, r, s, c)
+        if n < 0:
+            return False
+        s.todo[k].rank = rank_at(i, min(n, r.nodes), t, idle, todo, q, r, c)
+    state.sort_todo(0, todo, s)
+    return not has_failed(r.own)
+
+
+@kernel
+def admit_anew(x, now, q, r, s, c):
+    """Test newcomer x where whoever fits may pass, or by rules of one's own; plan all anew."""
     first, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
         state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
     state.sort_todo(0, todo, s)
+    unsorted = r.timed
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:
@@ -253,19 +300,26 @@ def admit_with_backfill(x, now, q, r, s, c):
         t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
+        if unsorted:
+            if not order_at(t, idle, groups, todo, q, r, s, c):
+                return False, later
+            unsorted = not r.once
         kept, blocked = 0, False
         for k in range(todo):
             i = s.todo[k].task
             floor = max(now, link) if r.shared else now
+            if r.mine and starts_together(r.part):
+                floor = max(floor, t)
             for g in range(groups):
                 s.free[g].time = max(s.free[g].time, floor)
             asked = r.offers and i == x
-            n, beyond = backfill_count(i, t, idle, groups, asked, q, r, s, c)
+            n, beyond = count_at(i, t, idle, groups, kept + todo - k, asked, q, r, s, c)
             if i == x:
                 later = min(later, beyond)
             if n < 0:
                 return False, later
-            if n == 0 or blocked:
+            if n > idle or blocked:
+                blocked = blocked or r.strict
                 s.todo[kept] = s.todo[k]
                 kept += 1
                 continue
@@ -274,7 +328,9 @@ def admit_with_backfill(x, now, q, r, s, c):
             size, link = assign(
                 True, i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c
             )  # fmt: skip
-            if s.plan[1, slot].kind == PIECES and r.shared and s.plan[1, slot].end > q[i].limit:
+            unsure = r.counts or r.part == state.BY_OWN or all_at_release(r)
+            unsure = unsure or (r.part == state.BY_PIECES and r.shared)
+            if (unsure and s.plan[1, slot].end > q[i].limit) or has_failed(r.own):
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1
             blocked = r.shared and not state.has_come(link, t, s.head[0].span)

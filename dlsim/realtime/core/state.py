@@ -4,7 +4,7 @@ Free nodes are counted, never listed: sorted (time, count) blocks of running tas
 follows the number of blocks, not of nodes: one a task, or one a node that ends by itself.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ Records = NDArray[np.void]
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
 #: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`.
-BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N, BY_UMR, BY_UMR_IIT = range(
-    10
-)
-#: How a task's number of nodes is found; see `Rules.method`.
+BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
+BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
+#: How a task's number of nodes is found; see `dlsim.realtime.run.Rules`.
 FEWEST, FRAGMENT, CAPACITY, SCAN = range(4)
 
 #: Bits of an entry's `marks`: nodes released at different instants; Constraints 1 and 2 of
@@ -33,39 +32,6 @@ COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
 COUNTED = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 #: The row below them: what is marked in the plan in force, where `State.rest` is of it.
 PLANNED = len(COUNT_RULES)
-
-
-class Rules(NamedTuple):
-    """A policy under a reading, as the planner's switches."""
-
-    nodes: int
-    cms: float
-    cps: float
-    st: float
-    sc: float
-    edf: bool
-    dc: bool
-    strict: bool
-    once: bool
-    infinite_top: bool
-    all_nodes: bool
-    best: bool
-    frozen: bool
-    shared: bool
-    by_policy: bool
-    commit: bool
-    test_first: bool
-    negotiate: float
-    in_line: bool
-    part: int
-    method: int
-    rounds: int
-    last: bool
-    finish: bool
-    offers: bool
-    every: bool
-    skip_ties: bool
-    single: bool
 
 
 #: What the planner knows per task: absolute times and sizes (`due` moves when an offer is
@@ -120,7 +86,7 @@ class State(NamedTuple):
     rest: Records  # when nodes are released once all of the plan has run, sorted by time
 
 
-def fresh_state(tasks: int, rules: Rules, span: float) -> State:
+def fresh_state(tasks: int, rules: Any, span: float) -> State:
     """Return the state of an idle cluster with room for all tasks at once."""
     room, n = tasks + 2, rules.nodes
     single = rules.finish or rules.part == BY_PIECES  # node by node

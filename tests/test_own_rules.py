@@ -1,0 +1,199 @@
+"""Rules of one's own: an order that changes with time, a number of nodes, a partition."""
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError, ScheduleError
+from dlsim.realtime import Cluster, Policy, Reading, simulate, split_load, workload
+from tests import strategies
+from tests.scale import SCALE
+from tests.twins import inserted
+from tests.twins.own import Twin
+
+
+def mcdf(task, n, t, state):
+    """The largest cost derivative first: paper M's own order."""
+    return -(state.rise[n] + task.sigma * state.slope[n])
+
+
+def dearest_last(task, n, t, state):
+    """MCDF reversed."""
+    return state.rise[n] + task.sigma * state.slope[n]
+
+
+def laxity(task, n, t, state):
+    """The time that is left to wait."""
+    return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])
+
+
+def one_more(task, t, state):
+    """n_min + 1."""
+    return min(task.fewest + 1, state.nodes) if task.fewest > 0 else 0
+
+
+def half_of_idle(task, t, state):
+    """Half of the nodes that are idle."""
+    return max(1, (state.idle + 1) // 2)
+
+
+def halves(sigma, release, state):
+    """Each node gets half of what the one before gets."""
+    shares = 0.5 ** np.arange(len(release))
+    return shares / shares.sum()
+
+
+FUNCTIONS = {
+    f.__name__: numba.njit(f) for f in (dearest_last, laxity, one_more, half_of_idle, halves)
+}
+#: order, nodes, partition, overtake; a function by its name.
+ROWS = {
+    "MCDF reversed": ("dearest_last", "min", "opr", True),
+    "MCDF reversed in line": ("dearest_last", "min", "opr", False),
+    "least laxity": ("laxity", "min", "opr", True),
+    "least laxity in line": ("laxity", "min", "opr", False),
+    "least laxity all": ("laxity", "all", "opr", False),
+    "least laxity all exact": ("laxity", "all", "exact", False),
+    "least laxity idle": ("laxity", "fragment", "opr", True),
+    "least laxity equal": ("laxity", "min", "equal", True),
+    "least laxity DLT": ("laxity", "min", "dlt", True),
+    "least laxity DLT in line": ("laxity", "min", "dlt", False),
+    "least laxity II": ("laxity", "min", "II", True),
+    "least laxity EXACT-N": ("laxity", "min", "exact-n", True),
+    "least laxity US": ("laxity", "user", "pieces", True),
+    "least laxity UMR": ("laxity", "min", "umr-iit", True),
+    "one more": ("edf", "one_more", "opr", True),
+    "one more in line": ("fifo", "one_more", "opr", False),
+    "one more DLT": ("edf", "one_more", "dlt", True),
+    "one more I": ("fifo", "one_more", "I", False),
+    "half of idle": ("laxity", "half_of_idle", "opr", True),
+    "half of idle exact": ("edf", "half_of_idle", "exact", False),
+    "halves": ("edf", "min", "halves", True),
+    "halves in line": ("fifo", "min", "halves", False),
+    "halves all": ("laxity", "all", "halves", False),
+    "all at once": ("laxity", "one_more", "halves", True),
+}  # fmt: skip
+READINGS = {
+    name: strategies.SWITCHES[name]
+    for name in (
+        "mn_order", "mn_count", "order_when", "link", "batch_order", "batch_commit", "same_time",
+        "release", "commit",
+    )
+}  # fmt: skip
+
+
+def policy_of(order, nodes, partition, overtake):
+    """Put the functions in."""
+    rules = (FUNCTIONS.get(rule, rule) for rule in (order, nodes, partition))
+    return Policy(*rules, overtake=overtake)
+
+
+def met(name, seed):
+    """Draw an instance and a reading; return what twin and engine make of it."""
+    order, nodes, partition, overtake = ROWS[name]
+    source, case = strategies.seeded((name, seed), 9)
+    if partition in strategies.BARE:
+        case = case._replace(st=0, sc=0)
+    if partition == "umr-iit" and not case.cms:
+        case = case._replace(cms=strategies.Fraction(1))
+    reading = strategies.any_reading(source.choice, READINGS)
+    timed, static = order in FUNCTIONS, order if order not in FUNCTIONS else "fifo"
+    twin = Twin(
+        case.costs, static, nodes if nodes not in FUNCTIONS else "min", partition, overtake,
+        reading, order if timed else None, nodes if nodes in FUNCTIONS else None,
+    )  # fmt: skip
+    records = twin.run(inserted.table(case.rows, case.keys, case.user_nodes))
+    policy = policy_of(*ROWS[name])
+    return records, simulate(case.table, case.cluster, policy, Reading.of(reading)), (case, reading)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rules_of_ones_own_decide_as_the_plain_twin(name):
+    for seed in range(int(40 * SCALE)):
+        records, s, what = met(name, seed)
+        found = strategies.differences(records, s)
+        assert not found, (seed, what, found)
+        s.check()
+
+
+CLUSTER = Cluster(10, 10, 10)
+TASKS = workload.mcdf(CLUSTER, 0.5, 30_000, 1)
+
+
+def test_paper_ms_order_as_a_function_is_mcdf_compiled_or_not():
+    usual = simulate(TASKS, CLUSTER, "MCDF")
+    for order in (numba.njit(mcdf), mcdf):
+        s = simulate(TASKS, CLUSTER, Policy(order, "min", overtake=True))
+        pd.testing.assert_frame_equal(s.tasks, usual.tasks)
+
+
+def test_halves_worked_by_hand():
+    """Shares 4/7, 2/7, 1/7 of 14 units: sent 0-80, 80-120, 120-140, and computed as they come."""
+    cluster = Cluster(3, cms=10, cps=10)
+    for partition in (halves, FUNCTIONS["halves"]):
+        split = split_load(14, [0, 21, 90], cluster, partition)
+        assert split.kind == "own"
+        assert split.send_end.tolist() == pytest.approx([80, 120, 140])
+        assert split.compute_end.tolist() == pytest.approx([160, 160, 160])
+
+
+def test_the_check_sees_shares_that_are_not_the_partitions():
+    s = simulate(TASKS, CLUSTER, Policy("edf", "min", halves, overtake=True))
+    s.check()
+    chunks = s.chunks
+    task = chunks["task"][chunks["alpha"] < 1].iloc[0]
+    rows = chunks.index[chunks["task"] == task]
+    chunks.loc[rows, "alpha"] = 1 / len(rows)
+    with pytest.raises(ScheduleError, match=f"broken by task {task}"):
+        s.check()
+
+
+def fails(task, n, t, state):
+    return task.nothing
+
+
+def ones(sigma, release, state):
+    return np.ones(len(release) + 1)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"order": lambda task, n: 1}, r"must take \(tasks\) .*it takes 2 arguments"),
+        ({"nodes": lambda task: 1}, r"must take \(task, t, state\) .*it takes 1 arguments"),
+        ({"partition": lambda sigma: 1}, r"must take \(sigma, release, state\)"),
+        ({"order": lambda task, n, t, state: np.nan}, "a number, not NaN; for task 0 at .* nan"),
+        ({"order": fails}, "'TaskView' object has no attribute 'nothing'"),
+        ({"order": numba.njit(fails)}, "cannot be compiled .* Unknown attribute 'nothing'"),
+        ({"order": lambda task, n, t, state: "a"}, "could not convert string"),
+        ({"nodes": lambda task, t, state: state.nodes + 1}, r"nodes in 0\.\.N.* it gave 11"),
+        ({"nodes": lambda task, t, state: 1.5}, "it gave 1.5"),
+        ({"nodes": lambda task, t, state: None}, "it gave nan"),
+        ({"partition": numba.njit(ones)}, "a positive share per node, with the sum 1"),
+        ({"partition": lambda sigma, release, state: [3.0]}, "shares with the sum 3"),
+        ({"partition": lambda sigma, release, state: 1 / 0}, "ZeroDivisionError"),
+        ({"partition": halves, "nodes": "fragment"}, "nodes='min', 'all' or a function"),
+        ({"nodes": one_more, "partition": "exact-n"}, "chooses the number of nodes"),
+        ({"order": laxity, "nodes": "all", "admission": False}, "needs admission control"),
+    ],
+)
+def test_rules_that_cannot_be_used_are_refused(rules, message):
+    with pytest.raises(InputError, match=message):
+        simulate(TASKS, CLUSTER, Policy(**{"order": "edf", "nodes": "min", **rules}))
+
+
+def test_no_offers_are_made_by_functions():
+    policy = Policy(laxity, "min", overtake=True)
+    with pytest.raises(InputError, match="no offers are made by functions of one's own"):
+        simulate(TASKS, CLUSTER, policy, negotiate=2)
+    with pytest.raises(InputError, match="no offers"):
+        simulate(TASKS, CLUSTER, policy).offers()
+
+
+def test_an_interrupt_passes_through_a_plain_function():
+    def interrupted(task, n, t, state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(TASKS, CLUSTER, Policy(interrupted, "min"))
