@@ -1,5 +1,7 @@
 """What the Grid simulator refuses, each with the value, the rule and a remedy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,6 +35,15 @@ def without(table, column):
 
 def test_the_usual_parts_are_good():
     simulate(Environment(**parts())).check()
+
+
+def test_a_variant_with_fewer_servers_names_the_arrivals_that_are_left():
+    """Arrivals that are none fit any number of servers."""
+    fewer = {"servers": parts()["servers"].iloc[:1]}
+    simulate(replace(Environment(**parts()), **fewer)).check()
+    busy = Environment(**parts(background=[[1.0], [2.0]]))
+    with pytest.raises(InputError, match=r"background needs one list .* per queue, 1; got 2"):
+        replace(busy, **fewer)
 
 
 ZERO = np.ones((2, 4, 3))
@@ -172,7 +183,7 @@ def test_times_beyond_whole_numbers_are_still_in_the_last_step():
         assert one["completion"] == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("answer", [2, -1, 0.5, None, "0", [0, 1]])
+@pytest.mark.parametrize("answer", [2, -1, 0.5, None, "0", [0, 0], [0, 2]])
 def test_a_users_scheduler_must_name_a_server(answer):
     def mine(view):
         return answer

@@ -468,7 +468,7 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (
         "fig1 fig2 fig3 fig4 fig5 fig6 paired magnitude drivers correction pareto economy replay "
-        "background readings mechanisms"
+        "background readings mechanisms herding foretold rivals left"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
     others = ("table1", "tuning", "claims", "readings-intervals", "seconds")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Scheduler, simulate
+from dlsim.bricks.environment import ON_FAILURE
 from dlsim.bricks.traces import Traces
 from dlsim.bricks.workload import from_log
 from dlsim.cli import main
@@ -124,6 +125,19 @@ def test_deadlines_from_the_requested_time(log):
     assert requests.attrs["notes"][-1].startswith("1 jobs without a requested time")
     usual = from_log(log, 1, **fixed)
     assert (usual["deadline"] - usual["time"]).tolist() == [60, 120, 60]
+    env = Environment.replay(log, seed=3, domains=2, deadline="requested")
+    usual = Environment.replay(log, seed=3, domains=2)
+    longer = (env.requests["deadline"] - usual.requests["deadline"]).to_numpy()
+    assert (longer > 0).tolist() == [True, False, True]  # 50 s, 60 and 90 for 30, 60 and 30
+    with pytest.raises(InputError, match=r"a table has deadlines: see workload.from_log"):
+        Environment.replay(requests, deadline="requested")
+
+
+def test_what_cannot_fit_is_refused_before_it_is_drawn(monkeypatch):
+    """Ninety days in steps of 10 s: 1.17 million steps of 40 links, and 0.5 GiB of other users."""
+    monkeypatch.setattr("dlsim.given.memory", lambda: 2**29)
+    with pytest.raises(InputError, match=r"together cannot fit in memory: at least 0.8\d+ GiB"):
+        Environment.replay(sent(0, 90 * 86400))
 
 
 # ---------------------------------------------------------------- dlsim grid
@@ -165,6 +179,60 @@ def test_the_command_says_what_it_assumed_and_what_came_of_it(log, tmp_path, cap
         assert late.tolist() == requests["missed"].tolist()
     assert (out / "grid.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "run.json").read_text())["requests"]["deadline"] == "requested"
+
+
+@pytest.fixture
+def crowd(tmp_path):
+    """Forty jobs of a minute that come at once; everything that is down until a day is over."""
+    lines = [f"{k} 0 0 60 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1\n" for k in range(40)]
+    (tmp_path / "log.swf").write_text("".join(lines))
+    rows = [f"{server},0,86400" for server in range(4)]
+    (tmp_path / "down.csv").write_text("\n".join(["server,start,end", *rows]))
+    return ["grid", str(tmp_path / "log.swf"), "--domains", "1", "--server-load", "0",
+            "--schedulers", "greedy", "--out", str(tmp_path / "out")]  # fmt: skip
+
+
+def test_the_commands_servers_run_many_at_once_or_the_earliest_deadline(crowd, tmp_path, capsys):
+    assert main([*crowd, "--slots", "40"]) == 0
+    assert "servers: 40 jobs at once each, first come, first served" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "out" / "greedy-requests.csv")
+    assert (table["start"] == table["arrived"]).all()
+    assert main([*crowd, "--queue", "edf"]) == 0
+    assert "1 jobs at once each, the earliest deadline first" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "out" / "greedy-requests.csv")
+    for one in table.itertuples():
+        waiting = table[(table["server"] == one.server) & (table["start"] > one.start)]
+        waiting = waiting[waiting["arrived"] < one.start]
+        assert (waiting["deadline"] >= one.deadline).all()
+    assert (table["start"].rank() != table["arrived"].rank()).any()
+
+
+@pytest.mark.parametrize(("how", "lost", "after"), [
+    ("lose", 1.0, False), ("restart", 0.0, True), ("resubmit", 0.0, True),
+])  # fmt: skip
+def test_the_commands_servers_fail(crowd, tmp_path, capsys, how, lost, after):
+    """What comes on the one day on which all are down is lost, or begins when it is over."""
+    assert set(ON_FAILURE) == {"lose", "restart", "resubmit"}
+    words = ["--failures", str(tmp_path / "down.csv"), "--on-failure", how]
+    assert main([*crowd, *words]) == 0
+    assert "failures: 4 of 4 servers (down.csv)" in capsys.readouterr().out
+    row = pd.read_csv(tmp_path / "out" / "summary.csv").iloc[0]
+    assert (row["lost"], row["failure rate"], row["beyond traces"]) == (lost, 1, float(after))
+    table = pd.read_csv(tmp_path / "out" / "greedy-requests.csv")
+    assert ((table["start"] >= 86_400) == after).all()
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["on_failure"] == how
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--slots", "0"], "--slots must be a whole number in 1..1000000, got 0"),
+    (["--on-failure", "lose"], "got no --failures FILE.csv: give one, or leave it out"),
+    (["--failures", "FILE"], "down.csv: failures: row 3 is of no server; there are 4"),
+])  # fmt: skip
+def test_the_commands_servers_refuse(crowd, tmp_path, capsys, options, said):
+    (tmp_path / "down.csv").write_text("server,start,end\n0,1,2\n70,3,4\n")
+    assert main([*crowd, *(str(tmp_path / "down.csv") if x == "FILE" else x for x in options)]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("options", "said"), [

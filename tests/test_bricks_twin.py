@@ -7,7 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks import (
+    REFUSE,
+    SWITCHES,
+    Batch,
+    Environment,
+    Reading,
+    Scheduler,
+    Wait,
+    simulate,
+    topology,
+)
 from tests.scale import LONG
 from tests.twins import bricks as twin
 
@@ -230,6 +240,46 @@ def least_promised(view):
     return int(np.argmin(view.ours / view.performance))
 
 
+def by_least(view):
+    return np.argsort(view.ours / view.performance, kind="stable").tolist()
+
+
+def two_copies(view):
+    """Two copies while there is time, else one."""
+    found = by_least(view)
+    return (
+        found[:2]
+        if view.copies < 4 and view.estimates.min() < view.deadline - view.now
+        else found[0]
+    )
+
+
+def everywhere(view):
+    return by_least(view)[: 1 if view.copies else 5]
+
+
+def patient(view):
+    """Waits for the next probe, then for three quarters of a second, then no longer."""
+    if view.asked < 2 and view.row % 3:
+        return Wait() if view.asked == 0 else Wait(view.now + 0.75)
+    return by_least(view)[0]
+
+
+def fussy(view):
+    """Refuses what is late, and every fifth; sends some to two servers."""
+    if view.estimates.min() > view.deadline - view.now or view.row % 5 == 4:
+        return REFUSE
+    return by_least(view)[: 1 + (view.row % 2 and view.copies < 4)]
+
+
+def spread(view):
+    """A batch: one server after another, from the fastest; some wait once, some are refused."""
+    order = np.argsort(view.estimates[0], kind="stable")
+    found = order[np.arange(len(view.estimates)) % len(order)]
+    return np.where(view.estimates.min(axis=1) > 60, -1, found)
+
+
+OWN = (two_copies, everywhere, patient, fussy, Batch(spread, 2.0), Batch(spread))
 OF_SCHEDULER = {
     "algorithm": ("greedy", "deadline", "deadline", least_promised),
     "opt": (0.3, 0.5, 0.79, 0.8, 1.0),
@@ -239,6 +289,7 @@ OF_SCHEDULER = {
     "exclude_rejecting": (False, True),
     "correct_links": (False, True),
     "fallback_slack": (0.0, 2.0, 10.0),
+    "copies": ("run_out", "cancel"),
 }
 OF_READING = {
     **{name: options for name, options in SWITCHES.items() if name != "cost"},
@@ -288,6 +339,7 @@ NEEDS = {
     "pload": {"load_correction": True},
     "corrected_until": {"load_correction": True},
     "exclude_rejecting": {"max_fallbacks": 3},
+    "copies": {"algorithm": everywhere},
 }
 
 
@@ -398,3 +450,74 @@ def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
         reading = draw({k: OF_READING[k] for k in ("load", "probe", "predictor")}, source, 0.7)
         algorithm = source.choice(["greedy", "deadline"])
         agree(env, {**scheduler, "algorithm": algorithm}, reading)
+
+
+# ---------------------------------------------------------------- slots, queues, failures, copies
+
+
+def with_queues(env, source, slots=True, order=True, fails=True):
+    """The same with servers of several slots, EDF, and failures at quarters of a second."""
+    servers, more = env.servers.copy(), {}
+    if slots:
+        servers["slots"] = [source.choice([1, 1, 2, 3]) for _ in servers.index]
+    if order:
+        servers["queue"] = [source.choice(["fcfs", "edf", "edf"]) for _ in servers.index]
+    if fails:
+        rows = []
+        for server in servers.index:
+            time = 0.0
+            for _ in range(source.choice([0, 1, 3, 8])):
+                time += source.choice([source.randint(1, 40) / 4, source.random() * 20])
+                end = time + source.choice([0.25, 2.0, source.random() * 15])
+                rows.append((server, time, end))
+                time = end
+        more["failures"] = pd.DataFrame(rows, columns=["server", "start", "end"])
+        more["failures"] = more["failures"].astype({"server": int})
+        more["on_failure"] = source.choice(["restart", "lose", "resubmit"])
+    return replace(env, servers=servers, traces=env.traces, **more)
+
+
+def agree_on_copies(env, scheduler, reading):
+    """Everything that became of every copy, at the engine and at the twin."""
+    out = simulate(env, scheduler, reading)
+    out.check()
+    wanted = twin.simulate_copies(env, scheduler, reading)
+    table = out.requests.assign(fate=out.fate) if out.copies is None else out.copies
+    names = ["fate", "server", "fallbacks", "completion"]
+    for row, (a, b) in enumerate(zip(wanted, table[names].itertuples(index=False), strict=True)):
+        told = (row, a.fate, a.server, a.fallbacks, a.completion, tuple(b), scheduler, reading)
+        assert (a.fate, a.fallbacks) == b[::2][:2], told
+        assert a.server == b[1], told
+        assert a.completion == pytest.approx(b[3], rel=1e-9), told
+    agree(env, {f.name: getattr(scheduler, f.name) for f in fields(scheduler)},
+          {f.name: getattr(reading, f.name) for f in fields(reading)})  # fmt: skip
+
+
+def any_reading(source):
+    reading = Reading(**draw(OF_READING, source, 0.6))
+    if (reading.load, reading.predictor) == ("util", "perfect"):
+        reading = replace(reading, predictor="last")
+    return reading
+
+
+@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("alone", ["slots", "order", "fails", ""])
+def test_slots_queues_and_failures_are_as_the_twin_says(alone, block):
+    for seed in range(max(4, round(12 * LONG))):
+        source = random.Random(repr(("queues", alone, block, seed)))
+        env = draw_environment(source, loads=source.random() < 0.3, data=source.random() < 0.2)
+        env = with_queues(env, source, **{k: alone in (k, "") for k in ("slots", "order", "fails")})
+        scheduler = Scheduler(**draw(OF_SCHEDULER, source))
+        agree_on_copies(env, scheduler, any_reading(source))
+
+
+@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("algorithm", OWN, ids=told)
+def test_waiting_refusing_and_copying_are_as_the_twin_says(algorithm, block):
+    for seed in range(max(4, round(10 * LONG))):
+        source = random.Random(repr(("own", told(algorithm), block, seed)))
+        env = draw_environment(source, loads=source.random() < 0.3)
+        if source.random() < 0.5:
+            env = with_queues(env, source, *(source.random() < 0.5 for _ in range(3)))
+        scheduler = {**draw(OF_SCHEDULER, source), "algorithm": algorithm}
+        agree_on_copies(env, Scheduler(**scheduler), any_reading(source))

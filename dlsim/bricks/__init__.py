@@ -6,14 +6,15 @@
 >>> o.check()
 """
 
-from dlsim.bricks import topology, traces, tuning, workload
+from dlsim.bricks import herding, rivals, topology, traces, tuning, workload, yardstick
 from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.view import View, best_server
+from dlsim.bricks.view import REFUSE, Batch, BatchView, View, Wait, best_server
 
 __all__ = [
-    "DRAWN", "SWITCHES", "Environment", "Outcome", "Reading", "Scheduler", "View",
-    "best_server", "run_many", "simulate", "topology", "traces", "tuning", "workload",
+    "DRAWN", "REFUSE", "SWITCHES", "Batch", "BatchView", "Environment", "Outcome", "Reading",
+    "Scheduler", "View", "Wait", "best_server", "herding", "rivals", "run_many", "simulate",
+    "topology", "traces", "tuning", "workload", "yardstick",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop.
 """
 
-import copy
 import multiprocessing
 import os
 import threading
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 from dlsim.bricks.core import events, state
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.state import Rules, State, World, fresh_state
-from dlsim.bricks.environment import Environment
+from dlsim.bricks.environment import ON_FAILURE, Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.view import Witness, window_of
+from dlsim.bricks.predictors import Predictor
+from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Wait, Witness
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
-from dlsim.given import instance, usual
+from dlsim.given import MOST, instance, number, usual
 from dlsim.progress import shown
 
 
@@ -60,10 +60,13 @@ def _world(env: Environment) -> World:
         domains=int(topology.domains), two_level=env.is_two_level,
         client=_fixed(env.requests["client"].to_numpy(), np.int64),
         **{name: _fixed(values) for name, values in requests.items()},
+        requests=len(env.requests), edf=_fixed(env.is_edf, np.bool_),
+        slot=_fixed(np.concatenate([[0], np.cumsum(env.slots)]), np.int64),
+        slots=_fixed(env.slots), down=_fixed_stream(env.since_origin(env.downtimes)),
     )  # fmt: skip
 
 
-def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
+def _rules(scheduler: Scheduler, reading: Reading, env: Environment) -> Rules:
     """Return a scheduler and a reading as numbers, the same where no run can differ."""
 
     def code(value: object, options: tuple[object, ...]) -> int:
@@ -73,6 +76,14 @@ def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
     algorithm = code(scheduler.algorithm, ALGORITHMS)
     predictor = code(reading.predictor, SWITCHES["predictor"])
     correct, links = scheduler.load_correction, scheduler.correct_links
+    cancel = algorithm == state.USER and scheduler.copies == "cancel"
+    general = cancel or env.has_queues
+    every = scheduler.algorithm.every if isinstance(scheduler.algorithm, Batch) else 0.0
+    if general and (reading.load, reading.predictor) == ("util", "perfect"):
+        raise InputError(
+            'load "util" looks back over a probe period, which predictor "perfect" has none of on '
+            'servers with slots, failures or cancelled copies; use load "queue" or predictor "last"'
+        )
     return Rules(
         algorithm=algorithm, predictor=predictor, load=code(reading.load, SWITCHES["load"]),
         in_place=predictor in (state.LAST, state.PERFECT),
@@ -85,62 +96,154 @@ def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
         at_arrival=most > 0 and reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
         until_served=(correct or algorithm == state.USER) and reading.corrected_until == "served",
+        general=general, tracked=general or algorithm == state.USER, cancel=cancel,
+        failed=ON_FAILURE.index(env.on_failure) if general else 0, every=every,
     )  # fmt: skip
 
 
-def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> None:
+#: How often one request may be put off, and copied.
+MOST_WAITS, MOST_COPIES = 100_000, 10_000
+
+
+def _grown(values: NDArray[Any], size: int) -> Any:
+    """Return records with room for more."""
+    room = np.zeros((size, *values.shape[1:]), values.dtype)
+    room[: len(values)] = values
+    return room.view(np.recarray) if values.dtype.names else room
+
+
+def _room(s: State) -> State:
+    """Make room for the events and submissions that a run asks for."""
+    if int(s.head[0].wanted) > len(s.heap):
+        s = s._replace(heap=_grown(s.heap, 2 * int(s.head[0].wanted)))
+    if int(s.head[0].attempts) == len(s.attempts):
+        s = s._replace(attempts=_grown(s.attempts, 2 * len(s.attempts) + 1))
+    return s
+
+
+def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
+    """Add a row per further server of a request, and say where each copy goes."""
+    row, rows = int(s.head[0].row), len(s.copies)
+    of, more = int(s.copies[row].of), len(servers) - 1
+    used = int(max(w.requests, s.head[0].rows))
+    if used + more > rows:
+        size = 2 * (used + more)
+        names = ("time", "client", "send", "recv", "work", "deadline")
+        columns = {name: _grown(getattr(w, name), size) for name in names}
+        fixed: dict[str, Any] = {k: _fixed(v, v.dtype.type) for k, v in columns.items()}
+        w = w._replace(**fixed)
+        s = s._replace(**{k: _grown(getattr(s, k), size) for k in ("jobs", "copies", "refused")
+                          if len(getattr(s, k))})  # fmt: skip
+    new = np.arange(used, used + more)
+    for name in ("time", "client", "send", "recv", "work", "deadline"):
+        column = getattr(w, name).view()
+        column.flags.writeable = True
+        column[new] = column[of]
+    s.jobs[new] = np.zeros(more, s.jobs.dtype)
+    s.jobs.next[new] = s.jobs.server[new] = -1
+    s.jobs.completion[new], s.jobs.fallbacks[new] = np.nan, s.jobs.fallbacks[row]
+    s.copies.of[new], s.copies.winner[new], s.copies.state[new] = of, -1, state.NEW
+    s.copies.asked[new], s.copies.until[new], s.copies.choice[new] = 0, np.nan, servers[1:]
+    s.copies.asked_for[new] = 0
+    s.copies.sibling[new] = [*new[1:], s.copies[of].sibling]
+    if len(s.refused):
+        s.refused[new] = s.refused[row]
+    s.copies[of].sibling = used
+    s.head[0].rows = used + more
+    total = int(s.copies[of].asked_for) + more
+    if total > MOST_COPIES:
+        rule = f"a request must have at most {MOST_COPIES} copies"
+        raise InputError(f"{rule}, got {total} of request {of}; send it to fewer servers")
+    s.copies[of].asked_for, s.head[0].copies = total, max(int(s.head[0].copies), total + 1)
+    return w, s
+
+
+def _wait(until: float | None, w: World, s: State) -> int:
+    """Put the request at hand off."""
+    head, rule = s.head[0], "Wait(until) must be a finite time after now, or None: the next probe"
+    one = s.copies[int(head.row)]
+    if until is not None:
+        until = float(number("until", until, -MOST, rule=rule))
+        if not until > head.now:
+            raise InputError(f"{rule}; now is {float(head.now)!r}, got {until!r}")
+        one.until = until
+    if one.asked >= MOST_WAITS:
+        raise InputError(
+            f"request {int(one.of)} has been put off {MOST_WAITS} times; choose a server, or REFUSE"
+        )
+    return state.WAIT
+
+
+def _is_row(choice: Any, servers: int) -> bool:
+    return bool(int(choice) == choice and 0 <= choice < servers)
+
+
+def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[World, State]:
     """Let a user's scheduler choose for the request at hand."""
-    servers, view = len(w.performance), witness.view(w, s)
-    rule = f"algorithm {scheduler.name} must return the row of a server, one of 0..{servers - 1}"
+    servers, head = len(w.performance), s.head[0]
+    view = witness.view(w, s)
+    rule = (
+        f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows of "
+    )
+    rule += f"servers, or the row of one, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
-        good = int(choice) == choice and 0 <= choice < servers
+        if isinstance(choice, Wait):
+            head.choice = _wait(choice.until, w, s)
+            return w, s
+        if choice is REFUSE:
+            head.choice = state.REFUSE
+            return w, s
+        is_list = isinstance(choice, list | tuple) or np.ndim(choice) == 1
+        several: list[Any] = [*choice] if is_list else [choice]  # type: ignore[misc]
+        good = bool(several) and all(_is_row(one, servers) for one in several)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's function raises
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+    if not good or len(set(map(int, several))) < len(several):
+        raise InputError(f"{rule}; got {choice!r}")
+    head.choice = int(several[0])
+    return _copied([int(one) for one in several], w, s) if len(several) > 1 else (w, s)
+
+
+def _ask_batch(scheduler: Scheduler, w: World, r: Rules, s: State, witness: Witness) -> None:
+    """Let a user's scheduler choose for all requests of an instant."""
+    view, copies = witness.batch(w, r, s)
+    rule = f"algorithm {scheduler.name} must return an array of shape ({len(copies)},), each entry "
+    rule += f"the row of a server, 0..{len(w.performance) - 1}, -1 to refuse or -2 to wait"
+    try:
+        found = np.asarray(scheduler.algorithm(view))  # type: ignore[operator]
+        choices = found.astype(np.int64)
+        good = found.shape == copies.shape and bool((choices == found).all())
+        good = good and bool(((choices >= LATER) & (choices < len(w.performance))).all())
     except Exception as error:  # whatever a user's function raises
         raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
     if not good:
-        raise InputError(f"{rule}; got {choice!r}")
-    s.head[0].choice = int(choice)
-
-
-def _own_predictor(reading: Reading) -> Any:
-    """Return the predictor of one run, which remembers nothing of another."""
-    try:
-        if isinstance(reading.predictor, type):
-            return reading.predictor()
-        return copy.deepcopy(reading.predictor)
-    except Exception as error:  # whatever a user's class raises
-        rule = "predictor must be a function, a class made without arguments, or can be copied"
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
-
-
-def _foretell(predictor: Any, r: Rules, s: State) -> None:
-    """Let a user's predictor speak after a probe."""
-    rule = "predictor must return one finite number of at least 0 per series, shape "
-    rule += str(s.predicted.shape)
-    try:
-        found: Any = predictor(window_of(r, s))
-        values = np.asarray(found, dtype=np.float64)
-    except Exception as error:  # whatever a user's function raises
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
-    if values.shape != s.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
-        least, most = values.min(initial=0), values.max(initial=0)
-        raise InputError(f"{rule}; got shape {values.shape}, from {least} to {most}")
-    s.predicted[:] = values
+        raise InputError(f"{rule}; got {found!r}")
+    head, row = s.head[0], int(s.head[0].row)
+    if (choices == LATER).any() and r.every > 0:
+        s.copies.until[copies[choices == LATER]] = float(head.now) + r.every / 2
+    for later in copies[choices == LATER]:
+        if s.copies[later].asked >= MOST_WAITS:
+            raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
+    coded = np.where(choices == REFUSED, state.REFUSE, choices)
+    s.copies.choice[copies] = np.where(choices == LATER, state.WAIT, coded)
+    head.choice, s.copies[row].choice = s.copies[row].choice, -1
 
 
 def _run(
     env: Environment, w: World, r: Rules, scheduler: Scheduler, reading: Reading,
     tell: Callable[[int], None],
-) -> tuple[np.recarray, Any]:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
-    witness, predictor = Witness(w, r, s), _own_predictor(reading)
+    witness = Witness(w, r, s)
+    predictor = Predictor(reading.predictor, r.probe) if r.predictor == state.USER else None
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:
-            room = np.zeros(2 * int(s.head[0].wanted), s.heap.dtype)
-            room[: len(s.heap)] = s.heap
-            s = s._replace(heap=room.view(np.recarray))
+            s = _room(s)
         elif why == state.PAUSE:
             tell(int(s.head[0].done))
         elif why == state.MORE and ahead:
@@ -152,11 +255,15 @@ def _run(
                 f"{reading.probe!r} and an event at {w.origin + s.head[0].now:g} s; use a longer "
                 "probe interval, or smaller data and earlier requests"
             )
+        elif why == state.CHOOSE and isinstance(scheduler.algorithm, Batch):
+            _ask_batch(scheduler, w, r, s, witness)
         elif why == state.CHOOSE:
-            _ask(scheduler, w, s, witness)
-        else:
-            _foretell(predictor, r, s)
-    return s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
+            w, s = _ask(scheduler, w, s, witness)
+        elif predictor:
+            predictor.foretell(w, s)
+    rows = max(w.requests, int(s.head[0].rows))
+    copies = s.copies[:rows] if r.tracked else None
+    return s.jobs[:rows], s.attempts[: int(s.head[0].attempts)].copy(), copies
 
 
 def _threads() -> int:
@@ -281,7 +388,7 @@ def run_many(
             f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
             f'{env.packet:g}; use larger packets or network="fluid"'
         )
-    rules = [_rules(scheduler, reading) for scheduler in schedulers]
+    rules = [_rules(scheduler, reading, env) for scheduler in schedulers]
     own = [state.USER in (r.algorithm, r.predictor) for r in rules]
     first = {r: k for k, r in reversed(list(enumerate(rules)))}
     todo = [k for k, r in enumerate(rules) if own[k] or (r not in known and first[r] == k)]

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
@@ -23,11 +24,15 @@ from dlsim.kernel import clock_origin
 
 #: Largest number in a table, so that sums stay finite, and most entries that traces may need.
 MOST_ENTRIES, MOST_DOMAIN = 2**29, 2**53
+MOST_SLOTS = 10**6
+#: Orders of a queue, and what becomes of what a server had when it failed; the default first.
+QUEUES, ON_FAILURE = ("fcfs", "edf"), ("restart", "lose", "resubmit")
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
     "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "deadline": -MOST},
+    "failures": {"server": 0, "start": 0, "end": 0},
 }  # fmt: skip
 
 
@@ -35,7 +40,7 @@ def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
     found = table(name, given, list(COLUMNS[name])).copy()
     for key, low in COLUMNS[name].items():
-        above, is_whole = key == "performance", key in ("domain", "client")
+        above, is_whole = key == "performance", key in ("domain", "client", "server")
         found[key] = column(
             f"{name}: {key}", found[key], low, MOST_DOMAIN if is_whole else MOST,
             above=above, is_whole=is_whole, row="row", labels=found.index,
@@ -67,9 +72,14 @@ def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
 
 def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
     """Pack arrivals, one sorted list per queue, and their sizes."""
-    if isinstance(times, Stream | Poisson):
-        return times
-    lists = _lists(name, "arrival times", () if times is None else times)
+    lists: list[Floats]
+    if isinstance(times, Stream | Poisson):  # of an environment of which this is a variant
+        got = len(times.rates if isinstance(times, Poisson) else times.first[1:])
+        if got == queues:
+            return times
+        lists = [times.times] * got if len(times.times) else []
+    else:
+        lists = _lists(name, "arrival times", () if times is None else times)
     lists = lists or [np.empty(0)] * queues
     if (got := len(lists)) != queues:
         raise InputError(f"{name} needs one list of arrival times per queue, {queues}; got {got}")
@@ -106,7 +116,11 @@ class Environment:
     Parameters
     ----------
     servers : DataFrame
-        Columns domain and performance (Mops/s), one row per server.
+        Columns domain and performance (Mops/s), one row per server; and where wanted slots, how
+        many jobs it runs at once, each at that performance (default 1), and queue, which of
+        those that wait begins: ``fcfs``, who came first (default), or ``edf``, the request with
+        the earliest deadline, and other users' jobs, which have none, behind all of them. What
+        runs is never interrupted. Load of a server, and what Load Correction adds, is per slot.
     clients : DataFrame
         Column domain, one row per client.
     traces : array_like of float, shape (domains, 4, steps) or (links, steps)
@@ -142,6 +156,15 @@ class Environment:
         Logical packet size in Mbit.
     horizon : float, optional
         When requests stop arriving, by default with the last one.
+    failures : DataFrame, optional
+        Columns server, start and end (s): between the two the server is down, and at a probe its
+        Load is 1e9. Of one server they are sorted and apart; `dlsim.bricks.workload.failures`
+        draws some.
+    on_failure : {"restart", "lose", "resubmit"}
+        What becomes of the requests that run or wait on a server that fails, or arrive while it
+        is down: they wait there, and what ran begins again from its start at the repair; they
+        are lost, and so are other users' jobs; or the scheduler is asked for another server at
+        the next probe, and other users' jobs wait.
 
     Raises
     ------
@@ -165,6 +188,8 @@ class Environment:
     link_data: Any = 10.0
     packet: float = 10.0
     horizon: float | None = None
+    failures: pd.DataFrame | None = None
+    on_failure: str = "restart"
 
     def __post_init__(self) -> None:
         """Refuse what is not an environment."""
@@ -172,9 +197,11 @@ class Environment:
             object.__setattr__(self, name, *positive(**{name: getattr(self, name)}))
         object.__setattr__(self, "server_load", float(number("server_load", self.server_load)))
         for name in COLUMNS:
-            object.__setattr__(self, name, _table(name, getattr(self, name)))
+            if name != "failures" or self.failures is not None:
+                object.__setattr__(self, name, _table(name, getattr(self, name)))
         if not len(self.servers):
             raise InputError("servers must have at least one row: nobody could run a request")
+        self._check_queues()
         object.__setattr__(self, "traces", _rates("traces", self.traces, (2, 3)))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
@@ -195,6 +222,31 @@ class Environment:
             )
         self._check_links()
         self._check_requests()
+
+    def _check_queues(self) -> None:
+        servers = self.servers
+        if "slots" in servers:
+            column(
+                "servers: slots", servers["slots"], 1, MOST_SLOTS, is_whole=True, row="row",
+                labels=servers.index,
+            )  # fmt: skip
+        for label, queue in servers["queue"].items() if "queue" in servers else ():
+            given.option(f"servers: queue of row {label!r}", queue, QUEUES)
+        given.option("on_failure", self.on_failure, ON_FAILURE)
+        if self.failures is None:
+            return
+        rows = self.failures
+        if (beyond := rows["server"] >= len(servers)).any():
+            row = given.label(rows.index[int(np.argmax(beyond))])
+            raise InputError(f"failures: row {row!r} is of no server; there are {len(servers)}")
+        before = rows.groupby("server")["end"].shift(fill_value=-1.0)
+        bad = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
+        if bad.any():
+            row = given.label(rows.index[int(np.argmax(bad))])
+            raise InputError(
+                f"failures: row {row!r} must end after it starts, and start after the one before "
+                "of its server has ended; sort and merge them"
+            )
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -233,13 +285,14 @@ class Environment:
         client = r["client"].to_numpy()
         if (client >= clients).any():
             row = int(np.argmax(client >= clients))
-            where = f"row {r.index[row]!r} comes from client {client[row]}"
+            where = f"row {given.label(r.index[row])!r} comes from client {client[row]}"
             raise InputError(f"requests: {where}; there are {clients} clients, from 0")
         back = np.diff(r["time"]) < 0
         if back.any():
+            row = given.label(r.index[int(np.argmax(back)) + 1])
             raise InputError(
-                f"requests must be sorted by time, but row {r.index[int(np.argmax(back)) + 1]!r} "
-                "comes before the one above; use requests.sort_values('time', kind='stable')"
+                f"requests must be sorted by time, but row {row!r} comes before the one above; "
+                "use requests.sort_values('time', kind='stable')"
             )
         last = float(r["time"].max()) if len(r) else 0.0
         until = last if self.horizon is None else self.horizon
@@ -250,6 +303,32 @@ class Environment:
     def rates(self) -> Floats:
         """Traces of all links, shape (links, steps): a view."""
         return np.asarray(self.traces.reshape(-1, self.traces.shape[-1]))
+
+    def _of_servers(self, name: str, usual: Any) -> Any:
+        return self.servers.get(name, pd.Series(usual, self.servers.index))
+
+    @functools.cached_property
+    def slots(self) -> NDArray[np.int64]:
+        """How many jobs each server runs at once."""
+        return self._of_servers("slots", 1).to_numpy(np.int64)
+
+    @functools.cached_property
+    def is_edf(self) -> NDArray[np.bool_]:
+        """Which servers let the earliest deadline begin."""
+        return self._of_servers("queue", "fcfs").to_numpy(object) == "edf"
+
+    @functools.cached_property
+    def downtimes(self) -> Stream:
+        """When servers fail and are up again, by turns."""
+        if self.failures is None:
+            return packed([np.empty(0)] * len(self.servers), np.ones(1))
+        rows = [self.failures[self.failures["server"] == k] for k in range(len(self.servers))]
+        return packed([one[["start", "end"]].to_numpy().ravel() for one in rows], np.ones(1))
+
+    @property
+    def has_queues(self) -> bool:
+        """Whether a server has several slots or another order than FCFS, or fails."""
+        return bool((self.slots > 1).any() or self.is_edf.any() or len(self.downtimes.times))
 
     @functools.cached_property
     def topology(self) -> Topology:
@@ -351,7 +430,7 @@ class Environment:
     def replay(
         cls, log: str | os.PathLike[str] | pd.DataFrame, traces: Any = None,
         window: float | tuple[float, float] | None = None, beyond: str = "refuse",
-        seed: Seed = 0, **options: Any,
+        seed: Seed = 0, deadline: str = "run_time", **options: Any,
     ) -> Self:  # fmt: skip
         """Put the requests of a job log into an environment whose traces cover them.
 
@@ -373,6 +452,9 @@ class Environment:
             as often as needed.
         seed, options
             Of what is drawn, as in `Environment.random`.
+        deadline : {"run_time", "requested"}
+            What a job's deadline is a multiple of, where `log` is a path: how long it ran, or
+            how long its user had asked for; see `dlsim.bricks.workload.from_swf`.
 
         Raises
         ------
@@ -381,7 +463,10 @@ class Environment:
         """
         given.option("beyond", beyond, ("refuse", "wrap"))
         if not isinstance(log, pd.DataFrame):
-            log = from_log(log, MOST_DOMAIN, seed=given.child(seed, REPLAY))
+            log = from_log(log, MOST_DOMAIN, seed=given.child(seed, REPLAY), deadline=deadline)
+        elif deadline != "run_time":
+            rule = "deadline tells what is made of the path of a log"
+            raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
         requests = _in_window(_table("requests", log), window)
         until = float(requests[["time", "deadline"]].max(axis=1).max()) if len(requests) else 0.0
         if isinstance(traces, cls):

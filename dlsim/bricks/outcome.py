@@ -8,12 +8,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.check import COLUMNS, check_outcome
+from dlsim.bricks.core.state import BACK, CANCELLED, MISSING, REFUSED
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.kernel import latest_finish
 
 
 def _mean(values: NDArray[Any]) -> float:
+    """Return the mean of what is known: a request that was refused has no server."""
+    values = values[np.isfinite(values)]
     return float(values.mean()) if len(values) else np.nan
 
 
@@ -33,6 +36,16 @@ class Outcome:
         estimated by the server on arrival), accepted.
     environment, scheduler, reading
         What was simulated.
+    copies : DataFrame or None
+        Where a scheduler of a user's sent requests to several servers, a row per copy: request,
+        server, fallbacks, fate (returned, refused, lost or cancelled), and times as in
+        `requests`, which holds of every request the copy that was back first; `attempts` then
+        has a column copy. The cost of a request is that of all servers that ran a copy.
+
+    Notes
+    -----
+    Of a request that a scheduler of a user's refused the server is -1, and the cost NaN; of one
+    that was lost in a failure the end is NaN; both are missed, and their completion is inf.
     """
 
     requests: pd.DataFrame
@@ -40,14 +53,33 @@ class Outcome:
     environment: Environment = field(repr=False)
     scheduler: Scheduler
     reading: Reading
+    copies: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, jobs: np.recarray, attempts: np.recarray, *about: Any) -> Self:
+    def of(cls, jobs: np.recarray, attempts: np.recarray, copies: Any, *about: Any) -> Self:
         """Keep the records of a run, of which tables are made when they are asked for."""
         new = object.__new__(cls)
-        names = ("_jobs", "_attempts", "environment", "scheduler", "reading")
-        new.__dict__.update(zip(names, (jobs, attempts, *about), strict=True))
+        names = ("environment", "scheduler", "reading")
+        new.__dict__.update(zip(names, about, strict=True))
+        new.__dict__.update(_jobs=jobs, _attempts=attempts)
+        count = len(new.environment.requests)
+        if copies is not None:
+            first = np.array(copies.winner[:count])
+            new.__dict__["_jobs"] = jobs[np.where(first < 0, np.arange(count), first)]
+        if len(jobs) > count:
+            new.__dict__["_of"] = np.array(copies.of)
+            new.__dict__["copies"] = new._table_of(jobs, copies)
         return new
+
+    def _table_of(self, jobs: np.recarray, copies: np.recarray) -> pd.DataFrame:
+        """Make the table of copies."""
+        index, origin = self.environment.requests.index, self.environment.origin
+        fates = {BACK: "returned", REFUSED: "refused", MISSING: "lost", CANCELLED: "cancelled"}
+        known = [fates[one] for one in copies.state.tolist()]
+        columns = {"request": index.to_numpy()[copies.of], "fate": known}
+        columns |= {k: np.array(jobs[k]) for k in ("server", "fallbacks")}
+        times = ("submitted", "arrived", "start", "end", "completion")
+        return pd.DataFrame(columns | {k: origin + jobs[k] for k in times})
 
     def __getattr__(self, name: str) -> Any:
         """Make a table of a run's records."""
@@ -58,10 +90,13 @@ class Outcome:
             table = pd.DataFrame({k: self.column(k) for k in COLUMNS[name]}, index=index)
         else:
             done, origin = self._attempts, self.environment.origin
-            found = {"request": index.to_numpy()[done.row], "server": done.server}
+            rows = done.row if self.copies is None else self._of[done.row]
+            found = {"request": index.to_numpy()[rows], "server": done.server}
             found |= {k: origin + done[k] for k in ("submitted", "arrived", "promised")}
             found |= {"estimate": done.estimate, "accepted": done.accepted.astype(bool)}
             table = pd.DataFrame({k: found[k] for k in COLUMNS[name]})
+            if self.copies is not None:
+                table["copy"] = done.row
         self.__dict__[name] = table
         return table
 
@@ -78,13 +113,31 @@ class Outcome:
         """Make a column of the records of a run."""
         env = self.environment
         if name == "cost":
-            return env.servers["performance"].to_numpy()[self._jobs.server]
+            return self._costs(env.servers["performance"].to_numpy())
         if name == "missed":
             due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
             latest = latest_finish(due - env.origin, np.abs(due - time))
             return np.asarray(self._jobs.completion > latest)
         values = np.array(self._jobs[name])
         return values if values.dtype.kind == "i" else env.origin + values
+
+    def _costs(self, performance: NDArray[Any]) -> NDArray[Any]:
+        """Return what the servers of each request cost."""
+        cost = np.where(self._jobs.server < 0, np.nan, performance[self._jobs.server])
+        if self.copies is not None:
+            ran = self.copies[np.isfinite(self.copies["start"]) & (self.copies["server"] >= 0)]
+            all_of = pd.Series(performance[ran["server"]]).groupby(ran["request"].to_numpy()).sum()
+            summed = all_of.reindex(self.environment.requests.index).to_numpy()
+            cost = np.where(np.isnan(summed), cost, summed)
+        return np.asarray(cost)
+
+    @property
+    def fate(self) -> pd.Series:
+        """What became of every request: returned, refused by a user's scheduler, or lost."""
+        back = np.isfinite(self.column("completion"))
+        gone = np.where(self.column("server") < 0, "refused", "lost")
+        found = np.where(back, "returned", gone)
+        return pd.Series(found, self.environment.requests.index, name="fate")
 
     @property
     def failure_rate(self) -> float:
@@ -99,8 +152,9 @@ class Outcome:
     @property
     def work_weighted_cost(self) -> float:
         """The same, weighted by work; NaN where there is none."""
-        work = self.environment.requests["work"].to_numpy()
-        return float((self.column("cost") * work).sum() / work.sum()) if work.any() else np.nan
+        known = np.isfinite(self.column("cost"))
+        work, cost = self.environment.requests["work"].to_numpy()[known], self.column("cost")[known]
+        return float((cost * work).sum() / work.sum()) if work.any() else np.nan
 
     @property
     def cost(self) -> float:
@@ -109,7 +163,7 @@ class Outcome:
 
     @property
     def lateness(self) -> float:
-        """Mean seconds past the deadline of those that missed it; NaN where none did."""
+        """Mean seconds past the deadline of results that missed it; NaN where none did."""
         late = self.column("completion") - self.environment.requests["deadline"].to_numpy()
         return _mean(late[self.column("missed")])
 
@@ -117,13 +171,15 @@ class Outcome:
     def drain(self) -> float:
         """Seconds from the horizon until the last result is in, at least 0."""
         assert self.environment.horizon is not None
-        last = float(self.column("completion").max(initial=-np.inf))
+        done = self.column("completion")
+        last = float(done[np.isfinite(done)].max(initial=-np.inf))
         return max(0.0, last - self.environment.horizon)
 
     @property
     def beyond_traces(self) -> float:
-        """Share of the requests that were under way after the links' traces; NaN without any."""
-        return _mean(self.column("completion") > self.environment.trace_end)
+        """Share of the requests that came back after the links' traces; NaN without any."""
+        done = self.column("completion")
+        return _mean(np.isfinite(done) & (done > self.environment.trace_end))
 
     def check(self) -> None:
         """Verify the outcome from the model's definition alone; a ScheduleError names the rule."""

@@ -4,13 +4,13 @@ Plain functions of a `dlsim.bricks.View`, for ``Scheduler(algorithm=...)``: each
 and keeps what it learns in ``view.memory``, which is empty at the start of every run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
 from dlsim.bricks.view import View, best_server
-from dlsim.given import Floats, number, positive
+from dlsim.given import Floats, number, option, positive
 from dlsim.kernel import latest_finish
 
 Algorithm = Callable[[View], int]
@@ -22,6 +22,8 @@ LEAST_OPT = 0.05
 #: Seconds that an estimate counts at least.
 LEAST_ESTIMATE = 1e-9
 RATE = "a failure rate in (0, 1)"
+#: What `server_errors` knows that the paper's schedulers do not.
+KNOWS = ("commitments", "results", "rejections")
 
 
 def _news(view: View) -> list[int]:
@@ -73,8 +75,8 @@ def _compare(memory: dict[str, Any], server: int, time: float, estimate: float) 
     memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
 
 
-def _learn_rejected(view: View) -> None:
-    """Take over what the server said from which the request at hand has fallen back.
+def _learn_rejected(view: View, learns: bool) -> None:
+    """Take over what the server said from which the request at hand has fallen back, if it may.
 
     When it would have been done says how far the estimate was off, as a result would, and
     less its own work and way back it says when the server will have done what has arrived.
@@ -85,6 +87,8 @@ def _learn_rejected(view: View) -> None:
         return
     estimate, back = m["estimates"].pop(view.row)
     own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
+    if not learns:
+        return
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here
     m["free"][server] = view.promised - back - own
@@ -103,7 +107,9 @@ def _backlogs(view: View) -> Floats:
     return np.array(free)
 
 
-def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm:
+def server_errors(
+    spread: float = 1.0, target: float | None = None, knows: Collection[str] = KNOWS
+) -> Algorithm:
     r"""Deadline on commitments, with an Opt of its own for every server.
 
     The monitor is asked for the network alone. What a server has to do is what was
@@ -122,7 +128,12 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
         s, at least 0.
     target : float, optional
         A failure rate that s is driven to, as `target_failure` drives Opt, by 0.1 a miss.
+    knows : collection of {"commitments", "results", "rejections"}
+        What it uses; without commitments the estimates are those of equation (2), without
+        results and rejections the errors are not learnt from these.
     """
+    for name in knows:
+        option("knows", name, KNOWS)
     spread = float(number("spread", spread))
     if target is not None:
         target = number("target", target, 0, 1, above=True, below=True, rule=RATE)
@@ -139,13 +150,16 @@ def server_errors(spread: float = 1.0, target: float | None = None) -> Algorithm
             server, (estimate, back) = m["home"][row], m["estimates"].pop(row)
             m["pending"][server].pop(row, None)
             m["free"][server] = max(m["free"][server], view.completion[row] - back)
-            _compare(m, server, view.completion[row] - view.submitted[row], estimate)
+            if "results" in knows:
+                _compare(m, server, view.completion[row] - view.submitted[row], estimate)
             if target is not None:
                 m["spread"] = max(0.0, m["spread"] + 0.1 * (_is_missed(view, row) - target))
-        _learn_rejected(view)
+        _learn_rejected(view, "rejections" in knows)
         span = view.work / view.performance
         arrival = view.now + view.sending
         estimates = np.maximum(arrival, _backlogs(view)) + span + view.receiving - view.now
+        if "commitments" not in knows:
+            estimates = view.estimates
         safe = np.maximum(m["mean"] + m["spread"] * m["deviation"], 1e-3) * estimates
         server = best_server(view, safe, view.deadline - view.now)
         m["home"][view.row] = server

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from dlsim import files, given, joblog
 from dlsim.bricks import traces
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import Stream, marked, packed
-from dlsim.bricks.core.servers import absorb_all
+from dlsim.bricks.core.queues import follow_all
 from dlsim.bricks.core.state import Rules, State, World
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
@@ -28,18 +29,18 @@ from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 from dlsim.kernel import TOL
 
-__all__ = ["arrivals", "draw", "from_gwf", "from_log", "from_swf"]
+__all__ = ["arrivals", "draw", "failures", "from_gwf", "from_log", "from_swf"]
 
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
-NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY = range(10)
-#: Most background arrivals that are kept, other users' data in an environment, and entries of
-#: its traces: 4 GiB each; and most background jobs, which would take hours to draw.
-MOST_KEPT = MOST_ENTRIES = 2**29
+NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY, FAILURES = range(11)
+#: Most background jobs that are kept, 0.5 GiB; most entries of traces and most of other users'
+#: data, 4 GiB each; and most background jobs, which would take hours to draw.
+MOST_KEPT, MOST_ENTRIES = 2**26, 2**29
 MOST_ARRIVALS = 2**40
-#: Arrivals that are held at a time, of all queues together.
-WINDOW = 2**24
+#: Arrivals that a run holds at a time, of all queues together.
+WINDOW = 2**22
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Traces and background go on after the horizon, for this share of it.
@@ -115,9 +116,10 @@ class Ahead:
     def move(self, w: World, r: Rules, s: State) -> World:
         """Leave out what nobody looks at any more, and draw what comes after now."""
         now, rates = float(s.head[0]["now"]), self.source.rates
-        absorb_all(now, w, s)
+        follow_all(now, w, r, s)
         busy = (state.BUSY, state.BEFORE)[: 1 + (r.predictor == state.PERFECT)]
         followed = {state.QUEUE: (state.SEEN, state.GONE), state.UTIL: busy}.get(r.load, ())
+        followed = () if r.general else followed
         low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
         until = now + WINDOW / float(rates.sum())
         for k, gone in enumerate(low - w.jobs.first[:-1]):
@@ -144,24 +146,30 @@ def _between(limits: Range, unit: Floats) -> Floats:
 
 
 def _noise(
-    seed: Seed, mean: Floats, purpose: int, steps: int, H: float, std: float, method: str
+    seed: Seed, steps: int, H: float, method: str, mean: Floats, purpose: int, std: float
 ) -> Floats:
     return traces.draw(mean, steps, child(seed, purpose), H=H, std=std, method=method).values
 
 
 def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream | Poisson:
     """Draw Poisson arrivals at several queues, or promise them where they are too many."""
-    most = MOST_ARRIVALS if purpose == JOBS else MOST_KEPT
+    most = MOST_ARRIVALS if purpose == JOBS else MOST_ENTRIES
     count, sizes = float(rates.sum()) * end, np.array([float(size)])
     what = f"{count:.3g} background arrivals"
     remedy = "use larger background jobs, a shorter horizon or the trace model"
     if count > most:
         raise InputError(f"{what} are more than {most}; {remedy}")
     promised = Poisson(rates, end, sizes, seed, purpose)
-    if count > MOST_KEPT:
+    if purpose == JOBS and count > MOST_KEPT:
         return promised
     given.need_memory(what, 8 * count, remedy)
-    return packed([promised.of(queue) for queue in range(len(rates))], sizes)
+    times, first = np.empty(math.ceil(count + 8 * math.sqrt(count)) + 64), np.zeros(1, np.int64)
+    for queue in range(len(rates)):  # lists of all queues and all of them packed would be twice
+        one = promised.of(queue)
+        first = np.append(first, first[-1] + len(one))
+        times = times if first[-1] <= len(times) else np.append(times[: first[-2]], one)
+        times[first[-2] : first[-1]] = one
+    return Stream(first, times[: first[-1]], sizes)
 
 
 def _request_times(
@@ -178,6 +186,25 @@ def _request_times(
     who = np.repeat(np.arange(clients), [len(one) for one in lists])
     order = np.argsort(times, kind="stable")
     return times[order], who[order]
+
+
+def _requests(
+    seed: Seed, times: Floats, who: Any, ranges: tuple[Range, ...], speed: Any, throughput: Any
+) -> pd.DataFrame:
+    """Draw data, work and deadlines; transfers at an infinite throughput take no time."""
+    units = generator(seed, SIZES).random((len(times), len(ranges))).T
+    send, recv, work, factor = map(_between, ranges, units)
+    due = times + factor * (work / speed + (send + recv) / throughput)
+    columns = {"time": times, "client": who, "send": send, "recv": recv, "work": work}
+    return pd.DataFrame(columns | {"deadline": due})
+
+
+def _once(known: dict[Any, Any], seed: Seed, function: Callable[..., Any], *given: Any) -> Any:
+    """Draw by a seed and what is given, or take what has been drawn by the same."""
+    words = (x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in given)
+    key = (repr(seed), function, *words)
+    known[key] = known.pop(key) if key in known else function(seed, *given)
+    return known[key]
 
 
 def draw(
@@ -236,9 +263,14 @@ def draw(
         That share, and the Mbit of each.
     packet : float
         Logical packet size, Mbit.
-    H, trace_step, trace_std, trace_method
-        Of the traces: Hurst parameter, seconds per step, standard deviation over the mean
-        (load traces: `LOAD_STD`), and method; see `dlsim.bricks.traces`.
+    H : float
+        Hurst parameter of the traces: 0.5 forgets at once, the nearer 1 the longer it remembers.
+    trace_step : float
+        Seconds per step of the traces.
+    trace_std : float
+        Standard deviation of the traces over their mean (load traces: `LOAD_STD`).
+    trace_method : str
+        How the traces are made; see `dlsim.bricks.traces`.
     topology : Topology, optional
         A general network; default `two_level`.
 
@@ -287,21 +319,16 @@ def draw(
     )
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
+    jobs = min(MOST_KEPT, end * server_load * float(speeds.sum()) / background_work)
+    loads = end / trace_step * len(servers) * (server_background == "trace")
+    given.need_memory(
+        "traces, background jobs and requests together",
+        8 * (entries + loads + jobs) + 48 * own * horizon / (60 * interval),
+        "choose a longer trace_step, larger background jobs or a shorter horizon",
+    )
 
-    known = {} if known is None else known
-
-    def once(function: Callable[..., Any], *given: Any) -> Any:
-        """Draw by a seed and what is given, or take what has been drawn by the same."""
-        key = (
-            repr(seed),
-            function,
-            *(x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in given),
-        )
-        known[key] = known.pop(key) if key in known else function(seed, *given)
-        return known[key]
-
-    def noise(mean: Floats, purpose: int, std: float) -> Floats:
-        return once(_noise, mean, purpose, math.ceil(end / trace_step), H, std, trace_method)
+    once = partial(_once, {} if known is None else known, seed)
+    noise = partial(once, _noise, math.ceil(end / trace_step), H, trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
@@ -321,16 +348,65 @@ def draw(
         parts["background"] = once(_streams, rates, end, background_work, JOBS)
     elif server_load > 0:
         parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
-    times, who = _request_times(interval, interval_scope, len(clients), horizon, seed)
+    come = _request_times(interval, interval_scope, len(clients), horizon, seed)
     ranges = (data_range, data_range, work_range, deadline_factor)
-    units = generator(seed, SIZES).random((len(times), len(ranges))).T
-    send, recv, work, factor = map(_between, ranges, units)
-    usual = work / np.mean(performance)
-    if deadline_communication:
-        usual = usual + (send + recv) / np.mean(lan)
-    columns = {"time": times, "client": who, "send": send, "recv": recv, "work": work}
-    parts["requests"] = pd.DataFrame(columns | {"deadline": times + factor * usual})
+    throughput = np.mean(lan) if deadline_communication else math.inf
+    parts["requests"] = _requests(seed, *come, ranges, np.mean(performance), throughput)
     return parts
+
+
+#: Laws of the time that a server is up or down, of mean 1.
+LAWS: dict[str, Callable[[Generator, int, float], Floats]] = {
+    "exponential": lambda stream, n, _: stream.standard_exponential(n),
+    "weibull": lambda stream, n, shape: stream.weibull(shape, n) / math.gamma(1 + 1 / shape),
+    "constant": lambda _stream, n, _shape: np.ones(n),
+}
+
+
+def failures(
+    servers: int, until: float, up: float, down: float, seed: Seed = 0, *,
+    law: str = "exponential", shape: float = 1.0,
+) -> pd.DataFrame:  # fmt: skip
+    """Draw when servers fail and when they are up again.
+
+    Parameters
+    ----------
+    servers : int
+        How many; each has a stream of its own, so that more servers leave the others as they are.
+    until : float
+        No server fails from then on, in seconds.
+    up, down : float
+        Mean seconds between a repair and the next failure, and of a repair.
+    seed : int or SeedSequence
+        Of the draw.
+    law : {"exponential", "weibull", "constant"}
+        Of both times.
+    shape : float
+        Of the Weibull law; below 1 failures come in bursts.
+
+    Returns
+    -------
+    DataFrame
+        Columns server, start and end, for `Environment.failures`.
+
+    Examples
+    --------
+    >>> failures(1, until=30, up=8, down=2, law="constant").values.tolist()
+    [[0.0, 8.0, 10.0], [0.0, 18.0, 20.0], [0.0, 28.0, 30.0]]
+    """
+    option("law", law, LAWS)
+    until, up, down, shape = given.positive(until=until, up=up, down=down, shape=shape)
+    rows = []
+    for server in range(whole("servers", servers)):
+        stream, time = generator(seed, FAILURES, server), 0.0
+        while time < until:
+            count = 8 + math.ceil((until - time) / (up + down))
+            spans = LAWS[law](stream, 2 * count, shape).reshape(-1, 2) * (up, down)
+            edges = time + np.cumsum(spans.ravel()).reshape(-1, 2)
+            rows += [(server, *pair) for pair in edges.tolist() if pair[0] < until]
+            time = float(edges[-1, -1])
+    table = pd.DataFrame(rows, columns=["server", "start", "end"])
+    return table[table["end"] > table["start"]].astype({"server": int})
 
 
 #: Ranges that `draw` takes, with their least bounds.

@@ -9,15 +9,15 @@ coincide with; a probe precedes an arrival.
 
 import heapq
 import math
-from collections import deque
 from itertools import accumulate
 from types import SimpleNamespace
 
 import numpy as np
 
 TOL = 1e-12
-PROBE, OTHERS, SERVED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(7)
+PROBE, OTHERS, SERVED, FAILED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(8)
 WINDOW = 10
+DOWN = 1e9  # Load of a server that is down
 
 
 def slack(span, *clock):
@@ -148,12 +148,19 @@ def adaptive(series):
 # --- the simulated world ---------------------------------------------------------------------
 
 
-class Server:
-    """First come, first served; `queue[0]` runs."""
+class Job:
+    def __init__(self, who, work, due=math.inf):
+        self.who, self.work, self.due = who, work, due
+        self.began = self.ends = None
 
-    def __init__(self, performance, load, step):
+
+class Server:
+    """So many slots; who waits is sorted by arrival, or by deadline."""
+
+    def __init__(self, performance, load, step, slots=1, order="fcfs"):
         self.performance, self.load, self.step = performance, load, step
-        self.queue, self.ends, self.periods = deque(), None, []
+        self.slots, self.order, self.up_at = slots, order, None
+        self.waiting, self.running, self.periods = [], [], []
         self.ours = 0  # client jobs in the queue or running
 
     def finish(self, start, work):
@@ -162,26 +169,47 @@ class Server:
         speed = [self.performance / (1 + x) for x in self.load]
         return walk(start, work, speed.__getitem__, self.step, len(speed))
 
-    def begin(self, now):
-        self.ends = self.finish(now, self.queue[0][1])
-        self.periods.append((now, self.ends))
+    def line(self, job):
+        """The jobs that are to begin before one that arrives now."""
+        if self.order == "edf":
+            return [one for one in self.waiting if one.due <= job.due]
+        return self.waiting
 
-    def free(self, now):
-        """When the backlog, as it is now, will be gone."""
-        if not self.queue:
-            return now
-        t = self.ends
-        for _, work in list(self.queue)[1:]:
-            t = self.finish(t, work)
-        return t
+    def put(self, job):
+        self.waiting.insert(len(self.line(job)), job)
+
+    def begin(self, job, now):
+        job.began, job.ends = now, self.finish(now, job.work)
+        self.periods.append(job)
+
+    def start_some(self, now):
+        """Let jobs begin that may; return them."""
+        begun = []
+        while self.up_at is None and self.waiting and len(self.running) < self.slots:
+            job = self.waiting.pop(0)
+            self.begin(job, now)
+            self.running.append(job)
+            begun.append(job)
+        return begun
+
+    def free(self, now, job):
+        """When a job that arrives now would begin, if nobody came and nothing failed."""
+        base = now if self.up_at is None else self.up_at
+        slots = [base] * (self.slots - len(self.running))
+        for one in self.running:
+            slots.append(self.finish(base, one.work) if one.began is None else one.ends)
+        for one in self.line(job):
+            slots.sort()
+            slots[0] = self.finish(slots[0], one.work)
+        return min(slots)
+
+    def interrupt(self, job, now):
+        """Take back what was done of a job."""
+        self.periods[self.periods.index(job)] = SimpleNamespace(began=job.began, ends=now)
+        job.began = None
 
     def busy(self, start, end):
-        total = 0.0
-        for a, b in reversed(self.periods):
-            if b <= start:
-                break
-            total += max(0.0, min(b, end) - max(a, start))
-        return total
+        return sum(max(0.0, min(one.ends, end) - max(one.began, start)) for one in self.periods)
 
 
 class Request:
@@ -189,9 +217,25 @@ class Request:
         self.time, self.deadline = float(row.time), float(row.deadline)
         self.client = int(row.client)
         self.send, self.recv, self.work = float(row.send), float(row.recv), float(row.work)
-        self.server = self.submitted = self.completion = None
-        self.fallbacks, self.refused = 0, set()
+        self.server, self.submitted, self.completion, self.job = -1, None, None, None
+        self.fallbacks, self.refused, self.asked = 0, set(), 0
         self.on = []  # links of the transfer under way
+        self.copies, self.winner, self.fate = [self], None, None
+
+    def copy(self):
+        one = Request(self)
+        one.copies, one.fallbacks, one.refused = self.copies, self.fallbacks, set(self.refused)
+        self.copies.append(one)
+        return one
+
+
+class Refuse:
+    pass
+
+
+class Wait:
+    def __init__(self, until):
+        self.until = until
 
 
 class Twin:
@@ -205,8 +249,14 @@ class Twin:
             self.seen_rows = what_others_leave(self.rows, self.step, env.link_background)
         loads = env.load_traces
         self.servers = [
-            Server(float(p), None if loads is None else list(map(float, loads[i])), self.step)
-            for i, p in enumerate(env.servers["performance"])
+            Server(
+                float(row.performance),
+                None if loads is None else list(map(float, loads[i])),
+                self.step,
+                getattr(row, "slots", 1),
+                getattr(row, "queue", "fcfs"),
+            )
+            for i, row in enumerate(env.servers.itertuples())
         ]
         self.server_domain = [int(d) for d in env.servers["domain"]]
         self.client_domain = [int(d) for d in env.clients["domain"]]
@@ -216,6 +266,7 @@ class Twin:
         self.scheduled = [0] * len(self.servers)  # numjobs of eq. 5
         self.crossing = [0] * len(self.rows)  # transfers of ours under way
         self.link_free = [0.0] * len(self.rows)
+        self.decided = {}
         self.history, self.believed, self.n_probes, self.counter = [], None, 0, 0
         self.heap = []
 
@@ -287,13 +338,15 @@ class Twin:
     def load(self, server, now):
         traced = 0.0 if server.load is None else self.external(server, now)
         kind = self.reading.load
+        if server.up_at is not None:
+            return DOWN
         if kind == "clients":
-            return server.ours + self.external(server, now)
+            return server.ours / server.slots + self.external(server, now)
         if kind == "queue":
-            return len(server.queue) + traced
+            return (len(server.waiting) + len(server.running)) / server.slots + traced
         if kind == "util":
             period = float(self.reading.probe)
-            return server.busy(now - period, now) / period + traced
+            return server.busy(now - period, now) / (period * server.slots) + traced
         return self.external(server, now)
 
     def measured(self, now):
@@ -338,7 +391,7 @@ class Twin:
         for i, server in enumerate(self.servers):
             load = loads[i]
             if self.scheduler.load_correction:
-                load += self.scheduled[i] * self.scheduler.pload
+                load += self.scheduled[i] * self.scheduler.pload / server.slots
             serve = request.work / (server.performance / (1 + load))
             there = over(request.send, links, self.way_there(request, i))
             back = over(request.recv, links, self.way_back(request, i))
@@ -348,7 +401,7 @@ class Twin:
     def choose(self, request, now):
         T = self.estimates(request, now)
         if callable(self.scheduler.algorithm):
-            return int(self.scheduler.algorithm(self.shown(request, now, T)))
+            return self.scheduler.algorithm(self.shown(request, now, T))
         allowed = list(range(len(T)))
         if self.scheduler.exclude_rejecting and len(request.refused) < len(T):
             allowed = [i for i in allowed if i not in request.refused]
@@ -365,29 +418,92 @@ class Twin:
         """What a user's function needs here of a View."""
         loads = self.predicted(now)[len(self.rows) :]
         return SimpleNamespace(
-            now=now, row=self.requests.index(request), deadline=request.deadline,
-            fallbacks=request.fallbacks, opt=self.scheduler.opt, estimates=np.array(T),
+            now=now, row=self.requests.index(request.copies[0]), deadline=request.deadline,
+            fallbacks=request.fallbacks, asked=request.asked,
+            copies=len(request.copies) - 1, opt=self.scheduler.opt,
+            estimates=np.array(T),
             load=np.array(loads), ours=np.array(self.scheduled),
             performance=np.array([server.performance for server in self.servers]),
         )  # fmt: skip
 
+    def next_probe(self, now):
+        k = math.floor(now / self.reading.probe) + 1
+        while k * self.reading.probe <= now + slack(self.reading.probe, now):
+            k += 1
+        return k * self.reading.probe
+
+    def tick(self, now):
+        """The next round of a scheduler that decides on batches."""
+        every = getattr(self.scheduler.algorithm, "every", 0)
+        if not every:
+            return now
+        tick = math.ceil(now / every * (1 - TOL)) * every
+        return max(now, tick) if tick > now + slack(every, now) else now
+
     def submitted(self, now, who):
         request = self.requests[who]
-        request.submitted = now
-        request.server = self.choose(request, now)
-        self.scheduled[request.server] += 1
-        self.send_data(now, who, request.send, self.way_there(request, request.server), ARRIVED)
+        if request.copies[0].winner is not None or request.fate == "cancelled":
+            self.over(request, "cancelled")
+        elif who not in self.decided and self.tick(now) > now:
+            self.push(self.tick(now), SUBMITTED, who)
+        else:
+            if who not in self.decided:
+                self.decide(request, who, now)
+            choice = self.decided.pop(who)
+            if type(choice).__name__ == "Wait":
+                request.asked += 1
+                until = self.next_probe(now) if choice.until is None else choice.until
+                self.push(until, SUBMITTED, who)
+            elif type(choice).__name__ == "Refuse":
+                request.server = -1
+                self.over(request, "refused")
+            else:
+                self.go(request, who, int(choice), now)
+
+    def decide(self, request, who, now):
+        """Ask for one request, or for all that are submitted now."""
+        if hasattr(self.scheduler.algorithm, "every"):
+            known = {x[2] for x in self.heap if x[:2] == (now, SUBMITTED)} - set(self.decided)
+            still = [k for k in known if self.requests[k].copies[0].winner is None]
+            rows = sorted({who, *still})
+            view = SimpleNamespace(
+                now=now, estimates=np.array([self.estimates(self.requests[k], now) for k in rows])
+            )
+            every = self.scheduler.algorithm.every
+            until = now + every / 2 if every else None
+            for k, choice in zip(rows, self.scheduler.algorithm.choose(view), strict=True):
+                answers = {-1: Refuse(), -2: Wait(until)}
+                self.decided[k] = answers.get(int(choice), int(choice))
+            return
+        choice = self.choose(request, now)
+        several = choice if isinstance(choice, list) else [choice]
+        self.decided[who] = several[0]
+        for server in several[1:]:
+            self.requests.append(request.copy())
+            self.left += 1
+            self.decided[len(self.requests) - 1] = server
+            self.push(now, SUBMITTED, len(self.requests) - 1)
+
+    def go(self, request, who, server, now):
+        request.submitted, request.server = now, server
+        self.scheduled[server] += 1
+        self.send_data(now, who, request.send, self.way_there(request, server), ARRIVED)
+
+    def over(self, request, fate, completion=math.inf):
+        """A copy has come to its end."""
+        request.fate, request.completion = fate, completion
+        self.left -= 1
 
     # --- the servers -------------------------------------------------------------------------
 
-    def refuses(self, request, now):
+    def refuses(self, request, now, job):
         """Equations 6 and 7."""
         most, n = self.scheduler.max_fallbacks, request.fallbacks
         if most == 0 or n > most or (n == most and self.reading.fallback_strict):
             return False
         server = self.servers[request.server]
         t_send = now - request.submitted
-        et_exec = server.free(now) - now + request.work / server.performance
+        et_exec = max(0.0, server.free(now, job) - now) + request.work / server.performance
         links = self.predicted(now)[: len(self.rows)]
         et_recv = over(request.recv, links, self.way_back(request, request.server))
         clock = now if self.reading.fallback_time == "at_arrival" else request.submitted
@@ -397,33 +513,81 @@ class Twin:
     def arrived(self, now, who):
         request = self.requests[who]
         self.landed(request)
-        if self.refuses(request, now):
+        server, job = self.servers[request.server], Job(who, request.work, request.deadline)
+        if request.fate == "cancelled":
+            self.scheduled[request.server] -= 1
+            self.left -= 1
+        elif server.up_at is not None and self.env.on_failure != "restart":
+            self.lost(now, request, who)
+        elif self.refuses(request, now, job):
             request.fallbacks += 1
             request.refused.add(request.server)
             self.scheduled[request.server] -= 1
             self.push(now, SUBMITTED, who)
         else:
-            self.servers[request.server].ours += 1
-            self.join(now, request.server, who, request.work)
+            server.ours += 1
+            request.job = job
+            self.join(now, request.server, job)
 
-    def join(self, now, number, who, work):
-        server = self.servers[number]
-        server.queue.append((who, work))
-        if len(server.queue) == 1:
-            server.begin(now)
-            self.push(server.ends, SERVED, who, number)
+    def lost(self, now, request, who):
+        self.scheduled[request.server] -= 1
+        request.job = None
+        if self.env.on_failure == "resubmit":
+            self.push(self.next_probe(now), SUBMITTED, who)
+        else:
+            self.over(request, "lost")
 
-    def served(self, now, who, number):
+    def join(self, now, number, job):
         server = self.servers[number]
-        server.queue.popleft()
-        if server.queue:
-            server.begin(now)
-            self.push(server.ends, SERVED, server.queue[0][0], number)
+        if server.up_at is not None and self.env.on_failure == "lose" and job.who < 0:
+            return
+        server.put(job)
+        self.go_on(number, now)
+
+    def go_on(self, number, now):
+        for job in self.servers[number].start_some(now):
+            self.push(job.ends, SERVED, job.who, (number, job, job.ends))
+
+    def failed(self, now, number, up_at):
+        """A server fails, or is up again."""
+        server = self.servers[number]
+        server.up_at = up_at
+        if up_at is None:
+            for job in server.running:
+                server.begin(job, now)
+                self.push(job.ends, SERVED, job.who, (number, job, job.ends))
+            self.go_on(number, now)
+            return
+        ending = [job for job in server.running if meets(job.ends, now, job.ends - job.began)]
+        for job in server.running:
+            if job not in ending:
+                server.interrupt(job, now)
+        how = self.env.on_failure
+        if how == "restart":
+            return
+        there = [job for job in server.running if job not in ending] + server.waiting
+        kept = [] if how == "lose" else [job for job in there if job.who < 0]
+        server.running = ending + [job for job in server.running if job in kept]
+        server.waiting = [job for job in server.waiting if job in kept]
+        for job in sorted(there, key=lambda job: job.who):
+            if job.who >= 0:
+                server.ours -= 1
+                self.lost(now, self.requests[job.who], job.who)
+
+    def served(self, now, who, what):
+        number, job, ends = what
+        server = self.servers[number]
+        if job not in server.running or job.began is None or job.ends != ends:
+            return
+        server.running.remove(job)
+        self.go_on(number, now)
         if who >= 0:
             request = self.requests[who]
+            request.job = None
             server.ours -= 1
             if self.reading.corrected_until == "served":
                 self.scheduled[number] -= 1
+            request.fate = "served"
             self.send_data(now, who, request.recv, self.way_back(request, number), RETURNED)
 
     def returned(self, now, who):
@@ -431,15 +595,38 @@ class Twin:
         self.landed(request)
         if self.reading.corrected_until == "returned":
             self.scheduled[request.server] -= 1
-        request.completion = now
+        self.over(request, "returned", now)
+        first = request.copies[0]
+        if first.winner is None:
+            first.winner = request
+            if self.scheduler.copies == "cancel":
+                for one in first.copies:
+                    self.cancel(one, now)
+
+    def cancel(self, request, now):
+        if request.fate is not None:
+            return
+        request.fate, request.completion = "cancelled", math.inf
+        if request.job is None:
+            return  # it arrives, or is submitted, in vain
+        server, job = self.servers[request.server], request.job
+        if job in server.waiting:
+            server.waiting.remove(job)
+        else:
+            if job.began is not None:
+                server.interrupt(job, now)
+            server.running.remove(job)
+        server.ours -= 1
+        self.scheduled[request.server] -= 1
         self.left -= 1
+        self.go_on(request.server, now)
 
     # --- the run -----------------------------------------------------------------------------
 
     def others(self, what):
         now, size, place, number = what
         if place == "server":
-            self.join(now, number, -1, size)
+            self.join(now, number, Job(-1, size))
         else:
             self.through_link(now, number, size)
 
@@ -452,6 +639,10 @@ class Twin:
         for i in range(len(self.rows)):
             for t, data in arrivals(self.env.link_background, i):
                 self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
+        rows = () if self.env.failures is None else self.env.failures.itertuples()
+        for row in rows:
+            self.push(float(row.start), FAILED, -1, (int(row.server), float(row.end)))
+            self.push(float(row.end), FAILED, -1, (int(row.server), None))
         for who, request in enumerate(self.requests):
             self.push(request.time, SUBMITTED, who)
 
@@ -465,6 +656,8 @@ class Twin:
                 self.probe()
             elif kind == OTHERS:
                 self.others(what)
+            elif kind == FAILED:
+                self.failed(now, *what)
             elif kind in alone:
                 alone[kind](now, who)
             else:
@@ -481,5 +674,11 @@ def over(data, links, way):
 
 
 def simulate(env, scheduler, reading):
-    """Return the requests with server, fallbacks and completion."""
+    """Return the requests with server, fallbacks and completion; of each the copy that counts."""
+    done = Twin(env, scheduler, reading).run()
+    return [one if one.winner is None else one.winner for one in done if one is one.copies[0]]
+
+
+def simulate_copies(env, scheduler, reading):
+    """Return all requests and their copies, with what became of each."""
     return Twin(env, scheduler, reading).run()

@@ -2,65 +2,13 @@
 
 import numpy as np
 
-from dlsim.bricks.core import state
+from dlsim.bricks.core import queues, state
+from dlsim.bricks.core.heap import before, foresee, pop, push, sink
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import bar, bound_moves, choose_server, estimate, seconds, unbar
 from dlsim.bricks.core.servers import absorb_background, accept, touch
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
-
-
-@kernel(inline=True)
-def before(a, time, kind, row, packet):
-    """Tell whether an event comes before another one, by time, kind, row and packet."""
-    if a.time != time:
-        return a.time < time
-    if a.kind != kind:
-        return a.kind < kind
-    return a.row < row or (a.row == row and a.packet < packet)
-
-
-@kernel(inline=True)
-def push(time, kind, row, packet, hop, s):
-    """Add an event to the heap."""
-    heap, i = s.heap, s.head[0].size
-    while i > 0 and not before(heap[(i - 1) // 2], time, kind, row, packet):
-        heap[i] = heap[(i - 1) // 2]
-        i = (i - 1) // 2
-    one = heap[i]
-    one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
-    s.head[0].size += 1
-
-
-@kernel(inline=True)
-def foresee(time, kind, row, s):
-    """Add an event of a request that holds as long as no train of it is broken up."""
-    push(time, kind, row, 0, s.jobs[row].course, s)
-
-
-@kernel(inline=True)
-def sink(time, kind, row, packet, hop, s):
-    """Put an event in the place of the first one."""
-    heap, size, i = s.heap, s.head[0].size, 0
-    while 2 * i + 1 < size:
-        k = 2 * i + 1
-        if k + 1 < size:
-            left = heap[k]
-            k += before(heap[k + 1], left.time, left.kind, left.row, left.packet)
-        if not before(heap[k], time, kind, row, packet):
-            break
-        heap[i] = heap[k]
-        i = k
-    one = heap[i]
-    one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
-
-
-@kernel(inline=True)
-def pop(s):
-    """Remove the first event from the heap."""
-    s.head[0].size -= 1
-    last = s.heap[s.head[0].size]
-    sink(last.time, last.kind, last.row, last.packet, last.hop, s)
 
 
 @kernel(inline=True)
@@ -280,6 +228,62 @@ def choose(row, now, w, r, s):
     s.head[0].row = row
     if r.algorithm != state.USER:
         s.head[0].choice = choose_server(row, now, least, most, w, r, s)
+    else:
+        s.head[0].choice, s.copies[row].choice = s.copies[row].choice, -1
+
+
+@kernel(inline=True)
+def next_probe(now, w, r):
+    """Return when the monitor looks again."""
+    k = np.floor((w.origin + now) / r.probe) + 1
+    while k * r.probe - w.origin <= latest_finish(now, r.probe):
+        k += 1
+    return k * r.probe - w.origin
+
+
+@kernel(inline=True)
+def end_copy(row, why, s):
+    """Give a copy of a request up."""
+    s.copies[row].state = why
+    s.jobs[row].completion = np.inf
+
+
+@kernel(inline=True)
+def drop(row, s):
+    """Give up a copy that was to be submitted when a result is back."""
+    job = s.jobs[row]
+    end_copy(row, state.CANCELLED, s)
+    job.start = job.end = np.nan
+    if job.server < 0:
+        job.submitted = job.arrived = np.nan
+
+
+@kernel(inline=True)
+def stand_aside(row, now, w, r, s):
+    """Refuse a request, or ask again later."""
+    head, one, job = s.head[0], s.copies[row], s.jobs[row]
+    choice, head.choice = head.choice, -1
+    if r.exclude:
+        unbar(row, s)
+    if choice == state.WAIT:
+        until = next_probe(now, w, r) if np.isnan(one.until) else one.until
+        one.until, one.asked = np.nan, one.asked + 1
+        foresee(until, state.SUBMIT, row, s)
+    else:
+        end_copy(row, state.REFUSED, s)
+        job.server = -1
+        job.submitted = job.arrived = job.start = job.end = np.nan
+
+
+@kernel(inline=True)
+def send_copies(row, now, s):
+    """Submit the copies that a user's scheduler has just asked for."""
+    k = s.copies[s.copies[row].of].sibling
+    while k >= 0:
+        if s.copies[k].state == state.NEW:
+            s.copies[k].state = state.AWAY
+            foresee(now, state.SUBMIT, k, s)
+        k = s.copies[k].sibling
 
 
 @kernel(inline=True)
@@ -295,6 +299,38 @@ def submit(row, now, w, r, s):
     job.server, job.submitted, job.attempt, job.returning = server, now, head.attempts, 0
     head.attempts += 1
     count_jobs(server, 1, w, r, s)
+    if r.tracked:
+        send_copies(row, now, s)
+
+
+@kernel(inline=True)
+def lose(row, now, w, r, s):
+    """Give up what a failed server had, or ask for another server at the next probe."""
+    count_jobs(s.jobs[row].server, -1, w, r, s)
+    s.jobs[row].end = np.nan
+    if r.failed == state.RESUBMIT:
+        foresee(next_probe(now, w, r), state.SUBMIT, row, s)
+    else:
+        end_copy(row, state.MISSING, s)
+
+
+@kernel(inline=True)
+def is_turned_away(row, now, w, r, s):
+    """Tell whether an input arrives in vain: cancelled meanwhile, or at a server that failed."""
+    job = s.jobs[row]
+    one, is_over = s.attempts[job.attempt], s.copies[row].state == state.CANCELLED
+    if r.general:
+        queues.advance(job.server, now, w, r, s)
+    failed = r.general and r.failed != state.RESTART and queues.is_down(job.server, w, s)
+    if not (is_over or failed):
+        return False
+    one.arrived, one.promised, one.accepted = now, np.nan, 0
+    job.start = job.end = np.nan
+    if is_over:
+        count_jobs(job.server, -1, w, r, s)
+    else:
+        lose(row, now, w, r, s)
+    return True
 
 
 @kernel(inline=True)
@@ -303,10 +339,16 @@ def receive(row, now, w, r, s):
     job = s.jobs[row]
     server = job.server
     job.arrived = now
-    absorb_background(server, now, w, s)
+    if r.tracked and is_turned_away(row, now, w, r, s):
+        return
+    if r.general:
+        free = queues.backlog(server, row, now, w, s)
+    else:
+        absorb_background(server, now, w, s)
+        free = s.servers[server].free
     home = w.client_domain[w.client[row]]
     back = least_on_path(w.server_domain[server], home, s.predicted, w)
-    rest = max(0.0, s.servers[server].free - now) + w.work[row] / w.performance[server]
+    rest = max(0.0, free - now) + w.work[row] / w.performance[server]
     finish = now + rest + seconds(w.recv[row], back)  # eq. (6), on the clock
     one = s.attempts[job.attempt]
     one.arrived, one.promised = now, finish
@@ -314,7 +356,9 @@ def receive(row, now, w, r, s):
         finish += now - job.submitted
     due = w.deadline[row] + r.slack
     one.accepted = meets(finish, due, abs(due - w.time[row])) or job.fallbacks >= r.most
-    if one.accepted:
+    if one.accepted and r.general:
+        queues.join(server, row, now, w, s)
+    elif one.accepted:
         accept(server, row, now, w, s)
         touch(server, now, s)
         foresee(job.end, state.SERVED, row, s)
@@ -327,26 +371,92 @@ def receive(row, now, w, r, s):
 
 
 @kernel(inline=True)
+def cancel(row, now, w, r, s):
+    """Take a copy whose result nobody needs out of its server; what is on its way goes on."""
+    where = s.copies[row].state
+    if where == state.WAITING or where == state.RUNNING:
+        queues.advance(s.jobs[row].server, now, w, r, s)
+        queues.remove(s.jobs[row].server, row, now, w, s)
+        s.jobs[row].end = now
+        count_jobs(s.jobs[row].server, -1, w, r, s)
+    if where <= state.RUNNING:
+        end_copy(row, state.CANCELLED, s)
+
+
+@kernel(inline=True)
+def come_back(row, now, w, r, s):
+    """Take a result; the first one of a request counts."""
+    head, of = s.head[0], row
+    s.jobs[row].completion = now
+    if r.tracked:
+        of = s.copies[row].of
+        s.copies[row].state = state.BACK
+        if s.copies[of].winner >= 0:
+            return
+        s.copies[of].winner = row
+        k = of if r.cancel else -1
+        while k >= 0:
+            if k != row:
+                cancel(k, now, w, r, s)
+            k = s.copies[k].sibling
+    s.returned[head.done] = of
+    head.done += 1
+
+
+@kernel(inline=True)
 def carry_out(kind, row, now, w, r, s):
     """Carry out one event."""
     job = s.jobs[row]
     if kind == state.INPUT or kind == state.RETURNED:
         count_links(row, -1, w, r, s)
     if kind == state.SUBMIT:
+        if s.head[0].choice >= state.REFUSE:
+            stand_aside(row, now, w, r, s)
+            return
         submit(row, now, w, r, s)
     elif kind == state.INPUT:
         receive(row, now, w, r, s)
     elif kind == state.SERVED:
         touch(job.server, now, s)
         job.returning = 1
+    elif kind == state.LOST:
+        lose(row, now, w, r, s)
     else:
-        job.completion = now
-        s.returned[s.head[0].done] = row
-        s.head[0].done += 1
+        come_back(row, now, w, r, s)
     if kind == (state.SERVED if r.until_served else state.RETURNED):
         count_jobs(job.server, -1, w, r, s)
     if kind == state.SERVED or kind == state.SUBMIT:
         send_data(row, now, w, r, s)
+
+
+@kernel(inline=True)
+def put_off(row, now, w, r, s):
+    """Tell when a request is decided upon: at the next round of a batch, or where it is over."""
+    one = s.copies[row]
+    if s.copies[one.of].winner >= 0 or one.state == state.CANCELLED:
+        return np.inf
+    if r.every <= 0 or one.choice >= 0:
+        return now
+    tick = np.ceil((w.origin + now) / r.every * (1 - TOL)) * r.every - w.origin
+    return now if tick <= latest_finish(now, r.every) else tick
+
+
+@kernel
+def gather(rows, w, r, s):
+    """Write which requests are to be decided upon now; return how many."""
+    head, count, k = s.head[0], 0, s.head[0].new
+    for i in range(head.size):
+        one = s.heap[i]
+        if one.kind == state.SUBMIT and one.time == head.now and s.copies[one.row].choice < 0:
+            if put_off(one.row, head.now, w, r, s) <= head.now:
+                rows[count] = one.row
+                count += 1
+    while k < w.requests and w.time[k] == head.now:
+        if put_off(k, head.now, w, r, s) <= head.now:
+            rows[count] = k
+            count += 1
+        k += 1
+    return count
 
 
 @kernel
@@ -356,9 +466,9 @@ def run(w, r, s):
     DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has been
     measured), GROW, FAR, MORE or PAUSE.
     """
-    head, requests = s.head[0], w.time.shape[0]
+    head, requests = s.head[0], w.requests
     while head.size > 0 or head.new < requests:
-        head.wanted = head.size + state.ROUND + 2
+        head.wanted = head.size + state.ROUND + 2 + head.copies
         if head.wanted > s.heap.shape[0] or not break_up(w, s):
             return state.GROW
         head.steps += 1
@@ -377,23 +487,44 @@ def run(w, r, s):
                 if head.size == 0 or s.heap[0].kind != state.PACKET or s.heap[0].time >= until:
                     break
             continue
-        elif one.hop != s.jobs[row].course:  # the end of a train that was broken up
-            pop(s)
+        elif one.hop != (s.queues[row].turn if kind == state.WAKE else s.jobs[row].course):
+            pop(s)  # the end of a train that was broken up, or what a server no longer foresees
             continue
         head.now = now
         if now >= w.until:
             return state.MORE
-        if head.choice < 0 and (kind == state.SUBMIT or kind == state.INPUT):
+        if head.choice < 0 and (kind == state.SUBMIT or kind == state.INPUT or r.general):
+            if kind == state.SUBMIT and r.tracked:
+                until = put_off(row, now, w, r, s)
+                if until > now:
+                    if new:
+                        head.new += 1
+                    else:
+                        pop(s)
+                    if until < np.inf:
+                        foresee(until, state.SUBMIT, row, s)
+                    else:
+                        drop(row, s)
+                    continue
             why = observe(now, row, kind, w, r, s)
             if why != state.DONE:
                 return why
             if kind == state.SUBMIT:
+                if head.attempts == s.attempts.shape[0]:
+                    return state.GROW
                 choose(row, now, w, r, s)
                 if head.choice < 0:
                     return state.CHOOSE
+        if kind == state.WAKE:
+            head.wanted = head.size + s.queues[row].clients + state.ROUND + 2
+            if head.wanted > s.heap.shape[0]:
+                return state.GROW
         if new:
             head.new += 1
         else:
             pop(s)
-        carry_out(kind, row, now, w, r, s)
+        if kind == state.WAKE:
+            queues.wake(row, now, w, r, s)
+        else:
+            carry_out(kind, row, now, w, r, s)
     return state.DONE
