@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.cli import main
-from dlsim.cli.broker import run_file
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Share, solve
 from dlsim.steady.broker import LEAST, Broker, day
-from dlsim.steady.model import Network
+from dlsim.steady.network import Network
+from dlsim.steady.organisation import run_file
 from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, mutated
 
@@ -501,8 +501,8 @@ def test_a_file_may_set_a_priority_per_site(tmp_path):
         ("speed = 10", "speeds = 10", "site 1: no field is called 'speeds'"),
         ('"a", "b"]', '"a", "c"]', "route 1: site must be one of a, b; got 'c'"),
         ('"a", "b"]', '"a"]', "route 1: between must name two sites"),
-        ('"a", "b"]', '"a", "a"]', "route 0 -> 0 must join two clusters"),
-        ('links = ["l"]', 'links = ["m"]', "over known links; got 'm'"),
+        ('"a", "b"]', '"a", "a"]', "route a -> a must join two clusters"),
+        ('links = ["l"]', 'links = ["m"]', "line 13, route 1: no link is called 'm'"),
         ('do = "submit"', 'do = "wait"', "event 1: do must be one of register, withdraw"),
         ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
         ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1"),

@@ -608,11 +608,12 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     pictures = {path.stem.removeprefix(f"{KEY}-") for path in (out / "figures").glob("*.png")}
     tables = {path.stem.removeprefix(f"{KEY}-") for path in (out / "data").glob("*.csv")}
     names = (
-        "fig1 fig2 fig3 fig4a fig4b fig5 table1 table2 adaptation churn flows gap leads limits "
-        "polish quantiles readings spread startup structure vertices wan"
+        "fig1 fig2 fig3 fig4a fig4b fig5 table1 table2 adaptation churn flows gap leads left "
+        "limits polish quantiles readings spread startup structure vertices wan"
     )
     assert pictures == set(names.split())
     more = {"claims", "duels", "outlier", "sample", "regression", "readings-intervals"}
+    more |= {"vertex-factor"}
     assert tables == pictures | more
     card = out / "data" / f"{KEY}-claims.csv"
     assert unsaid(done, card, elsewhere=[f"{KEY}-8"]) == []  # Figure 7: 10-theory

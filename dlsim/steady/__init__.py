@@ -13,8 +13,11 @@ from dlsim.steady.broker import Broker, day
 from dlsim.steady.check import exact, verify
 from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.graphs import equivalent_speed, from_graph, to_graph
-from dlsim.steady.model import SWITCHES, Network, Platform, Reading
+from dlsim.steady.model import SWITCHES, Platform, Reading
+from dlsim.steady.network import Network
+from dlsim.steady.organisation import run_file
 from dlsim.steady.outcome import Allocation, Period
+from dlsim.steady.plan import plan_of
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.routes import Limits, Share
@@ -23,6 +26,6 @@ from dlsim.steady.store import read_platform, write_platform
 __all__ = [
     "METHODS", "SWITCHES", "Allocation", "Broker", "Limits", "Network", "Period", "Platform",
     "Reading", "ReducedProgram", "Share", "bound", "day", "equivalent_speed", "exact", "fair",
-    "from_graph", "polish", "read_platform", "solve", "solve_program", "to_graph", "topology",
-    "verify", "write_platform",
+    "from_graph", "plan_of", "polish", "read_platform", "run_file", "solve", "solve_program",
+    "to_graph", "topology", "verify", "write_platform",
 ]  # fmt: skip

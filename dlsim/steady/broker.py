@@ -1,26 +1,73 @@
 """A broker that serves a virtual organisation with steady-state schedules (paper S, section 7).
 
-Sites register and withdraw their resources, users submit divisible applications, and the
-broker solves the steady state anew in every period and whenever an application comes or
-ends. What it knows of a site is the speed declared, corrected by the speeds observed. `day`
-draws such an organisation's day at random.
+Sites register and withdraw their resources, users submit divisible applications, links change,
+and the broker solves the steady state anew in every period and whenever something comes, ends or
+changes. What it knows of sites and links is what was declared, corrected by what it observes.
+`day` draws such an organisation's day at random.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from dlsim import given
 from dlsim.errors import InputError
-from dlsim.given import Seed, child, instance, number, option, positive, streams, usual, whole
+from dlsim.files import Fields, row_of
+from dlsim.given import (
+    Seed,
+    anything,
+    child,
+    flag,
+    instance,
+    member,
+    number,
+    option,
+    positive,
+    real,
+    streams,
+    text,
+    usual,
+    whole,
+)  # fmt: skip
 from dlsim.steady.engine import solve, split_method
-from dlsim.steady.model import Floats, Network, Platform, Reading
-from dlsim.steady.outcome import Allocation
+from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.network import Network
+from dlsim.steady.outcome import Allocation, carried
+from dlsim.steady.plan import plan_of
+from dlsim.steady.program import seconds
 from dlsim.steady.rows import most_work
+from dlsim.steady.store import label, labels
+
+#: How a broker finds its schedules unless it is told.
+METHOD = "G+fair"
+#: What may happen, with the fields of an event beside `at` and `do`: what the broker's method
+#: of that name takes; ? marks what may be missing.
+EVENTS: dict[str, Fields] = {
+    "register": {"site": text, "speed": real},
+    "withdraw": {"site": text},
+    "deliver": {"site": text, "speed": real},
+    "deliver_link": {"link": label, "bandwidth": real},
+    "change_link": {"link": label, "bandwidth?": real, "connections?": real},
+    "lose_link": {"link": label},
+    "restore_link": {"link": label},
+    "submit": {
+        "name": text, "origin": text, "load": real,
+        "priority?": anything, "work?": real, "data?": real,
+    },
+    "cancel": {"name": text},
+    "set_priority": {"name": text, "priority": anything},
+    "add_site": {"name": text, "gateway": real, "speed?": real, "router?": label},
+    "add_link": {
+        "name": label, "bandwidth": real, "connections?": real,
+        "start?": label, "end?": label, "one_way?": flag, "weight?": real,
+    },
+    "add_route": {"between": labels, "links": labels, "one_way?": flag},
+}  # fmt: skip
 
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
@@ -36,30 +83,65 @@ _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
     "rates": ("start", "end", "application", "planned", "delivered"),
     "sites": ("time", "site", "declared", "real", "estimate"),
+    "links": ("time", "link", "declared", "real", "estimate", "max_connect"),
 }
 #: No estimate falls below this part of the speed declared, so that a site that recovers is
 #: given work and noticed.
 LEAST = 0.01
 
 
-@dataclass
-class _Site:
-    declared: float = 0.0
-    estimate: float = 0.0
-    real: float = 0.0
-    busy: float = 0.0  # time at work since the last period began
-    seen: float = 0.0  # speed delivered, times that time
+class _Speeds:
+    """What is known of the speed of every site, or of what one connection over every link gets."""
 
-    def corrected(self, observed: float, trust: float) -> float:
-        """Return the estimate after a period with this speed."""
+    def __init__(self, declared: Any, slack: float = 0.0) -> None:
+        self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
+        self.declared = np.array(declared, dtype=float)
+        self.estimate, self.real = self.declared.copy(), self.declared.copy()
+        # time at work since the last period began, and what was delivered times that time
+        self.busy, self.seen = np.zeros(len(self.real)), np.zeros(len(self.real))
+
+    def declare(self, i: int, value: float) -> None:
+        """Take what is declared as what is delivered, and forget what was observed."""
+        known = {"declared": value, "estimate": value, "real": value, "busy": 0.0, "seen": 0.0}
+        for name, one in known.items():
+            column = getattr(self, name)
+            setattr(self, name, np.append(column, one) if i == len(column) else column)
+            getattr(self, name)[i] = one
+
+    def corrected(self, observed: Floats, trust: float) -> Floats:
+        """Return the estimates after a period in which this was observed."""
+        if not trust:
+            return self.estimate
         new = self.estimate + trust * (observed - self.estimate)
-        new = observed if abs(new - observed) <= DONE * self.declared else new
-        return max(new, LEAST * self.declared) if trust else self.estimate
+        new = np.where(abs(new - observed) <= DONE * self.declared, observed, new)
+        return np.maximum(new, LEAST * self.declared)
 
-    def is_settled(self, trust: float) -> bool:
-        """Return whether going on like this would leave the estimate as it is."""
-        speeds = [self.real, self.seen / self.busy if self.busy else self.real]
-        return all(self.corrected(speed, trust) == self.estimate for speed in speeds)
+    def mean(self) -> Floats:
+        """Return what was delivered since the last period began, now where nothing was at work."""
+        mean = np.divide(self.seen, self.busy, out=self.real.copy(), where=self.busy > 0)
+        is_near = abs(mean - self.estimate) <= self.slack * self.declared
+        return np.where(is_near, self.estimate, mean)
+
+    def is_settled(self, trust: float, at_work: Any) -> bool:
+        """Return whether going on like this would leave the estimates as they are."""
+        new = (self.corrected(observed, trust) for observed in (self.real, self.mean()))
+        return all((one == self.estimate)[at_work].all() for one in new)
+
+    def observe(self, at_work: Any, time: float) -> None:
+        """Let time pass."""
+        self.busy += at_work * time
+        self.seen += at_work * time * self.real
+
+    def correct(self, trust: float) -> list[int]:
+        """End a period; return whose estimate changes."""
+        new = np.where(self.busy > 0, self.corrected(self.mean(), trust), self.estimate)
+        changed = np.flatnonzero(new != self.estimate).tolist()
+        self.estimate, self.busy, self.seen = new, 0 * self.busy, 0 * self.seen
+        return changed
+
+    def row(self, i: int) -> tuple[float, ...]:
+        """Return what is declared, delivered and estimated of one."""
+        return tuple(column[i].item() for column in (self.declared, self.real, self.estimate))
 
 
 @dataclass
@@ -67,16 +149,17 @@ class _Application:
     name: str
     origin: int
     load: float
-    priority: float | Floats
+    priority: float | dict[str, float]
     work: float
     data: float
     arrival: float
     done: float = 0.0
     completion: float = math.nan
+    cancelled: bool = False
 
 
 class Broker:
-    """A broker and the world it works in, moved through time by `advance`.
+    """A broker and the world it works in, moved through time by `at` and `event`.
 
     Parameters
     ----------
@@ -84,33 +167,40 @@ class Broker:
         Sites, links, routes and policies.
     method : str
         How each schedule is found; any method of `dlsim.steady.solve` with whole
-        connections. The paper suggests G.
+        connections. The paper suggests G, which serves the worst-served application and
+        leaves idle what it cannot use; ``+fair``, the default, hands that to the others.
     period : float
-        Time between corrections of the estimates.
+        Time T_p of a period of the schedules, and between corrections of the estimates.
     trust : float
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
-        estimate begins with the speed declared.
-    seed, reading
+        estimate begins with what is declared.
+    seed, reading, most_seconds
         As in `dlsim.steady.solve`; every schedule draws anew.
 
     Attributes
     ----------
     now : float
         Time.
+    on_schedule : callable, optional
+        Called with the broker whenever a new schedule comes in force, for `plan` to keep.
 
     Notes
     -----
     Work flows at constant rates between two schedules; the first and last period of an
     application, which the paper calls negligible, are not modelled. A site slower than
-    estimated gives all its applications the same part of what was planned. An
+    estimated gives all its applications the same part of what was planned, and so do the
+    connections of a route. Of sites and links at work the broker observes what they deliver
+    (of a link, what one connection gets). An
     application that no resource can serve waits, and does not hold the others back. One
     that a heuristic gives nothing (LPR opens no connection where the relaxed program uses
     less than one) gets its next chance with the next change.
     """
 
+    on_schedule: "Callable[[Broker], object] | None" = None
+
     def __init__(
-        self, network: Network, method: str = "G", period: float = 1.0, trust: float = 0.5,
-        seed: Seed = 0, reading: Reading | None = None,
+        self, network: Network, method: str = METHOD, period: float = 1.0, trust: float = 0.5,
+        seed: Seed = 0, reading: Reading | None = None, most_seconds: float = math.inf,
     ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
         self.reading = usual("reading", reading, Reading)
@@ -121,38 +211,137 @@ class Broker:
         given.sequence(seed)
         if method.partition("+")[0] == "LP":
             raise InputError("a broker needs whole connections; use another method than LP")
+        self.most_seconds = seconds(most_seconds)
         self.now = 0.0
         self._allocation: Allocation | None = None
-        self._sites = {name: _Site() for name in network.sites}
+        self._speed = _Speeds(np.zeros(len(network.sites)))
+        self._bandwidth = _Speeds(network.links["bandwidth"], DONE)
+        sizes = len(network.sites), len(network.links)
+        self._at_work: Any = tuple(np.zeros(size, dtype=bool) for size in sizes)
         self._all: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
+    def at(self, time: float) -> Self:
+        """Let time pass until then, as `advance` does, and return the broker."""
+        self.advance(time)
+        return self
+
+    def event(self, do: str, /, **fields: Any) -> Self:
+        """Let happen now what an [[event]] of a file may say, and return the broker.
+
+        Parameters
+        ----------
+        do : str
+            One of `EVENTS`.
+        **fields
+            Its fields there.
+
+        Examples
+        --------
+        >>> links = pd.DataFrame(columns=["bandwidth", "max_connect"], dtype=float)
+        >>> broker = Broker(Network(["north"], [1.0], links, {}))
+        >>> broker.event("register", site="north", speed=5.0)  # doctest: +ELLIPSIS
+        <...>
+        >>> broker.event("submit", name="x", origin="north", load=20.0).at(math.inf).now
+        4.0
+        """
+        do = option("do", do, EVENTS)
+        getattr(self, do)(**row_of(do, fields, EVENTS[do]))
+        return self
+
     def register(self, site: str, speed: float) -> None:
         """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
-        self._site(site)
-        speed = number("speed", speed, above=True)
-        self._sites[site] = _Site(speed, speed, speed)
-        self._reasons.append("register")
-        self._record_site(site)
+        k = self._site(site)
+        self._speed.declare(k, number("speed", speed, above=True))
+        self._changed("register", site=k)
 
     def withdraw(self, site: str) -> None:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
-        here = self._site(site)
-        if not here.declared:
+        k = self._site(site)
+        if not self._speed.declared[k]:
             raise InputError(f"site {site!r} cannot withdraw: it is not registered at {self.now:g}")
-        self._sites[site] = _Site()
-        self._reasons.append("withdraw")
-        self._record_site(site)
+        self._speed.declare(k, 0.0)
+        self._changed("withdraw", site=k)
 
     def deliver(self, site: str, speed: float) -> None:
         """Set what a site really delivers; the broker notices by observing it."""
-        here = self._site(site)
-        if not here.declared:
+        k = self._site(site)
+        if not self._speed.declared[k]:
             raise InputError(f"site {site!r} delivers nothing: it is not registered")
-        here.real = number("speed", speed)
-        self._record_site(site)
+        self._speed.real[k] = number("speed", speed)
+        self._changed(site=k)
+
+    def deliver_link(self, link: Any, bandwidth: float) -> None:
+        """Set what one connection over a link really gets; the broker notices by observing it."""
+        j = self._link(link)
+        self._bandwidth.real[j] = number("bandwidth", bandwidth)
+        self._changed(link=j)
+
+    def change_link(
+        self, link: Any, bandwidth: float | None = None, connections: float | None = None
+    ) -> None:
+        """Declare what one connection over a link gets, or how many it may carry, or both."""
+        j, given = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
+        numbers = {name: value for name, value in given.items() if value is not None}
+        if not numbers:
+            raise InputError("change_link needs bandwidth or connections, or both")
+        self.network = self.network.with_link(link, **numbers)
+        if bandwidth is not None:
+            self._bandwidth.declare(j, bandwidth)
+        self._changed("change_link", link=j)
+
+    def lose_link(self, link: Any) -> None:
+        """Take a link away: no route leads over it until `restore_link`."""
+        self._lose("lose_link", link, "is lost already", self.network.lost | {link})
+
+    def restore_link(self, link: Any) -> None:
+        """Put back a link that was lost."""
+        self._lose("restore_link", link, "is not lost", self.network.lost - {link})
+
+    def _lose(self, event: str, link: Any, rule: str, lost: frozenset[Any]) -> None:
+        j = self._link(link)
+        if lost == self.network.lost:
+            raise InputError(f"link {link!r} {rule} at {self.now:g}")
+        self.network = replace(self.network, lost=lost)
+        self._changed(event, link=j)
+
+    def add_link(
+        self, name: Any, bandwidth: float, connections: float = math.inf, **ends: Any
+    ) -> None:
+        """Add a link; `ends` are start, end, one_way, weight as of a [[link]] of a file."""
+        if name in self.network.links.index:
+            raise InputError(f"link {name!r} is there already; change_link changes it")
+        numbers = {"bandwidth": bandwidth, "max_connect": connections, **ends}
+        self.network = self.network.with_link(name, **numbers)
+        self._bandwidth.declare(len(self.network.links) - 1, bandwidth)
+        self._changed("add_link", link=len(self.network.links) - 1)
+
+    def add_site(
+        self, name: str, gateway: float, speed: float | None = None, router: Any = None
+    ) -> None:
+        """Let a site join, as a [[site]] of a file; with a speed it registers at once."""
+        if speed is not None:
+            number("speed", speed, above=True)
+        gateway = float(number("gateway", gateway))
+        self.network = self.network.with_site(name, gateway, router)
+        self._speed.declare(len(self.network.sites) - 1, 0.0)
+        self._changed("add_site", site=len(self.network.sites) - 1)
+        if speed is not None:
+            self.register(name, speed)
+
+    def add_route(
+        self, between: Sequence[str], links: Sequence[Any], one_way: bool = False
+    ) -> None:
+        """Set the links from a site to another and, unless one_way, back."""
+        if len(instance("between", between, Sequence)) != 2:
+            raise InputError(f"between must name two sites, got {between!r}")
+        k, to = map(self._site, between)
+        for link in links:
+            self._link(link)
+        self.network = self.network.with_route(k, to, links, one_way)
+        self._changed("add_route")
 
     def submit(
         self, name: str, origin: str, load: float, priority: float | Mapping[str, float] = 1.0,
@@ -171,32 +360,63 @@ class Broker:
         work, data : float
             Work per load unit, above 0; data per load unit, at least 0.
         """
-        self._site(origin)
+        home = self._site(origin)
         if not isinstance(name, str):
             raise InputError(f"an application must be named by text, got {name!r}")
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
-        pi: float | Floats
-        if isinstance(priority, Mapping):
-            for site in priority:
-                self._site(site)
-            pi = np.array([number("priority", priority.get(site, 0.0)) for site in self._sites])
-            if not pi.any():
-                raise InputError(f"priority must be above 0 at a site at least, got {priority!r}")
-        else:
-            pi = number("priority", priority, above=True)
+        pi = self._priority(priority)
         values = {what: number(what, v, above=True) for what, v in (("load", load), ("work", work))}
-        home, size = list(self.network.sites).index(origin), number("data", data)
+        size = number("data", data)
         app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
         self._all[name] = app
-        self._reasons.append("arrival")
+        self._changed("arrival")
 
-    def _site(self, name: str) -> _Site:
-        return self._sites[option("site", name, self._sites)]
+    def cancel(self, name: str) -> None:
+        """End an application that is not done; what it has done stays done."""
+        self._unfinished(name).cancelled = True
+        self._changed("cancel")
 
-    def _record_site(self, name: str) -> None:
-        site = self._sites[name]
-        self._log["sites"].append((self.now, name, site.declared, site.real, site.estimate))
+    def set_priority(self, name: str, priority: float | Mapping[str, float]) -> None:
+        """Give an application another priority, as in `submit`."""
+        self._unfinished(name).priority = self._priority(priority)
+        self._changed("set_priority")
+
+    def _priority(self, priority: Any) -> float | dict[str, float]:
+        if not isinstance(priority, Mapping):
+            return float(number("priority", priority, above=True))
+        for site in priority:
+            self._site(site)
+        pi = {site: float(number("priority", one)) for site, one in priority.items()}
+        if not any(pi.values()):
+            raise InputError(f"priority must be above 0 at a site at least, got {priority!r}")
+        return pi
+
+    def _unfinished(self, name: str) -> _Application:
+        app = self._all[member("application", name, self._all)]
+        if app.cancelled or not math.isnan(app.completion):
+            why = "was cancelled" if app.cancelled else f"was done at {app.completion:g}"
+            raise InputError(f"application {name!r} {why}")
+        return app
+
+    def _site(self, name: str) -> int:
+        sites = list(self.network.sites)
+        return sites.index(option("site", name, sites))
+
+    def _link(self, label: Any) -> int:
+        links = self.network.links.index.tolist()
+        return links.index(member("link", label, links))
+
+    def _changed(self, reason: str = "", site: int | None = None, link: int | None = None) -> None:
+        """Note what has changed; a reason asks for a new schedule."""
+        if site is not None:
+            self._log["sites"].append((self.now, self.network.sites[site], *self._speed.row(site)))
+        if link is not None:
+            links = self.network.links
+            name = links.index[link]
+            most = 0.0 if name in self.network.lost else links["max_connect"].iloc[link]
+            self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
+        self._reasons += [reason] * bool(reason)
 
     def advance(self, until: float = math.inf) -> None:
         """Let time pass, by default until nothing more can happen."""
@@ -216,16 +436,17 @@ class Broker:
         """Solve the steady state of what is there now, if that has changed."""
         if not self._reasons:
             return
-        active = [app for app in self._all.values() if math.isnan(app.completion)]
-        speed = np.array([site.estimate for site in self._sites.values()])
+        active = [a for a in self._all.values() if math.isnan(a.completion) and not a.cancelled]
         able, self._allocation = list[_Application](), None
-        if active and speed.any():  # whom some resource could serve
-            can = most_work(self._platform(active, speed)).max(axis=1) > 0
+        if active and self._speed.estimate.any():  # whom some resource could serve
+            can = most_work(self._platform(active)).max(axis=1) > 0
             able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
         if able:
-            p = self._platform(able, speed)
+            p = self._platform(able)
             seed = child(self.seed, len(self._log["schedules"]))
-            self._allocation = solve(p, self.method, seed, self.reading)
+            self._allocation = solve(
+                p, self.method, seed, self.reading, most_seconds=self.most_seconds
+            )
         self._running, found = able, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         worth = (math.nan, math.nan, 0)
@@ -234,22 +455,63 @@ class Broker:
         waiting = len(active) - len(able)
         self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
         self._reasons = []
+        self._at_work = (self._planned() > 0).any(axis=0), self._links_at_work()
+        if self.on_schedule:
+            self.on_schedule(self)
 
-    def _platform(self, apps: list[_Application], speed: Floats) -> Platform:
-        there = [(app.origin, app.priority, app.work, app.data) for app in apps]
-        return self.network.platform(speed, there)
+    def _platform(self, apps: list[_Application]) -> Platform:
+        """Return the platform as it is estimated to be."""
+        there = [(app.origin, self._weights(app), app.work, app.data) for app in apps]
+        names, known = [app.name for app in apps], self._bandwidth
+        wide = None
+        if (known.estimate != known.declared).any():
+            wide = dict(zip(self.network.links.index, known.estimate.tolist(), strict=True))
+        return self.network.platform(self._speed.estimate, there, names, wide)
+
+    def _weights(self, app: _Application) -> float | Floats:
+        if isinstance(app.priority, float):
+            return app.priority
+        return np.array([app.priority.get(site, 0.0) for site in self.network.sites])
 
     def _rates(self) -> Floats:
         """Return what each running application gets of each site, shape (A, K)."""
         planned = self._planned()
+        if self._allocation and (self._bandwidth.real < self._bandwidth.estimate).any():
+            planned = planned * self._transferred(self._allocation)
         load = np.array([app.work for app in self._running]) @ planned
-        real = np.array([site.real for site in self._sites.values()])
+        real = self._speed.real
         return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
+
+    def _transferred(self, found: Allocation) -> Floats:
+        """Return the part of each work's data that the connections really carry."""
+        p, t = found.platform, found.platform.tables
+        real = np.full(len(t.capacity), math.inf)  # of pair limits too, which are links there
+        real[: len(p.links)] = self._bandwidth.real[self._links_of(p)]
+        sent, routed = carried(p, found.work)[0], tuple(t.pairs.T)
+        most = np.asarray(found.connections, dtype=float)[routed] * t.least(real)
+        part = np.ones(sent.shape)
+        part[routed] = np.divide(most, sent[routed], out=part[routed], where=sent[routed] > most)
+        return np.where(p.data[:, None] > 0, part[p.origin], 1.0)
+
+    def _links_of(self, p: Platform) -> Any:
+        """Return which of the network's links those of a platform are."""
+        return self.network.links.index.get_indexer(p.links.index)
+
+    def _links_at_work(self) -> Any:
+        at_work = np.zeros(len(self.network.links), dtype=bool)
+        if found := self._allocation:
+            p = found.platform
+            filled = carried(p, found.work)[1]
+            at_work[self._links_of(p)] = p.tables.load(filled)[: len(p.links)] > 0
+        return at_work
+
+    def _observed(self) -> Any:
+        """Return what is observed, sites and links, with which of them are at work."""
+        return zip((self._speed, self._bandwidth), self._at_work, strict=True)
 
     def _next_tick(self) -> float:
         """Return the next end of a period at which an estimate would change."""
-        at_work = zip(self._sites.values(), self._busy(), strict=True)
-        if all(site.is_settled(self.trust) for site, is_busy in at_work if is_busy):
+        if all(speeds.is_settled(self.trust, at_work) for speeds, at_work in self._observed()):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
         later = math.nextafter(self.now, math.inf)  # what floats can tell from now
@@ -258,21 +520,18 @@ class Broker:
     def _planned(self) -> Floats:
         """Return the work in force of each running application on each site, shape (A, K)."""
         if self._allocation is None:
-            return np.zeros((0, len(self._sites)))
+            return np.zeros((0, len(self.network.sites)))
         return np.asarray(self._allocation.work)
-
-    def _busy(self) -> list[bool]:
-        return np.asarray((self._planned() > 0).any(axis=0)).tolist()
 
     def _pass(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
         begun = math.floor(then / self.period + DONE) * self.period
-        for site, at_work in zip(self._sites.values(), self._busy(), strict=True):
+        for speeds, at_work in self._observed():
             if then < tick and begun > self.now:  # a period passed that changed nothing
-                site.busy = site.seen = 0.0
-            worked = at_work * min(lasted, max(then - begun, 0.0) if then < tick else lasted)
-            site.busy, site.seen = site.busy + worked, site.seen + worked * site.real
+                speeds.busy, speeds.seen = 0 * speeds.busy, 0 * speeds.seen
+            since = max(then - begun, 0.0) if then < tick else lasted
+            speeds.observe(at_work, min(lasted, since))
         each = rates.sum(axis=1).tolist(), self._planned().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
             # the instant of completion counts: what is left may take less than one rounding
@@ -283,15 +542,11 @@ class Broker:
                 app.done, app.completion = app.load, then
                 self._reasons.append("completion")
         self.now = then
-        for name, site in self._sites.items() if then >= tick else ():
-            if not site.busy:
-                continue
-            new = site.corrected(site.seen / site.busy, self.trust)
-            if new != site.estimate:
-                site.estimate = new
-                self._record_site(name)
-                self._reasons.append("period")
-            site.busy = site.seen = 0.0
+        if then >= tick:
+            for k in self._speed.correct(self.trust):
+                self._changed("period", site=k)
+            for j in self._bandwidth.correct(self.trust):
+                self._changed("period", link=j)
 
     @property
     def allocation(self) -> Allocation | None:
@@ -305,16 +560,36 @@ class Broker:
         self._settle()
         return [app.name for app in self._running]
 
+    def plan(self) -> dict[str, Any]:
+        """Return the schedule in force as `dlsim.steady.plan` describes it, T_p the period.
+
+        Units per period are broken numbers of 9 digits: loads are divisible, periods short.
+        """
+        self._settle()
+        time, reason = self._log["schedules"][-1][:2] if self._log["schedules"] else (0.0, "")
+        found = self._allocation
+        one = found.periodic(self.period, digits=9) if found else None
+        facts = {"time": time, "reason": reason, "method": self.method, "period": self.period}
+        return plan_of(one, **facts)
+
     @property
     def applications(self) -> pd.DataFrame:
         """Return the applications submitted; of several priorities, the least above 0."""
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
-        rows = [{name: getattr(app, name) for name in names} for app in self._all.values()]
+        apps = self._all.values()
+        rows = [{name: getattr(app, name) for name in names} for app in apps]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
-        each = (np.atleast_1d(app.priority) for app in self._all.values())
+        each = (np.atleast_1d(self._weights(app)) for app in apps)
         frame["priority"] = [float(pi[pi > 0].min()) for pi in each]
         frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
-        return frame.assign(response=frame["completion"] - frame["arrival"])
+        frame["response"] = frame["completion"] - frame["arrival"]
+        return frame.assign(state=[self._state(app) for app in apps])
+
+    def _state(self, app: _Application) -> str:
+        if app.cancelled:
+            return "cancelled"
+        served = "served" if app in self._running else "waiting"
+        return served if math.isnan(app.completion) else "done"
 
     @property
     def schedules(self) -> pd.DataFrame:
@@ -331,6 +606,11 @@ class Broker:
     def sites(self) -> pd.DataFrame:
         """Return each change of a site: speed declared, delivered and estimated."""
         return pd.DataFrame(self._log["sites"], columns=_COLUMNS["sites"])
+
+    @property
+    def links(self) -> pd.DataFrame:
+        """Return each change of a link: bandwidths as of a site's speeds, and max_connect."""
+        return pd.DataFrame(self._log["links"], columns=_COLUMNS["links"])
 
     def summary(self) -> dict[str, float]:
         """Return the numbers that sum a run up.
@@ -353,8 +633,9 @@ class Broker:
 
 
 def day(
-    p: Platform, method: str = "G", seed: Seed = 0, *, hours: float = 24.0, applications: int = 40,
-    load: float = 0.5, period: float = 0.25, trust: float = 0.5, reading: Reading | None = None,
+    p: Platform, method: str = METHOD, seed: Seed = 0, *, hours: float = 24.0,
+    applications: int = 40, load: float = 0.5, period: float = 0.25, trust: float = 0.5,
+    reading: Reading | None = None,
 ) -> Broker:  # fmt: skip
     """Let a broker serve a day of random applications on sites that come, go and slow down.
 
@@ -389,6 +670,7 @@ def day(
     rng = streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], None]]] = []
+    sites = broker.network.sites
 
     times = np.sort(rng["arrivals"].uniform(0, hours, applications))
     # lognormal of mean 1 and deviation 1 of its logarithm
@@ -397,7 +679,7 @@ def day(
     priorities = rng["choices"].choice(PRIORITIES, applications)
     each = load * p.speed.sum() * hours / applications
     for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
-        origin, units = f"site {p.origin[a]}", float(sizes[i] * each / p.work[a])
+        origin, units = sites[p.origin[a]], float(sizes[i] * each / p.work[a])
         numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
         events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
 
@@ -407,7 +689,7 @@ def day(
     leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
     leave = rng["absences"].random(p.clusters) < 0.5
     for k in map(int, np.flatnonzero(p.speed)):
-        site, speed = f"site {k}", float(p.speed[k])
+        site, speed = sites[k], float(p.speed[k])
         broker.register(site, speed)
         back = leaves[k] + away[k] if leave[k] else 0.0
         present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0

@@ -65,7 +65,7 @@ def _no_cells(_: int) -> list[Pair]:
 
 def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
     """Yield (6b), (6c), the share caps, and work where no route leads."""
-    home, everyone = p.origin, np.arange(p.clusters)
+    home, everyone, site = p.origin, np.arange(p.clusters), p.site_names or range(p.clusters)
     cost, size = work * number(p.work)[:, None], work * number(p.data)[:, None]
     speed, away = number(p.speed), everyone != home[:, None]
 
@@ -75,17 +75,21 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
     def through(k: int) -> list[Pair]:
         return _where(away & ((home == k)[:, None] | (everyone == k)))
 
-    yield Rows("(6b) speed of cluster {}".format, cost.sum(axis=0), speed, done, False)
+    def of(text: str) -> Callable[[int], str]:
+        return lambda k: text.format(site[k])
+
+    yield Rows(of("(6b) speed of cluster {}"), cost.sum(axis=0), speed, done, False)
     sent = np.where(away, size, 0)
     busy = sent.sum(axis=0) + _added(home, sent.sum(axis=1), p.clusters)
-    yield Rows("(6c) gateway of cluster {}".format, busy, number(p.gateway), through)
+    yield Rows(of("(6c) gateway of cluster {}"), busy, number(p.gateway), through)
     stray = away & (p.routes.number < 0)[home]
     lost = _added(home, np.where(stray, work, 0).sum(axis=1), p.clusters)
-    unrouted = "work of cluster {} without a route".format
+    unrouted = of("work of cluster {} without a route")
     yield Rows(unrouted, lost, 0 * lost, lambda k: _where(stray & (home == k)[:, None]))
     for cap in p.limits.shares:
         held = np.flatnonzero(np.isin(home, cap.origins))
-        name = f"share of {cap.origins} in cluster {cap.cluster}"
+        origins = tuple(site[k] for k in cap.origins)
+        name = f"share of {origins} in cluster {site[cap.cluster]}"
         used = cost[held, [cap.cluster]].sum(keepdims=True)
         cells = [(a, cap.cluster) for a in held.tolist()]
         most = number([cap.share]) * speed[[cap.cluster]]
@@ -94,7 +98,7 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
 
 def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
     """Yield (6d), (6e), the limits of pairs, and connections that nothing carries."""
-    ways, clusters = p.routes, p.clusters
+    ways, clusters, site = p.routes, p.clusters, p.site_names or range(p.clusters)
     sent = np.zeros((clusters, clusters), dtype=work.dtype)
     np.add.at(sent, p.origin, work * number(p.data)[:, None])
     ends = tuple(ways.pairs.T)
@@ -109,7 +113,7 @@ def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) 
         return [(a, to[i]) for a in np.flatnonzero(p.origin == k[i]).tolist()]
 
     def between(text: str, k: Any, to: Any) -> Callable[[int], str]:
-        return lambda i: text.format(k[i], to[i])
+        return lambda i: text.format(site[k[i]], site[to[i]])
 
     most = opened[k, to] * number(one)
     yield Rows(between("(6e) route {} -> {}", k, to), sent[k, to], most, carried)

@@ -1,4 +1,4 @@
-"""The words of steady-state scheduling: reading, platform, sites of an organisation.
+"""The words of steady-state scheduling: reading, platform.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
 "Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,6 +68,21 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     return array
 
 
+def called(what: str, names: Any, count: int | None = None) -> list[str] | None:
+    """Return names, each a text of its own, `count` of them; None for None."""
+    if names is None:
+        return None
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} must be a list of names, got {names!r}")
+    if count is not None and len(names) != count:
+        raise InputError(f"{what} must name each of {count}, got {list(names)}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise InputError(f"{what} must have different names, got {twice!r} twice")
+    return list(names)
+
+
 @dataclass(frozen=True, eq=False)
 class Platform:
     r"""Clusters behind routers, backbone links, and the applications they hold.
@@ -96,6 +111,8 @@ class Platform:
         Policies beside (6).
     router : sequence, optional
         The name of each cluster's router, for graphs and files.
+    site_names, application_names : sequence of str, optional
+        What outputs, files and refusals call the clusters and the applications.
 
     Raises
     ------
@@ -114,6 +131,8 @@ class Platform:
     origin: Any = None
     limits: Limits = field(default_factory=Limits)
     router: Any = None
+    site_names: Any = None
+    application_names: Any = None
 
     def __post_init__(self) -> None:
         speed = numbers("speed", self.speed)
@@ -146,8 +165,10 @@ class Platform:
         object.__setattr__(self, "links", links)
         if self.router is not None and len(listed("router", self.router)) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
+        for what, count in (("site_names", clusters), ("application_names", apps)):
+            object.__setattr__(self, what, called(what, getattr(self, what), count))
         need_pairs(clusters)
-        routes = Routes.of(self.routes, self.links.index, clusters)
+        routes = Routes.of(self.routes, self.links.index, clusters, self.site_names)
         object.__setattr__(self, "routes", routes)
         limits, known = instance("limits", self.limits, Limits), set(range(clusters))
         for cap in limits.shares:
@@ -174,6 +195,12 @@ class Platform:
     def applications(self) -> int:
         """Return the number of applications A."""
         return len(self.data)
+
+    @property
+    def names(self) -> tuple[list[str], list[str]]:
+        """Return what outputs call clusters and applications: their names, or numbers."""
+        sites = self.site_names or [f"cluster {k}" for k in range(self.clusters)]
+        return sites, self.application_names or [f"application {a}" for a in range(len(self.data))]
 
     def connection_bandwidth(self, k: int, to: int) -> float:
         """The least bandwidth of a route, :math:`g_{k,l}`; inf on an empty one, 0 without one."""
@@ -203,57 +230,3 @@ class Platform:
     def tables(self) -> Tables:
         """Return routes and links as arrays, for programs and kernels."""
         return Tables.of(self.routes, self.links, self.limits)
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """The sites of a virtual organisation and what joins them (section 7).
-
-    Speeds and applications come and go.
-
-    Parameters
-    ----------
-    sites : sequence of str
-        Names.
-    gateway, links, routes, limits
-        As in `Platform`, a cluster for each site.
-
-    Raises
-    ------
-    InputError
-        For a site named twice, or what is no platform.
-    """
-
-    sites: Sequence[str]
-    gateway: Any
-    links: pd.DataFrame
-    routes: Mapping[tuple[int, int], Sequence[Any]]
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        """Refuse what is no network; round the links' connections down once."""
-        is_list = isinstance(self.sites, Sequence) and not isinstance(self.sites, str)
-        if not is_list or not all(isinstance(site, str) for site in self.sites):
-            raise InputError(f"sites must be a list of names, got {self.sites!r}")
-        if len(set(self.sites)) < len(self.sites):
-            raise InputError(f"sites must have different names, got {list(self.sites)}")
-        whole = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)]).links
-        object.__setattr__(self, "links", whole)
-
-    @classmethod
-    def of(cls, p: Platform) -> Self:
-        """Take the network of a platform, whose sites are called site 0, site 1, ..."""
-        names = [f"site {k}" for k in range(p.clusters)]
-        return cls(names, p.gateway, p.links, p.routes, p.limits)
-
-    def platform(
-        self, speed: Floats, applications: Sequence[tuple[int, float | Floats, float, float]]
-    ) -> Platform:
-        """Return the platform of a moment: speeds, (origin, priority, work, data) of each."""
-        origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
-        if any(map(np.ndim, priority)):
-            priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
-        return Platform(
-            speed, self.gateway, self.links, self.routes, priority, work, data,
-            origin=origin, limits=self.limits,
-        )  # fmt: skip

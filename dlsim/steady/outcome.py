@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Seed, whole
+from dlsim.given import Seed, number, whole
 from dlsim.steady import relaxation
 from dlsim.steady.check import broken, exact, verify
 from dlsim.steady.model import Floats, Platform, Reading
@@ -36,16 +36,16 @@ class Period:
     ----------
     platform : Platform
         Of the schedule.
-    length : int
+    length : int or Fraction
         Time T_p of one period.
-    units : ndarray of int (Python's, as objects), shape (A, K)
-        Whole load units of each application computed by each cluster in a period.
+    units : ndarray of int or Fraction (Python's, as objects), shape (A, K)
+        Load units of each application computed by each cluster in a period.
     connections : ndarray of int, shape (K, K)
         Kept open.
     """
 
     platform: Platform
-    length: int
+    length: int | Fraction
     units: Any
     connections: Any
 
@@ -68,7 +68,7 @@ class Period:
         verify(self.platform, self.work, self.connections)
 
     def completed(self, periods: int) -> Any:
-        """Return the load units that n >= 1 periods complete, (n - 1) T_p alpha_k, shape (A,)."""
+        """Return what n >= 1 periods complete, in load units: (n - 1) T_p alpha_k, shape (A,)."""
         return self.units.sum(axis=1) * (whole("periods", periods, 1, math.inf) - 1)
 
     def simulate(self, periods: int) -> pd.DataFrame:
@@ -79,13 +79,14 @@ class Period:
         """
         n, nothing = whole("periods", periods, 1, math.inf), np.zeros_like(self.units)
         away = np.arange(self.platform.clusters) != self.platform.origin[:, None]
+        sites, apps = self.platform.names
         stock, table, share = nothing.copy(), [], Fraction(1, self.length)
         for period in range(1, n + 1):
             sent = np.where(away, self.units, 0) if period < n else nothing
             computed = self.units if period > 1 else nothing
             there = np.where(away, stock, self.units)
             for a, to in np.argwhere(computed > there):
-                what = f"cluster {to} computes {computed[a, to]} units of application {a}"
+                what = f"{sites[to]} computes {computed[a, to]} units of {apps[a]}"
                 raise ScheduleError(f"period {period}: {what} but holds {there[a, to]}")
             for amounts, is_sending in ((computed, False), (sent, True)):
                 for row in broken(self.platform, amounts * share, self.connections, is_exact=True):
@@ -107,11 +108,19 @@ def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
     return [Fraction(_units(x, denominator), denominator) for x in work]
 
 
-def _units(work: float | Fraction, period: int) -> int:
+def _units(work: float | Fraction, period: int | Fraction) -> int:
     """Return the whole load units of a period, rounded down but for rounding error."""
     amount = Fraction(work) * period
     whole = round(amount)
     return whole if abs(amount - whole) <= SNAP * max(1, whole) else math.floor(amount)
+
+
+def _down(amount: Fraction, digits: int | None) -> int | Fraction:
+    """Round down to a whole number, or to so many significant digits."""
+    if digits is None or not amount:
+        return math.floor(amount)
+    one = Fraction(10) ** (math.floor(math.log10(amount)) + 1 - digits)
+    return amount // one * one
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +193,9 @@ class Allocation:
         """
         verify(self.platform, self.work, self.connections, self.is_relaxed)
 
-    def periodic(self, period: int | None = None, denominator: int = 1000) -> Period:
+    def periodic(
+        self, period: float | None = None, denominator: int = 1000, digits: int | None = None
+    ) -> Period:
         """Reconstruct a periodic schedule (3.2), checked against (6) in exact arithmetic.
 
         Parameters
@@ -195,33 +206,42 @@ class Allocation:
         denominator : int
             Largest denominator of a work without `period`; rounded down where no such
             fraction is within rounding error.
+        digits : int, optional
+            Round work per period down to so many significant digits instead of whole load
+            units; `period` may then be any number above 0.
         """
-        if period is not None:
-            period = whole("period", period, 1, math.inf)
+        length: int | Fraction = 1
+        if digits is not None:
+            digits, length = whole("digits", digits), exact(number("period", period, above=True))
+        elif period is not None:
+            length = whole("period", period, 1, math.inf)
         p, connections = self.platform, np.asarray(self.connections)
         if (connections != np.floor(connections)).any():
             what = "a period needs whole connections"
             raise InputError(f"{what}; solve with MILP or a heuristic first")
         self.check()
         flat = [x if isinstance(x, Fraction) else float(x) for x in self.work.ravel()]
-        if period is None:
+        amounts: list[int | Fraction]
+        if digits is not None:
+            amounts = [_down(Fraction(x) * length, digits) for x in flat]
+        elif period is None:
             shares = _fractions(flat, whole("denominator", denominator))
-            period = math.lcm(*(f.denominator for f in shares))
-            amounts = [int(f * period) for f in shares]
+            length = math.lcm(*(f.denominator for f in shares))
+            amounts = [int(f * length) for f in shares]
         else:
-            amounts = [_units(x, period) for x in flat]
-        units = np.array(amounts, dtype=object).reshape(self.work.shape)
+            amounts = [_units(x, length) for x in flat]
+        units = np.array([*amounts, None], dtype=object)[:-1].reshape(self.work.shape)
         fitting = units.copy()  # in every row that rounding error put above its limit
-        for row in broken(p, units * Fraction(1, period), connections, is_exact=True):
+        for row in broken(p, units * Fraction(1, length), connections, is_exact=True):
             for cell in row.cells:  # rows only add up: one pass leaves none above
-                most = math.floor(units[cell] * Fraction(row.limit) / row.used)
+                most = _down(units[cell] * Fraction(row.limit) / row.used, digits)
                 fitting[cell] = min(fitting[cell], most)
-        schedule = Period(p, period, fitting, connections)
+        schedule = Period(p, length, fitting, connections)
         schedule.check()
         return schedule
 
 
-def _carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
+def carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
     """Return the data sent from k to l, shape (K, K), and the connections each route fills."""
     sent = np.zeros((p.clusters, p.clusters))
     np.add.at(sent, p.origin, work * p.data[:, None])
@@ -233,7 +253,7 @@ def _carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
 
 def least_connections(p: Platform, work: Floats) -> Floats:
     """Return the least connections, as real numbers, that carry the work."""
-    return np.asarray(p.tables.spread(_carried(p, work)[1]))
+    return np.asarray(p.tables.spread(carried(p, work)[1]))
 
 
 def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
@@ -247,7 +267,7 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
         ratio = np.divide(limit, used, out=np.ones(used.shape), where=used > limit)
         factor[cells] = np.minimum(factor[cells], ratio)
 
-    sent, filled = _carried(p, work)
+    sent, filled = carried(p, work)
     cost = work * p.work[:, None]
     shrink(..., np.broadcast_to(cost.sum(axis=0), work.shape), p.speed)
     for cap in p.limits.shares:

@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -169,7 +169,9 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         self.number[tuple(pairs.T)] = np.arange(len(pairs))
 
     @classmethod
-    def of(cls, given: Any, labels: pd.Index, clusters: int) -> Self:
+    def of(
+        cls, given: Any, labels: pd.Index, clusters: int, names: Sequence[str] | None = None
+    ) -> Self:
         """Lay routes out, or refuse what is none."""
         if isinstance(given, cls) and len(given.number) == clusters and labels.equals(given.labels):
             return given
@@ -177,13 +179,15 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
             raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
         ways = {_pair("routes", pair): listed(f"route {pair}", way) for pair, way in given.items()}
         place = {label: i for i, label in enumerate(labels)}
+
         for (k, to), way in ways.items():
+            ends = " -> ".join(names[n] if names and 0 <= n < clusters else str(n) for n in (k, to))
             unknown = [x for x in way if not isinstance(x, Hashable) or x not in place]
             if not (0 <= k < clusters and 0 <= to < clusters) or k == to or unknown:
                 rule, got = "must join two clusters over known links", [*unknown, (k, to)][0]
-                raise InputError(f"route {k} -> {to} {rule}; got {got!r}")
+                raise InputError(f"route {ends} {rule}; got {got!r}")
             if len(set(way)) < len(way):
-                raise InputError(f"route {k} -> {to} must pass each link once, got {tuple(way)}")
+                raise InputError(f"route {ends} must pass each link once, got {tuple(way)}")
         numbered = {pair: [place[label] for label in ways[pair]] for pair in sorted(ways)}
         at = {pair: i for i, pair in enumerate(numbered)}
         return cls(

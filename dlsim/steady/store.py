@@ -9,7 +9,9 @@ Without any route the clusters' routers (or names) are joined over the links' en
 `shortest_routes`, by weight where a link has one. ``[[share]]`` (site, origins, share)
 and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]`` may hold them
 as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster, origins,
-share). What else ``dlsim broker`` takes may stand in the same file.
+share). What else ``dlsim broker`` takes may stand in the same file. ``network = "FILE"``
+takes sites, links, routes and, unless the file has its own, applications from a file of
+another kind beside it (`dlsim.steady.foreign`).
 """
 
 import itertools
@@ -18,11 +20,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -37,22 +39,49 @@ from dlsim.files import (
     tables_of,
     write_text,
 )  # fmt: skip
-from dlsim.given import MOST_WHOLE, anything, flag, items, number, option, real, table, text, whole
-from dlsim.steady.check import exact
-from dlsim.steady.foreign import read_document
-from dlsim.steady.graphs import lightest_routes, shortest_routes
+from dlsim.given import (
+    MOST_WHOLE,
+    anything,
+    flag,
+    items,
+    member,
+    number,
+    option,
+    real,
+    table,
+    text,
+    whole,
+)  # fmt: skip
+from dlsim.steady.foreign import per_connection, read_document
 from dlsim.steady.model import Platform
+from dlsim.steady.network import Network
 from dlsim.steady.routes import Limits, Share
 
 
-def _label(name: str, value: Any) -> Any:
-    if isinstance(value, str | int | float):
+def label(name: str, value: Any) -> Any:
+    """Return what names a link or a router: a text or a number."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value == value:
         return value
     raise InputError(f"{name} must be a text or a number, got {value!r}")
 
 
+def labels(name: str, value: Any) -> list[Any]:
+    """Return a list of labels of links."""
+    return [label(name, one) for one in items(name, value)]
+
+
 def _amount(name: str, value: Any) -> float:
     return float(number(name, real(name, value)))
+
+
+def _work(name: str, value: Any) -> float:
+    return float(number(name, real(name, value), above=True))
+
+
+def _priority(name: str, value: Any) -> Any:
+    """Return a priority, or a list of those on each site."""
+    is_list = isinstance(value, list)
+    return [_amount(name, one) for one in value] if is_list else _amount(name, value)
 
 
 def _place(name: str, value: Any) -> Any:
@@ -63,22 +92,22 @@ def _place(name: str, value: Any) -> Any:
 def _route(row: Any) -> Fields:
     is_pair = isinstance(row, dict) and "between" in row
     ends: Fields = {"between": items, "one_way?": flag} if is_pair else dict.fromkeys(ENDS, _place)
-    return {**ends, "links": items}
+    return {**ends, "links": labels}
 
 
 ENDS = ("from", "to")
 _NUMBERS = ("bandwidth", "max_connect")
 _COUNT = partial(whole, low=-MOST_WHOLE, rule="a whole number")
 _CLUSTER = partial(whole, low=0)
-_SITE: Fields = {"name?": text, "speed": _amount, "gateway": _amount, "router?": _label}
+_SITE: Fields = {"name?": text, "speed": _amount, "gateway": _amount, "router?": label}
 #: The tables of a file that say what sites there are and what joins them, with their fields;
 #: ? marks those that may be missing.
 NETWORK: Schema = {
     "cluster": _SITE,
     "site": _SITE,
     "link": {
-        "name": _label, "bandwidth?": _amount, "max_connect?": real, "connections?": real,
-        "capacity?": _amount, "start?": _label, "end?": _label, "one_way?": flag,
+        "name": label, "bandwidth?": _amount, "max_connect?": real, "connections?": real,
+        "capacity?": _amount, "start?": label, "end?": label, "one_way?": flag,
         "weight?": _amount,
     },
     "route": _route,
@@ -88,7 +117,7 @@ NETWORK: Schema = {
 SCHEMA: Schema = {
     **NETWORK,
     "application": {
-        "name?": text, "origin": _place, "priority": anything, "work": real, "data": real
+        "name?": text, "origin": _place, "priority": _priority, "work": _work, "data": _amount
     },
 }  # fmt: skip
 LIMITS: dict[str, Fields] = {
@@ -97,17 +126,19 @@ LIMITS: dict[str, Fields] = {
 }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as what JSON and TOML know; an infinite number stays a float."""
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    if isinstance(value, int | float | str):
+    if isinstance(value, Fraction):
+        return plain(float(value))
+    if value is None or isinstance(value, int | float | str):
         return value
     raise InputError(f"{value!r} has no place in a file; name links and routers by text or number")
 
@@ -117,12 +148,16 @@ def to_document(platform: Platform) -> dict[str, Any]:
     p, links = platform, platform.links
     ends = {"start", "end"} <= set(links.columns)
     routers = {} if p.router is None else {"router": p.router}
+    sites = {} if p.site_names is None else {"name": p.site_names}
+    apps = {} if p.application_names is None else {"name": p.application_names}
     columns = ["bandwidth", "max_connect", *(("start", "end") if ends else ())]
     ways = sorted(p.routes.items())
     document: dict[str, Any] = {
-        "cluster": _tables(speed=p.speed, gateway=p.gateway, **routers),
-        "application": _tables(origin=p.origin, priority=p.priority, work=p.work, data=p.data),
-        "link": _tables(name=links.index, **{name: links[name] for name in columns}),
+        "cluster": rows_of(**sites, speed=p.speed, gateway=p.gateway, **routers),
+        "application": rows_of(
+            **apps, origin=p.origin, priority=p.priority, work=p.work, data=p.data
+        ),
+        "link": rows_of(name=links.index, **{name: links[name] for name in columns}),
         "route": [{"from": k, "to": to, "links": way} for (k, to), way in ways],
     }
     limits: dict[str, Any] = {}
@@ -133,38 +168,19 @@ def to_document(platform: Platform) -> dict[str, Any]:
         limits["pairs"] = p.limits.pairs
     if p.limits.shares:
         limits["share"] = [vars(cap) for cap in p.limits.shares]
-    plain: dict[str, Any] = _plain(document | ({"limits": limits} if limits else {}))
-    return plain
+    whole: dict[str, Any] = plain(document | ({"limits": limits} if limits else {}))
+    return whole
 
 
-def _tables(**columns: Any) -> list[dict[str, Any]]:
+def rows_of(**columns: Any) -> list[dict[str, Any]]:
+    """Return columns as rows."""
     rows = zip(*map(list, columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def from_document(document: Mapping[str, Any]) -> Platform:
     """Build a platform from plain tables."""
-    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0)).platform
-
-
-def per_connection(
-    capacity: float, bandwidth: float | None = None, connections: float | None = None
-) -> tuple[float, float]:
-    """Return bandwidth and number of the connections that a link's capacity holds.
-
-    One of the two has to be given: what one connection gets (the window of TCP over the round
-    trip, for instance), or how many share the link.
-
-    >>> per_connection(1000, bandwidth=64)
-    (64.0, 15)
-    """
-    capacity = _amount("capacity", capacity)
-    if (bandwidth is None) == (connections is None):
-        raise InputError("a capacity needs the bandwidth of one connection, or their number")
-    if bandwidth is None:
-        return capacity / (count := whole("connections", connections)), count
-    one = float(number("bandwidth", bandwidth, above=True))
-    return one, math.floor(exact(capacity) / exact(one))
+    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0))
 
 
 def _held(row: Row) -> tuple[float, float]:
@@ -214,9 +230,13 @@ def _limits(found: Row, names: Sequence[str]) -> Limits:
     return limits
 
 
-def _named_routes(rows: Sequence[Row], names: Sequence[str]) -> dict[tuple[int, int], list[Any]]:
+def _named_routes(
+    rows: Sequence[Row], names: Sequence[str], links: set[Any]
+) -> dict[tuple[int, int], list[Any]]:
     routes: dict[tuple[int, int], list[Any]] = {}
     for row in rows:
+        for link in row["links"]:
+            placed(row.where, member, "link", link, links)
         if "between" in row:
             k, to = placed(row.where, _ends, names, row["between"])
         else:
@@ -231,8 +251,8 @@ def _named_routes(rows: Sequence[Row], names: Sequence[str]) -> dict[tuple[int, 
     return routes
 
 
-def network_of(found: Row) -> dict[str, Any]:
-    """Return what a platform and a network share: names (or ""), gateway, links, routes, ..."""
+def network_of(found: Row) -> Network:
+    """Return the network that tables describe; clusters without a name are told by number."""
     sites, rows = found.get("cluster", []) + found.get("site", []), found.get("link", [])
     names = [row.get("name", "") for row in sites]
     if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
@@ -240,68 +260,42 @@ def network_of(found: Row) -> dict[str, Any]:
     held = [(row["name"], *placed(row.where, _held, row)) for row in rows]
     links = pd.DataFrame(held, columns=["name", *_NUMBERS]).set_index("name")
     links = table("links", links, _NUMBERS)  # each label once
-    routers = [row.get("router") for row in sites]
-    routes: Any
-    if "route" not in found and rows:
-        routers = [row.get("router", row.get("name")) for row in sites]
-        links, routes = _routed(rows, links, routers)
+    for column in ("start", "end", "one_way", "weight"):
+        if any(column in row for row in rows):
+            links[column] = [row.get(column) for row in rows]
+    routers, routes = [row.get("router") for row in sites], None
+    if "route" in found or not rows:
+        routes = _named_routes(found.get("route", []), names, set(links.index))
     else:
-        routes = _named_routes(found.get("route", []), names)
-        for end in ("start", "end"):
-            if rows and any(end in row for row in rows):
-                links[end] = [row.get(end) for row in rows]
-    return {
-        "names": names, "gateway": [row["gateway"] for row in sites], "links": links,
-        "routes": routes, "limits": _limits(found, names),
-        "router": None if None in routers else tuple(routers),
-    }  # fmt: skip
-
-
-class Named(NamedTuple):
-    """A platform, and what its file calls clusters and applications."""
-
-    platform: Platform
-    sites: list[str]
-    applications: list[str]
-
-
-def _platform(found: Row) -> Named:
-    network, apps = network_of(found), found.get("application", [])
-    names = network.pop("names")
-    origin = [placed(row.where, _site, names, row["origin"], "origin") for row in apps]
-    speed = [row["speed"] for row in found.get("cluster", []) + found.get("site", [])]
-    columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
-    p = Platform(speed=speed, origin=origin, **network, **columns)
-    sites = [name or f"cluster {k}" for k, name in enumerate(names)]
-    called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
-    return Named(p, sites, called)
-
-
-def _routed(rows: list[Row], links: pd.DataFrame, routers: list[Any]) -> tuple[pd.DataFrame, Any]:
-    """Return the links in the order of their graph, with their ends, and the shortest routes."""
-    if None in routers or not all({"start", "end"} <= set(row) for row in rows):
-        what = "every cluster must name its router (or itself) and every link its start and end"
-        raise InputError(f"without routes {what}")
-    is_directed = any(row.get("one_way", False) for row in rows)
-    graph: Any = nx.DiGraph() if is_directed else nx.Graph()
-    for row in rows:
-        start, end = row["start"], row["end"]
-        one = {"name": row["name"], "weight": row.get("weight", 1.0)}
-        if graph.has_edge(start, end):
-            raise InputError(f"{row.where}: joins two routers that a link joins already")
-        graph.add_edge(start, end, **one)
-        if is_directed and not row.get("one_way", False):
-            if graph.has_edge(end, start):
+        routers = [row.get("router", row.get("name")) for row in sites]
+        if None in routers or not all({"start", "end"} <= set(row) for row in rows):
+            what = "every cluster must name its router (or itself), every link its start and end"
+            raise InputError(f"without routes {what}")
+        there = set[tuple[Any, Any]]()
+        for row in rows:
+            way = row["start"], row["end"]
+            ways = {way} if row.get("one_way") else {way, way[::-1]}
+            if ways & there:
                 raise InputError(f"{row.where}: joins two routers that a link joins already")
-            graph.add_edge(end, start, **one)
-    graph.add_nodes_from(routers)
-    if is_directed or any("weight" in row for row in rows):
-        ends = {"start": [row["start"] for row in rows], "end": [row["end"] for row in rows]}
-        return links.assign(**ends), lightest_routes(graph, routers)
-    names = [name for _, _, name in graph.edges(data="name")]
-    u, v = zip(*graph.edges, strict=True)
-    ordered = links.loc[names].assign(start=u, end=v)[["start", "end", *_NUMBERS]]
-    return ordered, shortest_routes(graph, routers, ordered.index)
+            there |= ways
+    return Network(
+        [name or f"cluster {k}" for k, name in enumerate(names)],
+        [row["gateway"] for row in sites], links, routes, _limits(found, names),
+        None if None in routers else tuple(routers),
+    )  # fmt: skip
+
+
+def _platform(found: Row) -> Platform:
+    network, apps = network_of(found), found.get("application", [])
+    sites = found.get("cluster", []) + found.get("site", [])
+    names = [row.get("name", "") for row in sites]
+    origin = [placed(row.where, _site, names, row["origin"], "origin") for row in apps]
+    columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
+    if any("name" in row for row in apps):
+        called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
+        columns["application_names"] = called
+    known = network.fields | ({} if any(names) else {"site_names": None})
+    return Platform([row["speed"] for row in sites], origin=origin, **known, **columns)
 
 
 def _read_limits(name: str, document: Any) -> Limits:
@@ -342,16 +336,25 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    return read_named(path, limit).platform
+    return cast(Platform, placed(os.fspath(path), _platform, read(path, SCHEMA, TOP, 0, limit)))
 
 
-def read_named(path: StrPath, limit: int | None = None) -> Named:
-    """Read a platform as `read_platform` does, with the names of its file."""
-    if (document := read_document(path)) is None:
-        found = read_tables(path, SCHEMA, TOP, 0, limit)
-    else:
-        found = tables_of(path, document, SCHEMA, TOP, 0)
-    return cast(Named, placed(os.fspath(path), _platform, found))
+def read(
+    path: StrPath, schema: Schema, top: Fields, first: int = 0, limit: int | None = None
+) -> Row:
+    """Return the tables of a file of any kind, with those of the network that it names."""
+    if (document := read_document(path)) is not None:
+        return tables_of(path, document, schema, top, first)
+    found = read_tables(path, schema, {**top, "network?": text}, first, limit)
+    if name := found.pop("network", None):
+        other = Path(path).parent / name
+        if (document := read_document(other)) is None:
+            kinds = ".csv, .graphml, .gml or .xml, or a folder with sites.csv and links.csv"
+            raise InputError(f"{os.fspath(path)}: network must name a file {kinds}; got {name!r}")
+        there = tables_of(other, document, schema, top, first)
+        for kind in there.keys() - ({"application"} & found.keys()):
+            found[kind] = there[kind] + found.get(kind, [])
+    return found
 
 
 def write_platform(path: StrPath, platform: Platform) -> None:
