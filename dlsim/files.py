@@ -37,7 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.given import anything, option, text
+from dlsim.given import anything, option, rate, text
 
 StrPath = str | os.PathLike[str]
 
@@ -340,7 +340,7 @@ def fields_of(kind: type, **kinds: Kind) -> dict[str, Kind]:
     return {name + mark: kinds.get(name, text) for name, mark in optional.items()}
 
 
-def _row(where: str, given: Any, wanted: Fields) -> Row:
+def row_of(where: str, given: Any, wanted: Fields) -> Row:
     """Read the fields of one table, refused by name."""
     if not isinstance(given, dict):
         raise InputError(f"{where}: must be a table of fields, got {given!r}")
@@ -367,7 +367,7 @@ def tables_of(
     """
     heads = _heads(text)
     where = os.fspath(path)
-    found = _row(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
+    found = row_of(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
     for table in (table for table in schema if table in found):
         rows, found[table] = found[table], []
         if not isinstance(rows, list):
@@ -380,7 +380,7 @@ def tables_of(
             at = f"{place}, {table} {repr(name) if isinstance(name, str) else number}"
             wanted = schema[table]
             known = placed(at, wanted, given) if callable(wanted) else wanted
-            found[table].append(_row(at, given, known))
+            found[table].append(row_of(at, given, known))
     return found
 
 
@@ -477,6 +477,10 @@ def _whole(text: str) -> int:
     return value
 
 
+def _rate(text: str) -> float:
+    return rate("it", text) if text else math.nan
+
+
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
@@ -487,6 +491,7 @@ RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
     "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
+    "rate or blank": (_rate, "a number, with a unit such as 10Gbps or without, or blank", "d"),
     "whole": (_whole, "a whole number", "q"),
     "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
     "any": (str, "a text", ""),

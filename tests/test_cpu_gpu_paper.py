@@ -85,7 +85,9 @@ def test_figure_3_counts_words_as_by_hand():
 
 def test_hadoop_schedulers_end_as_by_hand():
     # specification of paper C, section 10, case 10
-    ends = {name: run_slots(draw.HADOOP, 4, name).jobs["end"].tolist()
+    names = pd.Index(["A", "B", "C"], name="job")
+    three = {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]}
+    ends = {name: run_slots(pd.DataFrame(three, names), 4, name).jobs["end"].tolist()
             for name in ("fifo", "fair", "capacity")}  # fmt: skip
     assert ends == {"fifo": [2, 3, 4], "fair": [4, 4, 4], "capacity": [3, 4, 2]}
 
@@ -448,7 +450,8 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = (
         "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "
-        "mapreduce memory moulding nodes optimiser overlap poison readings savings slots tradeoff"
+        "left mapreduce memory moulding nodes optimiser overlap poison readings savings slots "
+        "tradeoff"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []

@@ -314,7 +314,7 @@ def test_an_ordinary_database_is_not_taken_over(tmp_path):
 def test_a_missing_or_unwritable_place_is_named(tmp_path):
     with pytest.raises(InputError, match="no such history"):
         Store(tmp_path / "none.sqlite", create=False)
-    with pytest.raises(InputError, match="not a file"):
+    with pytest.raises(InputError, match="not a regular file"):
         Store(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="not written"):
@@ -322,7 +322,7 @@ def test_a_missing_or_unwritable_place_is_named(tmp_path):
 
 
 def test_a_busy_file_is_a_failure_not_damage(path, monkeypatch):
-    monkeypatch.setattr("dlsim.cpugpu.store.PATIENCE", 0.0)
+    monkeypatch.setattr("dlsim.ledger.PATIENCE", 0.0)
     with Store(path) as store, closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StudyError, match="locked"):
@@ -389,7 +389,7 @@ def test_odd_but_whole_values_are_read_back_exactly(tmp_path):
 
 
 def test_an_sqlite_without_strict_tables_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("dlsim.cpugpu.store.OLDEST", (99, 1))
+    monkeypatch.setattr("dlsim.ledger.OLDEST", (99, 1))
     with pytest.raises(InputError, match=r"SQLite 99\.1 or later, this Python has .*use another"):
         Store(tmp_path / "h.sqlite")
     assert not list(tmp_path.iterdir())

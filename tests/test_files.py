@@ -426,10 +426,12 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "files.py", "kernel.py", "cli/live.py", "cpugpu/store.py", "cpugpu/live/work.py",
+    "files.py", "kernel.py", "cli/live.py", "ledger.py", "cpugpu/live/work.py",
     "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
+    "cli/book.py", "study/edition.py", "study/pages.py",  # notebooks of a run
+    "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """Simulate jobs on CPUs and GPUs under a policy, once or batch after batch (paper C, section 5)."""
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,11 +81,11 @@ def simulate(
     if len(trace.finishes):
         told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
     columns = {
-        "app": pd.Series(given.names).array.take(given.app),
+        "app": given.names.array.take(given.app),
         "arrival": given.arrival.copy(),
         "decided": trace.origin + ran["decided"],
         "turn": ran["turn"].astype(np.int64),
-        "device": pd.Series(machine.devices).array.take(ran["on"]),
+        "device": _names_of(machine).take(ran["on"]),
         "start": trace.origin + ran["start"],
         "end": trace.origin + ran["end"],
         "rule": trace.rules,
@@ -91,6 +93,12 @@ def simulate(
     }
     table = pd.DataFrame(columns, index=given.labels, copy=False)
     return Schedule(table, machine, policy, name, reading, known, given, trace)
+
+
+@functools.lru_cache(maxsize=64)
+def _names_of(machine: Machine) -> Any:
+    """Return the names of the devices as a column takes them."""
+    return pd.Series(machine.devices).array
 
 
 def learn(

@@ -27,7 +27,7 @@ class Given:
 
     labels: pd.Index
     arrival: Floats
-    names: list[str]
+    names: pd.Index
     app: NDArray[np.int64]
     told: Floats
     has: NDArray[np.bool_]
@@ -90,7 +90,8 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
                 f"extra must hold a time for each job and device, shape {shape}; "
                 f"got shape {more.shape}"
             )
-    return Given(jobs.index, arrival, list(names), app, np.where(has, told, np.nan), has,
+    names = pd.Index(names, dtype="str")
+    return Given(jobs.index, arrival, names, app, np.where(has, told, np.nan), has,
                  np.stack(real, 1), more, machine.gpus, machine.cpus)  # fmt: skip
 
 

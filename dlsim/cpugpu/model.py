@@ -276,6 +276,19 @@ POLICIES: dict[str, Policy] = {
     "ideal": Policy("ideal"),
     "ideal-mean": Policy("ideal", objective="completion"),
 }
+#: What they are, by name.
+ABOUT = {
+    "history": "the paper's five rules, on measured times", "cpu-only": "everything on the CPU",
+    "gpu-only": "everything on the GPU", "preferred": "each on the class it prefers",
+    "round-robin": "classes in turn", "mct": "minimum completion time by declared times",
+    "torque-strict": "Torque: the first in line waits for its class",
+    "torque": "Torque: a queue per class", "rsc": "by speed-up; an idle device takes with care",
+    "rsc-strict": "by speed-up; an idle device takes nothing of the other class",
+    "rsa": "by speed-up; an idle device takes whatever there is",
+    "asjf": "the shortest job first, where it is fastest",
+    "ideal": "exhaustive: least makespan of a few jobs",
+    "ideal-mean": "exhaustive: least mean completion time of a few jobs",
+}  # fmt: skip
 
 
 def policy_named(policy: str | Policy) -> tuple[str, Policy]:

@@ -61,7 +61,8 @@ def play(
         r, given.arrival, given.real if given.extra is None else given.times, column, given.app,
         given.told, given.has, np.arange(len(given.labels)), gpus,
     )  # fmt: skip
-    s = state_of(w, r, given.names, history)
+    names = given.names.tolist()
+    s = state_of(w, r, names, history)
     begin(w, r, s)
     if r.rule == core.USER:
         decide = None
@@ -76,7 +77,7 @@ def play(
         label = given.labels[int(np.argmax(waits))] if waits.any() else None
         raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
-        _teach(history, given.names, w, s)
+        _teach(history, names, w, s)
         return Trace(origin, s.jobs, _WORDS.take(s.jobs["word"]), s.finishes)
     decisions = [desk.moves[j].decision for j in range(len(given.labels))]
     blank = (math.nan,) * len(places)

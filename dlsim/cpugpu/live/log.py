@@ -5,10 +5,7 @@ written before the job starts. A job is done once its end is written, and only o
 that was running when the session was killed has no end, and runs again.
 """
 
-import json
 import math
-import os
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,9 +16,9 @@ from dlsim.cpugpu.dispatch import DECIDE
 from dlsim.cpugpu.history import UNSEEN, History, Record, Runs
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
-from dlsim.cpugpu.store import TEXT, TIME, Kind, Ledger
 from dlsim.errors import InputError
-from dlsim.files import StrPath, opened, parse_json
+from dlsim.files import StrPath
+from dlsim.ledger import BROKEN, EventLog, kind_of_log
 
 #: What each rule says, for `explain`.
 WORDS = {
@@ -36,29 +33,16 @@ WORDS = {
 }
 #: What a row is of: a start of the session, a job of it, a decision, a job's start, its end.
 EVENTS = ("run", "job", "decision", "start", "end")
-#: What reading a row raises that is not as it was written.
-BROKEN = (
-    ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError,
-    StopIteration,
-)  # fmt: skip
 #: What the end of a job that is done tells.
 MEASURED = ("seconds", "transfer", "compiled", "signature", "agrees")
 #: Rules that look at one job of the main queue.
 AT_HEAD = ("five", "mct", "strict", "round-robin")
 
 
-class LogFile(Ledger):
+class LogFile(EventLog):
     """The rows of one live run in an SQLite file."""
 
-    KIND = Kind(
-        0x646C736C, 1, "a log of a live run", "event", "first: dlsim live run", "",
-        {
-            "kind": (f"TEXT NOT NULL CHECK (kind IN {EVENTS})", EVENTS.__contains__,
-                     f"one of {', '.join(EVENTS)}"),
-            "body": TEXT,
-            "at": TIME,
-        },
-    )  # fmt: skip
+    KIND = kind_of_log(0x646C736C, "a log of a live run", "first: dlsim live run", EVENTS)
 
 
 def _plain(value: float) -> float | None:
@@ -225,11 +209,9 @@ class Log:
             self._take(kind, row)
         self._later += rows
         if not later:
-            now, file, rows = time.time(), self.file, self._later
-            self._later = []
-            if file is not None and rows:
-                told = [(kind, json.dumps(row, allow_nan=False), now) for kind, row in rows]
-                file.append(told)
+            rows, self._later = self._later, []
+            if self.file is not None and rows:
+                self.file.write(rows)
 
     def _take(self, kind: str, row: dict[str, Any]) -> None:
         """Take notice of an event."""
@@ -266,30 +248,23 @@ class Log:
     @classmethod
     def read(cls, path: StrPath) -> "Log":
         """Read a log, of a run that goes on or has ended in whatever way."""
-        log, number = None, 0
-        if os.path.lexists(path):
-            opened(path).close()  # refuses a device or a pipe in words
+        log: Log | None = None
+
+        def take(kind: str, row: dict[str, Any]) -> None:
+            nonlocal log
+            if log is None:
+                if row["log"] != "dlsim live 2":
+                    raise ValueError("another kind of log")
+                policy, reading = Policy(**row["policy"]), Reading(**row["reading"])
+                log = cls(Machine(**row["machine"]), row["name"], policy, reading, row["devices"])
+            log._take(kind, row)
+            if kind == "decision":
+                log._words(_load(row, log.items, log.machine))
+
         with LogFile(path, create=False) as file:
-            rows = file.rows()
-        try:
-            for number, (kind, body, _) in enumerate(rows, 1):
-                row = parse_json(path, body, number)
-                if log is None:
-                    if row["log"] != "dlsim live 2":
-                        raise ValueError("another kind of log")
-                    policy, reading = Policy(**row["policy"]), Reading(**row["reading"])
-                    machine = Machine(**row["machine"])
-                    log = cls(machine, row["name"], policy, reading, row["devices"])
-                log._take(kind, row)
-                if kind == "decision":
-                    log._words(_load(row, log.items, log.machine))
-        except BROKEN as error:
-            known = isinstance(error, InputError)
-            why = str(error) if known else f"{type(error).__name__}: {error}"
-            what = f"{os.fspath(path)}, event {number}: not of the log of a live run ({why})"
-            raise InputError(f"{what}; it was left as it is") from error
+            file.tell(take)
         if log is None:
-            raise InputError(f"{os.fspath(path)}: a log without any event; run again")
+            raise InputError(f"{path}: a log without any event; run again")
         return log
 
     @property
