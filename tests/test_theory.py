@@ -25,7 +25,8 @@ STATUS = {
     ),
     **dict.fromkeys(
         "4.12G b->1 disc 5.3r NmaxW nmin0 6.rec 6.closed 6.mono 6.EhatE 6.safe 6.nmin opt.blk "
-        "opt.att U.rec U.cj U.sum U.mk U.M1 U.inf".split(),
+        "opt.att U.rec U.cj U.sum U.mk U.M1 U.inf Y.price Y.floor Y.work Y.count H.wait "
+        "H.herd H.corr".split(),
         "ours",
     ),
     **dict.fromkeys(
@@ -393,6 +394,7 @@ def test_everything_renders(proven):
         page = item._repr_html_()
         assert item.status in page
         assert page.count("<tr>") == len(item.steps) + 1
+        assert all(step.why for step in item.steps), item.key
         assert item._repr_latex_().count("&&") == sum(bool(step.tex) for step in item.steps)
     assert theory.statements()._repr_html_().count("<tr>") == len(STATUS) + 1
     assert theory.errata()._repr_html_().count("<tr>") == 37

@@ -20,6 +20,8 @@ from dlsim.theory.claim import (
     under,
 )
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.letters import chi, tau
+from dlsim.theory.remodel import Past
 
 x, y, u, p, q, b, root = sp.symbols("x y u p q b xi", positive=True)
 r, s = sp.symbols("r s", real=True)
@@ -34,6 +36,7 @@ below_0, not_0 = sp.Symbol("o", negative=True), sp.Symbol("o", nonzero=True, rea
 odd_root, any_ = sp.Symbol("w", positive=True, irrational=True), sp.Symbol("c")
 real_x = sp.Symbol("x", real=True)
 curve = sp.exp(u) - 1 - u - x
+h = sequence("h", real=True)
 
 
 def half_a_case(d):
@@ -122,6 +125,42 @@ def a_factor_is_the_variable(d):
     d.at(d.show(eq(sp.Derivative(u * x, u), x), "linear"), {x: u})
 
 
+def one_number_is_every_index(d):
+    """Nothing equals every j, though to each j there is a root that equals it."""
+    every = d.assume(eq(x, j, over=j))
+    one, two = d.at(every, {j: 1}), d.at(every, {j: 2})
+    d.show(0, "so", by={one: -1, two: 1})
+    d.crosses(u - j, u, (0, 2 * j), root, sp.S.One, "j")
+    d.show(eq(root, j), "so", by={eq(root - j, 0): 1})
+    d.at(d[0], {x: root})
+
+
+def two_equations_that_cancel(d):
+    for number in (0, 1):
+        d.given(number)
+    d.show(0, "so", by={eq(r, s): 1, eq(2 * r, 2 * s): -sp.S.Half})
+
+
+def a_slope_between_ends_that_are_none(d):
+    """From 3 to 2 nothing rises: that 3 < 2 is known only of an u between them."""
+    low, high = d.assume(gt(u, 3)), d.assume(gt(2, u))
+    d.show(gt(2, 3), "so", p + q, {p: low, q: high})
+    d.crosses(5 - 2 * u, u, (3, 2), root, 2 * p + 2 * q, "rises", {p: low, q: high})
+
+
+def a_root_beyond_its_ends(d):
+    """Of u(3 - u) - 1 the slope is certified below 1; it is negative again above 3."""
+    below = d.assume(gt(1, u))
+    d.crosses(u * (3 - u) - 1, u, (0, 1), root, 1 + 2 * p, "rises to 1", {p: below})
+    d.at(Iff(gt(u * (3 - u) - 1, 0), gt(u, root)), {u: x})
+
+
+def a_limit_that_is_its_variable(d):
+    below = d.assume(gt(1 - x, 0))
+    d.nonnegative(2 * (1 - x), 2 * p, "near 1", {p: below})
+    d.squeeze(0, 2, "so x is its own limit")
+
+
 def an_equation_times_nothing(d, factor):
     idle = d.show(eq((y + 1) ** 2, y**2 + 2 * y + 1), "idle")
     d.show(0, "so", by={idle: factor})
@@ -130,6 +169,19 @@ def an_equation_times_nothing(d, factor):
 def a_letter_that_is_not_in_the_form(d):
     idle = d.show(gt(x * y + 1, 0), "idle", x * y + 1)
     d.show(0, "so", x + 1, {p: idle})
+
+
+def a_place_that_is_not_reached(d, fact, bound):
+    """A function of any place, h, that is -1 at 0 and 1 at 1."""
+    curve = h(u)
+    for claim in (eq(h(0), -1), eq(h(1), 1)):
+        d.assume(claim)
+    d.show(gt(-h(0), 0), "below", 1, by={eq(h(0), -1): -1})
+    d.show(gt(h(1), 0), "above", 1, by={eq(h(1), 1): 1})
+    for claim in fact:
+        d.assume(claim)
+    d.nonnegative(bound * (y - u) - (h(y) - h(u)), v, "slow", {v: bound * (y - u) - h(y) + h(u)})
+    d.reaches(curve, u, (0, 1), root, y, bound, "so it is 0 in between")
 
 
 #: name: (goals, proof, part of the reason for which it is refused)
@@ -257,10 +309,10 @@ BAD = {
     "a goal that a lemma has not": ([gt(x, 0)], lambda d: d.lemma("5.1", "cited", 9),
         "may be cited"),
     "a bound that depends on the point": (
-        [eq(sp.Limit(x, x, 1, "-"), 2)], a_bound_that_depends_on_the_point, "depends on it",
+        [eq(sp.Limit(x, x, 1, "-"), 2)], a_bound_that_depends_on_the_point, "depends on",
     ),
     "a limit from outside": (
-        [eq(sp.Limit(x, x, 0, "-"), 5)], a_limit_from_outside, "never near",
+        [eq(sp.Limit(x, x, 0, "-"), 5)], a_limit_from_outside, "none is near",
     ),
     "a root of a root": ([eq(x, 0)], a_root_of_a_root, "depends on what"),
     "all, or not this one": (
@@ -335,6 +387,58 @@ BAD = {
     ),
     "a function that rounds": (
         [gt(computed("f", lambda k: k / 10)(3), 0)], lambda d: d.compute(0, "so"), "rounded",
+    ),
+    "one number is every index": ([eq(1, 2)], one_number_is_every_index, "bound in"),
+    "equations that cancel": (
+        [under(eq((x + 1) ** 2, x**2 + 2 * x + 1), eq(r, s), eq(2 * r, 2 * s))],
+        two_equations_that_cancel, "adds nothing, it is not used",
+    ),
+    "a letter for nothing": (
+        [gt(x + 1, 0)],
+        lambda d: d.show(0, "so", x + 1 + v, {v: d.show(ge((x + 1) * y, x * y + y), "0", v - v)}),
+        "adds nothing, it is not used",
+    ),
+    "a limit that is its variable": (
+        [eq(sp.Limit(x, x, 1, "-"), x)], a_limit_that_is_its_variable, "depends on x",
+    ),
+    "ends that move": (
+        [gt(root, u / 4)], lambda d: d.crosses(u - x, u, (u / 4, x + u), root, sp.S.One, "x"),
+        "the ends move",
+    ),
+    "a number put where a limit goes": (
+        [eq(sp.Limit(x * y, x, 1, "-"), 2)],
+        lambda d: d.at(d.assume(eq(sp.Limit(x * y, x, 1, "-"), y)), {x: 2}), "what is bound",
+    ),
+    "a slope between ends that are none": (
+        [gt(root, 0)], a_slope_between_ends_that_are_none, "u is not free",
+    ),
+    "a root beyond its ends": (
+        [Iff(gt(x * (3 - x) - 1, 0), gt(x, root))], a_root_beyond_its_ends, "is assumed: show",
+    ),
+    "a sum's index is a letter too": (
+        [eq(sp.Sum(a(k, index), (index, 1, n), (k, 1, index + 1)),
+            sp.Sum(a(k, index), (index, 1, n), (k, 1, index))
+            + sp.Sum(a(index + 1, index), (index, 1, n)))],
+        lambda d: d.show(0, "the last apart"), "bound by a sum and free",
+    ),
+    "a letter that a product hides": (
+        [ge((chi / (chi + x)) ** n, Past(n))],
+        lambda d: d.lemma("6.EhatE", "at another tau", 0, {tau: x}), "not among the facts",
+    ),
+    "a jump is no crossing": (
+        [under(eq(h(root), 0), eq(h(0), -1), eq(h(1), 1))],
+        lambda d: (d.given(0), d.given(1), d.reaches(h(u), u, (0, 1), root, y, 1, "so")),
+        "not known yet",
+    ),
+    "a slope at one place only": (
+        [under(eq(h(root), 0), eq(h(0), -1), eq(h(1), 1))],
+        lambda d: a_place_that_is_not_reached(d, [ge(2 * (y - u) - h(y) + h(u), 0)], 2),
+        "u is not free",
+    ),
+    "as steep as it likes": (
+        [under(eq(h(root), 0), eq(h(0), -1), eq(h(1), 1))],
+        lambda d: a_place_that_is_not_reached(d, [ge(u * (y - u) - h(y) + h(u), 0)], u),
+        "any two places",
     ),
     "an idle hypothesis": (
         [under(gt(x + 1, 0), gt(y, 2))], lambda d: d.show(0, "so", x + 1), "hypothesis .* not used",
@@ -442,6 +546,27 @@ def test_a_root_says_on_what_it_depends(book):
     with pytest.raises(ProofError, match="depends on more"):
         book["t.1"].prove()
     assert book["t.2"].prove().statement.claim.startswith(r"There is $\xi > 0$ (of $x$ alone)")
+
+
+def test_a_root_says_on_which_sequence_it_depends(book):
+    """There is no xi above every c_1."""
+    terms = sequence("c", positive=True)
+
+    def proof(d):
+        d.crosses(u - 2 * terms(1), u, (0, 3 * terms(1)), root, sp.S.One, "2c")
+        d.show(0, "so", terms(1), by={eq(root - 2 * terms(1), 0): 1})
+
+    statement("t.1", {"none": {}}, [gt(root, terms(1))], exists={root: []})(proof)
+    statement("t.2", {"none": {}}, [gt(root, terms(1))], exists={root: [terms]})(proof)
+    with pytest.raises(ProofError, match="depends on more"):
+        book["t.1"].prove()
+    assert r"of $c$ alone" in book["t.2"].prove().statement.claim
+
+
+def test_two_functions_of_one_name_are_two():
+    one, two = (computed("f", lambda k, more=more: k + more) for more in (0, 1))
+    assert one(3) != two(3)
+    assert one(3) == one(3)
 
 
 def test_what_is_printed_tells_letters_apart(book):

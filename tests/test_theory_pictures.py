@@ -10,7 +10,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import theory as pictures
-from dlsim.papers.theory.study import _placed, split
+from dlsim.papers.theory import placed, split
 from dlsim.realtime import Cluster
 from tests.executed import execute
 
@@ -62,7 +62,7 @@ def test_the_notebook_leaves_every_picture(tmp_path):
     ],
 )
 def test_the_drawn_counterexample_costs_what_its_title_says(plan, cost):
-    chunks = _placed(plan)
+    chunks = placed(plan)
     start = chunks["task"].map({name: at for name, _, at, _ in plan})
     assert (chunks["compute_end"] - start).sum() == pytest.approx(cost)
     due = chunks["task"].map({"1": 17, "2": 32, "3": 19})

@@ -7,10 +7,11 @@ When one claim is another, or says more, is decided here too.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
+from sympy.core.function import AppliedUndef, FunctionClass
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
 from dlsim.theory.residues import residue
@@ -46,7 +47,12 @@ class Relation(NamedTuple):
     @property
     def free(self) -> set[Any]:
         """Return the symbols that an instance may change."""
-        return (self.left.free_symbols | self.right.free_symbols) - {self.over}
+        return (self.left.free_symbols | self.right.free_symbols) - self.bound
+
+    @property
+    def bound(self) -> set[Any]:
+        """Return the indices that the relation speaks of all at once: none, one or several."""
+        return set(self.over if isinstance(self.over, tuple) else [self.over]) - {None}
 
     @property
     def negated(self) -> "Relation":
@@ -61,7 +67,8 @@ class Relation(NamedTuple):
 
     def tex(self) -> str:
         """Return LaTeX."""
-        every = "" if self.over is None else rf"\ \ \forall {tex(self.over)}"
+        indices = ", ".join(sorted(map(tex, self.bound)))
+        every = rf"\ \ \forall {indices}" if indices else ""
         return f"{tex(self.left)} {_TEX[self.op]} {tex(self.right)}{every}"
 
     def text(self) -> str:
@@ -110,11 +117,13 @@ def _ends(claims: Iterable[Claim]) -> list[Any]:
 
 def bound_symbols(claim: Claim) -> set[Any]:
     """Return the letters bound by a sum, a derivative or a limit."""
-    found: set[Any] = set()
-    for end in _ends([claim]):
-        for part in end.atoms(sp.Sum, sp.Derivative, sp.Limit):
-            found |= {part.args[1]} if isinstance(part, sp.Limit) else {*part.variables}
-    return found
+    parts = [part for end in _ends([claim]) for part in end.atoms(sp.Sum, sp.Derivative)]
+    return approached(claim).union(*(part.variables for part in parts))
+
+
+def approached(claim: Claim) -> set[Any]:
+    """Return the letters bound by a limit, which is no function of them."""
+    return {part.args[1] for end in _ends([claim]) for part in end.atoms(sp.Limit)}
 
 
 #: The ranges that a letter may have; with any other, SymPy knows more than an instance checks.
@@ -210,14 +219,64 @@ def sequence(name: str, **assumptions: bool) -> Any:
     return made
 
 
+def _function(name: str, latex: Any, **members: Any) -> Any:
+    """Return a function that is equal to no other one of its name."""
+    return FunctionClass(name, (AppliedUndef,), {"nargs": None, "_latex": latex, **members})
+
+
+def recursive(
+    name: str, first: Callable[..., Any], step: Callable[..., Any], start: int = 1,
+    **assumptions: bool,
+) -> Any:  # fmt: skip
+    """Return a sequence given by its first term and by what follows a term.
+
+    Its terms may depend on more than the index. Every letter in what defines it is an argument
+    that is not written, so that an instance of a claim is one of its meaning.
+    """
+    count = first.__code__.co_argcount
+    k, before, *places = (sp.Dummy(real=True) for _ in range(count + 2))
+    base, following = sp.sympify(first(*places)), step(k, before, *places)
+    defines = sp.Tuple(base, following)
+    letters = sorted(defines.free_symbols - {k, before, *places}, key=str)
+
+    def at(args: tuple[Any, ...]) -> dict[Any, Any]:
+        return dict(zip([*places, *letters], args, strict=True))
+
+    @cache
+    def unfolded(index: Any, *args: Any) -> Any:
+        if index == start:
+            return base.xreplace(at(args))
+        if not (index - 1 - start).is_nonnegative:
+            raise ValueError(index)
+        return following.xreplace({**at(args), k: index - 1, before: made(index - 1, *args)})
+
+    def evaluated(cls: Any, index: Any, *args: Any) -> Any:
+        follows = index.as_coeff_Add()[0] == 1 and (index - 1 - start).is_nonnegative
+        return unfolded(index, *args) if index in (start, start + 1) or follows else None
+
+    def latex(self: Any, printer: Any, exp: Any = None) -> str:
+        index, *rest = map(printer._print, self.args[: count + 1])
+        return f"{name}_{{{index}}}" + f"({', '.join(rest)})" * bool(rest)
+
+    def text(self: Any, printer: Any) -> Any:
+        return printer._print(sp.Function(name)(*self.args[: count + 1]))
+
+    made = _function(
+        name, latex, eval=classmethod(evaluated), unfolded=staticmethod(unfolded),
+        _pretty=text, _sympystr=text,
+        behind={term.func for term in defines.atoms(AppliedUndef)},
+        **{f"is_{kind}": holds for kind, holds in assumptions.items()},
+    )  # fmt: skip
+    return lambda *args: made(*args, *letters)
+
+
 def computed(name: str, function: Callable[..., Any]) -> Any:
     """Return a function of exact numbers that only a computation evaluates."""
-    made = sp.Function(name)
-    made.computes = staticmethod(function)
-    made._latex = lambda self, printer, exp=None: (
-        rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
-    )
-    return made
+
+    def latex(self: Any, printer: Any, exp: Any = None) -> str:
+        return rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
+
+    return _function(name, latex, computes=staticmethod(function))
 
 
 def total(term: Callable[[Any], Any], upto: Any, index: str = "l") -> Any:
@@ -256,11 +315,11 @@ def _may_be(expr: Any, name: Any, value: Any) -> bool:
 def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
     """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions."""
     gap = relation.gap
-    for name, value in point.items():
+    for name, value in [*point.items()] * 2:  # twice: counts first show what a sum holds
         if not _may_be(gap, name, value):
             return False
         gap = gap.replace(name, value) if isinstance(name, type) else gap.subs(name, value)
-    gap = gap.doit()
+        gap = gap.doit()
     if relation.sign == "=":
         return is_zero(gap)
     gap = sp.cancel(gap)
@@ -275,6 +334,11 @@ _WRITTEN = {
 }  # fmt: skip
 
 
+def _letter(name: Any) -> Any:
+    """Return the letter of a sequence, or a letter itself."""
+    return sp.Symbol(name.__name__) if isinstance(name, type) else name
+
+
 def ranges(exprs: Iterable[Any], besides: Iterable[Any]) -> str:
     """Return the ranges of the letters and sequences in expressions, as SymPy may use them."""
     found: dict[str, set[str]] = {}
@@ -283,8 +347,7 @@ def ranges(exprs: Iterable[Any], besides: Iterable[Any]) -> str:
             name = letter.func if isinstance(letter, AppliedUndef) else letter
             has = [kind for kind in _WRITTEN if all(getattr(letter, f"is_{k}") for k in kind)]
             if has and name not in besides and not hasattr(name, "unfolded"):
-                shown = tex(sp.Symbol(getattr(name, "__name__", str(name))))
-                found.setdefault(_WRITTEN[has[0]], set()).add(shown)
+                found.setdefault(_WRITTEN[has[0]], set()).add(tex(_letter(name)))
     return ", ".join(
         f"${shown.format(', '.join(sorted(found[shown])))}$"
         for shown in _WRITTEN.values() if shown in found
@@ -298,7 +361,8 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
     for goal in goals:
         shared.setdefault(goal.given, []).append(f"${goal.claim.tex()}$")
     some = ", ".join(
-        f"${tex(root)} > 0$ (of ${', '.join(map(tex, of))}$ alone)" for root, of in exists.items()
+        f"${tex(root)} > 0$ (of ${', '.join(tex(_letter(name)) for name in of)}$ alone)"
+        for root, of in exists.items()
     )
     start = f"There is {some} such that: " if some else ""
     parts = []
@@ -315,6 +379,7 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
     return start + "; ".join(parts) + told
 
 
+@cache
 def _same(a: Any, b: Any) -> bool:
     """Tell whether two expressions are one; undecided counts as no."""
     if a == b:
@@ -330,6 +395,7 @@ def _same(a: Any, b: Any) -> bool:
         return False
 
 
+@cache
 def identity(gap: Any) -> bool:
     """Tell whether a gap is zero for all values; undecided counts as no."""
     try:

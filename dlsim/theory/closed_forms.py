@@ -167,38 +167,57 @@ def _(d: Derivation) -> None:
     d.show(12, "not even beyond", form, {q: less, y: m - 1})
 
 
+_low, _high = v - eps, v + eps
+#: Three bounds on phi, positive numbers of L, v and epsilon, that keep the root near v.
+_small = (lt(f / (1 - one), without(_low)), lt(f * _high, -without(_high)),
+          lt(f, L * b0 * sp.exp(-L * _high)))  # fmt: skip
+_near = (lt(eps, v), *_small)
+
+
 @statement(
     "nmin0", {"twice the budget": {b0: 2 * (1 - one) / (1 - sp.exp(-L * v))}},
-    [under(gt(with_setup(nu), 0), le(nu, v - eps), lt(f / (1 - one), without(v - eps))),
-     under(lt(with_setup(v + eps), 0), lt(f * (v + eps), -without(v + eps))),
-     gt(without(v - eps), 0), lt(without(v + eps), 0)],
+    [under(gt(with_setup(nu), 0), le(nu, _low), _small[0]),
+     *(under(claim, *_near) for claim in (
+         eq(with_setup(root), 0), gt(root, _low), lt(root, _high))),
+     under(Iff(gt(with_setup(nu), 0), gt(root, nu)), *_near, lt(nu, _high)),
+     gt(without(_low), 0), gt(-without(_high), 0), gt(L * b0 * sp.exp(-L * _high), 0)],
     where={
      with_setup(nu): (b0 + f / (1 - one)) * sp.exp(-L * nu) + nu * f
                      - (b0 + f / (1 - one) - (1 - one)),
      without(nu): b0 * sp.exp(-L * nu) - b0 + (1 - one), b0: (1 - one) / (1 - sp.exp(-L * v))},
+    exists={root: (L, v, eps, f)},
     witness={L: 1, v: 2, eps: 1, nu: sp.Rational(1, 2), f: sp.Rational(1, 100)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, v, eps, v + eps)
     parts = {p: 1 - one, q: 1 - sp.exp(-L * v)}
     d.climbs(1 - sp.exp(-y * L), y, L * sp.exp(-y * L), r"$e^{-yL} \le 1$")
+    apart = ge(1 - sp.exp(-y * L), 0)
     d.given(0, r"left of the root without set-up, $v = \ln\gamma/\ln\beta$")
     small = d.given(1, r"by more than $\phi$ moves it")
-    near = d.at(ge(1 - sp.exp(-y * L), 0), {y: v - eps - nu})
+    near = d.at(apart, {y: _low - nu})
     form = r + p * sp.exp(-L * nu) * y / q + f * nu + f * sp.exp(-L * nu) / p
     why = r"$\kappa\beta^\nu+\nu\phi-h > 0$: the budget is missed"
-    d.show(0, why, form, {**parts, r: small, y: near})
-    small = d.given(0, r"right of it by more than $\phi$ moves it", goal=1)
+    missed = d.show(0, why, form, {**parts, r: small, y: near})
+    _, right, flat = d.hypotheses({
+        0: r"$\epsilon$ small enough", 2: r"right of it by more than $\phi$ moves it",
+        3: r"$\phi$ flatter than the power there",
+    }, goal=1)  # fmt: skip
+    d.at(missed, {nu: _low})
+    curve = d[1].left.subs(root, u)
     why = r"$\kappa\beta^\nu+\nu\phi-h < 0$: the budget is met"
-    d.show(1, why, r + f * s / p, {p: 1 - one, r: small, s: 1 - sp.exp(-L * (v + eps))})
+    form, given = r + f * s / p, {p: 1 - one, r: right, s: 1 - sp.exp(-L * _high)}
+    d.positive(-curve.subs(u, _high), form, why, given)
+    d.assume(gt(_high, u), "between the two")
+    near = d.at(apart, {y: _high - u})
+    form = sp.exp(-L * u) * L * (f / p + p * y / q) + r
+    why = "it falls from one to the other and crosses 0 once"
+    d.crosses(-curve, u, (_low, _high), root, form, why, {**parts, y: near, r: flat})
+    d.given(4, r"so $\xi$ is the lower root, within $\epsilon$ of $v$", goal=4)
+    d.at(Iff(gt(curve, 0), gt(root, u)), {u: nu})
     d.climbs(sp.exp(u) - 1, u, sp.exp(u), r"$e^u > 1$")
     up = d.at(sp.exp(u) - 1, {u: eps * L})
-    form = p * sp.exp(-L * v) * r / q
-    d.show(
-        2,
-        "without set-up the sign changes at $v$ alone, so small $\\phi$ do",
-        form,
-        {**parts, r: up},
-    )
-    form = p * sp.exp(-L * v) * r / q
-    d.show(3, "on both sides", form, {**parts, r: 1 - sp.exp(-L * eps)})
+    why = "such $\\phi$ there are, as without set-up the sign changes at $v$ alone"
+    d.show(5, why, p * sp.exp(-L * v) * r / q, {**parts, r: up})
+    d.show(6, "on both sides", p * sp.exp(-L * v) * r / q, {**parts, r: 1 - sp.exp(-L * eps)})
+    d.show(7, "and the power is steep there", L * p * sp.exp(-L * _high) / q, parts)

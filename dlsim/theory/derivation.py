@@ -5,17 +5,19 @@ among the facts with no premise beyond the goal's own hypotheses, and if no step
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from dlsim.theory.claim import (
     Claim,
     Goal,
     Iff,
     Relation,
+    approached,
     as_claim,
     bound_symbols,
     differ,
@@ -30,6 +32,7 @@ from dlsim.theory.claim import (
     sound,
     tex,
 )  # fmt: skip
+from dlsim.theory.residues import PRIME, exact, residue
 from dlsim.theory.zero import ProofError, is_zero
 
 
@@ -96,6 +99,16 @@ def _smooth(expr: Any, u: Any) -> bool:
         return False
     known = expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, sp.exp)
     return known and all(_smooth(arg, u) for arg in expr.args)
+
+
+def _all_count(parts: Mapping[str, Any], why: str) -> None:
+    """Refuse parts of a sum that add nothing to it, alone or together."""
+    for size in range(1, len(parts) + 1):
+        for names in combinations(parts, size):
+            known = [value for name in names if (value := residue(parts[name])) is not None]
+            maybe = len(known) < size or sum(known) % PRIME == 0
+            if maybe and identity(sum(parts[name] for name in names)):
+                raise ProofError(f"{why}: {' and '.join(names)} adds nothing, it is not used")
 
 
 class Derivation:
@@ -182,10 +195,10 @@ class Derivation:
 
     def _conclude(
         self, kind: str, claim: Claim, why: str, facts: Iterable[Fact] = (), show: str = "",
-        given: Iterable[Relation] | None = None, also: Iterable[Claim] = (),
+        given: Iterable[Relation] | None = None, also: Iterable[Fact] = (),
     ) -> Any:  # fmt: skip
         facts = list(facts)
-        for each in (claim, *also):
+        for each in (claim, *(fact.claim for fact in also)):
             sound(each, why)
         if given is None:
             given = (premise for fact in facts for premise in fact.given)
@@ -194,7 +207,8 @@ class Derivation:
         self.steps.append(Step(kind, claim, show or claim.tex(), why))
         self._uses.append({fact.step for fact in facts if fact.step >= 0})
         if number != self._skip:
-            self.facts += [Fact(each, given, number) for each in (claim, *also)]
+            more = (fact._replace(step=number) for fact in also)
+            self.facts += [Fact(claim, given, number), *more]
         return claim
 
     def _fresh(self, symbol: Any, facts: Iterable[Fact], why: str) -> None:
@@ -217,17 +231,22 @@ class Derivation:
             if symbol == root or symbol in depends:
                 raise ProofError(f"{why}: {symbol} is not free, {root} depends on it")
 
+    def _behind(self, value: Any) -> set[Any]:
+        """Return an expression's letters and sequences, and what its named roots depend on."""
+        terms = {term.func for term in value.atoms(AppliedUndef)}
+        own = value.free_symbols.union(*(getattr(term, "behind", {term}) for term in terms))
+        return own.union(*(self._roots.get(s, ()) for s in value.free_symbols))
+
     def _equations(self, by: Mapping[Relation, Any] | None, why: str) -> tuple[Any, list[Fact]]:
         """Return the sum of multiples of known equations, and the facts behind it."""
-        combined, facts = sp.S.Zero, []
-        for relation, factor in (by or {}).items():
+        parts, facts = {}, []
+        for number, (relation, factor) in enumerate((by or {}).items(), start=1):
             facts += [self._need(relation, why), *self._defined(why, factor)]
             if relation.sign != "=":
                 raise ProofError(f"{why}: {relation.tex()} is no equation")
-            if identity(factor * relation.gap):
-                raise ProofError(f"{why}: {relation.tex()} adds nothing, it is not used")
-            combined += factor * relation.gap
-        return combined, facts
+            parts[f"{number}. {relation.tex()}"] = factor * relation.gap
+        _all_count(parts, why)
+        return sum(parts.values(), sp.S.Zero), facts
 
     def _certificate(
         self, form: Any, given: Mapping[Any, Any] | None, why: str, strict: bool
@@ -244,6 +263,8 @@ class Derivation:
             plain[letter] = gap
         if not (form.is_positive or (form.is_nonnegative and not strict)):
             raise ProofError(f"{why}: {form} is not made of positive parts")
+        for letter, gap in plain.items():
+            _all_count({f"{letter} = {gap}": gap}, why)
         form = form.subs(plain, simultaneous=True)
         return form, facts + self._defined(why, form)
 
@@ -356,8 +377,9 @@ class Derivation:
         if point and any(side.op == "!=" for side in sides(fact.claim)):
             raise ProofError(f"{fact.claim.tex()} need not hold at {place}, only somewhere")
         names = set().union(*(value.free_symbols for value in point.values()))
-        taken = set().union(*map(bound_symbols, (fact.claim, *fact.given)))
-        if names & taken or any(not symbol.is_Symbol for symbol in point):
+        whole = (fact.claim, *fact.given)
+        taken, fixed = (set().union(*map(bound, whole)) for bound in (bound_symbols, approached))
+        if names & taken or fixed & set(point) or not all(s.is_Symbol for s in point):
             raise ProofError(f"{place} would change what is bound, or is no letter")
         for symbol, value in point.items():
             facts += self._inside(symbol, value)
@@ -372,10 +394,10 @@ class Derivation:
             if not changes and kind == "instance":
                 given.append(premise)
             elif not evident(there):
-                if any(premise.over in v.free_symbols for v in changes.values()):
-                    raise ProofError(f"{premise.over} is bound in {premise.tex()}")
+                if premise.bound & set().union(*map(self._behind, changes.values())):
+                    raise ProofError(f"{place}: an index is bound in {premise.tex()}")
                 found = self.find(there._replace(over=None))
-                if found is None or any(there.over in p.free for p in found.given if there.over):
+                if found is None or any(there.bound & p.free for p in found.given):
                     raise ProofError(
                         f"{premise.tex()} is assumed: show {there.tex()} first, for {place}"
                     )
@@ -563,7 +585,7 @@ class Derivation:
     def climbs(self, expr: Any, u: Any, slope: Any, why: str, given: Any = None) -> Any:
         """Show E(u) > 0 for all u > 0: E(0) = 0 and E' > 0 (mean value theorem).
 
-        E must be built of +, *, exp and whole powers, or divide by what has a sign at every
+        E must be built of `+`, `*`, exp and whole powers, or divide by what has a sign at every
         u >= 0. A `u` that may be 0 gives E >= 0; `slope` certifies the derivative's sign.
         """
         expr = sp.sympify(expr)
@@ -594,39 +616,80 @@ class Derivation:
         self, expr: Any, u: Any, ends: tuple[Any, Any], root: Any, slope: Any, why: str,
         given: Any = None,
     ) -> Any:  # fmt: skip
-        """Name the one root between two ends where E < 0 and E > 0, of an E that rises everywhere.
+        """Name the one root between two ends where E < 0 and E > 0, of an E that rises there.
 
-        E is positive exactly above the root, zero exactly there (intermediate value theorem).
+        E is positive exactly above the root, zero exactly there (intermediate value theorem),
+        for every u or, where the slope is certified between the ends alone, for those.
         """
-        low, high = map(sp.sympify, ends)
-        _half_line(u, why)
-        plain, facts = self._certificate(self._bent(slope), given, why, strict=True)
-        for claim in (gt(-expr.subs(u, low), 0), gt(expr.subs(u, high), 0), gt(high, low)):
-            facts.append(self._need(claim, why))
-        facts += [*self._inside(u, high), self._need(ge(low, 0), why)]
+        plain, rising = self._certificate(self._bent(slope), given, why, strict=True)
+        low, high, facts = self._between(expr, u, ends, why)
         if not _smooth(expr, u):
             raise ProofError(f"{why}: {expr} may jump, or have no slope")
+        near = [gt(u, low), gt(high, u)]
+        local = [p for fact in rising for p in fact.given if any(implies(end, p) for end in near)]
+        facts += [f._replace(given=tuple(p for p in f.given if p not in local)) for f in rising]
         self._fresh(u, facts, why)
+        if not is_zero(sp.diff(expr, u) - plain):
+            raise ProofError(f"{why}: the derivative is not {plain}")
+        inside = self._named(root, expr, u, (low, high), why)
+        steady = [premise for fact in facts for premise in fact.given]
+        around: list[Claim] = [
+            Iff(gt(expr, 0), gt(u, root)), Iff(gt(-expr, 0), gt(root, u)),
+            Iff(eq(expr, 0), eq(u, root)),
+        ]  # fmt: skip
+        also = [Fact(c, (*steady, *local), -1) for c in around[1:]]
+        also += [Fact(c, tuple(steady), -1) for c in inside]
+        return self._conclude("root", around[0], why, facts, given=[*steady, *local], also=also)
+
+    def reaches(
+        self, expr: Any, u: Any, ends: tuple[Any, Any], root: Any, later: Any, steep: Any, why: str
+    ) -> Any:  # fmt: skip
+        """Name a place between two ends where E is 0, of an E with E < 0 and E > 0 there.
+
+        That E(later) - E(u) <= steep (later - u) wherever later >= u must be a fact. E need not
+        rise: it is 0 at the supremum of the places with E <= 0, as it does not jump upwards.
+        """
+        low, high, facts = self._between(expr, u, ends, why)
+        steep = self._bent(steep)
+        rise = expr.subs(u, later) - expr
+        slow = self._need(ge(steep * (later - u) - rise, 0), why)
+        taken = expr.free_symbols.union(low.free_symbols, high.free_symbols, steep.free_symbols)
+        if later in taken or u in steep.free_symbols or later.assumptions0 != u.assumptions0:
+            raise ProofError(f"{why}: {later} and {u} must be any two places")
+        given = (p for p in slow.given if not implies(gt(later, u), p))
+        facts.append(slow._replace(given=tuple(given)))
+        for place in (u, later):
+            self._fresh(place, facts, why)
+        inside = self._named(root, expr, u, (low, high), why)
+        steady = tuple(premise for fact in facts for premise in fact.given)
+        also = [Fact(claim, steady, -1) for claim in inside[1:]]
+        return self._conclude("root", inside[0], why, facts, given=steady, also=also)
+
+    def _between(
+        self, expr: Any, u: Any, ends: tuple[Any, Any], why: str
+    ) -> tuple[Any, Any, list[Fact]]:
+        """Return two ends, and the facts that E is < 0 at the first and > 0 at the second."""
+        low, high = map(sp.sympify, ends)
+        _half_line(u, why)
+        if u in low.free_symbols | high.free_symbols:
+            raise ProofError(f"{why}: the ends move with {u}")
+        signs = (gt(-expr.subs(u, low), 0), gt(expr.subs(u, high), 0), gt(high, low), ge(low, 0))
+        return low, high, [*(self._need(claim, why) for claim in signs), *self._inside(u, high)]
+
+    def _named(self, root: Any, expr: Any, u: Any, ends: tuple[Any, Any], why: str) -> list[Claim]:
+        """Enter a new letter for a place where E is 0, and return what is known of it."""
+        low, high = ends
         claims = [c for f in self.facts for c in (f.claim, *f.given)]
         taken = expr.free_symbols.union(*(c.free for c in claims), self._roots)
         if not root.is_positive or root.is_integer or root in taken:
             raise ProofError(f"{why}: {root} must be a new positive real")
-        if not is_zero(sp.diff(expr, u) - plain):
-            raise ProofError(f"{why}: the derivative is not {plain}")
-        depends = (expr.free_symbols | low.free_symbols | high.free_symbols) - {u}
-        self._roots[root] = depends.union({root}, *(self._roots.get(s, ()) for s in depends))
-        there = expr.subs(u, root)
-        also: list[Claim] = [
-            Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)), eq(there, 0),
-            gt(root, low), gt(high, root),
-        ]  # fmt: skip
-        above = Iff(gt(expr, 0), gt(u, root))
-        return self._conclude("root", above, why, facts, also=also)
+        self._roots[root] = {root}.union(*map(self._behind, (expr, low, high))) - {u}
+        return [eq(expr.subs(u, root), 0), gt(root, low), gt(high, root)]
 
     def squeeze(self, claim: Any, bound: Any, why: str) -> Any:
         """Show a limit: f lies within bound times the distance from the point, on one side.
 
-        Both signs of bound |x - point| - (f - limit) must be facts, and their only premise on x
+        Both signs of `bound |x - point| - (f - limit)` must be facts, and their only premise on x
         that x lies on that side of the point.
         """
         claim = self._equation(claim, why)
@@ -639,8 +702,8 @@ class Derivation:
         self._without_roots(x, why)
         near = x.is_positive and not x.is_integer and str(side) in "+-"
         near = near and (point.is_positive if str(side) == "-" else point.is_nonnegative)
-        if sp.sympify(bound).has(x) or not near:
-            raise ProofError(f"{why}: {bound} depends on {x}, or {x} is never near {point}")
+        if claim.right.has(x) or sp.sympify(bound).has(x) or not near:
+            raise ProofError(f"{why}: what depends on {x} is no limit or bound, or none is near")
         inside = [gt(distance, 0), gt(x, 0)] + ([gt(1 - x, 0)] if point == 0 else [])
         for premise in {p for fact in facts for p in fact.given if x in p.free}:
             if not any(implies(near, premise) for near in inside):
@@ -649,14 +712,17 @@ class Derivation:
         return self._conclude("limit", claim, why, facts, given=given)
 
     def exponentials(self, a: Any, b: Any, why: str) -> Iff:
-        """Use that the exponential function increases: e^a >= e^b iff a >= b."""
+        """Use that the exponential function increases: e^a >= e^b iff a >= b, and = iff =."""
         a, b = sp.sympify(a), sp.sympify(b)
-        claim = Iff(ge(_power_of_e(a), _power_of_e(b)), ge(a, b))
+        claim, same = (Iff(op(_power_of_e(a), _power_of_e(b)), op(a, b)) for op in (ge, eq))
         logs = {log: sp.Dummy(real=True) for e in (a, b) for log in e.atoms(sp.log)}
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
         facts = self._defined(why, a, b)
-        return self._conclude("equivalence", claim, why, facts)
+        given = [premise for fact in facts for premise in fact.given]
+        return self._conclude(
+            "equivalence", claim, why, facts, given=given, also=[Fact(same, tuple(given), -1)]
+        )
 
     def compute(self, claim: Any, why: str) -> Any:
         """Show a relation between exact numbers by computing both sides.
@@ -715,13 +781,7 @@ class Derivation:
 
 def _computed(call: Any) -> Any:
     """Call a computed function with exact Python numbers."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, sp.Tuple):
-            return tuple(map(plain, value))
-        return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
-
-    found = call.func.computes(*map(plain, call.args))
+    found = call.func.computes(*map(exact, call.args))
     if isinstance(found, float):
         raise ProofError(f"{call} is computed as the rounded number {found}")
     return sp.Rational(found)

@@ -23,13 +23,14 @@ from dlsim.theory.claim import (
     under,
 )  # fmt: skip
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, y
+from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, x, y
 from dlsim.theory.words import Cms, Cps, below_one, powers_below_one
 
 N, M = counts("N M")
 rnd = sp.Symbol("j", integer=True, nonnegative=True)
 eta, kappa, theta_, c0 = sp.symbols("eta kappa theta c_0", real=True)
 theta = positive("theta")
+eps = positive("epsilon")
 c, end, ready = sequence("c", nonnegative=True), sequence("D"), sequence("S")
 _balance = eq(N * (ST + tau * c(rnd + 1)), SC + chi * c(rnd), over=rnd)
 
@@ -57,10 +58,8 @@ _fixed = eq((1 - theta) * eta, kappa)
     witness={kappa: 0, eta: 0, theta: 1, c: lambda k: sp.S.One},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    step, fixed = (
-        d.given(0, "the recurrence"),
-        d.given(1, r"$\eta = \kappa/(1-\theta)$, $\theta \ne 1$"),
-    )
+    whys = {0: "the recurrence", 1: r"$\eta = \kappa/(1-\theta)$, $\theta \ne 1$"}
+    step, fixed = d.hypotheses(whys)
     d.recur(0, rnd, "solved, from its first value", by={step: 1, fixed: -1}, factor=theta)
     even = d.given(0, r"$\theta = 1$ has its own branch", goal=1)
     d.recur(1, rnd, "solved", by={even: 1})
@@ -177,12 +176,8 @@ _computed = N * (ST + tau * c(0)) + rnd * SC + chi * total(lambda i: c(i - 1), r
 )  # fmt: skip
 def _(d: Derivation) -> None:
     balance = d.given(0, "computing a chunk takes as long as sending the next round")
-    d.recur(
-        0,
-        rnd,
-        "node $N$ ends its $j$ chunks when the next arrives: it never waits",
-        by={balance: -1},
-    )
+    why = "node $N$ ends its $j$ chunks when the next arrives: it never waits"
+    d.recur(0, rnd, why, by={balance: -1})
     carried = d.given(0, r"all rounds carry $\sigma$", goal=1)
     d.show(1, "node $N$ starts after $N$ sends and computes without a pause", by={carried: chi / N})
     early, begun, step = d.hypotheses({
@@ -239,20 +234,22 @@ def _slow(d: Derivation, ratio: Any = b, side: Any = None) -> Any:
     [under(gt(end(n), chi * sigma / N), gt(theta, 1)),
      under(ge(chi * sigma / N + tau * sigma / n, end(n)), gt(theta, 1)),
      under(gt(end(n), tau * sigma), lt(theta, 1)),
-     under(ge(tau * sigma + tau * sigma * theta / n, end(n)), lt(theta, 1))],
+     under(ge(tau * sigma + tau * sigma * theta / n, end(n)), lt(theta, 1)),
+     under(lt(end(n), chi * sigma / N + eps), gt(theta, 1), gt(n * eps, tau * sigma)),
+     under(lt(end(n), tau * sigma + eps), lt(theta, 1), gt(n * eps, tau * sigma))],
     where={end(n): N * tau * c0 + chi * sigma / N, c0: sigma / N * (1 - theta) / (1 - theta**n),
-     chi: theta * N * tau}, witness=({theta: 2}, {theta: sp.Rational(1, 2)}),
+     chi: theta * N * tau}, witness=({theta: 2, eps: 1}, {theta: sp.Rational(1, 2), eps: 1}),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     side = d.given(0, r"$\theta > 1$: chunks grow")
     over = d.grows(theta**n - 1, n, p, theta**n * p, "and so its powers", {p: side})
     d.show(0, r"above the computing alone", tau * sigma * p / q, {p: side, q: over})
-    fast = theta**n - 1 - n * (theta - 1)
-    d.grows(
-        fast, n, 0, p * q, "Bernoulli's inequality, by induction", {p: side, q: over}, strict=False
-    )
+    fast, why = theta**n - 1 - n * (theta - 1), "Bernoulli's inequality, by induction"
+    d.grows(fast, n, 0, p * q, why, {p: side, q: over}, strict=False)
     why = r"and tends to it like $1/M$, $M = n$ rounds"
     d.show(1, why, tau * sigma * y / (n * q), {q: over, y: fast})
+    many = d.given(1, r"by less than any $\epsilon$, with enough rounds", goal=4)
+    d.show(4, "so this is the limit", y + p / n, {y: d[1], p: many})
     d.leave(side)
     side = d.given(0, r"$\theta < 1$: chunks shrink", goal=2)
     less = d.grows(1 - theta**n, n, p, theta**n * p, "and so do its powers", {p: side})
@@ -260,3 +257,5 @@ def _(d: Derivation) -> None:
     d.show(2, why, tau * sigma * p * theta**n / q, {p: side, q: less})
     slow = _slow(d, theta, side)
     d.show(3, "and tends to it", tau * sigma * theta * y / (n * q), {q: less, y: slow})
+    form = y + p / n + tau * sigma * x / n
+    d.show(5, r"with enough rounds by less than any $\epsilon$", form, {y: d[3], p: many, x: side})

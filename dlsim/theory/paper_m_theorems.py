@@ -5,7 +5,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
-from dlsim.theory.claim import Iff, computed, eq, ge, gt, le, lt, sequence, under
+from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import (
     SC,
@@ -28,7 +28,18 @@ from dlsim.theory.letters import (
     y,
     z,
 )  # fmt: skip
-from dlsim.theory.words import B, G, alpha, below_one, powers_below_one, share, smooth_powers
+from dlsim.theory.words import (
+    B,
+    G,
+    T,
+    alpha,
+    below_one,
+    finishes,
+    no_more_than_all,
+    powers_below_one,
+    share,
+    smooth_powers,
+)
 
 #: A real number of nodes, for the derivatives; f is a set-up that is not 0.
 real, f = positive("n phi")
@@ -143,6 +154,8 @@ def _(d: Derivation) -> None:
 
 
 _step = (1 - b) ** 2 / b
+_time = sp.Symbol(r"\mathcal{E}")
+end = sp.Symbol("M", real=True)
 
 
 @statement(
@@ -150,8 +163,13 @@ _step = (1 - b) ** 2 / b
     {"n for n-1": {bracket(n): b**-n - 1 - n * (1 - b)},
      "first power": {0: Iff(gt(last(n), 0), gt(1 - b, phi * bracket(n)))}},
     [Iff(gt(last(n), 0), gt((1 - b) ** 2, phi * bracket(n))), gt(bracket(n + 1), bracket(n)),
-     ge(bracket(n), (n - 1) * _step), eq(bracket(1), 0)], [below_one],
-    {last(n): share(n, B(n)), bracket(n): b ** (1 - n) - 1 - (n - 1) * (1 - b)},
+     ge(bracket(n), (n - 1) * _step), eq(bracket(1), 0),
+     under(eq(alpha(n), last(n)), eq(total(alpha, n), 1), ge(_time, T(j), over=j)),
+     under(gt(share(j, B(n)), 0), gt(last(n), 0), gt(n, j))], [below_one],
+    {last(n): share(n, B(n)), bracket(n): b ** (1 - n) - 1 - (n - 1) * (1 - b),
+     T(j): finishes(j, st=phi * sigma * w), _time: phi * sigma * w + SC + sigma * w * B(n)},
+    witness=({n: 1, b: sp.Rational(1, 2), phi: 0, alpha: lambda k: 2 ** (1 - k)},
+     {n: 2, j: 1, b: sp.Rational(1, 2), phi: 0}),
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
@@ -164,9 +182,29 @@ def _(d: Derivation) -> None:
     d.grows(rises, n, 0, p**2 / b ** (n + 1), why, below, strict=False)
     d.grows(d[2].gap, n, 0, y, "so it exceeds every bound", {y: rises}, strict=False)
     d.show(3, "one node always has a positive share")
+    whole = d.given(1, "the whole load, in any shares", goal=4)
+    early = d.given(2, r"which end at $\mathcal{E}$, the least time", goal=4)
+    time = early.left
+    mean = d.lemma("OPR", "the mean of the ends", 1, {end: time})
+
+    def lead(i: Any) -> Any:
+        return (b ** (n - j) * (1 - b) / (1 - b**n) * early.gap).subs(j, i)
+
+    positive_ = p * b ** (n - j) / q * y
+    d.nonnegative(lead(j), positive_, "no node leads it", {**parts, y: early})
+    no_more_than_all(d, lead, ge(lead(j), 0), j, n, n)
+    d.at(ge(lead(j), 0), {j: n})
+    rest, none = total(lead, n) - lead(n), eq(lead(n), 0)
+    d.show(ge(-lead(n), 0), "nor lags behind it", y, {y: rest}, {mean: 1})
+    d.meet(none, "so the last node too ends then")
+    by = {none: -(1 - b**n) / ((1 - b) * sigma * b * w), whole: -(1 - b) / b}
+    d.show(4, r"with the share $\alpha_n$ of (4.12), which a schedule needs to be positive", by=by)
+    d.given(1, r"$\alpha_n > 0$", goal=5)
+    d.given(2, "a node before", goal=5)
+    d.lemma("ajmono", "and with it a schedule", 2, {a1: B(n), k: n - j})
 
 
-times = computed("E", lambda m: 5 + 20 / (2 * (1 - sp.Rational(1, 2) ** m)))
+times, _half = sequence("E'"), sp.Rational(1, 2)
 
 
 @statement(
@@ -176,7 +214,7 @@ times = computed("E", lambda m: 5 + 20 / (2 * (1 - sp.Rational(1, 2) ** m)))
      *(eq(times(m + 1), sp.Rational(v)) for m, v in enumerate(("25", "55/3", "115/7", "47/3"))),
      Iff(gt(B(n), B(n + 1)), gt(last(n + 1), 0)), under(le(last(n + 1), 0), le(last(n), 0)),
      under(le(last(m), 0), ge((m - 1) * phi, b))], [below_one],
-    {E(n): SC + sigma * w * B(n, 0), last(n): share(n, B(n))},
+    {E(n): SC + sigma * w * B(n, 0), last(n): share(n, B(n)), times(n): 5 + 10 / (1 - _half**n)},
     witness={b: sp.Rational(1, 2), phi: 5, n: 4, m: 4},
 )  # fmt: skip
 def _(d: Derivation) -> None:

@@ -1,13 +1,10 @@
 """Paper S's reduction, and small corrections to papers S and B.
 
-Graphs are lists of edges over vertices 1..n. `dlsim.steady.reduction` solves the
-instance as a mixed program; here its rows are derived and enumerated without a solver.
+A graph is two sequences, the ends u_k and v_k of edge k. `dlsim.steady.reduction` solves the
+instance as a mixed program; here its rows are derived without a solver.
 """
 
-from collections.abc import Iterable, Iterator
-from fractions import Fraction
-from itertools import combinations, pairwise, product
-from math import ceil
+from itertools import product
 from typing import Any
 
 import sympy as sp
@@ -15,123 +12,72 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import j, n, positive, y, z
+from dlsim.theory.letters import j, k, n, positive, y, z
 
-Edges = tuple[tuple[int, int], ...]
-
-
-def graphs(vertices: int) -> Iterator[Edges]:
-    """Yield every labelled graph on vertices 1..n."""
-    pairs = list(combinations(range(1, vertices + 1), 2))
-    for chosen in product((False, True), repeat=len(pairs)):
-        yield tuple(pair for pair, take in zip(pairs, chosen, strict=True) if take)
-
-
-def route(vertex: int, edges: Edges, shift: int = 1) -> list[tuple[Any, Any]]:
-    """Return the links from cluster 0 to a cluster, by the routers they join."""
-    common = [k for k, edge in enumerate(edges) if vertex in edge]
-    if not common:
-        return [("C", f"C{vertex}")]
-    own: dict[int, tuple[Any, Any]] = {1: ("C", (common[0], "a"))}
-    for index in range(1, len(common)):
-        own[index + shift] = ((common[index - 1], "b"), (common[index], "a"))
-    own[len(common) + 1] = ((common[-1], "b"), f"C{vertex}")
-    links: list[tuple[Any, Any]] = []
-    for index, k in enumerate(common, start=1):
-        links += [own.get(index, ("?", "?")), ((k, "a"), (k, "b"))]
-    return [*links, own[len(common) + 1]]
-
-
-def is_path(links: list[tuple[Any, Any]], vertex: int) -> bool:
-    """Tell whether links lead from cluster 0 to a cluster without a break."""
-    joined = all(a[1] == c[0] for a, c in pairwise(links))
-    return joined and links[0][0] == "C" and links[-1][1] == f"C{vertex}"
-
-
-def independence_number(vertices: int, edges: Iterable[tuple[int, int]]) -> int:
-    """Return the size of a largest set of vertices without an edge, by enumeration."""
-    taken = [set(edge) for edge in edges]
-    sizes = range(vertices, -1, -1)
-    everyone = range(1, vertices + 1)
-    return next(
-        size
-        for size in sizes
-        if any(not any(e <= set(c) for e in taken) for c in combinations(everyone, size))
-    )
-
-
-def best_connections(vertices: int, edges: Edges) -> int:
-    """Return the most connections from cluster 0 that no link refuses (max-connect 1)."""
-    links = {v: {(v, link) if link[0] == "C" else link for link in route(v, edges)} for v in
-             range(1, vertices + 1)}  # fmt: skip
-    return max(
-        sum(beta)
-        for beta in product((0, 1), repeat=vertices)
-        if all(
-            not links[i] & links[j]
-            for i, j in combinations(links, 2)
-            if beta[i - 1] and beta[j - 1]
-        )
-    )
-
-
-def _coincidences(names: int) -> Iterator[tuple[int, ...]]:
-    """Yield every pattern of equalities among a number of names."""
-    for pattern in product(range(names), repeat=names):
-        if all(value <= max(pattern[:at], default=-1) + 1 for at, value in enumerate(pattern)):
-            yield pattern
-
-
-def _shares_a_link() -> int:
-    """Count the coincidences of a, b (ends of e_k), u, v in which the lemma would fail."""
-    cases = [(a, c, u, v) for a, c, u, v in _coincidences(4) if a != c and u != v]
-    return sum(({u, v} <= {a, c}) != ({a, c} == {u, v}) for a, c, u, v in cases)
-
-
-def _over_all(size: int, fails: Any) -> int:
-    return sum(fails(graph) for graph in graphs(size))
-
-
-broken = computed("broken", lambda size: _over_all(
-    size, lambda g: any(not is_path(route(v, g), v) for v in range(1, size + 1))))  # fmt: skip
-disagree = computed("disagree", lambda size: _over_all(
-    size, lambda g: best_connections(size, g) != independence_number(size, g)))  # fmt: skip
-printed_ = computed("printed", lambda vertex: is_path(route(vertex, ((1, 2), (2, 3)), 0), vertex))
-exceptions = computed("exceptions", lambda names: _shares_a_link())
-excluded = computed("excluded", lambda u, v: (u + v <= 1) != (not (u and v)))
 Qa, Qb, tail, head, wrong = map(sequence, ("Q^a", "Q^b", "tail", "head", "tail'"))
-work, conns = sequence("alpha", nonnegative=True), sequence("beta", nonnegative=True)
+#: Work and connections from cluster 0 to the clusters, and a set of vertices as zeros and ones.
+work, conns, chosen = (sequence(name, nonnegative=True) for name in ("alpha", "beta", "x"))
+#: The ends of edge k, that is the clusters whose routes hold its link.
+one_end, other_end = (sequence(name, integer=True, positive=True) for name in "uv")
+ends = a, b, u, v = sp.symbols("a b u v", integer=True, positive=True)
+_shared = (eq((u - a) * (u - b), 0), eq((v - a) * (v - b), 0), gt(u, v))
+_row = le(conns(one_end(k)) + conns(other_end(k)), 1, over=k)
+_free = eq(chosen(one_end(k)) * chosen(other_end(k)), 0, over=k)
+
+
+def _whole(what: Any) -> Any:
+    return eq(what(j) * (1 - what(j)), 0, over=j)
 
 
 @statement(
     "S.L1",
     {"indices as printed": {tail(j): Qb(j)},
-     "two connections a link": {13: le(total(conns, n), total(work, n))}},
-    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)), eq(exceptions(4), 0),
-     *(eq(excluded(u, v), 0) for u in (0, 1) for v in (0, 1)), eq(printed_(2), 0),
-     *(claim for size in (1, 2, 3, 4) for claim in (eq(broken(size), 0), eq(disagree(size), 0))),
+     "two connections a link": {7: le(chosen(one_end(k)) + chosen(other_end(k)), 0)}},
+    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)),
+     under(eq(u + v, a + b), *_shared), under(eq(u * v, a * b), *_shared),
+     under(eq(conns(one_end(k)) * conns(other_end(k)), 0), _row, _whole(conns)),
      under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j)),
-     under(ge(n, total(conns, n)), ge(1, conns(j), over=j))],
+     under(le(chosen(one_end(k)) + chosen(other_end(k)), 1), _free, _whole(chosen)),
+     under(ge(n, total(chosen, n)), _whole(chosen)),
+     under(eq(total(work, n), total(chosen, n)), le(work(j), conns(j), over=j),
+         ge(total(chosen, n), total(conns, n)), ge(total(work, n), total(chosen, n)))],
     where={tail(j): Qb(j - 1), head(j): Qa(j), wrong(j): Qb(j)},
-    witness={work: lambda i: sp.S.Zero, conns: lambda i: sp.S.Zero},
+    witness={**dict.fromkeys((work, conns, chosen), lambda i: sp.S.Zero), a: 1, b: 2, u: 2, v: 1},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "own link $j+1$ begins where shared link $k_j$ ends, $(Q^a_{k_j}, Q^b_{k_j})$")
     d.show(1, "and own link $j$ ends where shared link $k_j$ begins: a path, for any degree")
     d.show(2, "with the printed index it would begin elsewhere")
-    why = (
-        r"$k \in Route(u)\cap Route(v) \iff e_k = \{u,v\}$ for any graph: all coincidences of names"
+    first, second, _ = d.hypotheses({
+        0: r"Lemma 1: if $k \in Route(u)$, $u$ is one of the ends $a$, $b$ of $e_k$",
+        1: r"and if $k \in Route(v)$, so is $v$", 2: "another vertex",
+    }, goal=3)  # fmt: skip
+    d.show(
+        3,
+        "then $u$, $v$ are these ends: the same sum",
+        by={first: 1 / (u - v), second: -1 / (u - v)},
     )
-    d.compute(3, why)
-    for goal in (4, 5, 6, 7):
-        d.compute(goal, r"so row (3), $\beta_u+\beta_v \le 1$, excludes just both ends of an edge")
-    d.compute(8, "printed, no path to vertex 2 of the path graph 1-2-3")
-    for goal in range(9, 17):
-        d.compute(goal, "counted over all labelled graphs of up to 4 vertices")
-    limit = d.given(0, r"(4) with $\delta = g_{0,i} = 1$", goal=17)
-    d.adds(limit, j, n, "so no schedule carries more than the connections allow")
-    single = d.given(0, r"an independent set $V'$, $\alpha = \beta = 1$ on it, is allowed", goal=18)
-    d.adds(single, j, n, r"(2) at $C^0$ reads $|V'| \le n$; (1) and (2) elsewhere $1 \le 1$")
+    d.show(4, "and the same product", by={d[3]: u, first: -1})
+    whys = {0: "(3) for the link of edge $k$, by Lemma 1", 1: "whole connections, one a link"}
+    row, whole = d.hypotheses(whys, goal=5)
+    ends_ = one_end(k), other_end(k)
+    here, there = map(conns, ends_)
+    open_1, open_2 = (d.at(whole, {j: end}) for end in ends_)
+    form, by = here * there * y, {open_1: -there, open_2: -here}
+    d.show(le(here * there, 0), "if both were opened", form, {y: row}, by)
+    d.meet(5, "so the connections that are opened lead to an independent set, in any graph")
+    limit = d.given(0, r"(4) with $\delta = g_{0,i} = 1$", goal=6)
+    d.adds(limit, j, n, "and no schedule carries more than the size of that set")
+    free, whole = d.hypotheses({0: "conversely, an independent set", 1: "as 0 and 1"}, goal=7)
+    single = d.show(ge(1, chosen(j)), "each at most once", (1 - chosen(j)) ** 2, by={whole: 1})
+    either = dict(zip((y, z), (d.at(single, {j: end}) for end in ends_), strict=True))
+    d.show(7, r"with $\alpha = \beta = 1$ on it, (3) holds", y * z, either, {free: -1})
+    d.adds(single, j, n, r"and (2) at $C^0$, $|V'| \le n$; (1) and (2) elsewhere are $1 \le 1$")
+    d.given(1, "the largest independent set is no smaller than that of the best schedule", 9)
+    d.given(2, "the best schedule carries no less than that of the largest set", 9)
+    least = {y: total(conns, n) - total(work, n), z: total(chosen, n) - total(conns, n)}
+    d.show(le(total(work, n), total(chosen, n)), "so neither is larger", y + z, least)
+    d.meet(9, "the optimum is the independence number, of any finite graph")
 
 
 byte, unit, effort, time = positive("byte unit work time")
@@ -152,13 +98,14 @@ def _(d: Derivation) -> None:
     d.show(4, r"the left side of Equation 2 and $s_k$ have not")
 
 
-alloc = computed("alloc", lambda gateway: min(20, 3, gateway, 5))
+alloc, gateway = sequence("alloc"), sp.Symbol("g", nonnegative=True)
 local, best = sp.Symbol("benefit_k", nonnegative=True), sp.Symbol("alloc", nonnegative=True)
 
 
 @statement(
     "S.G5", {"a reachable neighbour": {0: eq(alloc(1), 0)}},
     [eq(alloc(0), 0), lt(alloc(0), 10), under(le(best, local), ge(local, best))],
+    where={alloc(gateway): sp.Min(20, 3, gateway, 5)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.compute(0, "no gateway left: the local cluster is given nothing")
@@ -168,21 +115,20 @@ def _(d: Derivation) -> None:
 
 spare, fixed = (sp.Symbol(name, integer=True, nonnegative=True) for name in "kv")
 part = sp.Symbol("x", nonnegative=True)
-up = computed("up", ceil)
-chosen = computed("chosen", lambda routes: len([value for value in [0] * routes if value != 0]))
+cap = sp.Symbol("cap")
+left_over = computed("choices", lambda routes: sum(value != 0 for value in [0] * routes))
 
 
 @statement(
-    "S.LPRR", {"cap 2.5 is feasible": {2: le(up(sp.Rational(5, 2)), sp.Rational(5, 2))}},
-    [le(fixed + sp.ceiling(spare - part), fixed + spare), le(up(3), 3),
-     gt(up(sp.Rational(5, 2)), sp.Rational(5, 2)), eq(chosen(2), 0)],
+    "S.LPRR", {"cap 2.5 is feasible": {1: le(sp.ceiling(cap), cap)}},
+    [le(fixed + sp.ceiling(spare - part), fixed + spare), gt(sp.ceiling(cap), cap),
+     eq(left_over(2), 0)], where={cap: sp.Rational(5, 2)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     why = r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$"
     d.show(0, why, -sp.ceiling(-part))
-    d.compute(1, "a link used to its limit")
-    d.compute(2, "a real cap, as Table 2 draws it, must be floored first")
-    d.compute(3, "routes are left and none may be chosen: stop, and set the rest to 0")
+    d.compute(1, "a real cap, as Table 2 draws it, must be floored first")
+    d.compute(2, "routes are left and none may be chosen: stop, and set the rest to 0")
 
 
 def fallbacks(limit: int, printed: bool) -> int:
@@ -208,13 +154,14 @@ def _(d: Derivation) -> None:
     d.compute(6, "the printed rule allows one")
 
 
-seconds = computed("seconds", lambda gops: Fraction(1000) * gops / 300)
+seconds, gops = sequence("seconds"), positive("Gops")
 
 
 @statement(
     "B.Gops",
     {"5 minutes": {0: eq(seconds(sp.Rational(3, 2)), 300)}},
     [eq(seconds(sp.Rational(3, 2)), 5), eq(seconds(90), 5 * 60), eq(seconds(1080), 60 * 60)],
+    where={seconds(gops): 1000 * gops / 300},
 )
 def _(d: Derivation) -> None:
     d.compute(0, "the printed lower end")
@@ -252,28 +199,23 @@ target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
 def _(d: Derivation) -> None:
     order = d.given(0, r"$T_2 \ge T_1$")
     in_time, late = d.given(1, "both in time"), d.given(1, "none in time", goal=1)
-    given = {y: order, z: in_time}
-    d.show(0, "the slower has the smaller Diff, here squared", y * (2 * z + y), given)
-    given = {y: order, z: late}
-    d.show(1, r"the faster has the smaller $|Diff|$", y * (2 * z + y), given)
+    form = y * (2 * z + y)
+    d.show(0, "the slower has the smaller Diff, here squared", form, {y: order, z: in_time})
+    d.show(1, r"the faster has the smaller $|Diff|$", form, {y: order, z: late})
     more = d.given(1, r"a larger Opt raises $T_{target}$", goal=2)
     d.show(2, "so it stays in time: the chosen time does not fall", y + z, {y: more, z: in_time})
-    d.compute(
-        3, "all times 1 to 4 on four servers, all targets 0 to 5: the rule against its reading"
-    )
+    why = "all times 1 to 4 on four servers, all targets 0 to 5: the rule against its reading"
+    d.compute(3, why)
 
 
 release, duration = positive("r w")
+_ends = (n * release + duration) / n
 
 
 @statement(
-    "M.names",
-    {"a duration": {0: eq((n * release + duration) / n, duration / n)}},
-    [
-        eq((n * release + duration) / n, release + duration / n),
-        differ((n * release + duration) / n, duration / n),
-    ],
-)
+    "M.names", {"a duration": {0: eq(_ends, duration / n)}},
+    [eq(_ends, release + duration / n), differ(_ends, duration / n)],
+)  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "I (3) with equal releases $r$")
     d.show(1, "the duration from $r$ on is another number")

@@ -9,8 +9,8 @@ from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.claim import lt, sequence, total
-from dlsim.theory.letters import SC, ST, L, b, n, p, phi, sigma, u, w
+from dlsim.theory.claim import ge, lt, sequence, total
+from dlsim.theory.letters import SC, ST, L, b, n, p, phi, sigma, u, w, y, z
 
 Cms, Cps = (1 - b) * w, b * w
 #: The shares, and the time at which a node finishes, where both are sequences.
@@ -44,6 +44,19 @@ def powers_below_one(d: Any, *exponents: Any) -> None:
     d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
     for exponent in exponents:
         d.at(1 - b**n, {n: exponent})
+
+
+def no_more_than_all(d: Any, term: Any, known: Any, index: Any, number: Any, of: Any) -> None:
+    """Give a derivation that one of several terms, none negative, is at most their sum."""
+    before, beyond = sp.symbols("before beyond", integer=True, nonnegative=True)
+    for place in (before + 1, before + beyond + 2):
+        d.at(known, {index: place})
+    why = "no term is negative, nor is a sum of them"
+    few = d.grows(total(term, before), before, 0, y, why, {y: term(before + 1)}, strict=False)
+    others = total(term, before + 1 + beyond) - term(before + 1)
+    following = {y: few, z: term(before + beyond + 2)}
+    d.grows(others, beyond, y, z, "nor without one of them", following, strict=False)
+    d.at(ge(others, 0), {before: number - 1, beyond: of - number})
 
 
 def smooth_powers(d: Any, *counts: Any) -> None:

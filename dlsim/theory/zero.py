@@ -71,32 +71,41 @@ def _apart(term: Any, index: Any) -> tuple[Any, Any]:
     return constant, inner
 
 
-def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
-    """Write a sum term by term, constants taken out, a last term n + 1 apart."""
-    (index, start, end), result = expr.limits[0], sp.S.Zero
+def _last_apart(function: Any, *limits: Any) -> Any:
+    """Write the last terms of a sum up to n + 1, n + 2 and so on apart, also of sums within."""
+    *within, (index, start, end) = limits
+    function = _last_apart(function, *within) if within else function
     over, rest = end.as_coeff_Add()
     if not end.is_integer:
         raise UndecidedError(f"cannot decide a sum up to {end}, which is no whole number")
-    if len(expr.limits) > 1 or start != 1 or (over < 0 and rest != 0):
+    if start != 1 or over < 0:
+        over, rest = sp.S.Zero, end
+    last = (function.subs(index, rest + number) for number in range(1, int(over) + 1))
+    apart = (term.replace(sp.Sum, _last_apart) for term in last)
+    return sp.Add(sp.Sum(function, (index, start, rest)) if rest != 0 else 0, *apart)
+
+
+def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
+    """Write a sum term by term, constants taken out."""
+    *within, (index, start, end) = expr.limits
+    function, result = sp.Sum(expr.function, *within) if within else expr.function, sp.S.Zero
+    if start != 1 or end.as_coeff_Add()[0] < 0:
         return names.setdefault(expr, sp.Dummy())
     kept = {
         power: sp.Dummy()
-        for power in expr.function.atoms(sp.Pow)
+        for power in function.atoms(sp.Pow)
         if power.base.is_Add and not power.has(index)
     }
     back = {letter: power for power, letter in kept.items()}
-    terms = sp.expand(sp.expand_power_exp(expr.function.xreplace(kept)))
+    terms = sp.expand(sp.expand_power_exp(function.xreplace(kept)), log=False)
     for term in (each.xreplace(back) for each in sp.Add.make_args(terms)):
         constant, inner = _apart(term, index)
         if not term.has(index):
             result += _rational_form(term * end, names)
             continue
-        for last in range(1, int(over) + 1):
-            result += _rational_form(term.subs(index, rest + last), names)
-        if rest != 0:
-            bound = next(name for name in _bound_names() if not inner.has(name))
-            left = sp.Sum(inner.subs(index, bound), (bound, 1, rest))
-            result += _rational_form(constant, names) * names.setdefault(left, sp.Dummy())
+        bound = next(name for name in _bound_names() if not inner.has(name))
+        left = sp.Sum(inner.subs(index, bound), (bound, 1, end))
+        result += _rational_form(constant, names) * names.setdefault(left, sp.Dummy())
     return result
 
 
@@ -161,10 +170,19 @@ def _allowed(point: dict[Any, Any]) -> bool:
 
 
 def _distinct(pieces: list[Any], point: dict[Any, Any]) -> bool:
-    """Tell whether opaque pieces of one kind have different arguments at a point."""
+    """Tell whether opaque pieces of one kind have different arguments at a point.
+
+    Terms of sequences that stand in an argument may be any numbers, so different ones are.
+    """
+    inner: dict[Any, Any] = {}
+
+    def spread(value: Any) -> Any:
+        terms = value.atoms(AppliedUndef)
+        return value.xreplace({t: inner.setdefault(t, sp.Integer(len(inner) + 11)) for t in terms})
+
     return all(
         any(
-            _constant_is_nonzero((x - y).subs(point))
+            _constant_is_nonzero(spread((x - y).subs(point)))
             for x, y in zip(a.args, b.args, strict=False)
             if x != y and not isinstance(x, sp.IndexedBase)
         )
@@ -175,10 +193,12 @@ def _distinct(pieces: list[Any], point: dict[Any, Any]) -> bool:
 
 
 def _valued(value: Any) -> Any:
-    """Add up the sums of a value; the terms of a sequence in them are any numbers."""
+    """Add up the sums of a value; terms of sequences, also where a sum ends, are any numbers."""
     if not value.has(sp.Sum):
         return value
     value = value.doit()
+    ends = {term: sp.Integer(2) for term in value.atoms(AppliedUndef) if term.is_integer}
+    value = value.xreplace(ends).doit() if ends else value
     terms = sorted(value.atoms(AppliedUndef), key=lambda term: term.sort_key())
     return value.xreplace({term: sp.Rational(i + 2, 2 * i + 3) for i, term in enumerate(terms)})
 
@@ -244,8 +264,12 @@ def is_zero(expr: Any) -> bool:
     names: dict[Any, Any] = {}
     expr = sp.sympify(expr)
     expr = expr.replace(sp.Derivative, lambda *args: sp.Derivative(*args).doit())
+    bound = {index for whole in expr.atoms(sp.Sum) for index in whole.variables}
+    if bound & expr.free_symbols:
+        raise UndecidedError(f"cannot decide {expr}: a letter is bound by a sum and free too")
     _check_denominators(expr)
-    form = _rational_form(sp.expand_power_exp(expr), names)
+    expr = expr.replace(sp.Sum, _last_apart)
+    form = _rational_form(sp.expand_power_base(sp.expand_power_exp(expr)), names)
     numerator = sp.fraction(sp.cancel(sp.together(form)))[0]
     if numerator == 0:
         return True
