@@ -22,6 +22,12 @@ from dlsim.study.style import STYLES
 from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import some_of
 
+#: Three tasks on one node each, then one that needs all four. By hand: r = (0, 14, 26, 36).
+FIRST = pd.DataFrame(
+    {"arrival": 0.0, "sigma": [2.8, 5.2, 7.2, 40.0], "deadline": [14.0, 26.0, 36.0, 105.0]},
+    index=pd.Index(list("abcT"), name="task"),
+)
+
 KEY = "inserted-idle-time"
 alternatives = list(iit.Study.alternatives())
 LOADS = (0.6, 1.0)
@@ -161,7 +167,7 @@ def test_idle_time_of_a_hand_case():
 def test_a_node_that_ends_before_the_last_one_is_free_leaves_idle_time():
     # r = (0, 8, 30, 34), sigma = 40, tau = 1, chi = 4: the remodel ends node 1 after r_4,
     # while node 2 has to wait for the link until the send to node 1 is over
-    tasks = draw.FIRST.assign(sigma=[1.6, 6.0, 6.8, 40.0], deadline=[8.0, 30.0, 34.0, 105.0])
+    tasks = FIRST.assign(sigma=[1.6, 6.0, 6.8, 40.0], deadline=[8.0, 30.0, 34.0, 105.0])
     s = simulate(tasks, draw.FOUR, "FIFO-EXACT")
     table = cells.waits(s)
     mine = table[table["task"] == "T"].sort_values("release")
@@ -184,8 +190,8 @@ def test_used_time_is_part_of_the_idle_time(study, role):
 
 def test_figure_1_shows_the_idle_time_it_says(study):
     # by hand: p = (36, 22, 10, 0); e = (0 + 14 + 26 + 36 + 40 * 5) / 4 = 69
-    iit.fig1a(study)
-    iit.fig1b(study)
+    for name, policy in (("fig1a", "FIFO-OPR-MN"), ("fig1b", "FIDO-II")):
+        iit.fig1(study, name, simulate(FIRST, draw.FOUR, policy))
     folder = study.results.folder / "data"
     waiting, used = (pd.read_csv(folder / f"{KEY}-fig1{part}.csv") for part in "ab")
     assert (waiting["last"] - waiting["release"]).sum() == pytest.approx(68)
@@ -415,10 +421,11 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (
         "fig1a fig1b fig2 fig3a fig3b fig4 table1 feasible paired rivals use gain excess "
-        "admission partitions gantt readings"
+        "admission partitions gantt readings left leader rounds"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    assert tables == pictures | {f"{KEY}-claims", f"{KEY}-readings-intervals"}
+    more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals", "starts")}
+    assert tables == pictures | more
     use = pd.read_csv(out / "data" / f"{KEY}-use.csv").set_index("policy")
     assert set(use.index) == set(cells.both(cells.USED))
     assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()

@@ -18,10 +18,13 @@ import numpy as np
 import pandas as pd
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, simulate
+from dlsim.bricks.herding import expected_failure
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
+from dlsim.bricks.rivals import best_of, interpreted, random_feasible
 from dlsim.bricks.tuning import server_errors, target_failure
 from dlsim.bricks.view import View, best_server
 from dlsim.bricks.workload import draw, from_log, from_swf
+from dlsim.bricks.yardstick import follow, foresee, frontier
 from dlsim.errors import InputError
 from dlsim.files import opened, write_text
 from dlsim.given import Floats
@@ -112,27 +115,45 @@ TUNERS: dict[str, Any] = {
     "target 2 %": 0.02, "target 5 %": 0.05, "target 10 %": 0.10, "errors": None,
     "errors, target 5 %": 0.05,
 }  # fmt: skip
+#: Parts of what `errors` knows, one left out.
+PARTS = {
+    "without rejections": ("commitments", "results"),
+    "without results": ("commitments", "rejections"),
+    "without commitments": ("results", "rejections"),
+}
+#: Schedulers of the literature on stale load information, made for a probe interval.
+RIVALS: dict[str, Callable[[float], Callable[[View], int]]] = {
+    "random feasible": lambda probe: random_feasible(0.7),
+    "best of 2": lambda probe: best_of(2),
+    "best of 5": lambda probe: best_of(5),
+    "interpreted": lambda probe: interpreted(probe, 0.7),
+}
 #: Schedulers of users who pay, and the price they look at.
 PAYERS = {"cheapest, premium": "per second, premium", "cheapest, spot": "per second, spot"}
 #: Schedulers that are billed.
 BUYERS = ("Greedy", "D-0.5", "D-0.7", "D-0.9", *PAYERS)
 
 
-def scheduler_of(kind: Kind, **more: Any) -> Scheduler:
-    """Make a scheduler of its legend."""
+def scheduler_of(kind: Kind, probe: float = 60.0, **more: Any) -> Scheduler:
+    """Make a scheduler of its legend; some are told how often the monitor probes."""
     name = kind.policy
     more |= {"load_correction": bool(kind.corrected), "max_fallbacks": int(kind.fallbacks)}
     if name == "Greedy":
         return Scheduler("greedy", **more)
     if name in PAYERS:
         return Scheduler(cheapest(PAYERS[name], 0.7), **more)
+    if name in RIVALS:
+        return Scheduler(RIVALS[name](probe), **more)
+    if name in PARTS:
+        return Scheduler(server_errors(1.0, knows=PARTS[name]), **more)
     if name in TUNERS:
         learns, target = name.startswith("errors"), TUNERS[name]
         return Scheduler(server_errors(1.0, target) if learns else target_failure(target), **more)
     try:
         opt = float(name.removeprefix("D-"))
     except ValueError:
-        rule = f"policy must be Greedy, D-<Opt> or one of {', '.join([*PAYERS, *TUNERS])}"
+        named = ", ".join([*PAYERS, *TUNERS, *RIVALS, *PARTS])
+        rule = f"policy must be Greedy, D-<Opt> or one of {named}"
         raise InputError(f"{rule}; got {name!r}") from None
     return Scheduler("deadline", opt=opt, **more)
 
@@ -188,7 +209,7 @@ def _kept() -> int:
     for env, known in _DRAWN.values():
         arrays += [env.traces, env.background.times, env.link_background.times]
         arrays += itertools.chain.from_iterable(known.values())
-    return sum({id(one): one.nbytes for one in arrays}.values())
+    return sum({id(one): one.nbytes for one in arrays if one is not None}.values())
 
 
 def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
@@ -230,7 +251,7 @@ def together(
 def run_all(place: Drawn, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any) -> list[Row]:
     """Run schedulers in one environment; the last run of the first replicate is verified."""
     kinds = [Kind(*one) for one in schedulers]
-    own = [scheduler_of(kind, **s.scheduler) for kind in kinds]
+    own = [scheduler_of(kind, s.reading.probe, **s.scheduler) for kind in kinds]
     outcomes = run_many(place.env, own, s.reading, place.known)
     if seed.spawn_key[-1:] == (0,):
         outcomes[-1].check()
@@ -261,6 +282,63 @@ def vary(
 def under(condition: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
     """Run schedulers without what section 4.2 blames (claim 10)."""
     return compare(switches={**switches, **CONDITIONS[condition]}, **how)
+
+
+def foretold(
+    value: float, *, interval: float, opts: Mapping[str, float], options: Mapping[str, Any],
+    switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Compute failure rates at a probe interval from what herding is (`expected_failure`)."""
+    s = split_switches(switches)
+    place, rows = drawn(seed, interval, {**options, **s.drawn}), []
+    for name, opt in opts.items():
+        corrected = [scheduler_of(Kind(name, 1))]
+        [fresh] = run_many(place.env, corrected, s.reading, place.known)
+        told = expected_failure(fresh, [value], opt, int(seed.generate_state(1)[0])).iloc[0]
+        rows.append({"policy": name, "expected": told["expected"], "alike": told["alike"]})
+    return rows
+
+
+def attainable(
+    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
+    switches: Mapping[str, Any], seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Run schedulers, and one with perfect foresight, beside what none can beat at their cost.
+
+    The bound speaks of mean costs in a fluid network; elsewhere it is NaN.
+    """
+    s = split_switches(switches)
+    place = drawn(seed, interval, {**options, **s.drawn})
+    rows = run_all(place, schedulers, s, seed)
+    if s.reading.network != "fluid" or s.reading.cost != "mean":
+        return [{**row, "least": np.nan} for row in rows]
+    bound = frontier(place.env)
+    seer = simulate(place.env, Scheduler(follow(foresee(place.env, bound.shares))), s.reading)
+    seer.check()
+    rows.append({**Kind("clairvoyant")._asdict(), **row_of(seer)})
+    lines = {f"line {price:g}": height for price, height in bound.lines.items()}
+    return [{**row, "least": float(bound.at(row["cost"])), **lines} for row in rows]
+
+
+def switched_on(at: float) -> Callable[[View], int]:
+    """Make Greedy with Load Correction from an instant on."""
+
+    def choose(view: View) -> int:
+        counted = view.work * view.ours / view.performance if view.now >= at else 0.0
+        return best_server(view, view.estimates + counted, -np.inf)
+
+    return choose
+
+
+def queues(o: Outcome, times: Floats) -> Floats:
+    """Count the client jobs on every server at some instants, shape (servers, instants)."""
+    server, arrived, end = (o.column(name) for name in ("server", "arrived", "end"))
+    rows = [
+        [np.searchsorted(np.sort(when[server == k]), times, "right") for when in (arrived, end)]
+        for k in range(len(o.environment.servers))
+    ]
+    came, went = np.moveaxis(np.array(rows), 1, 0)
+    return np.asarray(came - went, dtype=float)
 
 
 def extra(network: str, mechanism: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:

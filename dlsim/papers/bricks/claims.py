@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
 from dlsim.study.measure import ENDS, counted, differences, named, points, tie, trend, wide
@@ -17,6 +18,8 @@ LARGE = 75
 DRAMATIC = 0.10
 #: Opt of the fixed-Opt front.
 FRONT = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: How far the picture of what is out of reach goes to the left, Mops/s.
+LEFT_OF_IT = 60.0
 #: Pairs of versions that differ in Fallback, and in Load Correction.
 FALLBACK = (("x/x", "x/F"), ("L/x", "L/F"))
 CORRECTION = (("x/x", "L/x"), ("x/F", "L/F"))
@@ -223,3 +226,50 @@ def both_costs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Estimate the cost, also with requests weighted by their work."""
     weighted = summary(rows, keys, "work_cost").set_index(keys)[[*ENDS]]
     return summary(rows, keys, "cost").join(weighted.add_prefix("weighted_"), on=keys)
+
+
+def _lines(rows: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean lines below which no scheduler can lie, by their price."""
+    lines = rows.filter(like="line ").mean().dropna()
+    lines.index = lines.index.str.removeprefix("line ").astype(float)
+    return lines
+
+
+def least_failure(rows: pd.DataFrame, cost: Any) -> Any:
+    """Return the mean failure rate below which nobody can be at a mean cost."""
+    lines = _lines(rows)
+    below = lines.to_numpy() - np.multiply.outer(np.asarray(cost, dtype=float), lines.index)
+    return below.max(axis=-1, initial=0.0)
+
+
+def _least_cost(lines: "pd.Series[float]", failure: float) -> float:
+    """Return below which mean cost nobody fails as rarely, by the lines that fall."""
+    falling = lines[lines.index > 0]
+    return float(((falling - failure) / falling.index).max())
+
+
+def unreachable(ax: Axes, rows: pd.DataFrame) -> Axes:
+    """Shade what no scheduler can reach, failure in percent over cost; nothing without a bound."""
+    lines = _lines(rows)
+    if len(lines):
+        zero = _least_cost(lines, lines.min())
+        cost = np.linspace(zero - LEFT_OF_IT, max(zero, ax.get_xlim()[1]), 400)
+        least = 100 * least_failure(rows, cost)
+        ax.fill_between(cost, 0, least, color="0.85", zorder=0, label="out of reach")
+    ax.set_ylim(0, None)
+    return ax
+
+
+def said_left(own: Any, seer: Any, gap: Any, rows: pd.DataFrame) -> str:
+    """Say how far a scheduler is from the bound in failures and cost, and what foresight has."""
+    lines = _lines(rows)
+    if lines.empty:
+        return "The bound speaks of mean costs in a fluid network: none under this reading."
+    low, mean, high = (100 * gap[name] for name in ("low", "estimate", "high"))
+    cost = _least_cost(lines, own["failureestimate"] / 100)
+    return (
+        f"errors fails {own['failureestimate']:.2f} % at cost {own['costestimate']:.0f}, "
+        f"{mean:.2f} [{low:.2f}, {high:.2f}] points above what nobody can beat at that cost; "
+        f"to fail as rarely nobody can cost less than {cost:.0f}. With perfect foresight we reach "
+        f"{seer['failureestimate']:.2f} % at {seer['costestimate']:.0f}."
+    )

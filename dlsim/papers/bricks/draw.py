@@ -12,7 +12,7 @@ from dlsim.papers.bricks import cells
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import Study, printed_table
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.plot import PERCENT, axes_of
+from dlsim.study.plot import PERCENT, arrow, axes_of
 from dlsim.study.style import INK
 
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
@@ -38,24 +38,22 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     n = traffic(simulate(env, cells.scheduler_of(kind, **s.scheduler), s.reading))
     for (low, high), name in (((-0.75, 0.75), "Grid computing environment"),
                               ((1.6, 3.05), "Scheduling unit")):  # fmt: skip
-        ax.fill_between([-0.65, 4.5], low, high, color="#F0F0F0", zorder=0)
-        ax.text(0.7, high - 0.03, name, va="top", fontsize=9, color="0.3")
+        ax.fill_between([-0.65, 4.5], low, high, color="#E4E4E4", zorder=0)
+        ax.text(0.7, high - 0.03, name, va="top", fontsize=10, color="0.3")
     diagram = read_toml(shared_file("data/diagrams.toml"))["bricks"]
-    places = {name: (x, y) for name, _, x, y in diagram["boxes"]}
+    box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
+    boxes = {}
     for name, module, x, y in diagram["boxes"]:
-        box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
-        ax.text(x, y, name, bbox=box, zorder=3, **_MIDDLE)
-        ax.text(x, y + (0.34 if y > 0 else -0.47), f"bricks.{module}", ha="center", fontsize=7,
+        boxes[name] = ax.text(x, y, name, bbox=box, zorder=3, **_MIDDLE)
+        ax.text(x, y + (0.34 if y > 0 else -0.47), f"bricks.{module}", ha="center", fontsize=8,
                 color=INK["blue"], family="monospace")  # fmt: skip
-    for one, other, text, dy, gap, head in diagram["arrows"]:
-        a, b = places[one], places[other]
-        look = {"arrowstyle": head, "color": "0.35", "shrinkA": gap, "shrinkB": gap}
-        ax.annotate("", xy=b, xytext=a, arrowprops=look)
-        if text:
-            ax.text((a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + dy, text.format(**n), fontsize=7.5,
-                    color="0.25", bbox=_PLATE, **_MIDDLE)  # fmt: skip
-    ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=7.5)
-    ax.text(1.9, -0.68, "throughput by trace", ha="center", fontsize=7.5)
+    for one, other, text, at, dy, head in diagram["arrows"]:
+        arrow(ax, boxes[one], boxes[other], head)
+        (a, b), (c, d) = (boxes[end].get_position() for end in (one, other))
+        ax.text(a + at * (c - a), b + at * (d - b) + dy, text.format(**n), fontsize=9,
+                color="0.25", bbox=None if dy else _PLATE, **_MIDDLE)  # fmt: skip
+    ax.text(3.8, -0.68, f"{n['background']:,} jobs of other users", ha="center", fontsize=9)
+    ax.text(1.9, -0.68, "throughput by trace", ha="center", fontsize=9)
     ax.set(xlim=(-0.7, 4.55), ylim=(-0.85, 3.15))
     ax.set_title(f"One run of {study.size.hours:g} h, {kind.policy} {cells.version(0, 1)}")
     ax.axis("off")
@@ -64,7 +62,7 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
 
 def fig2(study: Study, ax: Axes | None = None) -> Axes:
     """Figure 2: the network of one drawn environment, from core to nodes."""
-    ax, env = axes_of(ax, (6.6, 5.6)), Environment.random(**study.drawn_first)
+    ax, env = axes_of(ax, (7.2, 6.2)), Environment.random(**study.drawn_first)
     domains = env.topology.domains
     angle = 2 * np.pi * np.arange(domains) / domains
     mean = env.rates.mean(axis=1).reshape(domains, 4)
@@ -73,11 +71,11 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
         hub = np.array([np.cos(angle[d]), np.sin(angle[d])])
         wan = mean[d, 2:].mean()
         ax.plot([0, hub[0]], [0, hub[1]], color="0.55", lw=wan / 200, zorder=1)
-        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=7, bbox=_PLATE, **_MIDDLE)
+        ax.text(0.55 * hub[0], 0.55 * hub[1], f"{wan:.0f}", fontsize=8.5, bbox=_PLATE, **_MIDDLE)
         speeds = env.servers.loc[env.servers["domain"] == d, "performance"]
         clients = int((env.clients["domain"] == d).sum())
         _domain(ax, hub, angle[d], speeds.to_numpy(), clients)
-        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=7,
+        ax.text(0.85 * hub[0], 0.85 * hub[1], f"{mean[d, :2].mean():.0f}", fontsize=8.5,
                 color=INK["vermillion"], bbox=_PLATE, **_MIDDLE)  # fmt: skip
         rows.append([d, len(speeds), clients, *mean[d]])
     ax.plot(0, 0, "s", color="0.2", ms=13, zorder=3)
@@ -94,7 +92,7 @@ def fig2(study: Study, ax: Axes | None = None) -> Axes:
 
 def _domain(ax: Axes, hub: Any, angle: float, speeds: Any, clients: int) -> None:
     count = len(speeds) + clients
-    reach = 0.1 * (count - 1)
+    reach = min(0.1 * (count - 1), 0.75)
     turn = angle + np.linspace(-reach, reach, count) if count > 1 else np.array([angle])
     places = hub + 0.5 * np.c_[np.cos(turn), np.sin(turn)]
     ax.plot(*hub, "s", color="0.2", ms=7, zorder=3)

@@ -3,8 +3,7 @@
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "audited", "fig1", "fig2", "fig3", "fig_gantt", "fig_live", "fig_nodes",
-    "fig_pipes", "fig_slots", "inventory", "learned", "record", "verdicts",
+    "SCALES", "Study", "audited", "fig3", "fig_live", "inventory", "learned", "record", "verdicts",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

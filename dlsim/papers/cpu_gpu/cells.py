@@ -13,6 +13,7 @@ from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, Schedule, 
 from dlsim.cpugpu import SWITCHES as OF_ENGINE
 from dlsim.cpugpu.engine import learn
 from dlsim.cpugpu.gpu import Cut, Rates, cut_input
+from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.mapreduce import Costs, NodeGroup, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, Timeline, run_chunks
@@ -152,6 +153,72 @@ def ideal(
         s = simulate(queue, here.machine, NAMED[name], known, reading)
         excess = {"makespan": s.makespan / least - 1, "completion": s.mean_completion / mean - 1}
         rows.append({"policy": name, **excess})
+    return rows
+
+
+#: Jobs of a queue that is compared with the lower bound, and how much of the machine's best
+#: throughput jobs ask for where they arrive one by one.
+LONG, ASKED_FOR = 200, 0.8
+
+
+def gap(
+    mix: str, arrivals: str, length: int, *, short: int, policies: Sequence[str],
+    setting: Setting, switches: Switches, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Compare makespans with the least there is: of all schedules, or of a queue too long a bound.
+
+    Histories are exact; jobs are all there, or arrive one by one.
+    """
+    table = setting.applications(mix, seed)
+    one = float(table[["cpu_time", "gpu_time"]].min(axis=1).mean())
+    spread = one / (ASKED_FOR * (setting.cpus + setting.gpus))
+    how: dict[str, Any] = (
+        {"jobs": length} if arrivals == "batch" else {"batches": length, "interval": spread}
+    )
+    queue = workload.draw(table, seed=seed, **{"jobs": 1, **how}, **setting.noise)
+    times = queue[["gpu_time"] * setting.gpus + ["cpu_time"] * setting.cpus].to_numpy()
+    first = float(queue["arrival"].min())
+    least = lb_fractional(queue["arrival"].to_numpy(), times, setting.gpus) - first
+    if length <= short:
+        least = simulate(queue, setting.machine, "ideal").makespan
+    known, reading = History.exact(table), Reading.of(switches)
+    runs = (
+        (name, simulate(queue, setting.machine, NAMED[name], known, reading)) for name in policies
+    )
+    return [{"policy": name, "over": s.makespan / least - 1} for name, s in runs]
+
+
+def regret(
+    mix: str, *, batches: int, policies: Sequence[str], setting: Setting, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    r"""Follow what learning costs, in time, against the same rules with exact histories.
+
+    Beside it the bound of exploring each of two devices once and then keeping to the better mean:
+    with a gap of :math:`\Delta` and noise of variance :math:`\sigma^2` on either, n runs cost at
+    most :math:`\Delta + (n - 2)^+ \Delta e^{-\Delta^2 / (2 (\sigma_1^2 + \sigma_2^2))}` more than
+    always the better one (Lattimore and Szepesvari, "Bandit Algorithms", 2020, chapter 6, for noise
+    with Gaussian tails), summed over the applications.
+    """
+    here, table, parts = world(mix, setting, seed, batches=batches)
+    reading, exact = Reading.of(switches), History.exact(table)
+    told = (simulate(part, here.machine, "history", exact, reading).makespan for part in parts)
+    best, jobs = np.cumsum([*told]), here.jobs * np.arange(1, batches + 1)
+    times = table[["cpu_time", "gpu_time"]].to_numpy()
+    apart = np.abs(np.diff(times, axis=1)).ravel()
+    outlying = here.outliers * (1 - here.outliers) * (here.factor - 1) ** 2
+    noise = (times**2).sum(axis=1) * (here.cv**2 + outlying)
+    sure = np.full(len(noise), np.inf)
+    wrong = np.exp(-np.divide(apart**2, 2 * noise, out=sure, where=noise > 0))
+    runs = np.maximum(jobs / here.apps - 2, 0)
+    bound = (apart.sum() + runs * (apart @ wrong)) / best[0]
+    rows = []
+    for name in policies:
+        lost = np.cumsum([s.makespan for s in follow(parts, here, name, reading)]) - best
+        rows += [
+            {"policy": name, "jobs": int(n), "regret": x / best[0], "bound": b, "share": x / of}
+            for n, x, b, of in zip(jobs, lost, bound, best, strict=True)
+        ]
     return rows
 
 

@@ -3,8 +3,8 @@
 from dlsim.papers import rooms
 
 __all__ = [
-    "SCALES", "Study", "fig1a", "fig1b", "fig2", "fig_gantt", "fig_partitions", "fit",
-    "table1", "verdicts",
+    "SCALES", "Study", "fig1", "fig2", "fig_partitions", "fit", "flow", "longest_waits",
+    "mark_waits", "one_legend", "table1", "verdicts",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

@@ -4,14 +4,28 @@ import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 from dlsim.kernel import latest_finish
 from dlsim.realtime import SWITCHES as OF_ENGINE
-from dlsim.realtime import Cluster, Reading, Schedule, simulate, split_load, workload
+from dlsim.realtime import (
+    Cluster,
+    Policy,
+    Reading,
+    Schedule,
+    clairvoyant_bound,
+    run,
+    simulate,
+    split_load,
+    workload,
+)
+from dlsim.realtime import named as brought
+from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
+from dlsim.realtime.sends import rounds_limit, split_in_rounds
 
 #: How plannings are counted (`Schedule.counts`); the first is the default.
 RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
@@ -45,7 +59,11 @@ PARTITIONS = {
     "constraint 2": ("II", "completion"),
     "optimum": ("exact", "completion"),
 }
+#: Of all policies those that refuse least, each somewhere.
+BEST = ("FIFOAN", "EDFAN", "FIFO-EXACT-N", "EDF-EXACT-N")
 Row = dict[str, Any]
+#: No policies of one's own.
+NOBODY: Mapping[str, Policy] = {}
 Switches = Mapping[str, str]
 
 
@@ -70,15 +88,20 @@ Setting = namedtuple("Setting", "nodes cps mean dc_ratio horizon")
 
 
 def drawn(
-    setting: Setting, load: float, tau: float, switches: Switches, seed: Any
-) -> tuple[pd.DataFrame, Cluster, Reading, str]:
-    """Draw a workload of section 5.1 under a mixed mapping of switches."""
+    setting: Setting, load: float, tau: float, switches: Switches, seed: Any,
+    drawn_by: Any = None,
+) -> tuple[pd.DataFrame, Cluster, Reading, str]:  # fmt: skip
+    """Draw a workload of section 5.1, or one's own, under a mixed mapping of switches."""
     cluster = Cluster(setting.nodes, tau, setting.cps)
     rest = {name: value for name, value in switches.items() if name != "counting"}
     reading, law, users = workload.split_reading(rest, *GENERATORS)
     options: dict[str, Any] = {**law, "mean": setting.mean, "dc_ratio": setting.dc_ratio}
-    tasks = workload.dcratio(cluster, load, setting.horizon, seed, **options)
-    tasks = workload.user_split(tasks, cluster, seed, **users)
+    if drawn_by:
+        tasks = brought.drawn_by(drawn_by, cluster, load, setting.horizon, seed, **options)
+    else:
+        tasks = workload.dcratio(cluster, load, setting.horizon, seed, **options)
+    if "user_nodes" not in tasks:
+        tasks = workload.user_split(tasks, cluster, seed, **users)
     return tasks, cluster, Reading.of(reading), switches.get("counting", RULES[0])
 
 
@@ -130,7 +153,8 @@ def _counts(s: Schedule, rule: str) -> Any:
 def compare(
     load: float, tau: float, nodes: int = 0, dc_ratio: float = 0.0, *, policies: Sequence[str],
     use: Sequence[str] = (), setting: Setting, switches: Switches,
-    check_at: float = math.nan, seed: Any,
+    check_at: float = math.nan, seed: Any, mine: Mapping[str, Policy] = NOBODY,
+    drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 2 to 4, Table 1); 0 = as the setting says.
 
@@ -139,10 +163,10 @@ def compare(
     """
     own = {"nodes": nodes or setting.nodes, "dc_ratio": dc_ratio or setting.dc_ratio}
     here = setting._replace(**own)
-    tasks, cluster, reading, counting = drawn(here, load, tau, switches, seed)
+    tasks, cluster, reading, counting = drawn(here, load, tau, switches, seed, drawn_by)
     rows, decided = [], {}
     for name in policies:
-        s = simulate(tasks, cluster, name, reading)
+        s = simulate(tasks, cluster, mine.get(name, name), reading)
         if load == check_at and seed.spawn_key[-1:] == (0,):
             s.check()
         admitted = decided[name] = s.tasks["admitted"]
@@ -151,7 +175,8 @@ def compare(
             "realised_load": tasks.attrs["realised_load"], "tasks": len(tasks),
             "admitted": int(admitted.sum()),
         }  # fmt: skip
-        if s.policy.partition in ("dlt", "I", "II") and s.reading.backfill == "off":
+        in_line = s.reading.backfill == "off" and not (s.policy.overtake or s.policy.is_own)
+        if s.policy.partition in ("dlt", "I", "II") and in_line:
             row |= _counts(s, counting)
         row |= idle_use(s) if name in use else {}
         remodel = decided.get(named("FIFO" if name.startswith("FI") else "EDF", "DLT"))
@@ -160,14 +185,121 @@ def compare(
     return rows
 
 
+#: Which n? Served first come, first served: the rivals, and the rule that follows their leader.
+CHOICES = {
+    "EXACT-N": Policy("fifo", "min", "exact-n"), "AN": Policy("fifo", "all"),
+    "leader": Policy("fifo", "leader", "exact"),
+}  # fmt: skip
+
+
+def which(
+    load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Choose numbers of nodes in several ways, all under the engine's default reading."""
+    here = setting._replace(nodes=nodes, dc_ratio=dc_ratio)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    rows = []
+    for name, policy in CHOICES.items():
+        s = simulate(tasks, cluster, policy)
+        if seed.spawn_key[-1:] == (0,):
+            s.check()
+        rows.append({"policy": name, "ratio": s.reject_ratio})
+    return rows
+
+
+def starts(
+    load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
+    seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Follow the leader from either start: with the fewest nodes, or with all."""
+    here, rows = setting._replace(nodes=nodes, dc_ratio=dc_ratio), []
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    for start, dear in (("fewest", 0.0), ("all", math.inf)):
+        with patch.object(run, "DEAR", dear):
+            ratio = simulate(tasks, cluster, CHOICES["leader"]).reject_ratio
+        rows.append({"start": start, "ratio": ratio})
+    return rows
+
+
+def in_rounds(
+    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:  # fmt: skip
+    """Serve first come, first served with as many rounds as one likes, and with one."""
+    here = setting._replace(dc_ratio=dc_ratio)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    rows = []
+    for nodes, name in (("fewest", "EXACT-N"), ("all", "AN")):
+        ratio = simulate(tasks, cluster, CHOICES[name]).reject_ratio
+        rows.append({"nodes": nodes, "rounds": "one round", "ratio": ratio})
+        free, refused = np.zeros(cluster.nodes), 0
+        for now, sigma, deadline in tasks[["arrival", "sigma", "deadline"]].to_numpy():
+            free = np.sort(np.maximum(free, now))
+            ends = rounds_limit(sigma, free, cluster)
+            fits = ends <= latest_finish(now + deadline, deadline)
+            if fits.any():
+                n = 1 + int(ends.argmin() if nodes == "all" else fits.argmax())
+                free[:n] = np.maximum(free[:n], ends[n - 1])
+            refused += not fits.any()
+        ratio = refused / len(tasks)
+        rows.append({"nodes": nodes, "rounds": "any number of rounds", "ratio": ratio})
+    return rows
+
+
+def bounded(
+    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any
+) -> Row:
+    """Bound what any planner must refuse, in one round on nodes as they are released."""
+    here = setting._replace(dc_ratio=dc_ratio)
+    tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed)
+    best = min(simulate(tasks, cluster, name).reject_ratio for name in BEST)
+    return {"bound": clairvoyant_bound(tasks, cluster, link=reading.link).ratio, "best": best}
+
+
+def rungs(
+    tau: float, dc_ratio: float, load: float, *, count: int, few: int, setting: Setting,
+    switches: Switches, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
+    here = setting._replace(nodes=few, dc_ratio=dc_ratio)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    found = ladder(tasks.iloc[:count], cluster)
+    return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
+
+
 def count(
-    load: float, reading: str, *, tau: float, setting: Setting, switches: Switches, seed: Any
-) -> list[Row]:
+    load: float, reading: str, *, tau: float, setting: Setting, switches: Switches, seed: Any,
+    drawn_by: Any = None,
+) -> list[Row]:  # fmt: skip
     """Count plannings with idle time under FIFO-DLT by every rule (Table 1)."""
     changed = {**switches, **dict(pair.split("=") for pair in reading.split(", ") if pair)}
-    tasks, cluster, engine, _ = drawn(setting, load, tau, changed, seed)
+    tasks, cluster, engine, _ = drawn(setting, load, tau, changed, seed, drawn_by)
     s = simulate(tasks, cluster, "FIFO-DLT", engine)
     return [{"rule": rule, **_counts(s, rule)} for rule in RULES]
+
+
+def _size(mean: float, rng: np.random.Generator) -> float:
+    """Draw a size of section 5.1: the first that is positive."""
+    draws = mean + mean * rng.standard_normal(64)
+    return float(draws[draws > 0][0])
+
+
+def over_limit(tau: float, nodes: int, *, count: int, setting: Setting, seed: Any) -> list[Row]:
+    """Compare when loads end, over random releases, with as many rounds as one likes."""
+    cluster, rng = Cluster(setting.nodes, tau, setting.cps), np.random.default_rng(seed)
+    over: dict[str, list[float]] = {}
+    for _ in range(count):
+        sigma = _size(setting.mean, rng)
+        free = rng.random(nodes) * execution_time(setting.mean, setting.nodes, cluster)
+        limit = float(rounds_limit(sigma, free, cluster)[-1]) - free.min()
+        ends = {
+            "one round": split_load(sigma, free, cluster).completion,
+            "UMR-IIT, 4 rounds": split_load(sigma, free, cluster, "umr-iit", 4).completion,
+            "best of 2 rounds per release": split_in_rounds(sigma, free, cluster, 2).completion,
+        }
+        for name, end in ends.items():
+            over.setdefault(name, []).append((end - free.min()) / limit - 1)
+    return [{"split": name, "excess": float(np.mean(some))} for name, some in over.items()]
 
 
 def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:
@@ -180,12 +312,12 @@ def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:
     finish, due = np.empty((len(PARTITIONS), here.nodes, count)), np.empty(count)
     least = execution_time(here.mean, here.nodes, cluster)
     for k in range(count):
-        draws = here.mean + here.mean * rng.standard_normal(64)
+        sigma = _size(here.mean, rng)
         releases = np.sort(rng.random(here.nodes)) * least
         due[k] = (0.5 + rng.random()) * here.dc_ratio * least
         for n in range(1, here.nodes + 1):
             times, four = (releases[:n] - releases[0]).tolist(), ("opr", "dlt", "II", "exact")
-            splits = {m: split_load(float(draws[draws > 0][0]), times, cluster, m) for m in four}
+            splits = {m: split_load(sigma, times, cluster, m) for m in four}
             finish[:, n - 1, k] = [getattr(splits[m], what) for m, what in PARTITIONS.values()]
     excess = finish / finish[-1] - 1
     met = np.minimum.accumulate(finish, axis=1) <= latest_finish(due, due)

@@ -13,22 +13,13 @@ from dlsim.files import read_toml, shared_file
 from dlsim.papers.inserted_idle_time import cells
 from dlsim.papers.inserted_idle_time.cells import RULES, named
 from dlsim.papers.inserted_idle_time.study import Study, printed_table
-from dlsim.realtime import Cluster, execution_time, simulate, split_load
-from dlsim.study.gantt import plot_gantt, task_colors
+from dlsim.realtime import Cluster, Schedule, execution_time, simulate, split_load
+from dlsim.study.gantt import mark, plot_gantt, task_colors
 from dlsim.study.plot import axes_of, panels
 from dlsim.study.style import INK
 
-#: Figure 1: three tasks on one node each, then one that needs all four. By hand: r =
-#: (0, 14, 26, 36), p = 36 + 22 + 10 + 0; on three nodes the task would end at 107.97.
+#: The cluster of Figure 1 and of what is drawn beside it.
 FOUR = Cluster(nodes=4, cms=1.0, cps=4.0)
-FIRST = pd.DataFrame(
-    {"arrival": 0.0, "sigma": [2.8, 5.2, 7.2, 40.0], "deadline": [14.0, 26.0, 36.0, 105.0]},
-    index=pd.Index(["a", "b", "c", "T"], name="task"),
-)
-#: Policies whose schedules are drawn.
-GANTT = ("FIFO-OPR-MN", "FIFO-DLT", "FIDO-II", "FIFO-EXACT-N")
-#: Release times under which Constraint 2 fails for the same task.
-CROWDED = (0.0, 8.0, 30.0, 34.0)
 _IDLE: dict[str, Any] = {
     "facecolor": "#F6D5C2", "edgecolor": "#B5651D", "hatch": "xx", "linewidth": 0,
 }  # fmt: skip
@@ -59,34 +50,41 @@ def mark_waits(ax: Axes, table: pd.DataFrame, names: bool = True, size: float = 
             )  # fmt: skip
 
 
-def _one_legend(axes: Sequence[Axes]) -> None:
-    """Keep the first panel's legend only, with the marks of waiting, above its title."""
+def one_legend(axes: Sequence[Axes]) -> None:
+    """Keep the first panel's legend only, with the marks of waiting, below its title."""
+    first = axes[0]
+    known = first.get_legend()
+    due = known.get_lines() if known else []
     for ax in axes:
         ax.label_outer()
         ax.legend_ = None
-    first = axes[0]
     keys = [
         Patch(facecolor="#DDDDDD", edgecolor="#333333", hatch="////", label="sending"),
         Patch(facecolor="#999999", edgecolor="#333333", label="computing"),
         Patch(**_IDLE, label="idle"),
         *first.plot([], [], "^", color=INK["blue"], ms=5, label="free: $r_i$"),
         *first.plot([], [], "v", color="black", ms=5, label="start: $s_i$"),
+        *(mark("deadline", color="#555555", marker="v") for _ in due),
     ]
-    first.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=5, fontsize=8)
+    first.legend(handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=6, fontsize=8)
     first.set_title(first.get_title("left"), loc="left", fontsize=10, pad=22)
 
 
-def _four(ax: Axes, chunks: pd.DataFrame, waits: pd.DataFrame, title: str) -> None:
+def _four(
+    ax: Axes, chunks: pd.DataFrame, waits: pd.DataFrame, title: str,
+    tasks: pd.DataFrame | None = None,
+) -> None:  # fmt: skip
     """Draw what four nodes do, the big task in blue."""
-    colors = dict.fromkeys("abc", "#A9A9A9") | {"T": INK["blue"]}
-    plot_gantt(chunks, 4, until=108, colors=colors, ax=ax)
-    ax.set_yticks(range(5), ["link", *(f"$P_{k}$" for k in range(1, 5))])
+    colors = dict.fromkeys(chunks["task"], "#A9A9A9") | {"T": INK["blue"]}
+    plot_gantt(chunks, 4, until=108, colors=colors, tasks=tasks, ax=ax)
+    link = ax.get_yticklabels()[0].get_text()
+    ax.set_yticks(range(5), [link, *(f"$P_{k}$" for k in range(1, 5))])
     mark_waits(ax, waits)
     ax.set_title(title, loc="left", fontsize=10)
 
 
-def _first(study: Study, name: str, policy: str, ax: Axes | None) -> Axes:
-    s = simulate(FIRST, FOUR, policy)
+def fig1(study: Study, name: str, s: Schedule, ax: Axes | None = None) -> Axes:
+    """Figure 1a or 1b from a computed schedule on four nodes: the idle time of the task T."""
     s.check()
     mine = cells.waits(s).query("task == 'T'").sort_values("release")
     # nodes by release; at r_n any of them may be the first to be sent to
@@ -96,31 +94,20 @@ def _first(study: Study, name: str, policy: str, ax: Axes | None) -> Axes:
     chunks.loc[own, "node"] = range(4)
     mine = mine.assign(node=range(4))
     mine[times] = chunks.loc[own, times].to_numpy()
-    idle, used = (mine["last"] - mine["release"]).sum(), mine["used"].sum()
     ax, end = axes_of(ax, (7.2, 3.8)), s.tasks["completion"]["T"]
-    _four(ax, chunks, mine, rf"$\sum p_i$ = {idle:g}, used {used:g}; T ends at {end:.4g}")
-    _one_legend([ax])
+    _four(ax, chunks, mine, f"{s.name}: T ends at {end:.4g}", s.tasks.loc[["T"]])
+    one_legend([ax])
     return study.keep(name, ax, mine)
 
 
-def fig1a(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 1a from a computed schedule: the task waits for its last node."""
-    return _first(study, "fig1a", "FIFO-OPR-MN", ax)
-
-
-def fig1b(study: Study, ax: Axes | None = None) -> Axes:
-    """Figure 1b from a computed schedule: the same task, all nodes from their release on."""
-    return _first(study, "fig1b", "FIDO-II", ax)
-
-
-def fig_partitions(study: Study) -> Axes:
+def fig_partitions(study: Study, releases: Sequence[float]) -> Axes:
     """Beyond the paper: one load on nodes where Constraint 2 fails, three partitions."""
     axes = panels(None, 1, (7.2, 9.0), sharey=False, rows=3, sharex=True)
     kinds = {"Constraint 2 fails, so the remodel": "II", "true optimum": "exact",
              "idle time unused": "opr"}  # fmt: skip
     tables = {}
     for ax, (title, partition) in zip(axes, kinds.items(), strict=True):
-        split = split_load(40.0, CROWDED, FOUR, partition)
+        split = split_load(40.0, releases, FOUR, partition)
         times = {name: getattr(split, name) for name in ("send_start", "send_end", "compute_end")}
         chunks = pd.DataFrame({"task": "T", "node": range(4), "alpha": split.alpha, **times})
         tables[title] = chunks.assign(release=split.release, last=max(split.release))
@@ -128,41 +115,34 @@ def fig_partitions(study: Study) -> Axes:
         if split.estimate > split.completion * (1 + 1e-9):
             words += f", booked until {split.estimate:.4g}"
         _four(ax, chunks, tables[title], words)
-    _one_legend(axes)
+    one_legend(axes)
     return study.keep("partitions", axes[0], pd.concat(tables, names=["asked"]).reset_index(0))
 
 
-def fig_gantt(study: Study, policies: Sequence[str] = GANTT, load: float = 1.0) -> Axes:
-    """One stretch of a workload under several policies, with idle node time and r_i, s_i."""
+def longest_waits(
+    study: Study, policies: Sequence[str], load: float = 1.0
+) -> tuple[list[Schedule], list[pd.DataFrame], dict[str, Any]]:
+    """Schedule one workload by several policies; return what waits in each, and where most do.
+
+    The last is a window of time for `plot_gantt`: where nodes wait longest, under all if possible.
+    """
     least = execution_time(study.mean, study.nodes, Cluster(study.nodes, study.cms, study.cps))
     setting = study.setting(150 * least)
-    tasks, cluster, reading, _ = cells.drawn(setting, load, study.cms, study.switches, study.seed)
-    schedules = [simulate(tasks, cluster, name, reading) for name in policies]
+    given = setting, load, study.cms, study.switches, study.seed, study.drawn_by
+    tasks, cluster, reading, _ = cells.drawn(*given)
+    who = [study.mine.get(name, name) for name in policies]
+    schedules = [simulate(tasks, cluster, policy, reading) for policy in who]
     waits = [cells.waits(s).assign(wait=lambda t: t["last"] - t["release"]) for s in schedules]
-    # where nodes wait longest, under all policies if possible
+    waits = [table[table.groupby("task")["wait"].transform("max") > 0] for table in waits]
     each = pd.concat([table.groupby("task")["wait"].sum() for table in waits], axis=1)
     each = each.sort_index().fillna(0.0)
     order = each.index[np.lexsort((each.sum(axis=1), each.min(axis=1)))]
     left = max(0.0, tasks["arrival"][order[-1]] - 1.5 * least) if len(order) else 0.0
     right = left + 4.5 * least
-    axes = panels(None, 1, (10, 3.0 * len(policies)), False, len(policies), sharex=True)
-    colors, tables = task_colors(list(tasks.index)), {}
-    came = tasks["arrival"].between(left, right)
-    for ax, s, table in zip(axes, schedules, waits, strict=True):
-        s.check()
-        inside = (s.chunks["compute_end"] > left) & (s.chunks["send_start"] < right)
-        shown = tables[s.name] = s.chunks[inside]
-        plot_gantt(shown, cluster.nodes, until=right, colors=colors, ax=ax)
-        ax.set_xlim(left, right)
-        long = table.groupby("task")["wait"].transform("max") > 1e-9 * right
-        mark_waits(ax, table[long & table["task"].isin(shown["task"])], names=False, size=3.5)
-        title = f"{s.name}: {int(s.tasks['admitted'][came].sum())} of {came.sum()} arrivals here"
-        idle, used = cells.idle_use(s).values()
-        share = f"; {100 * used / idle:.0f} % of all waits used" if idle else ""
-        ax.set_title(f"{title} admitted{share}", loc="left", fontsize=10)
-    _one_legend(axes)
-    table = pd.concat(tables, names=["policy"]).reset_index(0)
-    return study.keep("gantt", axes[0], table)
+    every = pd.concat([s.chunks for s in schedules])
+    inside = (every["compute_end"] > left) & (every["send_start"] < right)
+    colors = task_colors(sorted(every.loc[inside, "task"].unique()))
+    return schedules, waits, {"since": left, "until": right, "colors": colors}
 
 
 def flow(study: Study, load: float, order: str = "FIFO") -> pd.DataFrame:

@@ -14,6 +14,7 @@ from dlsim.given import number, option
 from dlsim.papers.inserted_idle_time import cells, claims
 from dlsim.papers.inserted_idle_time.cells import GENERATORS, RULES, Setting, both
 from dlsim.realtime import Cluster, workload
+from dlsim.realtime.named import policies_of, workload_of
 from dlsim.study import study
 from dlsim.study.stats import share_bounds
 from dlsim.study.study import Switches
@@ -51,6 +52,8 @@ class Study(study.Study):
         Axes: nominal loads, costs of sending, deadline ratios, numbers of nodes.
     nodes, cms, cps, mean, dc_ratio : int, float, float, float, float
         The baseline of section 5.2: N, tau, chi, Avg sigma, DCRatio.
+    policies, workload
+        One's own (`dlsim.study.study.Study.mine`).
     """
 
     counting: str = RULES[0]
@@ -63,6 +66,8 @@ class Study(study.Study):
     cps: float = 100.0
     mean: float = 200.0
     dc_ratio: float = 2.0
+    policies: Any = ()
+    workload: Any = ""
 
     KEY, SCALES, SWITCHES = "inserted-idle-time", SCALES, {**cells.SWITCHES, "counting": RULES}
 
@@ -71,6 +76,8 @@ class Study(study.Study):
         option("counting", self.counting, RULES)
         workload.split_reading(self.reading or {}, *GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
+        vars(self)["mine"] = policies_of(self.policies, both(cells.ROLES))
+        vars(self)["drawn_by"] = workload_of(self.workload)
         for name in ("mean", "dc_ratio", "cps"):
             number(name, getattr(self, name), above=True)
         for name in ("loads", "taus", "dc_ratios", "clusters"):
@@ -106,7 +113,13 @@ class Study(study.Study):
 
     def given(self, switches: Switches) -> dict[str, Any]:
         """What cells are given: what workloads have in common, the cost of sending, a reading."""
-        return super().given(switches) | {"setting": self.setting(), "tau": self.cms}
+        own = {"mine": self.mine, "drawn_by": self.drawn_by}
+        return super().given(switches) | {"setting": self.setting(), "tau": self.cms} | own
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Policies of one's own beside the paper's."""
+        return tuple(name for name in self.mine if name not in both(cells.ROLES))
 
     def main(
         self, policies: Sequence[str], use: Sequence[str] = (), switches: Switches | None = None,
@@ -128,7 +141,7 @@ class Study(study.Study):
         last = loads[-1:] or TAU_LOADS
         beyond = () if loads else ("EDF-EXACT", "EDF-EXACT-N")
         taus = self.main(("EDF-DLT", "EDDO-II", *beyond), (), switches, last, self.taus)
-        main = self.main(both(policies), both(use), switches, loads)
+        main = self.main((*both(policies), *self.beside), both(use), switches, loads)
         return claims.Evidence(main.assign(use=main["used"] / main["idle"]), taus)
 
     @functools.cached_property

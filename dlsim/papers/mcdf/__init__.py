@@ -2,6 +2,6 @@
 
 from dlsim.papers import rooms
 
-__all__ = ["LOADS", "SCALES", "Study", "fig1", "fig_gantt", "verdicts"]
+__all__ = ["LOADS", "SCALES", "Study", "fig1", "verdicts"]
 
 __getattr__ = rooms(__name__, __all__)

@@ -8,25 +8,35 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import Cluster, Policy, Reading, simulate, workload
+from dlsim.realtime import Cluster, Policy, Reading, clairvoyant_bound, named, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
+from dlsim.realtime.optimum import ladder
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.partition import least_times, table_of
+from dlsim.realtime.sends import split_unequal
 
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
 #: Legend order of the paper; the last two refuse nobody and are judged by missed deadlines.
 WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
 WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
+#: What a bound counts.
+UNITS = ("tasks", "work")
 Row = dict[str, Any]
 Switches = Mapping[str, str]
+#: Policies of one's own by their labels, a label of the paper's or a new one; none.
+Own = Mapping[str, Policy]
+NOBODY: Own = {}
 
 
 def tasks_and_reading(
-    cluster: Cluster, load: float, horizon: float, seed: Any, switches: Switches, **law: Any
-) -> tuple[pd.DataFrame, Reading]:
-    """Draw a workload of section 6.1 under a mixed mapping of switches."""
+    cluster: Cluster, load: float, horizon: float, seed: Any, switches: Switches,
+    drawn_by: Any = None, **law: Any,
+) -> tuple[pd.DataFrame, Reading]:  # fmt: skip
+    """Draw a workload of section 6.1, or one's own, under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
+    if drawn_by:
+        return named.drawn_by(drawn_by, cluster, load, horizon, seed, **law), Reading.of(reading)
     tasks = workload.mcdf(cluster, load, horizon, seed, **{**drawn, **law})
     # pandas copies attrs whenever a column is taken
     tasks.attrs = {"realised_load": tasks.attrs["realised_load"]}
@@ -43,37 +53,96 @@ def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
 def compare(
     load: float, setup: float = 0.0, mode: str = "", value: float = 1.0, *,
     policies: Sequence[str], without: Sequence[str] = (), nodes: int, cms: float, cps: float,
-    horizon: float, switches: Switches, check_at: float, seed: Any,
+    horizon: float, switches: Switches, check_at: float, seed: Any, mine: Own = NOBODY,
+    drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 4 to 9), at a ratio of the costs (Figure 10)."""
     costs = {"": (cms, cps), "vary_cms": (cps * value, cps), "vary_cps": (cms, cms / value)}[mode]
     cluster = Cluster(nodes, *costs, setup, setup)
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
     fewer = float((tasks["sigma"] <= table_of(cluster).least[nodes]).mean())
     load_of = tasks.attrs["realised_load"]
     common, rows = {"realised_load": load_of, "tasks": len(tasks), "fewer": fewer}, []
     for name in (*policies, *(without if setup == 0 else ())):
-        s = checked(simulate(tasks, cluster, name, reading), load, check_at, seed)
+        s = checked(simulate(tasks, cluster, mine.get(name, name), reading), load, check_at, seed)
         row = {"ratio": s.reject_ratio, "work_ratio": s.work_reject_ratio, "delay_growth": np.nan}
         if not s.policy.admission:
             delay = s.tasks["start"] - s.tasks["arrival"]
             quarter = max(1, len(delay) // 4)
             grown = delay.iloc[-quarter:].mean() - delay.iloc[:quarter].mean()
             row = {"ratio": s.miss_ratio, "work_ratio": np.nan, "delay_growth": grown}
-        rows.append({"policy": s.name, **row, **common})
+        rows.append({"policy": name, **row, **common})
     return rows
+
+
+def bounded(
+    load: float,
+    *,
+    nodes: int,
+    cms: float,
+    cps: float,
+    horizon: float,
+    switches: Switches,
+    seed: Any,
+) -> list[Row]:
+    """Bound what any planner must refuse of the workload of Figure 4."""
+    cluster = Cluster(nodes, cms, cps)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    ratios = {
+        name: clairvoyant_bound(tasks, cluster, "opr", work=name == "work", link=reading.link).ratio
+        for name in UNITS
+    }
+    return [{"what": name, "ratio": ratio} for name, ratio in ratios.items()]
+
+
+def unequal(late: float, few: int, *, count: int, cms: float, cps: float, seed: Any) -> list[Row]:
+    """Send unit loads to unequal nodes in several orders: how much later than in the best they end.
+
+    Costs lie within a third and three times those of the cluster, releases within `late` times the
+    load's time on one of its nodes.
+    """
+    rng, over = generator(seed), dict[str, list[float]]()
+    for _ in range(count):
+        costs = 3 ** rng.uniform(-1, 1, (2, few))
+        release = late * (cms + cps) * rng.random(few)
+        nodes = pd.DataFrame({"cms": cms * costs[0], "cps": cps * costs[1], "release": release})
+        best = split_unequal(1.0, nodes).completion - release.min()
+        orders: dict[str, Any] = {
+            "fastest link": "link", "first released": "release",
+            "fastest node": nodes["cps"].argsort(),
+        }  # fmt: skip
+        for name, order in orders.items():
+            end = split_unequal(1.0, nodes, order).completion - release.min()
+            over.setdefault(name, []).append(end / best - 1)
+    return [{"order": name, "excess": float(np.mean(some))} for name, some in over.items()]
+
+
+def rungs(
+    load: float, *, count: int, few: int, cms: float, cps: float, horizon: float,
+    switches: Switches, seed: Any,
+) -> list[Row]:  # fmt: skip
+    """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
+    cluster = Cluster(few, cms, cps)
+    laws = {name: value for name, value in switches.items() if name not in SWITCHES_M}
+    tasks, _ = tasks_and_reading(cluster, load, horizon, seed, laws)
+    found = ladder(tasks.iloc[:count], cluster)
+    return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
 
 
 def negotiated(
     load: float, factor: float, *, policies: Sequence[str], nodes: int, cms: float, cps: float,
-    horizon: float, switches: Switches, check_at: float, seed: Any,
+    horizon: float, switches: Switches, check_at: float, seed: Any, mine: Own = NOBODY,
+    drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Run policies whose refused clients accept a later deadline (section 5)."""
     cluster = Cluster(nodes, cms, cps)
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
     rows = []
     for name in policies:
-        s = simulate(tasks, cluster, name, reading, negotiate=factor if factor > 1 else 0.0)
+        policy = mine.get(name, name)
+        if factor > 1 and not isinstance(policy, str) and policy.is_own:
+            continue  # no offers are made by functions
+        s = simulate(tasks, cluster, policy, reading, negotiate=factor if factor > 1 else 0.0)
         stretch = checked(s, load, check_at, seed).stretch
         changed = stretch != 1
         rows.append({
@@ -90,14 +159,16 @@ BASE = {"Cms": 10.0, "Cps": 10.0, "N": 10, "ST": 5.0, "SC": 5.0, "mean size": 10
 
 def doubled(
     parameter: str, load: float, *, policies: Sequence[str], horizon: float,
-    switches: Switches, seed: Any,
+    switches: Switches, seed: Any, mine: Own = NOBODY, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Run policies with one parameter of `BASE` doubled (section 6.4)."""
     v = {name: value * (2 if name == parameter else 1) for name, value in BASE.items()}
     cluster = Cluster(int(v["N"]), v["Cms"], v["Cps"], v["ST"], v["SC"])
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, mean=v["mean size"])
-    runs = (simulate(tasks, cluster, name, reading) for name in policies)
-    return [{"policy": s.name, "ratio": s.reject_ratio} for s in runs]
+    tasks, reading = tasks_and_reading(
+        cluster, load, horizon, seed, switches, drawn_by, mean=v["mean size"]
+    )
+    runs = {name: simulate(tasks, cluster, mine.get(name, name), reading) for name in policies}
+    return [{"policy": name, "ratio": s.reject_ratio} for name, s in runs.items()]
 
 
 def _pools(
@@ -121,16 +192,16 @@ def _pools(
 
 def order_costs(
     queue: int, *, pools: int, spread: float, nodes: int, cms: float, cps: float,
-    switches: Switches, seed: Any,
+    switches: Switches, seed: Any, mine: Own = NOBODY,
 ) -> list[Row]:  # fmt: skip
     """Compare the cost of MCDF's order with all orders of random queues (section 5)."""
     cluster, excess = Cluster(nodes, cms, cps), []
     reading = Reading.of(workload.split_reading(switches, "mcdf")[0])
     for both in _pools(pools, queue, 1.0, spread, cluster, seed):
         pool = both.iloc[:queue]
-        mine = simulate(pool, cluster, "MCDF", reading)
-        if mine.reject_ratio == 0:
-            more = mine.total_cost / _costs(pool, cluster, reading)["cost"].min() - 1
+        s = simulate(pool, cluster, mine.get("MCDF", "MCDF"), reading)
+        if s.reject_ratio == 0:
+            more = s.total_cost / _costs(pool, cluster, reading)["cost"].min() - 1
             excess.append(more if more > 1e-9 else 0.0)  # equal but for the order of a sum
     worse = np.array(excess) > 0
     mean, beaten = (float(np.mean(x)) if len(excess) else np.nan for x in (excess, worse))

@@ -113,7 +113,8 @@ def sensitivity(e: Evidence) -> pd.DataFrame:
 
 def ranges(e: Evidence) -> pd.DataFrame:
     """Range of the reject ratio over load, set-up cost and Cms/Cps, per policy."""
-    main = e.main[e.main["policy"].isin(WITH_ADMISSION)]
+    names = list(e.ratios["policy"].unique())
+    main = e.main[e.main["policy"].isin(names)]
     axes = {
         "load": (_no_setup(e), []),
         "set-up cost": (wide(main, ["setup", "load"]), ["load"]),
@@ -123,7 +124,7 @@ def ranges(e: Evidence) -> pd.DataFrame:
     for axis, (table, others) in axes.items():
         groups = table.groupby([*others, "replicate"])
         spread = groups.max() - groups.min()
-        parts[axis] = spread.groupby("replicate").mean()[list(WITH_ADMISSION)]
+        parts[axis] = spread.groupby("replicate").mean()[names]
     return pd.concat(parts, names=["axis"])
 
 

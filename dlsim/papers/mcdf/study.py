@@ -11,11 +11,10 @@ from matplotlib.axes import Axes
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import cells, claims
 from dlsim.papers.mcdf.cells import SWITCHES, WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.realtime import Cluster, simulate
+from dlsim.realtime.named import policies_of, workload_of
 from dlsim.realtime.workload import split_reading
 from dlsim.study import study
-from dlsim.study.gantt import plot_gantt, task_colors
-from dlsim.study.plot import axes_of, panels
+from dlsim.study.plot import axes_of
 from dlsim.study.study import Switches
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
@@ -36,6 +35,8 @@ class Study(study.Study):
         Axes of Figures 4 to 10.
     nodes, cms, cps : int, float, float
         The cluster of section 6.1.
+    policies, workload
+        One's own (`dlsim.study.study.Study.mine`).
     """
 
     loads: Sequence[float] = LOADS
@@ -44,22 +45,33 @@ class Study(study.Study):
     nodes: int = 10
     cms: float = 10.0
     cps: float = 10.0
+    policies: Any = ()
+    workload: Any = ""
 
     KEY, SCALES, SWITCHES = "mcdf", SCALES, SWITCHES
 
     def check(self) -> None:
         """Refuse unknown switches, and axes without neighbours to compare."""
         split_reading(self.switches, "mcdf")
+        vars(self)["mine"] = policies_of(self.policies, (*WITH_ADMISSION, *WITHOUT_ADMISSION))
+        vars(self)["drawn_by"] = workload_of(self.workload)
         axes = {"loads": self.loads, "ratios": self.ratios}
         axes["setups above 0"] = [setup for setup in self.setups if setup > 0]
         for name, values in axes.items():
             if len(set(values)) < 2:
                 raise InputError(f"{name} must be two values or more: claims compare neighbours")
 
+    @property
+    def admitting(self) -> tuple[str, ...]:
+        """Policies with admission control, those of one's own last."""
+        own = (name for name, policy in self.mine.items() if policy.admission)
+        return (*WITH_ADMISSION, *(name for name in own if name not in WITH_ADMISSION))
+
     def given(self, switches: Switches) -> dict[str, Any]:
         """What cells are given: the cluster, how long and by whom, what is verified, a reading."""
         return super().given(switches) | {
-            "policies": WITH_ADMISSION, "nodes": self.nodes, "cms": self.cms, "cps": self.cps,
+            "policies": self.admitting, "mine": self.mine, "drawn_by": self.drawn_by,
+            "nodes": self.nodes, "cms": self.cms, "cps": self.cps,
             "horizon": self.size.horizon, "check_at": min(self.loads),
         }  # fmt: skip
 
@@ -87,7 +99,7 @@ class Study(study.Study):
             )  # fmt: skip
         doubled = self.sweep(
             cells.doubled, {"parameter": ["base", *cells.BASE], "load": THREE_LOADS},
-            "sensitivities", reading=switches, policies=("MCDF",) if other else WITH_ADMISSION,
+            "sensitivities", reading=switches, policies=("MCDF",) if other else self.admitting,
         )  # fmt: skip
         if other:
             return claims.Evidence(main, ratios, doubled, half)
@@ -117,20 +129,3 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     ax.set_title(f"The system: N = {n} equal nodes")
     ax.axis("off")
     return study.keep("fig1", ax)
-
-
-def fig_gantt(study: Study, policies: Sequence[str] = ("MCDF", "EDFMN")) -> Axes:
-    """One workload under two policies, the head node's link as its own row."""
-    cluster = Cluster(study.nodes, study.cms, study.cps)
-    tasks, reading = cells.tasks_and_reading(cluster, 0.5, 12_000.0, study.seed, study.switches)
-    axes = panels(None, 1, (10, 3.6 * len(policies)), rows=len(policies), sharex=True)
-    schedules = [simulate(tasks, cluster, name, reading) for name in policies]
-    until = max(s.tasks["completion"].max() for s in schedules)
-    colors = task_colors(list(tasks.index))
-    for ax, s in zip(axes, schedules, strict=True):
-        s.check()
-        plot_gantt(s.chunks, cluster.nodes, until=until, colors=colors, ax=ax)
-        ax.set_xlim(left=0.98 * tasks["arrival"].min())
-        ax.set_title(f"{s.name}: {int(s.tasks['admitted'].sum())} of {len(tasks)} tasks admitted")
-    table = pd.concat({s.name: s.chunks for s in schedules}, names=["policy"]).reset_index(0)
-    return study.keep("gantt", axes[0], table)

@@ -22,6 +22,7 @@ from numpy.random import SeedSequence
 from dlsim.errors import StudyError
 from dlsim.files import read_csv, shared_file
 from dlsim.given import generator
+from dlsim.papers.steady_state.executed import execute
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.broker import day
@@ -397,6 +398,39 @@ def start_up(
             value = float((done * p.worth.max(axis=1))[p.counted].min()) / (count * length)
             row = {"length": length, "count": count, "ends": float(lost.max(initial=0.0))}
             rows.append({**row, "kept": share(value, a.objective)})
+    return rows
+
+
+#: How a schedule is executed: network, packets of the largest chunk, latency of a link in periods.
+EXECUTIONS = {
+    "connections, 100 packets": ("connections", 100, 0.0),
+    "connections, 5 packets": ("connections", 5, 0.0),
+    "connections, latency": ("connections", 100, 0.1),
+    "backbone, 100 packets": ("backbone", 100, 0.0),
+    "backbone, 5 packets": ("backbone", 5, 0.0),
+}
+
+
+def executed(
+    kind: str,
+    clusters: int,
+    *,
+    length: int,
+    periods: int,
+    method: str,
+    switches: Switches,
+    seed: Any,
+) -> list[Row]:
+    """Run a steady state period by period in paper B's packet engine."""
+    reading, drawn = split_switches(switches)
+    p = of_kind(kind, clusters, seed, **drawn)
+    period = solve(p, method, rounding(seed), reading).periodic(length)
+    rows: list[Row] = []
+    for name, how in EXECUTIONS.items():
+        done = execute(period, periods, *how)
+        if seed.spawn_key[-1:] == (0,) and not rows:
+            done.outcome.check()
+        rows.append({"how": name, "reached": done.reached, "longest": done.longest})
     return rows
 
 

@@ -298,3 +298,23 @@ def one_outlier(count: int, mean: float, deviation: float) -> dict[str, float]:
     others = mean - apart / count
     square = mean**2 + deviation**2 * (count - 1) / count
     return {"others": others, "one": others + apart, "least": square / mean}
+
+
+def by_vertex(rows: pd.DataFrame, name: str) -> dict[str, float]:
+    """Split what a heuristic's ratio varies by: platforms of one stratum, and vertices of one.
+
+    ``share`` is the part of the variance that lies between optimal vertices of one platform,
+    ``spread`` the mean difference between the best and the worst of them, ``flips`` the share of
+    platforms on which the vertex decides whether the heuristic or G is ahead.
+    """
+    stratum = ["kind", "clusters", "connectivity"]
+    own = rows.groupby([*stratum, "replicate"])[name]
+    within = own.var(ddof=1).mean()
+    between = own.mean().groupby(stratum).var(ddof=1).mean()
+    both = rows.assign(lead=(rows[name] - rows["G"]).round(6))
+    lead = both.groupby([*stratum, "replicate"])["lead"]
+    return {
+        "share": float(within / (within + between)) if within + between > 0 else 0.0,
+        "spread": float((own.max() - own.min()).mean()),
+        "flips": float(((lead.min() < 0) & (lead.max() > 0)).mean()),
+    }

@@ -1,7 +1,7 @@
 """Paper S's drawings: platforms, topologies, flows; what its tables print and we drew."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,28 +15,25 @@ from matplotlib.lines import Line2D
 from dlsim.errors import InputError
 from dlsim.given import child
 from dlsim.papers.steady_state import cells
-from dlsim.papers.steady_state.cells import of_kind, printed_table, rounding, tiers_network
-from dlsim.papers.steady_state.study import METHOD, Study
+from dlsim.papers.steady_state.cells import of_kind, printed_table, rounding
+from dlsim.papers.steady_state.study import Study
 from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
-from dlsim.study.plot import axes_of, panels
+from dlsim.study.plot import axes_of, panels, tiles
 from dlsim.study.style import INK, style_of
 
 Places = Mapping[Any, Any]
 #: Links: nothing on them, in use, all connections open.
 LINKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
 _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
-#: A small network of the same kind as the paper's, for drawings.
-_SMALL: dict[str, int] = {"wan": 7, "mans": 4, "man": 3, "RW": 3, "RM": 2, "RMW": 1}
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 #: The real network of `fig_wan`, and how many of its nodes are clusters.
 REAL, REAL_CLUSTERS = "sndlib/germany50", 20
 
 
-def fig1(study: Study, ax: Axes | None = None) -> Axes:
+def fig1(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
     """Figure 1 redrawn: clusters behind routers, joined by backbone links."""
-    ax = axes_of(ax, (7.6, 4.6))
-    p = topology.tiers(5, study.seed, None, **_SMALL)
-    graph, router = to_graph(p), list(p.router)
+    ax, graph, router = axes_of(ax, (7.6, 4.6)), to_graph(p), list(p.router)
     places = nx.kamada_kawai_layout(graph)
     centre = np.mean(list(places.values()), axis=0)
     nx.draw_networkx_edges(graph, places, ax=ax, width=1.6, edge_color="0.6")
@@ -67,9 +64,9 @@ def notation() -> Platform:
     return from_graph(graph, ["router k", "router l"], **ends, **one)
 
 
-def fig2(study: Study, ax: Axes | None = None) -> Axes:
+def fig2(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
     """Figure 2 redrawn: what the symbols name, on a platform with numbers."""
-    ax, p = axes_of(ax, (8.4, 3.2)), notation()
+    ax = axes_of(ax, (8.4, 3.2))
     x = (0.0, 1.0, 2.4, 3.8, 4.8)
     ends = [f"$C^{n}_{{master}}$\n$s_{n}$ = {v:g}" for n, v in zip("kl", p.speed, strict=True)]
     boxes = (ends[0], "$C^k_{router}$", "router", "$C^l_{router}$", ends[1])
@@ -112,20 +109,22 @@ def tiers_places(graph: nx.Graph, seed: int, wan: int = 40, man: int = 20) -> di
     return places
 
 
-def fig3(study: Study, clusters: int = 15) -> Axes:
+def fig3(study: Study, graph: nx.Graph, routers: Sequence[Any]) -> Axes:
     """Figure 3: a Tiers-like topology in full, and pruned to the routes between clusters."""
     axes = panels(None, 2, (11, 5.4))
-    graph, routers = tiers_network(clusters, child(study.seed, 0))
     small, places = prune(graph, routers), tiers_places(graph, study.seed)
     for ax, shown, title in zip(axes, (graph, small), ("in full", "pruned"), strict=True):
         plain = [node for node in shown if node not in set(routers)]
         nx.draw_networkx_edges(shown, places, ax=ax, width=0.6, edge_color="0.6")
-        for nodes, size, ink in ((plain, 9, "sky"), (routers, 34, "vermillion")):
-            nx.draw_networkx_nodes(shown, places, nodes, size, INK[ink], ax=ax)
+        for nodes, size, ink, what in (
+            (plain, 9, "sky", "another node"), (routers, 34, "vermillion", "a cluster's router")
+        ):  # fmt: skip
+            nx.draw_networkx_nodes(shown, places, nodes, size, INK[ink], ax=ax, label=what)
         ax.set_title(f"{title}: {len(shown)} nodes, {shown.number_of_edges()} links")
         ax.set_aspect("equal")
         ax.axis("off")
     axes[-1].set_xlim(axes[0].get_xlim())
+    axes[-1].legend(loc="lower right")
     table = pd.DataFrame(small.edges, columns=["start", "end"])
     return study.keep("fig3", axes[0], table)
 
@@ -174,7 +173,7 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> tuple[pd.DataFr
     look: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "edgecolor": "white"}
     drawn = ax.scatter(spots[:, 0], spots[:, 1], s=size, c=others, zorder=3, **look)
     for k, spot in enumerate(spots):
-        ax.annotate(str(k), spot, (7, 7), textcoords="offset points", fontsize=8)
+        ax.annotate(str(k), spot, (7, 7), textcoords="offset points", fontsize=9, bbox=_PLATE)
     ax.figure.colorbar(drawn, ax=ax, label="speed at work for others", shrink=0.75, pad=0.01)
     below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.02), "fontsize": "small"}
     ax.legend(handles=link_keys(), ncols=3, **below)
@@ -184,25 +183,20 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> tuple[pd.DataFr
     return table, busy
 
 
-def fig_flows(study: Study, method: str = METHOD, clusters: int = 12) -> Axes:
+def fig_flows(study: Study, a: Allocation) -> Axes:
     """Beyond the paper: a platform with its flows, and whose work each cluster does."""
-    axes = panels(None, 2, (11.5, 5), sharey=False, width_ratios=(1.25, 1))
-    seed, (reading, _) = child(study.seed, 1), cells.split_switches(study.switches)
-    p = of_kind("Tiers", clusters, seed)
-    a = solve(p, method, rounding(seed), reading)
+    axes, p = panels(None, 2, (12.5, 5.4), sharey=False, width_ratios=(1.2, 1)), a.platform
     places = nx.kamada_kawai_layout(to_graph(p))
-    table, busy = _map(axes[0], a, places, f"{method}: {a.objective:.3g}, bound {bound(p):.3g}")
-    drawn = axes[1].imshow(np.where(busy > 0, busy, np.nan), cmap="viridis", vmin=0, vmax=1)
-    every, title = range(p.clusters), "share of the speed of l"
-    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k", title=title,
-                xticks=every, yticks=every)  # fmt: skip
-    axes[1].grid(visible=False)
-    axes[1].figure.colorbar(drawn, ax=axes[1], shrink=0.75)
+    table, busy = _map(axes[0], a, places, f"{a.method}: {a.objective:.3g}, bound {bound(p):.3g}")
+    shown = pd.DataFrame(np.where(busy > 0, 100 * busy, np.nan))
+    tiles(shown, shown.map("{:.0f}".format), "viridis", (0, 100), axes[1], size=8).grid(False)
+    title = "% of the speed of cluster l"
+    axes[1].set(xlabel="done by cluster l", ylabel="application of cluster k", title=title)
     return study.keep("flows", axes[0], table.reset_index(names="link"))
 
 
-def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Axes | None:
-    """Beyond the paper: every heuristic and the optimum on a real wide-area network."""
+def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> pd.DataFrame | None:
+    """Beyond the paper: draw, and return, how every method does on a real wide-area network."""
     seed, (reading, _) = child(study.seed, 0), cells.split_switches(study.switches)
     try:
         p = topology.hub(name, clusters, seed)
@@ -224,10 +218,12 @@ def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> Ax
     _map(axes[0], found[best], places, f"{name}, {clusters} clusters: {best}")
     table = pd.DataFrame({"policy": methods, "ratio": [round(found[m].ratio, 9) for m in methods]})
     colors = [style_of(m.split("+")[0]).color for m in methods]
-    axes[1].barh(table["policy"], table["ratio"], color=colors)
+    bars = axes[1].barh(table["policy"], table["ratio"], color=colors)
+    axes[1].bar_label(bars, fmt="{:.2f}", padding=3)
     axes[1].invert_yaxis()
-    axes[1].set(xlabel="objective / bound", xlim=(0, 1.02))
-    return study.keep("wan", axes[0], table)
+    axes[1].set(xlabel="objective / bound", xlim=(0, 1.12))
+    study.keep("wan", axes[0], table)
+    return table
 
 
 def drawn(study: Study, number: int) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from dlsim.papers import rooms
 
 __all__ = [
-    "Study", "accuracy", "curves", "deadlines", "fig2", "fig3", "fig6", "fig7", "fig_order",
-    "fig_release", "graph", "reduction",
+    "Study", "accuracy", "curves", "deadlines", "fig6", "fig7", "graph", "placed", "reduction",
+    "split",
 ]  # fmt: skip
 
 __getattr__ = rooms(__name__, __all__)

@@ -7,19 +7,17 @@ from decimal import Decimal, localcontext
 from math import ceil, log
 from typing import Any
 
-import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dlsim.realtime import Cluster, shares
-from dlsim.realtime.partition import duration, execution_time, fastest_nodes, fewest_nodes, table_of
+from dlsim.realtime.core.partition import duration
+from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, table_of
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set
 from dlsim.study import study
-from dlsim.study.gantt import plot_gantt, plot_timing, task_colors
 from dlsim.study.plot import axes_of
 from dlsim.study.study import keep
 from dlsim.study.style import INK
@@ -159,18 +157,6 @@ def reduction(study: Study) -> pd.DataFrame:
     return table
 
 
-def fig2(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
-    """Figure 2 of paper M from computed shares: one load on n nodes, no set-up cost."""
-    chunks = split(study.sigma, n, study.bare)
-    return keep(study, "mcdf-fig2", plot_timing(chunks, ax=ax), chunks)
-
-
-def fig3(study: Study, n: int = 3, ax: Axes | None = None) -> Axes:
-    """Figure 3 of paper M from computed shares: the same with set-up costs."""
-    chunks = split(study.sigma, n, study.cluster)
-    return keep(study, "mcdf-fig3", plot_timing(chunks, ax=ax), chunks)
-
-
 def graph() -> nx.Graph:
     """Return the graph of Figures 6 and 7: a triangle, a path, a vertex of its own."""
     example = nx.Graph(EDGES)
@@ -178,9 +164,9 @@ def graph() -> nx.Graph:
     return example
 
 
-def fig6(study: Study, ax: Axes | None = None) -> Axes:
+def fig6(study: Study, example: nx.Graph, ax: Axes | None = None) -> Axes:
     """Figure 6 of paper S: a graph, with a largest independent set found by scheduling."""
-    ax, example = axes_of(ax, (4.6, 3.2)), graph()
+    ax = axes_of(ax, (4.6, 3.2))
     chosen = largest_independent_set(example)
     place = nx.circular_layout(example)
     nx.draw_networkx(
@@ -211,9 +197,9 @@ def _places(links: pd.DataFrame, routes: Mapping[tuple[int, int], Sequence[Any]]
     return {**place, "C0": (0.0, top / 2), **right, **below}
 
 
-def fig7(study: Study, ax: Axes | None = None) -> Axes:
+def fig7(study: Study, example: nx.Graph, ax: Axes | None = None) -> Axes:
     """Figure 7 of paper S: the platform built from the graph, with corrected indices."""
-    ax, platform = axes_of(ax, (6.8, 4.6)), instance(graph())
+    ax, platform = axes_of(ax, (6.8, 4.6)), instance(example)
     best, place = solve_program(platform), _places(platform.links, platform.routes)
     used = [route for pair, route in platform.routes.items() if best.connections[pair] > 0]
     busy = {link for route in used for link in route}
@@ -236,7 +222,7 @@ def fig7(study: Study, ax: Axes | None = None) -> Axes:
     return keep(study, "steady-state-fig7", ax, platform.links.rename_axis("link"))
 
 
-def _placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataFrame:
+def placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataFrame:
     """Lay out tasks (name, size, start, nodes) on two unit nodes."""
     unit, frames = Cluster(2, 1.0, 1.0), []
     for name, size, start, nodes in plan:
@@ -244,35 +230,3 @@ def _placed(plan: Sequence[tuple[str, float, float, Sequence[int]]]) -> pd.DataF
         chunks[["send_start", "send_end", "compute_end"]] += start
         frames.append(chunks)
     return pd.concat(frames, ignore_index=True)
-
-
-def fig_order(study: Study) -> Figure:
-    """Draw the counterexample to the order rule: cost 32 in decreasing DC, 30 otherwise."""
-    figure, axes = plt.subplots(2, 1, figsize=(7.2, 4.6), layout="constrained")
-    tasks = pd.DataFrame({"arrival": 0.0, "deadline": [17.0, 32.0, 19.0]}, index=["1", "2", "3"])
-    colors = task_colors(list(tasks.index))
-    plans = {
-        "decreasing DC: 12 + 12 + 8 = 32": [
-            ("2", 6, 0, [1]), ("3", 6, 0, [2]), ("1", 3, 12, [1, 2]),
-        ],
-        "in the order 1, 2, 3: 6 + 12 + 12 = 30": [
-            ("1", 3, 0, [1]), ("2", 6, 0, [2]), ("3", 6, 6, [1]),
-        ],
-    }  # fmt: skip
-    for ax, (title, plan) in zip(axes, plans.items(), strict=True):
-        plot_gantt(_placed(plan), nodes=2, link=False, until=34, tasks=tasks, colors=colors, ax=ax)
-        ax.set_title(title, loc="left")
-    study.results.figure("theory-order", figure)
-    return figure
-
-
-def fig_release(study: Study, ax: Axes | None = None) -> Axes:
-    """Draw the counterexample to paper I's Theorem 3: the end lies before node 2 is free."""
-    ax = axes_of(ax, (7.2, 2.2))
-    plot_gantt(_placed([("1", 1, 0, [1])]), nodes=[1, 2], link=False, until=6, ax=ax)
-    ax.barh(1, 5, color="#EEEEEE", hatch="xx", edgecolor="#999999", zorder=1)
-    ax.axvline(3.5, color=INK["vermillion"], linestyle="--")
-    ax.text(3.55, 0, r"(3), (4): end 7/2, $\alpha_2 = -3/4$", va="center", fontsize=9)
-    ax.text(5.05, 1, r"free at $r_2 = 5$", va="center", fontsize=9)
-    ax.set_title("Both constraints hold; node 1 alone ends at 2", loc="left")
-    return study.keep("release", ax)

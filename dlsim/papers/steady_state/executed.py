@@ -1,0 +1,120 @@
+"""A steady state executed: its periods in paper B's packet engine, to test the connection model.
+
+Program (6) promises a throughput if every connection has its bandwidth and a cluster's link is
+shared without loss. Here a period's chunks are requests: at the begin of each period every cluster
+sends, packet by packet, first come, first served; a chunk is computed once all of it has arrived.
+Paper B's engine has no latencies; data enter the network so much later instead.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate
+from dlsim.bricks.topology import Topology
+from dlsim.bricks.yardstick import follow
+from dlsim.given import option
+from dlsim.steady import Period
+
+#: What joins two clusters beside their own links: all connections of the pair as one link of their
+#: joint bandwidth, which is the paper's model; or the backbone's links, of which each carries as
+#: much as its open connections together, whosever they are.
+NETWORKS = ("connections", "backbone")
+
+
+class Executed(NamedTuple):
+    """What became of a schedule: throughput reached over promised, periods until a chunk is done.
+
+    Attributes
+    ----------
+    reached : float
+        Of the worst application that counts, over the second half of the periods.
+    median, longest : float
+        Periods from the begin of a chunk's period until it is computed; the schedule says two.
+    outcome : Outcome
+        The run.
+    """
+
+    reached: float
+    median: float
+    longest: float
+    outcome: Outcome
+
+
+def _network(period: Period, network: str) -> tuple[Topology, Any]:
+    """Lay out the links of the clusters and what joins them; return their bandwidths too."""
+    p, opened = period.platform, np.asarray(period.connections, dtype=float)
+    count, labels = p.clusters, list(p.links.index)
+    rates, backbone = p.gateway.tolist(), np.zeros(len(labels))
+    place = {label: count + k for k, label in enumerate(labels)}
+    first, hops = [0], list[int]()
+    if network == "backbone":
+        rates += backbone.tolist()
+    for k, to in np.ndindex(count, count):
+        if k != to and (k, to) in p.routes:
+            route = list(p.routes[k, to])
+            between = [place[label] for label in route]
+            bandwidth = opened[k, to] * p.connection_bandwidth(k, to) if route else np.inf
+            if network == "connections":
+                between = [len(rates)] * bool(0 < bandwidth < np.inf)
+                rates += [bandwidth] * len(between)
+            else:
+                for link in between:
+                    rates[link] += bandwidth
+            hops += [k, *between, to]
+        first.append(len(hops))
+    wide = np.maximum(rates, 1e-9)  # nothing is sent over what is closed
+    names = pd.DataFrame({"name": [f"link {k}" for k in range(len(wide))]})
+    return Topology(names, count, np.array(first), np.array(hops, dtype=np.int64)), wide
+
+
+def execute(
+    period: Period, periods: int, network: str = NETWORKS[0], packets: int = 20,
+    latency: float = 0.0,
+) -> Executed:  # fmt: skip
+    """Run periods of a schedule in paper B's packet engine.
+
+    Parameters
+    ----------
+    period : Period
+        The schedule, as `dlsim.steady.Allocation.periodic` makes it.
+    periods : int
+        How many.
+    network : {"connections", "backbone"}
+        See `NETWORKS`.
+    packets : int
+        Of the largest chunk; all packets have one size.
+    latency : float
+        Of every link of the backbone on a route, in periods.
+    """
+    option("network", network, NETWORKS)
+    p, topology_, length = period.platform, None, float(period.length)
+    topology_, wide = _network(period, network)
+    app, to = np.nonzero(period.units > 0)
+    units, home = period.units[app, to].astype(float), p.origin[app]
+    links = [len(p.routes[k, j]) if k != j else 0 for k, j in zip(home, to, strict=True)]
+    data = np.where(home == to, 0.0, units * p.data[app])
+    late = latency * length * np.array(links)
+    rounds = np.arange(periods)[:, None] * length
+    table = pd.DataFrame({
+        "time": (rounds + late).ravel(), "client": np.tile(home, periods), "recv": 0.0,
+        "send": np.tile(data, periods), "work": np.tile(units * p.work[app], periods),
+        "deadline": (rounds + length * np.ones(len(app))).ravel(), "server": np.tile(to, periods),
+        "app": np.tile(app, periods), "units": np.tile(units, periods),
+        "begin": np.repeat(rounds.ravel(), len(app)),
+    }).sort_values("time", kind="stable", ignore_index=True)  # fmt: skip
+    place = pd.DataFrame({"domain": np.arange(p.clusters)})
+    env = Environment(
+        place.assign(performance=p.speed), place, wide[:, None], length, table, paths=topology_,
+        packet=max(float(data.max(initial=0.0)) / packets, 1e-9),
+    )  # fmt: skip
+    plan = Scheduler(follow(table["server"]))
+    outcome = simulate(env, plan, Reading(network="packet", probe=periods * length))
+    done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
+    counted = (done > half) & (done <= periods * length)
+    reached = table[counted].groupby("app")["units"].sum()
+    promised = table.groupby("app")["units"].sum() * (periods - periods // 2) / periods
+    share = (reached.reindex(promised.index, fill_value=0.0) / promised)[p.counted[promised.index]]
+    waits = (done - table["begin"]) / length
+    return Executed(float(share.min()), float(waits.median()), float(waits.max()), outcome)

@@ -1,0 +1,157 @@
+"""Policies and a workload of one's own in a study; what a cache knows of a function."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numba import njit
+
+from dlsim.errors import InputError
+from dlsim.files import shared_file
+from dlsim.papers import inserted_idle_time, mcdf
+from dlsim.papers.inserted_idle_time import cells as cells_i
+from dlsim.papers.mcdf import cells
+from dlsim.realtime import POLICIES, Policy
+from dlsim.study import sweep
+from dlsim.study.cells import doing
+from tests import sweep_functions as functions
+
+FILE = shared_file("data/examples/policies.py")
+SMALL = {"load": (0.2, 0.8), "setup": (0.0,)}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Give every test an empty cache of cells."""
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def ratios(study, **more):
+    """Return the reject ratios of a small Figure 4, a column per policy."""
+    rows = study.sweep(cells.compare, SMALL, "small", 2, horizon=20_000.0, jobs=1, **more)
+    return rows.pivot(index=["load", "replicate"], columns="policy", values="ratio")
+
+
+def test_a_policy_stands_in_the_place_of_another_and_beside_all():
+    usual = ratios(mcdf.Study())
+    other = ratios(mcdf.Study(policies={"MCDF": POLICIES["EDFMN"], "mine": "FIFOAN"}))
+    assert other["MCDF"].equals(usual["EDFMN"].rename("MCDF"))
+    assert other["mine"].equals(usual["FIFOAN"].rename("mine"))
+    rest = [name for name in usual if name != "MCDF"]
+    pd.testing.assert_frame_equal(other[rest], usual[rest])
+
+
+def test_a_file_brings_policy_and_workload():
+    study = mcdf.Study(policies=[f"LLF={FILE}:least_laxity"], workload=f"{FILE}:bursts")
+    assert study.admitting == (*cells.WITH_ADMISSION, "LLF")
+    rows = study.sweep(cells.compare, SMALL, "small", 1, horizon=50_000.0, jobs=1)
+    assert set(rows["policy"]) == {*cells.WITH_ADMISSION, "LLF"}
+    assert set(rows["tasks"]) == {10, 25}  # five at each of 1 + load x 5 points
+    paper_i = inserted_idle_time.Study(policies=["EDF-DLT=EDF-OPR-MN", f"{FILE}:least_laxity"])
+    assert paper_i.beside == ("least_laxity",)
+    grid = {"load": (0.5,)}
+    who = {"policies": ("EDF-DLT", "EDF-OPR-MN", "least_laxity")}
+    who["setting"] = paper_i.setting(100_000.0)
+    rows = paper_i.sweep(cells_i.compare, grid, "small", 1, jobs=1, **who).set_index("policy")
+    assert rows["ratio"]["EDF-DLT"] == rows["ratio"]["EDF-OPR-MN"]
+
+
+def test_verdicts_are_of_the_policy_in_the_place():
+    """With FIFOMN in the place of MCDF it leads itself by nothing: no lead over FIFOMN."""
+    axes = {"loads": (0.5, 1.0), "setups": (0.0, 5.0, 20.0), "ratios": (0.1, 1.0)}
+    study = mcdf.Study(policies=["MCDF=FIFOMN"], **axes)
+    main = study.sweep(
+        cells.compare, {"load": axes["loads"], "setup": axes["setups"]}, "small", 3,
+        horizon=20_000.0, without=cells.WITHOUT_ADMISSION, jobs=1,
+    )  # fmt: skip
+    found = mcdf.study.claims.leads(main[main["setup"] == 0]).set_index(["what", "load"])
+    assert (found.loc["FIFOMN", "estimate"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"policies": "MCDF"}, "policies must be a list"),
+        ({"policies": ["MCFD"]}, "did you mean MCDF"),
+        ({"policies": ["nowhere.py:mine"]}, "policy 'nowhere.py:mine' must be module:name .*File"),
+        ({"policies": [f"{FILE}:nobody"]}, "KeyError: 'nobody'"),
+        ({"policies": [f"{FILE}:bursts"]}, "policy must be one of"),
+        ({"policies": ["EDFMN", "EDFMN"]}, "must have a label of its own"),
+        ({"policies": ["MCDF=EDFANNA"]}, "cannot stand for MCDF"),
+        ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),
+        ({"workload": lambda cluster: None}, "workload must be a function"),
+    ],
+)
+def test_what_a_study_cannot_take_is_refused(given, message):
+    for study in (mcdf.Study, inserted_idle_time.Study):
+        if "EDFANNA" not in str(given) or study is mcdf.Study:
+            with pytest.raises(InputError, match=message):
+                study(**given)
+
+
+def made(source, **names):
+    """Define a function `f` as a notebook's cell would."""
+    space = {"__name__": "__main__", "np": np, **names}
+    exec(source, space)
+    return space["f"]
+
+
+def test_a_function_is_known_by_what_it_does():
+    base = "def f(task, n, t, state): return task.due - t"
+    assert doing(made(base)) == doing(made(f"\n\n{base}"))  # where it stands does not count
+    others = [
+        "def f(task, n, t, state): return task.due + t",
+        "def f(task, n, t, state): return task.sigma - t",
+        "def f(task, n, t, state): return (lambda: task.due - t)()",
+        "def f(task, n, t, state, k=1): return task.due - t",
+        "def f(task, n, t, state, k=2): return task.due - t",
+        "def g(x): return x\ndef f(task, n, t, state): return g(task.due - t)",
+        "def g(x): return 2 * x\ndef f(task, n, t, state): return g(task.due - t)",
+        "k = 1\ndef f(task, n, t, state): return k * t",
+        "k = 2\ndef f(task, n, t, state): return k * t",
+        "k = np.array([1.0, 2.0])\ndef f(task, n, t, state): return k[0] * t",
+        "k = np.array([1.0, 3.0])\ndef f(task, n, t, state): return k[0] * t",
+        "def h(k):\n def f(task, n, t, state): return k * t\n return f\nf = h(1)",
+        "def h(k):\n def f(task, n, t, state): return k * t\n return f\nf = h(2)",
+        "def f(task, n, t, state): return f(task, n, t, state) if t < 0 else 1",
+    ]
+    known = [doing(made(source)) for source in [base, *others]]
+    assert len(set(known)) == len(known)
+    fast = doing(njit(fastmath=True)(made(base)))
+    assert len({known[0], doing(njit(made(base))), fast}) == 3
+    with pytest.raises(LookupError):
+        doing(made("k = object()\ndef f(task, n, t, state): return k"))
+
+
+def test_a_changed_function_is_never_answered_from_the_cache(capsys):
+    def run(factor):
+        rule = made(f"k = {factor}\ndef f(x): return k * x")
+        return sweep(functions.asked, {"load": [1, 2]}, 1, fixed={"rule": rule})["said"].tolist()
+
+    assert [run(1), run(2), run(1)] == [[1, 2], [2, 4], [1, 2]]
+    assert "cannot be imported from an installed module; the sweep runs serially\n" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_module_that_changed_is_not_run_by_another_process(tmp_path, monkeypatch):
+    place = tmp_path / "my_rules.py"
+    place.write_text("def rule(x):\n    return x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import my_rules
+
+    place.write_text("def rule(x):\n    return 10 * x\n")
+    frame = sweep(functions.asked, {"load": [1]}, 1, fixed={"rule": my_rules.rule}, jobs=1)
+    assert frame["said"].tolist() == [1]  # what runs here is what was imported
+    monkeypatch.delitem(__import__("sys").modules, "my_rules")
+    import my_rules as anew
+
+    frame = sweep(functions.asked, {"load": [1]}, 1, fixed={"rule": anew.rule}, jobs=1)
+    assert frame["said"].tolist() == [10]
+
+
+def test_an_own_policy_is_the_same_study_twice(cache):
+    study = mcdf.Study(policies={"mine": Policy("edf", "min")})
+    first, files = ratios(study), len(list(cache.rglob("*.txt")))
+    pd.testing.assert_frame_equal(ratios(study), first)
+    assert len(list(cache.rglob("*.txt"))) == files == 4
