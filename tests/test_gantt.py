@@ -49,7 +49,9 @@ def rows(ax):
 
 def test_sends_computations_and_the_link():
     ax = gantt.plot_gantt(CHUNKS)
-    assert rows(ax) == ["link", "node 0", "node 1", "node 2"]
+    # two tasks send at once, so the row says whose link it is
+    assert rows(ax) == ["a link per task", "node 0", "node 1", "node 2"]
+    assert rows(gantt.plot_gantt(CHUNKS[CHUNKS["task"] != 1]))[0] == "link"
     sends = {(1, 0, 2), (2, 2, 3), (3, 0, 1), (1, 8, 9)}
     computes = {(1, 2, 8), (2, 3, 8), (3, 1, 5), (1, 9, 12)}
     # task 1 sends while task 0 does: two lanes of half the height on the link's row
@@ -123,16 +125,13 @@ def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
 def test_timing_diagram_of_one_task():
     one = CHUNKS[CHUNKS["task"] == 0]
     ax = gantt.plot_timing(one.iloc[::-1])  # in any order
-    assert rows(ax) == ["$P_0$ (link)", "$P_{1}$", "$P_{2}$"]
+    shares = [r"$P_{1}$: $\alpha_{1} = 0.6$", r"$P_{2}$: $\alpha_{2} = 0.4$"]
+    assert rows(ax) == ["$P_0$ (link)", *shares]
     assert bars(ax) == {
         (0, 0, 2, True), (0, 2, 3, True),
         (1, 0, 2, True), (1, 2, 8, False),
         (2, 2, 3, True), (2, 3, 8, False),
     }  # fmt: skip
-    assert [text.get_text() for text in ax.texts[:2]] == [
-        r"$\alpha_{1} = 0.6$",
-        r"$\alpha_{2} = 0.4$",
-    ]
     with pytest.raises(InputError, match="shows one task"):
         gantt.plot_timing(CHUNKS)
 
@@ -162,7 +161,42 @@ def test_refuses_what_is_no_schedule(table, options, message):
         gantt.plot_gantt(table, **options)
 
 
-def test_more_tasks_than_colours_start_again():
-    colors = gantt.task_colors(range(12))
-    assert colors[0] == colors[10]
-    assert len(set(colors.values())) == 10
+def test_every_task_has_a_colour_of_its_own():
+    colors = gantt.task_colors(range(60))
+    assert len({tuple(np.round(color, 3)) for color in colors.values()}) == 60
+    few = gantt.task_colors("ab")
+    assert [few[task] for task in "ab"] == [colors[0], colors[1]]
+
+
+def test_text_on_a_bar_is_legible():
+    assert gantt.legible_on("#0072B2") == "white"
+    assert gantt.legible_on("#56B4E9") == gantt.legible_on("white") == "black"
+
+
+def test_refused_tasks_have_a_row_of_their_own():
+    tasks = TASKS.assign(admitted=[True, True, True])
+    assert "refused" not in rows(gantt.plot_gantt(CHUNKS, tasks=tasks))
+    refused = {"arrival": [3.0, 3.0, 15.0, 50.0], "deadline": 1.0, "admitted": False}
+    more = pd.DataFrame(refused, index=[7, 8, 5, 9])
+    ax = gantt.plot_gantt(CHUNKS, tasks=pd.concat([tasks, more]), until=20)
+    assert rows(ax)[-1] == "refused"
+    marks = [line for line in ax.get_lines() if line.get_marker() == "x"]
+    assert [float(line.get_xdata()[0]) for line in marks] == [3, 15]  # 9 came later
+    assert [text.get_text() for text in ax.texts][-2:] == ["7, 8", "5"]
+
+
+def test_a_picture_may_begin_later():
+    """Numbers are left out where bars are narrow in what is shown, not in all of time."""
+    late = CHUNKS.assign(**{name: CHUNKS[name] + 1e6 for name in gantt.COLUMNS[3:]})
+    ax = gantt.plot_gantt(late, since=1e6 + 4, until=1e6 + 12)
+    assert ax.get_xlim() == (1e6 + 4, 1e6 + 12)
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "2"]
+
+
+def test_a_timing_diagram_shows_the_set_ups():
+    one = CHUNKS[CHUNKS["task"] == 0]
+    plain, ax = bars(gantt.plot_timing(one)), gantt.plot_timing(one, st=0.5, sc=0.25)
+    setups = {(0, 0, 0.5), (0, 2, 2.5), (1, 0, 0.5), (2, 2, 2.5), (1, 2, 2.25), (2, 3, 3.25)}
+    assert bars(ax) - plain == {(*bar, False) for bar in setups}
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said == ["set-up", "sending", "computing", "all end at 8"]

@@ -6,8 +6,10 @@ import struct
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 from dlsim.study import pictures
 from dlsim.study.execution import run_notebook
@@ -44,8 +46,8 @@ def figure(label="x", color="C0"):
 
 
 def test_an_equal_figure_is_not_drawn_again(drawn):
-    first = pictures.png_of(figure())
-    assert pictures.png_of(figure()) == first
+    first = pictures.picture_of(figure())
+    assert pictures.picture_of(figure()) == first
     assert len(drawn) == 1
 
 
@@ -61,19 +63,34 @@ def test_a_picture_is_what_matplotlib_saves(layout):
 
     buffer, bare = io.BytesIO(), {"Software": None}
     made().savefig(buffer, format="png", dpi=150, metadata=bare, bbox_inches="tight")
-    assert pictures.png_of(made()) == buffer.getvalue()
+    with Image.open(buffer) as saved, Image.open(io.BytesIO(pictures.picture_of(made()))) as few:
+        assert few.mode == "P"
+        assert few.info["dpi"] == saved.info["dpi"]
+        wanted, got = (np.asarray(one.convert("RGB")).astype(int) for one in (saved, few))
+    assert got.shape == wanted.shape
+    off = np.abs(got - wanted).max(axis=2)  # a palette keeps areas, and edges nearly
+    assert off.max() < 64
+    assert (off > 16).mean() < 0.002
+
+
+def test_what_can_be_seen_through_stays_so():
+    one, ax = plt.subplots()
+    one.patch.set_alpha(0)
+    ax.plot([1, 2])
+    with Image.open(io.BytesIO(pictures.picture_of(one))) as few:
+        assert few.convert("RGBA").getpixel((0, 0))[3] == 0
 
 
 @pytest.mark.parametrize("change", [{"label": "y"}, {"color": "C1"}])
 def test_another_figure_is_another_picture(drawn, change):
-    assert pictures.png_of(figure()) != pictures.png_of(figure(**change))
+    assert pictures.picture_of(figure()) != pictures.picture_of(figure(**change))
     assert len(drawn) == 2
 
 
 def test_settings_belong_to_a_picture(drawn):
-    first = pictures.png_of(figure())
+    first = pictures.picture_of(figure())
     with plt.rc_context({"text.antialiased": False}):
-        assert pictures.png_of(figure()) != first
+        assert pictures.picture_of(figure()) != first
     assert len(drawn) == 2
 
 
@@ -81,12 +98,12 @@ def test_settings_belong_to_a_picture(drawn):
     "spoil", [lambda b: b[:-1], lambda b: b[:40] + b"x" + b[41:], lambda b: b""]
 )
 def test_a_damaged_picture_is_drawn_again(cache, drawn, spoil):
-    first = pictures.png_of(figure())
+    first = pictures.picture_of(figure())
     (path,) = (cache / "pictures").glob("*/*")
     path.write_bytes(spoil(path.read_bytes()))
-    assert pictures.png_of(figure()) == first
+    assert pictures.picture_of(figure()) == first
     assert len(drawn) == 2
-    assert pictures.png_of(figure()) == first
+    assert pictures.picture_of(figure()) == first
     assert len(drawn) == 2
 
 
@@ -98,14 +115,14 @@ def test_what_runs_somebodys_own_code_is_drawn_each_time(drawn):
     for suffix in ("a", "b", "b"):
         one = figure()
         one.axes[0].yaxis.set_major_formatter(own(suffix))
-        pngs.append(pictures.png_of(one))
+        pngs.append(pictures.picture_of(one))
     assert pngs[0] != pngs[1] == pngs[2]
     assert len(drawn) == 3
 
 
 def test_a_cache_that_cannot_be_used_costs_only_time(cache, drawn):
     cache.write_text("a file")
-    assert pictures.png_of(figure()) == pictures.png_of(figure())
+    assert pictures.picture_of(figure()) == pictures.picture_of(figure())
     assert len(drawn) == 2
 
 

@@ -9,13 +9,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import nbformat
 import pandas as pd
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from dlsim.errors import InputError
 from dlsim.study import report
-from dlsim.study.claims import load_claims, scorecard, verdict_of
+from dlsim.study.claims import (
+    load_claims,
+    read_scorecard,
+    reference_of,
+    scorecard,
+    verdict_of,
+)  # fmt: skip
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import duration
 from dlsim.study.report import Results, load_figures, read_headline, write_report
@@ -62,9 +70,23 @@ def folder(tmp_path):
     results.figure("mcdf-gantt", drawing()[0])
     results.table("mcdf-fig4", pd.DataFrame({"load": [0.1], "ratio": [1 / 3]}))
     results.verdicts("mcdf", verdicts())
-    (folder / "notebooks").mkdir()
-    (folder / "notebooks" / "20-mcdf.ipynb").write_text("{}")
+    write_notebook(folder / "notebooks" / "20-mcdf.ipynb", folder / "figures" / "mcdf-fig4.png")
     return folder
+
+
+def write_notebook(path, picture):
+    """An executed notebook with a formula, a link, a picture that is in the run, and text."""
+    png = base64.b64encode(picture.read_bytes()).decode()
+    outputs = [
+        new_output("display_data", {"image/png": png}, metadata={"image/png": {"width": 90}}),
+        new_output("display_data", {"text/html": "<table><tr><td>$n_{min}$</td></tr></table>"}),
+        new_output("stream", text="\x1b[31m1 < 2\x1b[0m"),
+    ]
+    text = "# Paper M\n\nAs $\\beta^{n}$, see [theory](10-theory.ipynb). "
+    text += "![f](../data/figures/mcdf-fig5.png)"
+    cells = [new_markdown_cell(text), new_code_cell("x = 1", outputs=outputs)]
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(new_notebook(cells=cells), path)
 
 
 def ran(folder, **change):
@@ -95,6 +117,9 @@ class Page(HTMLParser):
         assert not [name for name in values if name.startswith("on")]
         if tag not in self.VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -218,19 +243,81 @@ def test_a_scorecard_is_checked(tmp_path):
 # --------------------------------------------------------------------- the page
 
 
-def test_the_page_needs_nothing_but_itself(folder):
+def test_the_pages_need_nothing_but_the_folder(folder):
     text, page = page_of(folder)
-    assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"base64,[^\"]*", "", text))
-    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
-    assert page.sources
-    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
-    for source in page.sources:
-        assert base64.b64decode(source.split(",")[1]).startswith(b"\x89PNG")
-    for link in page.links:
-        if link.startswith("#"):
-            assert link[1:] in page.ids
-        else:
-            assert (folder / link).is_file(), link
+    notebook = folder / "notebooks" / "20-mcdf.html"
+    other = notebook.read_text("utf-8")
+    for place, shown, found in ((folder, text, page), (notebook.parent, other, Page(other))):
+        assert not re.search(r"https?:|//[a-z]|@import|url\(", shown)
+        assert not {"script", "link", "iframe", "object", "form"} & set(found.tags)
+        assert len(set(found.ids)) == len(found.ids)
+        assert found.sources
+        for source in found.sources:
+            assert (place / source).read_bytes().startswith(b"\x89PNG"), source
+        for link in found.links:
+            if link.startswith("#"):
+                assert link[1:] in found.ids
+            else:
+                assert (place / link).is_file(), link
+    assert len(text.encode()) < 300_000
+
+
+def test_a_notebook_can_be_read_without_jupyter(folder):
+    page_of(folder)
+    text = (folder / "notebooks" / "20-mcdf.html").read_text("utf-8")
+    page = Page(text)
+    assert page.tags.count("math") == 2  # in the prose and in the table
+    assert "<msup><mi>β</mi><mi>n</mi></msup>" in text
+    first, second = page.sources
+    assert first == "mcdf-fig5.png"
+    assert second.startswith("../figures/mcdf-")  # no second copy
+    assert (folder / "notebooks" / "mcdf-fig5.png").is_file()
+    assert "see theory." in page.text  # a notebook that did not run here: no link
+    assert "1 < 2" in page.text
+    assert "\x1b" not in text
+
+
+def test_what_is_no_notebook_is_said_and_linked_as_it_is(folder):
+    (folder / "notebooks" / "20-mcdf.ipynb").write_text("{}")
+    _, page = page_of(folder)
+    assert "20-mcdf.ipynb could not be made a page" in page.text
+    assert "notebooks/20-mcdf.ipynb" in page.links
+
+
+def test_the_page_of_an_unchanged_notebook_is_kept(folder):
+    page_of(folder)
+    place = folder / "notebooks" / "20-mcdf.html"
+    place.write_text("kept")
+    page_of(folder, ran(folder, reused=True))
+    assert place.read_text() == "kept"
+    page_of(folder)
+    assert "Paper M" in place.read_text()
+
+
+def test_findings_are_those_that_the_table_of_papers_names(folder):
+    _, page = page_of(folder)
+    told = {row["id"]: row for row in verdicts().to_dict("records")}
+    first = page.text[: page.text.index("Claim, in our words")]
+    for claim in ("mcdf-1", "mcdf-15"):
+        assert told[claim]["claim"] in first
+    assert page.text.index("It claims:") < page.text.rindex("Provenance")
+    papers, known = load_figures()[0], {claim.id for claim in load_claims()}
+    named = {
+        about[name] for about in papers.values() for name in ("claim", "news") if name in about
+    }
+    assert len(named) == 10
+    assert named <= known
+
+
+def test_beside_a_quick_verdict_stands_that_of_the_papers_size(folder):
+    frame = verdicts().assign(reference="contrary", agreement="CONTRADICTS")
+    Results(folder).verdicts("mcdf", frame)
+    text, page = page_of(folder)
+    size = "at the paper's own size"
+    known = read_scorecard(reference_of("mcdf")).set_index("id")["measured"]["mcdf-1"]
+    assert known.split(";")[0] in page.text[: page.text.index("Claim, in our words")]
+    assert f'title="{len(frame)} contrary"' in text
+    assert page.text.count(size) >= 3
 
 
 def test_the_page_shows_everything(folder):
@@ -253,8 +340,8 @@ def test_the_page_shows_everything(folder):
     ):
         assert fact in page.text
     assert "dlsim reproduce mcdf-fig4 --scale quick" in page.text
-    assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.ipynb"} <= set(page.links)
-    assert text.count("<img") == 2
+    assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.html"} <= set(page.links)
+    assert text.count('loading="lazy"') == 2
     assert "market survey of 63 vendors" in page.text  # why something cannot be reproduced
     assert page.ids.index("claims") < page.ids.index("figures")  # scorecard first
 
@@ -266,7 +353,7 @@ def test_the_overview_counts_every_verdict_before_the_tables(folder):
     assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
     assert "#claims-mcdf" in page.links
     assert "claims-mcdf" in page.ids
-    assert page.text.index("Verdicts") < page.text.index("Claim, in our words")
+    assert page.text.index("What holds") < page.text.index("Claim, in our words")
 
 
 def test_a_duration_is_written_for_people():
@@ -290,6 +377,7 @@ def test_the_first_line_is_the_headline(folder, monkeypatch):
     assert line.startswith(f"{len(words)} claims: {words.count('holds')} hold")
     assert line.endswith(", 1 cannot be checked - results/latest/report.html")
     body = re.sub(r"\s+", " ", page.text).strip().removeprefix("dlsim report").strip()
+    body = body.removeprefix("Skip to the content").strip()
     assert body.startswith(line)
     monkeypatch.chdir("/")
     page_of(folder)

@@ -140,6 +140,29 @@ def test_bands_span_the_interval():
     assert (ys.min(), ys.max()) == pytest.approx((0.0, 1.2))
 
 
+def test_bars_beside_each_other_stay_in_view():
+    """A transform of their own hides them from matplotlib when it looks for limits."""
+    frame = summary(["MCDF", "EDFMN"]).assign(high=50.0, low=-40.0)
+    for ax in (
+        plot.policy_lines(frame, "load", interval="bar"),
+        plot.bands(frame, "load", "policy", label="{}", interval="bar"),
+    ):
+        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+        assert (left < 0.1, right > 1.0, low < -40, high > 50) == (True,) * 4
+
+
+def test_an_arrow_goes_from_the_frame_of_a_text_to_that_of_another():
+    fig, ax = plt.subplots()
+    box = {"boxstyle": "square", "pad": 1.0}
+    one, other = (ax.text(x, 0.5, "text", ha="center", va="center", bbox=box) for x in (0.2, 0.8))
+    plot.arrow(ax, one, other)
+    fig.canvas.draw()
+    path, _ = ax.texts[-1].arrow_patch._get_path_in_displaycoord()
+    tail, head = path[0].vertices[[0, -1], 0]
+    frames = [text.get_bbox_patch().get_window_extent() for text in (one, other)]
+    assert (tail, head) == pytest.approx((frames[0].x1, frames[1].x0), abs=4.0)
+
+
 def test_bars_missing_intervals_and_a_given_axes():
     fig, ax = plt.subplots()
     frame = summary(["MCDF", "EDFMN"])
@@ -194,3 +217,18 @@ def test_the_theme_is_one_call():
         style.use()
         assert plt.rcParams["svg.hashsalt"] == "dlsim"
         assert to_hex(plt.rcParams["axes.prop_cycle"].by_key()["color"][0]) == "#000000"
+
+
+def test_lines_of_several_policies_stand_side_by_side_and_leave_the_limits():
+    frame = summary(["MCDF", "FIFOMN"])
+    one, other = plot.axes_of(None), plot.axes_of(None)
+    plot.policy_lines(frame, "load", ax=one)
+    plot.policy_lines(frame, "load", ax=other, interval="none")
+    assert one.get_xlim() == other.get_xlim()
+    assert one.dataLim.y0 == frame["low"].min()
+    spots = [line.get_transform().transform(line.get_xydata())[0, 0] for line in one.lines[:1]]
+    spots += [line.get_transform().transform(line.get_xydata())[0, 0] for line in one.lines
+              if line.get_label() == "FIFOMN"]  # fmt: skip
+    assert spots[0] != spots[1]
+    same = [line.get_transform() == other.transData for line in other.lines]
+    assert all(same)

@@ -317,10 +317,12 @@ def test_functions_without_a_name_run_here_and_uncached(cache, capsys):
         line = capsys.readouterr().out
         assert line.endswith("runs serially and uncached\n")
         assert line.count("\n") == 1
-    with ThreadPoolExecutor(1) as threads:
-        sweep(functions.echo, {"load": [1]}, fixed={"order": local}, executor=threads)
-    assert "local" in capsys.readouterr().out
     assert not cache.exists()
+    with ThreadPoolExecutor(1) as threads:  # as a parameter it is known by what it does
+        sweep(functions.echo, {"load": [1]}, fixed={"order": local}, executor=threads)
+    said = capsys.readouterr().out
+    assert "local" in said
+    assert said.endswith("runs serially\n")
     for thing in (*nameless, functions.draw.__call__, 3):
         with pytest.raises(LookupError, match="cannot be imported"):
             cells.qualified(thing)

@@ -5,13 +5,16 @@ decides the result, and holds three lines: that name in full, the result, a chec
 Numbers are text that reads back exactly; nothing is ever unpickled from disk.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import importlib.util
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+import sysconfig
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,8 +73,84 @@ def qualified(thing: Any) -> str:
     return f"{module}:{name}@{hashlib.sha256(source).hexdigest()[:16]}"
 
 
+def doing(thing: Any, inside: tuple[Any, ...] = ()) -> str:
+    """Return a digest of what a function does now: its code, and all that its code refers to."""
+    function = getattr(thing, "py_func", thing)
+    if any(function is one for one in inside):
+        return "itself"
+    if not isinstance(function, types.FunctionType):
+        raise LookupError(f"{thing!r} is no function whose code can be told")
+    inside, codes, names = (*inside, function), [function.__code__], set[str]()
+    for code in codes:  # grows
+        codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+        names.update(code.co_names)
+    said = [
+        [code.co_code.hex(), code.co_names, code.co_varnames, code.co_argcount, code.co_freevars,
+         [repr(const) for const in code.co_consts if not isinstance(const, types.CodeType)]]
+        for code in codes
+    ]  # fmt: skip
+    used = {name: function.__globals__[name] for name in sorted(names & {*function.__globals__})}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    used |= {f"{name} around it": cell.cell_contents for name, cell in cells}
+    used |= {"defaults": function.__defaults__, "more": function.__kwdefaults__}
+    used["options"] = str(getattr(thing, "targetoptions", ""))
+    parts = [said, {name: _meaning(value, inside) for name, value in used.items()}]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _meaning(value: Any, inside: tuple[Any, ...]) -> Any:
+    """Return what a name in a function's code stands for, as JSON."""
+    if isinstance(value, types.ModuleType):
+        place = getattr(value, "__file__", None) or ""
+        if not place or value.__name__.partition(".")[0] == "dlsim" or _is_installed(place):
+            return [value.__name__, str(getattr(value, "__version__", ""))]
+        if any(value is one for one in inside):
+            return value.__name__
+        theirs, inside = [], (*inside, value)
+        for name, one in sorted(vars(value).items()):
+            if not name.startswith("__") and not isinstance(one, type):
+                with contextlib.suppress(LookupError):  # its file tells
+                    theirs.append([name, _meaning(one, inside)])
+        return [value.__name__, theirs, hashlib.sha256(Path(place).read_bytes()).hexdigest()]
+    own = getattr(value, "py_func", value)
+    if isinstance(own, types.FunctionType) and not _is_installed(own.__code__.co_filename):
+        return doing(value, inside)
+    return canonical(value)
+
+
+def _is_installed(place: str) -> bool:
+    """Tell whether a file belongs to Python or to an installed package."""
+    roots = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    return place.startswith((*roots, "<frozen"))
+
+
+def rules_in(value: Any) -> Iterator[Any]:
+    """Yield the functions outside dlsim among parameters."""
+    if isinstance(value, Mapping):
+        value = [*value.values()]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from rules_in(one)
+    elif isinstance(getattr(value, "py_func", value), types.FunctionType):
+        if value.__module__.partition(".")[0] != "dlsim":
+            yield value
+
+
+def mark_of(value: Any) -> str:
+    """Return a digest of what the functions among parameters do; "" without any, or if unknown."""
+    try:
+        return " ".join(doing(rule) for rule in rules_in(value))
+    except LookupError:
+        return ""
+
+
 def canonical(value: Any) -> Any:
-    """Return a parameter as JSON that is equal where the parameter is."""
+    """Return a parameter as JSON that is equal where the parameter is.
+
+    A function outside dlsim is what it does, not what it is called.
+    """
     value = label(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -93,6 +172,9 @@ def canonical(value: Any) -> Any:
         names = [field.name for field in dataclasses.fields(value)]
         fields = {name: canonical(getattr(value, name)) for name in names}
         return {"record": [qualified(type(value)), fields]}
+    own: Any = getattr(value, "py_func", value)
+    if isinstance(own, types.FunctionType) and own.__module__.partition(".")[0] != "dlsim":
+        return {"function": [own.__qualname__, doing(value)]}
     return {"name": qualified(value)}
 
 

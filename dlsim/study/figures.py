@@ -7,6 +7,15 @@ from dlsim import files
 from dlsim.files import StrPath
 from dlsim.given import mapping, option, text
 
+#: Formats that a picture can be saved in, each with what would date it left out.
+KINDS: dict[str, dict[str, None]] = {
+    "svg": dict.fromkeys(("Date", "Creator")),
+    "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
+    "png": {"Software": None},
+}
+#: Environment variable that names the format of the pictures beside those of the report.
+KIND_VARIABLE = "DLSIM_FIGURES"
+
 STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 
 

@@ -1,14 +1,15 @@
 """Timing diagrams of any schedule: who sends, who computes, who idles, and when.
 
 A bar is light and hatched while data is sent, solid while it is computed, and blank
-space is idle time. The head node's link is a row of its own, on top: under a reading
-that lets several tasks send at once its bars lie in lanes one below the other.
+space is idle time. The head node's link is a row of its own, on top: under a reading that lets
+several tasks send at once its bars lie in lanes one below the other, and the row says so.
 
 For pictures that must be there before one waits for them one collection holds all bars of a look
 (`draw_bars`), which draws several times faster: hatches are made anew for each shape.
 """
 
 from collections.abc import Mapping, Sequence
+from colorsys import hls_to_rgb
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from dlsim.study.style import INK
 #: What a table of chunks must have: one row per chunk, times absolute.
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
 _TIMES = ["send_start", "send_end", "compute_start", "compute_end"]
-_HEIGHT = 0.72
-# Height of a block in rows, width of a letter in it in inches.
-_BLOCK, _LETTER = 0.76, 0.066
+_HEIGHT, _LANE = 0.72, 0.3
+# Height of a block in rows, width of a letter in it in inches, by its size in points.
+_BLOCK, _LETTER = 0.76, 0.0088
 # Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
 _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
@@ -78,9 +79,17 @@ def lanes_of(start: Any, end: Any) -> "np.ndarray[Any, Any]":
 
 
 def task_colors(tasks: Sequence[Any]) -> dict[Any, Any]:
-    """Give each task a colour, in order of first appearance, cyclic beyond ten."""
-    colors = sns.color_palette("colorblind", 10)
-    return {task: colors[i % len(colors)] for i, task in enumerate(dict.fromkeys(tasks))}
+    """Give each task a colour of its own, in order of first appearance."""
+    names, colors = list(dict.fromkeys(tasks)), list(sns.color_palette("colorblind", 10))
+    # beyond ten: hues a golden section of the circle apart never come back
+    colors += [hls_to_rgb(0.618034 * k % 1, (0.35, 0.55, 0.75)[k % 3], 0.6)
+               for k in range(len(names) - len(colors))]  # fmt: skip
+    return dict(zip(names, colors, strict=False))
+
+
+def legible_on(color: Any) -> str:
+    """Return the ink of a text on a colour."""
+    return "white" if float(np.dot(to_rgb(color), _LIGHTNESS)) < _DARK else "black"
 
 
 def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None) -> float:
@@ -93,12 +102,12 @@ def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None)
 
 
 def _deadlines(
-    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], right: float,
-    colors: Mapping[Any, Any],
+    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], left: float,
+    right: float, colors: Mapping[Any, Any],
 ) -> None:  # fmt: skip
     """Mark the absolute deadline of every task drawn, over the rows it uses."""
     for task, used in rows.groupby(chunks["task"]):
-        if due.get(task, np.inf) <= right:
+        if left <= due.get(task, np.inf) <= right:
             top, bottom = used.min() - 0.5, used.max() + 0.5
             ax.plot([due[task]] * 2, [top, bottom], color=colors[task], linewidth=1.6, zorder=3)
             ax.plot(
@@ -121,9 +130,13 @@ def name_rows(
 def plot_gantt(
     chunks: pd.DataFrame, nodes: int | Sequence[Any] | None = None, link: bool = True,
     until: float | None = None, tasks: pd.DataFrame | None = None,
-    colors: Mapping[Any, Any] | None = None, ax: Axes | None = None,
+    colors: Mapping[Any, Any] | None = None, ax: Axes | None = None, since: float = 0.0,
 ) -> Axes:  # fmt: skip
-    """Draw a schedule: one row per node, one colour per task, the link on top."""
+    """Draw a schedule: one row per node, one colour per task, the link on top.
+
+    With `tasks` come their deadlines and, where they have the column `admitted`, a last row with
+    those that were refused, each where it arrived.
+    """
     frame = _checked(chunks)
     names, first = _node_rows(frame, nodes), int(link)
     due: dict[Any, float] = {}
@@ -131,58 +144,92 @@ def plot_gantt(
         table("tasks", tasks, ("arrival", "deadline"), unique=False)
         due = dict((tasks["arrival"] + tasks["deadline"]).astype(float))
     right = _right_end(frame, due, until)
-    ax = axes_of(ax, (7.2, 1.1 + 0.3 * (len(names) + first)))
-    frame = frame[frame["send_start"] < right]
+    refused = _refused(tasks, since, right)
+    labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
+    labels = ["link"] * first + labels + ["refused"] * bool(len(refused))
+    ax = axes_of(ax, (7.2, 1.1 + 0.3 * len(labels)))
+    frame = frame[(frame["send_start"] < right) & (frame["compute_end"] > since)]
     rows = frame["node"].map({node: first + i for i, node in enumerate(names)})
     ink_of = dict(colors or task_colors(list(frame["task"])))
-    inks = list(frame["task"].map(ink_of))
+    inks, top = list(frame["task"].map(ink_of)), -0.75
     if len(frame):
         times: Any = frame[_TIMES].to_numpy(dtype=float).T
         draw_chunks(ax, rows, times, inks)
         if link:
             lanes = lanes_of(*times[:2])
-            height = _HEIGHT / (lanes.max() + 1)
-            places = -_HEIGHT / 2 + (lanes + 0.5) * height
+            count = int(lanes.max()) + 1
+            height = max(_HEIGHT / count, _LANE)
+            places = _HEIGHT / 2 - count * height + (lanes + 0.5) * height
             draw_bars(ax, places, times[0], times[1], inks, "send", height)
+            top = min(top, _HEIGHT / 2 - count * height - 0.2)
+            if count > 1:
+                labels[0] = "a link per task"
+        wide = (right - since) * 0.012
         for task, row, start, end in zip(frame["task"], rows, *times[2:], strict=True):
-            if end - start > right * (0.012 + 0.011 * len(str(task))):  # wide enough for it
-                middle = (start + end) / 2
-                ax.text(middle, row, str(task), ha="center", va="center", fontsize=7, zorder=4)
-        _deadlines(ax, frame, rows, due, right, ink_of)
-    labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
-    name_rows(ax, ["link"] * first + labels, 0.0, right, -0.75)
+            start, end = max(start, since), min(end, right)
+            if end - start > wide * (1 + len(str(task))):
+                look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 4}
+                ax.text((start + end) / 2, row, str(task), color=legible_on(ink_of[task]), **look)
+        _deadlines(ax, frame, rows, due, since, right, ink_of)
+    name_rows(ax, labels, since, right, top)
+    for arrival, who in refused.items():
+        spot = arrival, len(labels) - 1
+        ax.plot(*spot, "x", color=INK["vermillion"], ms=6, mew=1.6)
+        ax.annotate(who, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
     ax.set_xlabel("time")
     keys = [key("send", "sending"), key("compute", "computing")]
     legend_above(ax, keys + [mark("deadline", color="#555555", marker="v")] * bool(due))
     return ax
 
 
-def plot_timing(chunks: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the timing diagram of one task, all chunks ending together (paper M, Figures 2, 3)."""
+def _refused(tasks: pd.DataFrame | None, since: float, until: float) -> dict[float, str]:
+    """Name the tasks that were refused between two times by their arrival, close ones as one."""
+    found: dict[float, str] = {}
+    if tasks is not None and "admitted" in tasks:
+        came = tasks.loc[~tasks["admitted"].astype(bool), "arrival"].astype(float).sort_values()
+        for task, arrival in came[came.between(since, until)].items():
+            last = next(reversed(found), -np.inf)
+            near = arrival - last <= 0.02 * (until - since)
+            found[last if near else arrival] = f"{found[last]}, {task}" if near else str(task)
+    return found
+
+
+def plot_timing(
+    chunks: pd.DataFrame, ax: Axes | None = None, st: float = 0.0, sc: float = 0.0
+) -> Axes:
+    """Draw the timing diagram of one task, all chunks ending together (paper M, Figures 2, 3).
+
+    The set-up of a transmission `st` and that of a computation `sc` are parts of the chunks' times.
+    """
     frame = _checked(chunks).sort_values("send_start", kind="stable").reset_index(drop=True)
     if frame["task"].nunique() > 1:
         ids = list(pd.unique(frame["task"]))
         raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
-    ax = axes_of(ax, (6.4, 1.3 + 0.42 * (len(frame) + 1)))
+    ax = axes_of(ax, (7.2, 1.3 + 0.42 * (len(frame) + 1)))
     rows, color = range(1, len(frame) + 1), task_colors([0])[0]
     times: Any = frame[_TIMES].to_numpy(dtype=float).T
     draw_bars(ax, np.zeros(len(frame)), times[0], times[1], color, "send")
     draw_chunks(ax, rows, times, color)
+    for row, begin, setup in (
+        (np.zeros(len(frame)), times[0], st), (rows, times[0], st), (rows, times[2], sc)
+    ):  # fmt: skip
+        if setup:
+            draw_bars(ax, row, begin, begin + setup, "black", "set-up")
     begin, last = float(times[0].min()), float(times[3].max())
-    for j, alpha, middle in zip(rows, frame["alpha"], (times[2] + times[3]) / 2, strict=True):
-        text = rf"$\alpha_{{{j}}} = {alpha:.3g}$"
-        ax.text(middle, j, text, ha="center", va="center", fontsize=9, color="white", zorder=4)
     ax.axvline(last, color="#333333", linestyle="--", linewidth=1)
-    ax.text(last, -0.62, "completion", ha="right", va="bottom", fontsize=9)
-    names = ["$P_0$ (link)", *(rf"$P_{{{j}}}$" for j in rows)]
-    name_rows(ax, names, begin, last + 0.03 * (last - begin), -0.75)
+    parts = zip(rows, frame["alpha"], strict=True)
+    shares = (rf"$P_{{{j}}}$: $\alpha_{{{j}}} = {alpha:.3g}$" for j, alpha in parts)
+    name_rows(ax, ["$P_0$ (link)", *shares], begin, last + 0.03 * (last - begin), -0.6)
     ax.set_xlabel("time")
+    keys = [key("set-up", "set-up", "black")] * bool(st or sc)
+    keys += [key("send", "sending", color), key("compute", "computing", color)]
+    legend_above(ax, [*keys, mark(f"all end at {last:,.5g}", color="#333333", ls="--", lw=1)])
     return ax
 
 
 def plot_blocks(
     ax: Axes, table: pd.DataFrame, lanes: Mapping[Any, str], at: Any, by: str,
-    inks: Mapping[Any, Any], texts: Any, until: float | None = None,
+    inks: Mapping[Any, Any], texts: Any, until: float | None = None, size: float = 7.5,
 ) -> Axes:  # fmt: skip
     """Draw runs as blocks on named lanes, each with a text where it is wide enough for it.
 
@@ -207,25 +254,24 @@ def plot_blocks(
     inches = np.array([place.width, place.height]) * figure.get_size_inches()  # before the layout
     inch, tall = inches / np.abs([np.subtract(*ax.get_xlim()), np.subtract(*ax.get_ylim())])
     for row, x, span, ink, text in zip(rows, begin, end - begin, colors, texts, strict=True):
-        shown, turned = _fitting(text, span * inch, tall * _BLOCK)
+        shown, turned = _fitting(text, span * inch, tall * _BLOCK, size * _LETTER)
         if shown:
-            dark = float(np.dot(to_rgb(ink), _LIGHTNESS)) < _DARK
             ax.text(
-                x + span / 2, row, shown, ha="center", va="center", fontsize=7.5, zorder=3,
-                color="white" if dark else "black", linespacing=0.95, rotation=90 * turned,
+                x + span / 2, row, shown, ha="center", va="center", fontsize=size, zorder=3,
+                color=legible_on(ink), linespacing=0.95, rotation=90 * turned,
                 in_layout=False,
             )  # fmt: skip
     return ax
 
 
-def _fitting(text: str, wide: float, tall: float) -> tuple[str, bool]:
+def _fitting(text: str, wide: float, tall: float, letter: float) -> tuple[str, bool]:
     """Return what of a text fits into a block of some inches, and whether it stands upright."""
     lines, line = text.split("\n"), " ".join(text.split("\n"))
-    if wide > 0.02 + _LETTER * max(map(len, lines)):
+    if wide > 0.02 + letter * max(map(len, lines)):
         return text, False
-    if wide > 1.6 * _LETTER and tall > 0.02 + _LETTER * len(line):
+    if wide > 1.6 * letter and tall > 0.02 + letter * len(line):
         return line, True
-    return (lines[0], False) if wide > 0.02 + _LETTER * len(lines[0]) else ("", False)
+    return (lines[0], False) if wide > 0.02 + letter * len(lines[0]) else ("", False)
 
 
 #: How bars are filled: opacity, and the keywords of their collection. An outline is drawn
@@ -234,6 +280,7 @@ LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
     "send": (0.35, {"hatch": "////", "edgecolors": "#333333", "linewidths": 0.5}),
     "many sends": (0.35, {"edgecolors": "#333333", "linewidths": 0.2}),
     "compute": (0.95, {"edgecolors": "#333333", "linewidths": 0.5}),
+    "set-up": (0.85, {"edgecolors": "#333333", "linewidths": 0.5}),
     "planned send": (0.12, {"hatch": "////", "edgecolors": "#999999", "linewidths": 0.5}),
     "planned": (0.28, {"edgecolors": "#555555", "linewidths": 0.7, "linestyles": ":"}),
     "waits": (0.35, {"hatch": "xx", "edgecolors": INK["orange"], "linewidths": 0.0}),
@@ -291,9 +338,9 @@ def mark(label: str, **look: Any) -> Line2D:
     return Line2D([], [], label=label, **look)
 
 
-def legend_above(ax: Axes, keys: list[Any]) -> None:
+def legend_above(ax: Axes, keys: list[Any], size: float = 8) -> None:
     """Put a legend of one line above the axes, at the right."""
     ax.legend(
-        handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=8,
+        handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=size,
         handlelength=1.6, columnspacing=1.2, borderpad=0.1,
     )  # fmt: skip

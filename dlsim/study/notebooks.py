@@ -36,6 +36,7 @@ from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import warm, workers
 from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook
+from dlsim.study.figures import KIND_VARIABLE, KINDS
 
 #: Environment variable that tells a notebook's sweeps how many workers they get.
 JOBS_VARIABLE = "DLSIM_JOBS"
@@ -87,6 +88,7 @@ class _Job:
     told: float = 0.0
     dask: str = ""
     limits: tuple[float, float] = (math.inf, math.inf)
+    figures: str = "png"
     mark: str = field(default_factory=lambda: secrets.token_hex(8))
     sign: tuple[bytes, float] = (b"", math.inf)
     cause: str = ""
@@ -132,7 +134,7 @@ _WORK = ".dlsim-running"
 
 def _plan(
     path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = "",
-    limits: tuple[float, float] = (math.inf, math.inf),
+    limits: tuple[float, float] = (math.inf, math.inf), figures: str = "png",
 ) -> _Job:  # fmt: skip
     known, given = parameters_of(path), common | extra
     values = check_parameters(path, {name: given[name] for name in given if name in known})
@@ -142,9 +144,9 @@ def _plan(
         "sources": source_digest(),
         "material": _material_digest(),
         "parameters": {k: v for k, v in values.items() if k not in _NOT_STAMPED},
-    }
+    } | ({} if figures == "png" else {"figures": figures})
     return _Job(path, home.folder / _FOLDER / path.name, values, stamp, home, dask=dask,
-                limits=limits)  # fmt: skip
+                limits=limits, figures=figures)  # fmt: skip
 
 
 @functools.cache
@@ -197,7 +199,7 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     if "jobs" in job.values:
         job.values["jobs"] = 0 if job.dask else jobs
     environment = processes.marked(job.mark)
-    environment |= {JOBS_VARIABLE: str(jobs), workers.DASK: job.dask}
+    environment |= {JOBS_VARIABLE: str(jobs), workers.DASK: job.dask, KIND_VARIABLE: job.figures}
     environment[progress.VARIABLE] = str(folder / "progress.json")
     environment[WROTE_VARIABLE] = str(folder / "wrote")
     environment["TMPDIR"] = str(folder)  # what a kernel that is killed leaves goes with it
@@ -373,7 +375,7 @@ def run_all(
     jobs: int = 0, seed: int = 0, runs: int = 0, reading: Mapping[str, Any] | None = None,
     readings: Mapping[str, Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None, force: bool = False, dask: str = "",
-    cell_limit: float | None = None, limit: float | None = None,
+    cell_limit: float | None = None, limit: float | None = None, figures: str = "png",
 ) -> list[NotebookResult]:  # fmt: skip
     """Run a batch of notebooks, each in a process of its own, several at once.
 
@@ -386,7 +388,8 @@ def run_all(
     `readings` of single notebooks, by name, stand in place of `reading`; each of the `extra`
     parameters must be known to at least one notebook; `dask` is a scheduler as for
     `dlsim.study.workers.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
-    notebook, may run: 0 for no limit, by default `LIMITS`.
+    notebook, may run: 0 for no limit, by default `LIMITS`. With `figures` "svg" or "pdf" every
+    picture is written in that format, too, beside the PNG that the report shows.
     """
     folder, extra = Path(out).absolute(), dict(extra or {})
     count = workers.count(jobs)
@@ -403,7 +406,8 @@ def run_all(
     dask = dask or os.environ.get(workers.DASK, "")
     limits = _limits(scale, cell_limit, limit)
     each = [(path, common | own.get(path.stem, {})) for path in paths]
-    plan = [_plan(path, Path(out), given, extra, dask, limits) for path, given in each]
+    kind = option("figures", figures, KINDS)
+    plan = [_plan(path, Path(out), given, extra, dask, limits, kind) for path, given in each]
     if not plan:
         return []
     results: dict[str, NotebookResult] = {}

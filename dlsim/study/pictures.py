@@ -19,10 +19,12 @@ from weakref import WeakKeyDictionary
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.transforms import TransformNode
+from PIL import Image
 
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import LIMIT, read_bytes, write_bytes
 from dlsim.kernel import cache_folder, private_folder, source_digest
+from dlsim.study.figures import KINDS
 
 _DPI = 150
 #: Whose functions and classes stay the same as long as matplotlib's version and dlsim's sources.
@@ -52,11 +54,11 @@ class _Content(pickle.Pickler):
         return NotImplemented
 
 
-def _place(figure: Figure) -> Path | None:
+def _place(figure: Figure, kind: str) -> Path | None:
     """Return where a picture of a figure is kept; None for one that holds what cannot be told."""
     stream = io.BytesIO()
     try:
-        _Content(stream, protocol=5).dump((mpl.__version__, dict(mpl.rcParams), figure))
+        _Content(stream, protocol=5).dump((mpl.__version__, dict(mpl.rcParams), figure, kind))
         folder = private_folder(cache_folder(), "pictures", source_digest())
     except Exception:  # whatever a part of it raises, it is drawn
         return None
@@ -72,7 +74,7 @@ def _kept(path: Path) -> bytes:
     return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else b""
 
 
-def _drawn(figure: Figure) -> bytes:
+def _drawn(figure: Figure, kind: str) -> bytes:
     """Draw a figure; where matplotlib would draw all of it for its layout, lay it out alone."""
 
     def lay_out(_renderer: Any) -> None:
@@ -80,26 +82,40 @@ def _drawn(figure: Figure) -> bytes:
         if engine := figure.get_layout_engine():
             engine.execute(figure)
 
-    buffer, bare = io.BytesIO(), {"Software": None}
+    buffer = io.BytesIO()
+    fast: dict[str, Any] = {"pil_kwargs": {"compress_level": 0}} if kind == "png" else {}
     vars(figure)["draw"] = lay_out
     try:
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata=bare, bbox_inches="tight")
+        figure.savefig(
+            buffer, format=kind, dpi=_DPI, metadata=KINDS[kind], bbox_inches="tight", **fast
+        )
     finally:
         vars(figure).pop("draw", None)
+    return _with_palette(buffer) if kind == "png" else buffer.getvalue()
+
+
+def _with_palette(stream: io.BytesIO) -> bytes:
+    """Write a picture with 256 colours, which takes a third of the bytes."""
+    with Image.open(stream) as image:
+        seen = image.convert("RGB") if image.getextrema()[-1] == (255, 255) else image
+        few = seen.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        buffer = io.BytesIO()
+        few.save(buffer, format="png", compress_level=8, dpi=image.info["dpi"])
     return buffer.getvalue()
 
 
-def png_of(figure: Figure) -> bytes:
-    """Return a figure as PNG, without a date or tool; a notebook then shows the same picture."""
-    path = _place(figure)
-    png = _kept(path) if path else b""
-    if not png:
-        png = _drawn(figure)
+def picture_of(figure: Figure, kind: str = "png") -> bytes:
+    """Return a figure in a format, without a date or tool; a notebook then shows the same PNG."""
+    path = _place(figure, kind)
+    data = _kept(path) if path else b""
+    if not data:
+        data = _drawn(figure, kind)
         if path:
             with suppress(DlsimError):  # on a full disk it is drawn again
-                write_bytes(path, hashlib.sha256(png).digest() + png, sync=False)
-    _show(figure, png)
-    return png
+                write_bytes(path, hashlib.sha256(data).digest() + data, sync=False)
+    if kind == "png":
+        _show(figure, data)
+    return data
 
 
 class _Shown:

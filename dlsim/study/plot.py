@@ -5,16 +5,18 @@ verb draws on the axes given, or on those of a new figure, and returns them.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 from seaborn.utils import relative_luminance
 
 from dlsim.errors import InputError
@@ -42,31 +44,47 @@ def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
 
 def policy_lines(
     frame: pd.DataFrame, x: str, y: str = "estimate", *, low: str = "low", high: str = "high",
-    policy: str = "policy", interval: str = "band", legend: bool = True, ax: Axes | None = None,
+    policy: str = "policy", interval: str = "auto", legend: bool = True, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw one mean line per policy with its interval, in the fixed order and style."""
+    """Draw one mean line per policy with its interval, in the fixed order and style.
+
+    A single line has a band; those of several have bars, side by side where they share a place.
+    """
     need_table("policy lines", frame, (policy, x, y), empty=False, unique=False)
-    option("interval", interval, ("band", "bar", "none"))
-    ax = axes_of(ax)
+    option("interval", interval, ("auto", "band", "bar", "none"))
+    ax, names = axes_of(ax), policy_order(frame[policy])
     known = interval != "none" and low in frame.columns and high in frame.columns
-    for name in policy_order(frame[policy]):
+    banded = interval == "band" or (interval == "auto" and len(names) == 1)
+    apart = known and not banded and frame[x].duplicated().any()
+    for k, name in enumerate(names):
         rows = frame[frame[policy].astype(str) == name].sort_values(x)
         color, marker, dash = style_of(name)
-        ax.plot(
+        line = ax.plot(
             rows[x], rows[y], color=color, marker=marker, linestyle=dash, label=name,
             markeredgecolor="white", markeredgewidth=0.6, zorder=3,
         )  # fmt: skip
-        if known and interval == "band":
+        drawn: list[Artist] = [*line]
+        if known and banded:
             ax.fill_between(rows[x], rows[low], rows[high], color=color, alpha=0.15, linewidth=0)
         elif known:
             spread = np.abs([rows[y] - rows[low], rows[high] - rows[y]])
             look: dict[str, Any] = {"fmt": "none", "ecolor": color, "elinewidth": 1}
-            ax.errorbar(rows[x], rows[y], yerr=spread, capsize=2.5, **look)
+            drawn += ax.errorbar(rows[x], rows[y], yerr=spread, capsize=2, **look).get_children()
+        if apart:
+            aside(ax, drawn, k, len(names), frame[x].nunique())
     ax.set(xlabel=x, ylabel=y)
     if legend:
         crowded = frame[policy].nunique() > _MOST_INSIDE
         ax.legend(handlelength=3.2, **(BESIDE if crowded else {}))
     return ax
+
+
+def aside(ax: Axes, drawn: Iterable[Artist], k: int, count: int, places: int) -> None:
+    """Move what is the k-th of several a few points from its place, where limits keep it."""
+    step = min(3.5, 240 / (places * count))
+    shift = ScaledTranslation(step * (k - (count - 1) / 2) / 72, 0, ax.figure.dpi_scale_trans)
+    for one in drawn:
+        one.set_transform(ax.transData + shift)
 
 
 def panels(
@@ -120,7 +138,11 @@ def realised_axis(ax: Axes, table: pd.DataFrame) -> Axes:
     nominal, realised = table["load"], table["realised_load"]
     slope = float((nominal * realised).sum() / (nominal**2).sum())
     ways = lambda x: np.asarray(x) * slope, lambda x: np.asarray(x) / slope
-    ax.secondary_xaxis("top", functions=ways).set_xlabel("realised load", fontsize="small")
+    top = ax.secondary_xaxis("top", functions=ways)
+    top.set_xlabel("realised load", fontsize="small")
+    if ax.get_xscale() == "log":
+        top.xaxis.set_major_formatter("{x:g}")
+        top.minorticks_off()
     return ax
 
 
@@ -142,23 +164,41 @@ def band(ax: Axes, x: Any, table: pd.DataFrame, mark: str = "o-", **look: Any) -
 
 def bands(
     table: pd.DataFrame, x: str, by: str, colors: Any = "viridis", ax: Axes | None = None,
-    label: str | Callable[[Any], str] = "{:g}", mark: str = "o-", **look: Any,
+    label: str | Callable[[Any], str] = "{:g}", mark: str = "o-", interval: str = "band",
+    **look: Any,
 ) -> Axes:  # fmt: skip
-    """Draw one line with its band per value of a column, coloured in order."""
+    """Draw one line with its band, or bars beside each other, per value of a column, in order."""
     ax, named = axes_of(ax), isinstance(colors, Mapping)
     groups = list(table.groupby(by, sort=not named))
     if isinstance(colors, str):
         colors = plt.get_cmap(colors)(np.linspace(0, 0.9, len(groups)))
     inks = colors if named else dict(zip((value for value, _ in groups), colors, strict=False))
-    for value, rows in groups:
-        text = label(value) if callable(label) else label.format(value)
-        band(ax, rows[x], rows, mark, color=inks[value], label=text, **look)
+    for k, (value, rows) in enumerate(groups):
+        look["color"] = inks[value]
+        look["label"] = label(value) if callable(label) else label.format(value)
+        if interval == "bar":
+            lines = {"fmt": mark, "capsize": 2, "elinewidth": 1, **look}
+            drawn = ax.errorbar(rows[x], rows["estimate"], yerr=reach(rows), **lines)
+            aside(ax, drawn.get_children(), k, len(groups), table[x].nunique())
+        else:
+            band(ax, rows[x], rows, mark, **look)
     return ax
 
 
 def marks(ax: Axes, x: Any, table: pd.DataFrame, **look: Any) -> Axes:
     """Draw estimates with their intervals as bars."""
     ax.errorbar(x, table["estimate"], yerr=reach(table), **{"capsize": 2, **look})
+    return ax
+
+
+def costs(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw what each step costs as a bar from 0 with its interval, in the order of the table."""
+    ax, place = axes_of(ax, (8, 0.9 + 0.33 * len(table))), np.arange(len(table))[::-1]
+    look: dict[str, Any] = {"capsize": 3, "elinewidth": 1}
+    ax.barh(place, table["estimate"], xerr=reach(table), color="#8fb4d9", height=0.7, error_kw=look)
+    ax.set_yticks(place, table["what"])
+    ax.axvline(0, color="#333333", lw=0.8)
+    ax.set(xlabel="points of the reject ratio")
     return ax
 
 
@@ -306,6 +346,13 @@ def shades(count: int) -> Any:
     return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))
 
 
+def arrow(ax: Axes, one: Any, other: Any, head: str = "->", **look: Any) -> None:
+    """Draw an arrow from the frame of one text in a box to that of another."""
+    ends = {"patchA": one.get_bbox_patch(), "patchB": other.get_bbox_patch()}
+    bare = {"arrowstyle": head, "color": "0.35", "shrinkA": 0, "shrinkB": 0, **ends, **look}
+    ax.annotate("", other.get_position(), one.get_position(), arrowprops=bare)
+
+
 def zero(ax: Axes) -> Axes:
     """Draw the line of no difference."""
     ax.axhline(0, color="#333333", lw=0.8)
@@ -331,7 +378,8 @@ def judged(
     scale = PERCENT if unit in ("points", "%") else 1.0
     ends = family[["estimate", "least", "most"]].to_numpy(float) * scale
     table = family.assign(estimate=ends[:, 0], low=ends[:, 1], high=ends[:, 2])
-    ax = bands(table, x, by, look.pop("colors", "viridis"), ax, look.pop("label", "{}"), **look)
+    inks, label = look.pop("colors", "viridis"), look.pop("label", "{}")
+    ax = bands(table, x, by, inks, ax, label, interval="bar", **look)
     ax.axhline(edge * scale, color="0.4", lw=1, ls="--", zorder=0)
     ax.set(xlabel=x, ylabel=unit)
     return ax

@@ -1,9 +1,9 @@
 """What a run leaves: figures, tables and verdicts, one page that shows them, run.json.
 
-A notebook hands its results to `Results`; when the batch has ended, `write_report`
-joins them with data/figures.toml into report.html (after page.html), which needs nothing
-but itself: there is no script and no address of another machine in it. It is written when
-a notebook failed, too.
+A notebook hands its results to `Results`; when the batch has ended, `write_report` joins them
+with data/figures.toml into report.html (after page.html), and writes a page for every executed
+notebook: no script is in them and no address of another machine. They are written when a notebook
+failed, too.
 """
 
 import importlib.metadata
@@ -25,14 +25,21 @@ import dlsim
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
+from dlsim.given import option
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import workers
-from dlsim.study.claims import SYMBOLS, checked_scorecard, headline, read_scorecard, scorecard
-from dlsim.study.figures import load_figures
+from dlsim.study.claims import (
+    checked_scorecard,
+    headline,
+    load_claims,
+    read_scorecard,
+    reference_of,
+    scorecard,
+)  # fmt: skip
+from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.pages import duration, pages_of
-from dlsim.study.style import VERDICT_INK
+from dlsim.study.pages import duration, pages_of, write_pages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,19 +71,25 @@ class Results:
         return self._write("data", name, ".csv", text.encode())
 
     def figure(self, name: str, drawn: "Axes | Figure") -> Path:
-        """Write a picture as figures/<name>.png and return its path; no date or tool is in it."""
+        """Write a picture as figures/<name>.png and return its path; no date or tool is in it.
+
+        A run that was asked for another format, too (`KIND_VARIABLE`), finds it beside that.
+        """
         from matplotlib.axes import Axes  # not at the top: a batch draws nothing itself
         from matplotlib.figure import Figure
 
-        from dlsim.study.pictures import png_of
+        from dlsim.study.pictures import picture_of
 
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
-        return self.picture(name, png_of(figure))
+        kind = option(KIND_VARIABLE, os.environ.get(KIND_VARIABLE) or "png", KINDS)
+        if kind != "png":
+            self.picture(name, picture_of(figure, kind), kind)
+        return self.picture(name, picture_of(figure))
 
-    def picture(self, name: str, png: bytes) -> Path:
-        """Write a picture that is drawn already as figures/<name>.png, and return its path."""
-        return self._write("figures", name, ".png", png)
+    def picture(self, name: str, data: bytes, kind: str = "png") -> Path:
+        """Write a picture that is drawn already as figures/<name>.<kind>, and return its path."""
+        return self._write("figures", name, f".{kind}", data)
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
         """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
@@ -160,10 +173,26 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _page(folder: Path, **shown: Any) -> str:
-    """Write the page: what comes from outside is escaped, and pictures are embedded."""
-    page = pages_of(folder).get_template("page.html")
-    return page.render(**shown, symbols=SYMBOLS, ink=VERDICT_INK)
+def findings(
+    scorecards: Mapping[str, list[Any]], papers: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """Say of every paper what it claims, what holds and what nobody knew, as rows of claims.
+
+    Which claims these are stands in data/figures.toml; a paper that names none tells of its first.
+    Beside the verdicts of a run stand those at the paper's own size, `known` by the claim's id.
+    """
+    told = []
+    for paper, rows in scorecards.items():
+        about, each = papers.get(paper, {}), {row["id"]: row for row in rows}
+        scaled = any(row["reference"] for row in rows)
+        known = read_scorecard(reference_of(paper)).to_dict("records") if scaled else []
+        told.append({
+            "paper": paper, "title": about.get("title", paper), "rows": rows, "scaled": scaled,
+            "lead": each.get(about.get("claim", ""), rows[0]),
+            "news": each.get(about.get("news", "")),
+            "known": {row["id"]: row for row in known},
+        })  # fmt: skip
+    return told
 
 
 def write_report(
@@ -177,6 +206,8 @@ def write_report(
     folder = Path(folder).absolute()
     path = folder / "report.html"
     claims, problems = _claims_of(folder, notebooks)
+    home, there = Owned(folder), {one.path: one.reused for one in notebooks if one.path}
+    problems += write_pages(home, there)
     papers, figures = load_figures()
     ran = {result.name: result for result in notebooks}
     drawn = [row for row in figures if row.notebook in ran]
@@ -205,14 +236,16 @@ def write_report(
         ],
         "problems": problems,
     }  # fmt: skip
-    page = _page(
-        folder, headline=record["headline"], facts=_facts(record), papers=papers, ran=ran,
-        scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
-        others=[row for row in figures if row.notebook not in ran],
-        scorecard={p: rows.to_dict("records") for p, rows in claims.groupby("paper", sort=False)},
-    )  # fmt: skip
-    home = Owned(folder)
+    judged = claims.groupby("paper", sort=False)
+    scorecards: dict[str, list[Any]] = {str(p): rows.to_dict("records") for p, rows in judged}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    page = pages_of(folder).get_template("page.html").render(
+        headline=record["headline"], facts=_facts(record), papers=papers, ran=ran,
+        scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
+        others=[row for row in figures if row.notebook not in ran], scorecard=scorecards,
+        findings=findings(scorecards, papers), claims={one.id: one for one in load_claims()},
+        shown={row.id for row in drawn},
+    )  # fmt: skip
     return home.write(path.name, page.encode("utf-8", "backslashreplace"))
 
 

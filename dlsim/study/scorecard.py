@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, read_csv, read_json, shared_file
+from dlsim.files import StrPath, project_root, read_csv, read_json, read_tables, shared_file
+from dlsim.given import text
 from dlsim.study import stats
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
@@ -70,7 +71,7 @@ def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     if frame.empty:
         raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
     table = counts(frame)
-    ax = axes_of(ax, (7.2, 1.2 + 0.42 * len(table)))
+    ax = axes_of(ax, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
     for word, symbol in SYMBOLS.items():
         bars = ax.barh(
@@ -132,6 +133,13 @@ def contradictions(frame: pd.DataFrame) -> Styler:
 def changes() -> Styler:
     """Show the verdicts that moved with the rule: the word before and now, and why."""
     return _left(read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"}))
+
+
+def yardsticks() -> Styler:
+    """Show what is left to the best possible, paper by paper, and how that is known."""
+    fields = dict.fromkeys(("paper", "left", "how", "scale", "figure"), text)
+    rows = read_tables(shared_file("data/yardsticks.toml"), {"yardstick": fields})["yardstick"]
+    return _left(pd.DataFrame(rows))
 
 
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:

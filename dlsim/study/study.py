@@ -116,6 +116,11 @@ class Study:
         """Run it for several readings; yield the name of each and what `measure` returns."""
         yield from ((name, self.measure(switches)) for name, switches in readings.items())
 
+    #: Policies of one's own by label, which stand for the paper's of that label or beside them, and
+    #: a workload (cluster, load, horizon, seed) in place of the paper's; where a paper takes them.
+    mine: ClassVar[Mapping[str, Any]] = {}
+    drawn_by: ClassVar[Callable[..., Any] | None] = None
+
     @property
     def switches(self) -> dict[str, Any]:
         """The reading as a plain mapping."""
@@ -362,7 +367,8 @@ def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
 def verdicts(study: Study) -> pd.DataFrame:
     """Judge every claim of a paper, and keep and return the scorecard."""
     place = reference_of(study.KEY)
-    apart = study.scale == "paper" or study.switches or not place.exists()
+    own = study.mine or study.drawn_by
+    apart = study.scale == "paper" or study.switches or own or not place.exists()
     card = claims.scorecard(study.verdicts, None if apart else claims.read_scorecard(place))
     study.results.verdicts(study.KEY, card)
     return card

@@ -50,6 +50,7 @@ class Job(NamedTuple):
     seed: int
     digest: str
     folder: Path | None
+    mark: str = ""  # what functions among `fixed` do
 
 
 def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
@@ -62,6 +63,11 @@ def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
         raise StudyError(
             "dlsim differs between the processes, as after its files were changed: restart this "
             "kernel or process, and the workers of a cluster"
+        )
+    if job.mark and cells.mark_of(job.fixed) != job.mark:
+        raise StudyError(
+            "a function that is passed to the sweep differs between the processes, as after its"
+            " file was changed: restart this kernel or process, and the workers of a cluster"
         )
     stop = time.perf_counter() + seconds
     texts: list[str] = []
@@ -273,8 +279,9 @@ def sweep(
     -----
     A cell is known by the function's qualified name, the sources of dlsim, the parameters
     and the seed; outside dlsim the function's own file counts, other files it uses do not.
-    A function or parameter that cannot be imported by name (defined in a notebook, a
-    lambda) runs serially and uncached, and one line says so.
+    A parameter that is a function is known by what it does: its code, and the values and
+    functions that its code refers to. A function that cannot be imported by name (defined in a
+    notebook, a lambda) runs serially and uncached, as a parameter serially, and one line says so.
 
     Examples
     --------
@@ -302,11 +309,18 @@ def sweep(
         key = [cells.qualified(function), digest, constants]
         everything = cells.cells(points, replicates, seed, independent, key)
         folder = private_folder(cache_folder(), "cells", digest) if cache else None
+        try:
+            for rule in cells.rules_in([constants, points]):
+                cells.qualified(rule)
+        except LookupError as error:  # of a notebook: other processes do not know it
+            print(f"{label}: {error}; the sweep runs serially")
+            jobs, processes, executor = 1, 1, None
     except LookupError as error:
         print(f"{label}: {error}; the sweep runs serially and uncached")
         everything = cells.cells(points, replicates, seed, independent)
         jobs, processes, executor, folder = 1, 1, None, None
-    run = _Run(Job(function, constants, seed, digest, folder), everything, label)
+    mark = cells.mark_of(constants)
+    run = _Run(Job(function, constants, seed, digest, folder, mark), everything, label)
     if executor is None and jobs == 0 and run.pending:
         executor, jobs = workers.cluster() or (None, 0)
     news, total = os.environ.get(progress.VARIABLE, ""), len(everything)
