@@ -5,7 +5,6 @@ chromium. With DLSIM_SCREENSHOTS=FOLDER what was seen is kept there.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -19,6 +18,8 @@ from urllib.parse import urlparse
 
 import nbformat
 import pytest
+
+from dlsim.cli import lab as lab_command
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 
@@ -62,11 +63,8 @@ def lab(folder):
     own = {name: folder / "own" / name for name in OWN}
     for path in own.values():
         path.mkdir(parents=True)
-    news = own["settings"] / "@jupyterlab" / "apputils-extension"
-    news.mkdir(parents=True)
-    quiet = {"fetchNews": "false", "checkForUpdates": False}
-    (news / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
-    inherited = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
+    usual = lab_command.environment()
+    inherited = {key: value for key, value in usual.items() if key != "MPLBACKEND"}
     environment = inherited | {
         "JUPYTER_CONFIG_DIR": str(own["config"]), "JUPYTER_DATA_DIR": str(own["data"]),
         "JUPYTER_RUNTIME_DIR": str(own["runtime"]), "IPYTHONDIR": str(own["ipython"]),
@@ -238,10 +236,38 @@ def test_a_menu_and_the_meanings_open_by_keyboard(explorer):
         explorer.page.wait_for_timeout(500)
     sync_api.expect(link).not_to_have_text(call, timeout=PATIENCE)
     assert "reading={'an_nodes': 'best'}" in link.inner_text()
+    output = explorer.show("explore.wan(")
     output.locator(".dlsim-meanings summary").focus()
     explorer.page.keyboard.press("Enter")
     sync_api.expect(output.locator(".dlsim-meanings li").first).to_be_visible()
     explorer.keep("meanings")
+
+
+def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
+    output = explorer.show("explore.queue(")
+    field, picture = output.locator("input[type=text]").first, output.locator("img.widget-image")
+    output.locator(".dlsim-link code").wait_for()
+    height = picture.bounding_box()["height"]
+    usual = field.input_value()
+    for text, opacity in (("1, 9", "0.12"), (usual, "1")):
+        field.fill(text)
+        field.press("Enter")
+        sync_api.expect(picture).to_have_css("opacity", opacity, timeout=PATIENCE)
+        error = output.locator(".dlsim-error")
+        sync_api.expect(error).to_have_count(int(text != usual), timeout=PATIENCE)
+        explorer.keep(f"stale-{opacity}")
+        assert picture.bounding_box()["height"] == height
+
+
+def test_a_button_saves_the_picture_and_says_where(explorer, folder):
+    output = explorer.show("explore.timing(")
+    output.get_by_role("button", name="Save as SVG").click()
+    kept = output.locator(".dlsim-kept code")
+    kept.wait_for()
+    path = Path(kept.inner_text())
+    assert path.name.startswith("explore-timing")
+    assert path.read_bytes().startswith(b"<?xml")
+    path.unlink()
 
 
 def test_the_explorer_shows_no_error_and_asks_nobody_else(explorer):

@@ -1,5 +1,6 @@
 """The frame of the panels, and every panel through it: links, controls, errors, readings."""
 
+import base64
 import io
 import math
 from dataclasses import replace
@@ -35,7 +36,7 @@ TOY = Panel(
     (
         Slider("n", 1, 20, 1, 3, "n"),
         Slider("x", 0.0, 1.0, 0.1, 0.5, "x"),
-        Slider("y", 0.1, 1000.0, 0.05, 10.0, "y", log=True),
+        Slider("y", 0.1, 1000.0, 0, 10.0, "y"),
         Choice("law", ("a", "b"), "law"),
         Numbers("points", (1.0, 2.5), "points", 0.0, 9.0, 3),
     ),
@@ -59,7 +60,7 @@ class Shown:
         self.controls = {
             one.description: one
             for one in widgets_of(self.box)
-            if isinstance(getattr(one, "description", None), str) and one.description
+            if getattr(one, "description", None) and not isinstance(one, w.Button)
         }
 
     def text(self, kind):
@@ -74,6 +75,10 @@ class Shown:
     @property
     def picture(self):
         return bytes(widgets_of(self.box, w.Image)[0].value)
+
+    @property
+    def pale(self):
+        return "dlsim-stale" in widgets_of(self.box, w.Image)[0]._dom_classes
 
 
 def values_of_link(link, panel):
@@ -123,9 +128,26 @@ class Law:
 def test_docstrings_say_what_switches_mean():
     panel = replace(TOY, explained=(Law,))
     assert panel.meanings() == dict.fromkeys(("link", "flag"), "Where it leads, and E/L.")
+    assert [c.label for c in panel.choices.values()] == 2 * ["Where it leads, and E/L"] + ["base"]
+    assert not any("<details" in one.value for one in widgets_of(panel(), w.HTML))
+
+
+class Long:
+    """A law that takes two sentences to explain.
+
+    Parameters
+    ----------
+    link : str
+        Where it leads. Beyond it is nothing.
+    """
+
+
+def test_a_switch_is_named_by_the_first_sentence_of_its_meaning_and_the_rest_unfolds():
+    panel = replace(TOY, explained=(Long,))
+    assert panel.choices["link"].label == "Where it leads"
     (text,) = [one.value for one in widgets_of(panel(), w.HTML) if "<details" in one.value]
-    assert "<code>link</code>: Where it leads" in text
-    assert not any("<details" in one.value for one in widgets_of(TOY(), w.HTML))
+    assert "<li><code>link</code>: Beyond it is nothing.</li>" in text
+    assert "Where it leads" not in text
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -187,9 +209,10 @@ def test_unknown_panels_are_named():
 
 def test_every_control_and_switch_is_there_and_moves_the_picture():
     shown = Shown(TOY, n=4)
-    assert list(shown.controls) == ["n", "x", "y", "law", "points", "link", "flag", "base"]
+    names = ["n", "x", "y", "law", "points", *TOY.switches]
+    assert list(shown.controls) == names
     moves = {
-        "n": (5, "n=5"), "x": (0.7000000000000001, "x=0.7"), "y": (10**1.05, "y=11.22"),
+        "n": (5, "n=5"), "x": (0.7000000000000001, "x=0.7"), "y": (12.0, "y=12.0"),
         "law": ("b", "law='b'"), "points": ("3,4", "points=(3.0, 4.0)"),
         "link": ("shared", "'link': 'shared'"), "flag": (True, "'flag': True"),
         "base": (2.0, "'base': 2.0"),
@@ -219,12 +242,15 @@ def test_an_error_is_shown_and_cleared():
     shown.controls["n"].value = 13
     assert "<b>Not drawn:</b> n must not be 13" in shown.text("error")
     assert (shown.picture, shown.call) == (before, call)  # both still of the last good values
+    assert "The pale picture is the last one drawn." in shown.text("error")
+    assert shown.pale
     shown.controls["points"].value = "1, <script>"
     assert "&lt;script&gt;" in shown.text("error")
     shown.controls["points"].value = "1, 2"
     shown.controls["n"].value = 12
     assert shown.text("error") == ""
     assert "n=12" in shown.call
+    assert not shown.pale
 
 
 def test_a_panel_may_open_with_an_error():
@@ -236,6 +262,104 @@ def test_a_panel_may_open_with_an_error():
     assert image.layout.display is None
 
 
+def test_a_picture_is_pale_while_the_next_one_is_computed():
+    seen = []
+
+    def slow(**given):
+        seen.append(shown.pale if shown else None)
+        return draw(**given)
+
+    shown, panel = None, replace(TOY, update=slow)
+    shown = Shown(panel)
+    shown.controls["n"].value = 7
+    assert seen == [None, True]
+    assert not shown.pale
+
+
+def test_a_picture_keeps_its_size_and_its_words_are_said_once():
+    shown = Shown(TOY)
+    image = widgets_of(shown.box, w.Image)[0]
+    assert (image.width, image.height) == ("192", "96")  # 2 x 1 inches: no jump while it loads
+    words = "3 0.5 a &lt;2&gt;"
+    assert sum(words in one.value for one in widgets_of(shown.box, w.HTML)) == 1
+    figure, png = TOY.drawn()
+    figure.suptitle("")
+    assert _png(figure) == png  # the picture on the screen is without them
+
+
+def test_what_cannot_change_the_picture_is_pale_and_a_slider_ends_with_the_rest():
+    live = {"x": lambda v: v["law"] == "b", "flag": lambda v: v["n"] > 5}
+    panel = replace(TOY, live=live, ends={"n": lambda v: 5 * len(v["points"])})
+    shown = Shown(panel, n=7)
+    n, law, points = (shown.controls[name] for name in ("n", "law", "points"))
+    assert (n.max, shown.controls["x"].disabled, shown.controls["flag"].disabled) == (
+        10,
+        True,
+        False,
+    )
+    points.value = "1"
+    assert (n.max, n.value, shown.controls["flag"].disabled) == (5, 5, True)
+    assert "n=5" in shown.call
+    points.value, law.value = "1, 2, 3", "b"
+    assert (n.max, shown.controls["x"].disabled) == (15, False)
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_a_button_saves_what_is_seen_under_the_name_of_the_panel(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("dlsim.files.project_root", lambda: tmp_path)
+    shown = Shown(TOY, n=4, reading={"link": "shared"})
+    (button,) = [one for one in widgets_of(shown.box, w.Button) if kind.upper() in one.description]
+    button.click()
+    path = tmp_path / "results" / "explore" / "figures" / f"explore-toy-n-4-link-shared.{kind}"
+    assert f"Saved: <code style='user-select: all'>{path}</code>" in shown.text("kept")
+    first = path.read_bytes()
+    assert first.startswith({"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[kind])
+    assert b"20" + b"26" not in first  # no date
+    again = TOY.save(kind, tmp_path / "again", n=4, reading={"link": "shared"})
+    assert again.read_bytes() == first
+    shown.controls["n"].value = 13
+    button.click()
+    assert "<b>Not saved:</b> n must not be 13" in shown.text("kept")
+
+
+def test_a_saved_picture_has_a_short_name_and_a_known_format(tmp_path):
+    names = {
+        TOY.save("png", tmp_path, points=(1 / 3, 2 / 7, k), x=1 / 3, y=1 / 7).name for k in (1, 2)
+    }
+    assert len(names) == 2
+    assert all(len(name) < 110 for name in names)
+    with pytest.raises(InputError, match="kind must be one of svg, pdf, png; got 'gif'"):
+        TOY.save("gif", tmp_path)
+
+
+def test_sliders_stop_at_round_numbers():
+    y = TOY.controls[2]
+    assert y.stops[:12] == [0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.2]
+    assert (y.stops[-1], len(y.stops)) == (1000, 41)
+    assert TOY.controls[1].stops == pytest.approx(np.linspace(0, 1, 11), abs=1e-15)
+    for name in PANELS:
+        panel = getattr(explore, name)
+        for slider in (one for one in panel.controls if isinstance(one, Slider)):
+            assert slider.default in slider.stops, (name, slider.name)
+            assert slider.stops == sorted(set(slider.stops))
+
+
+def test_a_viewer_without_widgets_shows_the_picture():
+    box = TOY()
+    bundle = box._repr_mimebundle_()
+    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert base64.b64decode(bundle["image/png"]) == TOY.drawn()[1]
+    assert "image/png" not in TOY(n=13)._repr_mimebundle_()
+
+
+def test_a_figure_of_another_panel_is_not_drawn_upon():
+    other = new_figure(3, 1)
+    figure, png = TOY.drawn(other)
+    assert figure is not other
+    assert png == TOY.drawn()[1]
+    assert TOY.drawn(figure)[0] is figure
+
+
 def test_a_figure_of_another_theme_is_left_alone():
     import matplotlib as mpl
 
@@ -245,6 +369,19 @@ def test_a_figure_of_another_theme_is_left_alone():
 
 
 # ------------------------------------------------------------------ every panel
+
+
+#: Values at which some fields are inert.
+POINTS = {
+    "schedules": ({"source": "my lists"}, {"source": "paper I", "step": 6}, {"left": "FIFO-US"}),
+    "wan": (
+        {"network": "chain by hand"}, {"method": "MILP"}, {"network": "random", "method": "G"},
+        {"network": "one connection for two", "method": "LPRR"},
+    ),
+    "grid": ({"policy": "Greedy", "fallbacks": 0}, {"reading": {"predictor": "perfect"}}),
+    "queue": ({"policy": "torque", "rival": "rsc"}, {}),
+    "pipeline": ({}, {"reading": {"queues": "single"}}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -279,11 +416,40 @@ class TestPanel:
             for option in some_of(options[1:]):
                 panel.figure(reading={switch: option})
 
+    def test_a_picture_drawn_upon_the_last_one_is_the_same(self, name):
+        panel = getattr(explore, name)
+        figure = panel.drawn()[0]
+        moves = [{c.name: value} for c in panel.controls for value in ends_of(c)]
+        for move in some_of(moves) if LONG >= 1 else moves[:: max(1, len(moves) // 2)]:
+            try:
+                fresh = panel.drawn(**move)[1]
+            except InputError:
+                with pytest.raises(InputError):
+                    panel.drawn(figure, **move)
+                continue
+            same, png = panel.drawn(figure, **move)
+            assert same is figure
+            assert png == fresh, move
+
+    def test_what_is_inert_changes_nothing(self, name):
+        panel = getattr(explore, name)
+        fields = {one.name: one for one in panel.choices.values()}
+        fields |= {one.name: one for one in panel.controls}
+        for point in POINTS.get(name, ({},)):
+            values = panel.values(**point)
+            png = panel.drawn(**point)[1]
+            for field in some_of([key for key, live in panel.live.items() if not live(values)]):
+                for value in ends_of(fields[field]):
+                    moved = point | {field: value}
+                    if field in panel.switches:
+                        moved = point | {"reading": point.get("reading", {}) | {field: value}}
+                    assert panel.drawn(**moved)[1] == png, (point, field, value)
+
     def test_shows_every_control_and_switch(self, name):
         panel = getattr(explore, name)
         shown = Shown(panel)
-        expected = [control.label for control in panel.controls] + list(panel.switches)
-        assert list(shown.controls) == expected
+        fields = (*panel.controls, *panel.choices.values())
+        assert list(shown.controls) == [one.label for one in fields]
         assert shown.text("error") == ""
         assert shown.call == f"explore.{name}()"
 

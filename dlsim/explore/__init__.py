@@ -22,11 +22,13 @@ PANELS = {
     "pipeline": "devices",
 }
 
-__all__ = ["PANELS", "save_pictures", *PANELS]
+__all__ = ["PANELS", "export", "save_pictures", *PANELS]
 
 
 def __getattr__(name: str) -> Any:
     """Import a panel when it is first asked for: each needs an engine."""
+    if name == "export":
+        return importlib.import_module("dlsim.explore.pages").export
     if name not in PANELS:
         raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
     return getattr(importlib.import_module(f"dlsim.explore.{PANELS[name]}"), name)
@@ -54,6 +56,6 @@ def save_pictures(folder: str | Path) -> list[Path]:
 
     results = Results(folder, "explore")
     return [
-        results.picture(f"explore-{name.replace('_', '-')}", __getattr__(name).drawn()[1])
+        results.picture(f"explore-{name.replace('_', '-')}", __getattr__(name).saved("png"))
         for name in PANELS
     ]

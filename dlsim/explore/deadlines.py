@@ -107,7 +107,7 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     name = "Deadline, Opt fixed"
     ax.plot(*curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label=name, zorder=2)
     for opt, (x, y) in zip(OPTS, curve, strict=True):
-        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=7.5,
+        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=10,
                     in_layout=False)  # fmt: skip
     look = style_of("Greedy")
     ax.plot(*point("Greedy", setting), look.marker, color=look.color, ms=8, label="Greedy")
@@ -126,7 +126,7 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     ax.set_ylim(max(low, -0.03 * high), high + 0.25 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.legend(fontsize=8, ncols=2, loc="upper right")
+    ax.legend(fontsize=10, ncols=2, loc="upper right")
 
 
 def _servers(ax: Axes, o: Outcome) -> None:
@@ -146,7 +146,7 @@ def _servers(ax: Axes, o: Outcome) -> None:
     ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
     ax.grid(visible=False, axis="x")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.legend(handles=keys, fontsize=8, ncols=3, loc="upper center", columnspacing=1.0,
+    ax.legend(handles=keys, fontsize=10, ncols=3, loc="upper center", columnspacing=1.0,
               handlelength=1.4)  # fmt: skip
     title(ax, f"first of {RUNS} environments")
 
@@ -157,10 +157,19 @@ def _servers(ax: Axes, o: Outcome) -> None:
     Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
     Slider("fallbacks", 0, 5, 1, 1, "most fallbacks"),
     Choice("correction", (False, True), "Load Correction"),
-    Slider("probe", 15.0, 3600.0, 0.1, 60.0, "probe interval, s", log=True),
+    Slider("probe", 15.0, 3600.0, 0, 60.0, "probe interval, s"),
     Slider("interval", 30.0, 150.0, 5.0, 60.0, "Int, minutes"),
     Slider("seed", 0, 99, 1, 0, "seed"),
     switches=SWITCHES, explained=(Reading, Scheduler, workload.draw),
+    live={
+        "opt": lambda v: bool(v["policy"] == "Deadline"),
+        "probe": lambda v: v["reading"].get("predictor") != "perfect",
+        **dict.fromkeys(
+            ("fallback_time", "fallback_strict", "exclude_rejecting"),
+            lambda v: v["fallbacks"] > 0,
+        ),
+        "corrected_until": lambda v: bool(v["correction"]),
+    },
 )  # fmt: skip
 def grid(
     policy: str, opt: float, fallbacks: int, correction: bool, probe: float, interval: float,
@@ -171,7 +180,7 @@ def grid(
     switches = tuple(sorted(reading.items()))
     setting = Setting(interval, seed, fallbacks, int(correction), probe, switches)
     plain = setting._replace(fallbacks=0, corrected=0)
-    figure = new_figure(9.2, 4.4, (0.54, 0.5, 0.1, 0.63), wspace=0.15)
+    figure = new_figure(9.4, 4.8, (0.65, 0.62, 0.1, 0.32), wspace=0.19)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _curve(left, name, setting, plain)
     _servers(right, outcomes(name, setting)[0])

@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu import POLICIES, SWITCHES, History, Machine, Reading, Schedule, simulate, workload
+from dlsim.cpugpu import SWITCHES, History, Machine, Reading, Schedule, simulate, workload
 from dlsim.cpugpu import gpu as devices
+from dlsim.cpugpu.model import ABOUT
 from dlsim.cpugpu.pipeline import Gpu, Timeline, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, title
@@ -65,7 +66,7 @@ def jobs_of(
 
 def _schedule(ax: Axes, s: Schedule, inks: Mapping[str, Any], until: float) -> None:
     devices, texts = {d: d for d in s.machine.devices}, s.jobs["app"] + "\n" + s.jobs["rule"]
-    plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", inks, texts, until)
+    plot_blocks(ax, s.jobs, devices, s.jobs["device"], "app", inks, texts, until, 9.5)
     if s.jobs["arrival"].any():
         ax.plot(s.jobs["arrival"], np.full(len(s.jobs), len(devices) - 0.52), "^", ms=4.5,
                 color="#222222", clip_on=False, zorder=4)  # fmt: skip
@@ -93,26 +94,26 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
             far = max(float(time), record.expected() + record.std if record.times else 0.0)
             right = max(right, far)
             ax.annotate(f"n={record.count}", (far, y), (7, 0), textcoords="offset points",
-                        va="center", fontsize=7.5, color="#222222")  # fmt: skip
+                        va="center", fontsize=10, color="#222222")  # fmt: skip
     ax.set_xlim(-0.05 * right, 1.3 * right)
     ax.set_yticks(range(len(table)), list(table.index))
     ax.set_ylim(len(table) - 0.45, -0.55)
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.set_xlabel("seconds")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=8)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=10)
 
 
 @panel(
     "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
-    Choice("policy", tuple(POLICIES), "policy", "history"),
-    Choice("rival", tuple(POLICIES), "beside it", "mct"),
+    Choice("policy", tuple(ABOUT), "policy", "history", ABOUT),
+    Choice("rival", tuple(ABOUT), "beside it", "mct", ABOUT),
     Numbers(
         "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
         1.0, APPS, JOBS,
     ),
     Numbers("cpu", (40.0, 15.0, 5.0), "seconds on a CPU", 0.01, 1e6, APPS),
     Numbers("gpu", (10.0, 10.0, 20.0), "seconds on a GPU", 0.01, 1e6, APPS),
-    Slider("speed_up", 0.1, 10.0, 0.05, 1.0, "GPUs faster, times", log=True),
+    Slider("speed_up", 0.1, 10.0, 0, 1.0, "GPUs faster, times"),
     Numbers("arrivals", (0.0,), "arrivals (one, or per job)", 0.0, 1e6, JOBS),
     Choice("known", KNOWN, "history at the start holds"),
     Slider("noise", 0.0, 1.0, 0.05, 0.0, "noise, std / mean"),
@@ -120,6 +121,13 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     Slider("cpus", 0, 4, 1, 1, "CPUs"),
     Slider("gpus", 0, 4, 1, 1, "GPUs"),
     switches=SWITCHES, explained=(Reading,),
+    live={
+        "seed": lambda v: v["noise"] > 0,
+        **dict.fromkeys(
+            ("both_free", "unknown_remaining", "deviations"),
+            lambda v: "history" in (v["policy"], v["rival"]),
+        ),
+    },
 )  # fmt: skip
 def queue(
     policy: str, rival: str, queue: Sequence[float], cpu: Sequence[float], gpu: Sequence[float],
@@ -133,7 +141,7 @@ def queue(
     rules, machine, inks = Reading.of(reading), Machine(cpus, gpus), task_colors(list(table.index))
     pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
     until = 1.02 * max(float(s.jobs["end"].max()) for s in pair)
-    figure = new_figure(9.4, 4.8, (0.51, 0.95, 0.1, 0.43), wspace=0.073, hspace=0.15)
+    figure = new_figure(9.6, 5.2, (0.65, 1.2, 0.1, 0.3), wspace=0.08, hspace=0.22)
     grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
     for row, s in enumerate(pair):
         ax = figure.add_subplot(grid[row, 0])
@@ -178,7 +186,7 @@ def _timeline(ax: Axes, t: Timeline, until: float) -> None:
     engines = (t.gpu.engine(stage) for stage in _STAGES if stage in t.chunks)
     at = [t.gpu.engine(stage) for stage in t.ops["stage"]]
     texts, named = (t.ops["chunk"] + 1).astype(str), {lane: _LANES[lane] for lane in engines}
-    plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, until)
+    plot_blocks(ax, t.ops, named, at, "stage", STAGE_INK, texts, until, 9.5)
     ax.axvline(t.makespan, color=INK["black"], ls="--", lw=1.1, zorder=1)
     k = t.gpu.streams
     title(ax, f"{k} stream{'s' * (k > 1)}: done at {t.makespan:.4g}")
@@ -201,7 +209,7 @@ def _speed_ups(
     ax.set(xlabel="streams k", ylabel="speed-up over one stream", xticks=STREAMS)
     ax.set_ylim(min(low, 0.9), max(high, 1.5) + 0.35 * (max(high, 1.5) - min(low, 0.9)))
     ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.legend(fontsize=8, loc="upper left")
+    ax.legend(fontsize=10, loc="upper left")
 
 
 @panel(
@@ -212,8 +220,12 @@ def _speed_ups(
     Slider("copy_out", 0.0, 10.0, 0.5, 2.0, "copy to the host"),
     Choice("engines", (2, 1), "copy engines"),
     Choice("pinned", (True, False), "pinned memory"),
-    Choice("issue", ("depth", "breadth", "scheduled"), "issue (in-order queues)"),
+    Choice("issue", ("depth", "breadth", "scheduled"), "order of issue"),
     switches=READINGS, explained=(Gpu,),
+    live={
+        "issue": lambda v: v["reading"].get("queues", "hyper-q") != "hyper-q",
+        "first": lambda v: v["reading"].get("queues", "hyper-q") == "hyper-q",
+    },
 )  # fmt: skip
 def pipeline(
     chunks: int, copy_in: float, kernel: float, copy_out: float, engines: int, pinned: bool,
@@ -230,7 +242,7 @@ def pipeline(
     formula = []
     if pinned and reading.get("queues", "hyper-q") == "hyper-q":
         formula = [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS]
-    figure = new_figure(9.0, 4.6, (0.73, 0.79, 0.1, 0.63), wspace=0.19, hspace=0.27)
+    figure = new_figure(9.6, 4.9, (0.95, 1.0, 0.1, 0.3), wspace=0.2, hspace=0.36)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
     drawn = [runs[engines, k] for k in DRAWN]
     for row, t in enumerate(drawn):
@@ -241,7 +253,7 @@ def pipeline(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("time; the number in a block is its chunk")
     keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
-    figure.legend(handles=keys, loc="lower left", ncols=3, fontsize=8)
+    figure.legend(handles=keys, loc="lower left", ncols=3, fontsize=10)
     _speed_ups(figure.add_subplot(grid[:, 1]), runs, engines, formula)
     say(figure, _told(drawn, formula if engines == 2 else []))
     return figure

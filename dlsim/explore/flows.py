@@ -24,6 +24,8 @@ from dlsim.study.style import INK, style_of
 
 #: Heuristics that may be drawn, and the optimum itself.
 METHODS = ("LPRG", "G", "LPR", "LPRR", "LPRG+polish", "LPRR+polish", "MILP")
+#: Networks that are drawn at random, and methods with a greedy step.
+DRAWN, GREEDY = ("Tiers-like", "random", "Abilene"), ("G", "LPRG", "LPRG+polish")
 #: Where the search for the optimum ends; from there on the relaxed bound stands for it.
 NODES = 1
 #: A Tiers-like network of the paper's kind, small enough for a picture.
@@ -116,7 +118,7 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
         if row.opened or len(table) <= 8:
             x, y = np.average((places[row.start], places[row.end]), axis=0, weights=(0.58, 0.42))
             text = f"{row.opened}/{row.max_connect:g}"
-            ax.text(x, y, text, fontsize=7, ha="center", va="center", zorder=4, bbox=_PLATE,
+            ax.text(x, y, text, fontsize=10, ha="center", va="center", zorder=4, bbox=_PLATE,
                     in_layout=False)  # fmt: skip
     others = busy.sum(axis=0) - np.diag(busy)
     fills = [INK["orange"] if share > TIE else "white" for share in others]
@@ -125,8 +127,8 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     look: Any = {"s": size, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
     ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):
-        ax.text(x, y, str(k), ha="center", va="center", fontsize=8, zorder=5, in_layout=False)
-    ax.set_title(title, fontsize=9.5, pad=3, y=1.0)
+        ax.text(x, y, str(k), ha="center", va="center", fontsize=10, zorder=5, in_layout=False)
+    ax.set_title(title, fontsize=11, pad=3, y=1.0)
     ax.margins(0.08)
     ax.axis("off")
 
@@ -147,7 +149,7 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
         for x, value in zip(at + shift, one.values[counted], strict=True):
             if value > high:
                 text = f"{value:.4g}"
-                ax.text(x, 0.97 * high, text, fontsize=7.5, rotation=90, ha="center", va="top",
+                ax.text(x, 0.97 * high, text, fontsize=10, rotation=90, ha="center", va="top",
                         bbox=_PLATE, in_layout=False)  # fmt: skip
     ax.axhline(a.objective, color=ink, lw=1.6)
     ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
@@ -158,19 +160,27 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
     ax.set_xlabel("application; lines: the worst-served one")
     ax.set_ylabel("work / priority")
     ax.grid(visible=False, axis="x")
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(fontsize=10, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 @panel(
     "Many applications on a wide-area platform: a heuristic beside the optimum",
     Choice("network", tuple(NETWORKS), "network"),
-    Slider("clusters", 3, _MOST, 1, 8, "clusters, if drawn"),
+    Slider("clusters", 3, _MOST, 1, 8, "clusters"),
     Slider("seed", 0, 99, 1, 1, "seed"),
-    Numbers("speeds", (10.0, 2.0), "speeds (chain)", 0.0, 1e6, _MOST),
-    Slider("bandwidth", 0.1, 10.0, 0.1, 1.0, "links faster, times", log=True),
+    Numbers("speeds", (10.0, 2.0), "speeds of the chain", 0.0, 1e6, _MOST),
+    Slider("bandwidth", 0.1, 10.0, 0, 1.0, "links faster, times"),
     Slider("connections", 0, _MOST, 1, _MOST, "connections, at most"),
     Choice("method", METHODS, "method"),
     switches=SWITCHES, explained=(Reading, topology.random),
+    live={
+        "clusters": lambda v: v["network"] in DRAWN,
+        "seed": lambda v: v["network"] in DRAWN or v["method"].startswith("LPRR"),
+        "speeds": lambda v: bool(v["network"] == "chain by hand"),
+        "table2": lambda v: bool(v["network"] == "random"),
+        "local_amount": lambda v: v["method"] in GREEDY, "stuck": lambda v: v["method"] in GREEDY,
+        "lprg_start": lambda v: v["method"].startswith("LPRG"),
+    },
 )  # fmt: skip
 def wan(
     network: str, clusters: int, seed: int, speeds: tuple[float, ...], bandwidth: float,
@@ -182,7 +192,7 @@ def wan(
     best = _optimum(p, tuple(sorted(rules.changes().items())))
     a = best if method == "MILP" else solve(p, method, seed, rules)
     top = bound(p)
-    figure = new_figure(9.0, 5.7, (0.72, 0.79, 1.35, 0.63), wspace=0.03, hspace=0.04)
+    figure = new_figure(9.4, 6.0, (0.85, 1.0, 1.65, 0.3), wspace=0.03, hspace=0.04)
     grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
     word = "optimum" if best.is_proved else "best found at the root of the search"
     _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
@@ -191,7 +201,7 @@ def wan(
     works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
                    label="computes for others (larger: faster)")  # fmt: skip
     keys = [*link_keys(used="in use (used/allowed)"), works]
-    figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=8)
+    figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=10)
     table, _ = flows(a)
     full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
     words = f"{a.method} gives its worst-served application {a.objective:.4g}"

@@ -22,8 +22,8 @@ from dlsim.study.style import INK
 MOST = 16
 
 
-def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float) -> None:
-    """Draw sends and computations row by row, and what no node could do in another look."""
+def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float, st: float, sc: float) -> None:
+    """Draw sends and computations, each with its set-up, and in another look what no node can."""
     rows, end = np.arange(1, len(chunks) + 1), float(chunks["compute_end"].max())
     start, sent, done = (
         chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
@@ -35,12 +35,15 @@ def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float) -> None:
         times = [values[part] for values in (start, sent, sent, done)]
         draw_bars(ax, 0 * rows[part], times[0], times[1], INK[ink], looks[0])
         draw_chunks(ax, rows[part], times, INK[ink], looks)
+    for row, begin, set_up in ((0 * rows, start, st), (rows, start, st), (rows, sent, sc)):
+        if set_up:
+            draw_bars(ax, row[real], begin[real], begin[real] + set_up, "black", "set-up")
     right = 1.04 * max(end, deadline if deadline < 2 * end else 0.0)
     ax.axvline(end, color="#333333", linestyle="--", linewidth=1.2, zorder=3)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
     shares = zip(rows, 100 * chunks["alpha"], strict=True)
     names = ["link", *(f"node {row}: {share:.3g} %" for row, share in shares)]
-    name_rows(ax, names, 0, right, fontsize=8 if len(names) < 14 else 6.5)
+    name_rows(ax, names, 0, right, fontsize=10.5 if len(names) < 14 else 8.5)
     ax.set_xlabel("time", labelpad=1)
 
 
@@ -59,7 +62,7 @@ def _draw_curve(
     ax.set_xlim(0.3, len(values) + 0.7)
     ax.margins(y=0.15)
     ax.locator_params(axis="y", nbins=5)
-    ax.set_title(label, loc="left", fontsize=10, y=1.0)
+    ax.set_title(label, loc="left", fontsize=11.5, y=1.0)
 
 
 @panel(
@@ -68,11 +71,12 @@ def _draw_curve(
     Slider("nodes", 1, MOST, 1, 10, "cluster's nodes N"),
     Slider("sigma", 1.0, 400.0, 1.0, 100.0, "size σ"),
     Slider("deadline", 10.0, 5000.0, 10.0, 1300.0, "deadline D"),
-    Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),
-    Slider("cps", 0.1, 1000.0, 0.05, 10.0, "computing a unit Cps", log=True),
+    Slider("cms", 0.1, 100.0, 0, 10.0, "sending a unit Cms"),
+    Slider("cps", 0.1, 1000.0, 0, 10.0, "computing a unit Cps"),
     Slider("st", 0.0, 100.0, 1.0, 40.0, "set-up to send ST"),
     Slider("sc", 0.0, 100.0, 1.0, 20.0, "set-up to compute SC"),
     switches={"an_nodes": SWITCHES["an_nodes"]}, explained=(Reading,),
+    ends={"used": lambda v: int(v["nodes"])},
 )  # fmt: skip
 def timing(
     nodes: int, used: int, sigma: float, deadline: float, cms: float, cps: float, st: float,
@@ -88,18 +92,19 @@ def timing(
     chunks = simulate(task, Cluster(used, cms, cps, st, sc), "FIFOANNA", Reading.of(reading)).chunks
     n, end = len(chunks), float(chunks["compute_end"].max())
     best, least = fastest_nodes(sigma, cluster), fewest_nodes(sigma, deadline, cluster)
-    figure = new_figure(8.4, 5.6, (1.25, 0.75, 0.15, 0.78), wspace=0.28, hspace=0.45)
+    figure = new_figure(9.2, 6.0, (1.55, 0.95, 0.15, 0.38), wspace=0.28, hspace=0.5)
     grid = figure.add_gridspec(2, 2, height_ratios=[1.25, 1])
     top = figure.add_subplot(grid[0, :])
-    _draw_chunks(top, chunks, deadline)
+    _draw_chunks(top, chunks, deadline, st, sc)
     keys = [
-        key("send", "sending", INK["blue"]), key("compute", "computing its share", INK["blue"]),
+        *[key("set-up", "set-up", "black")] * bool(st or sc), key("send", "sending", INK["blue"]),
+        key("compute", "computing", INK["blue"]),
         mark("all done", color="#333333", linestyle="--"),
         mark("deadline", color=INK["vermillion"]),
     ]  # fmt: skip
     if n > best:
-        keys.insert(2, key("impossible", "share below 0", INK["vermillion"]))
-    legend_above(top, keys)
+        keys.insert(-2, key("impossible", "share below 0", INK["vermillion"]))
+    legend_above(top, keys, 10)
     names = {"fewest in time": least, "fastest": best, "used": n}
     names = {name: at for name, at in names.items() if at}
     every = [execution_time(sigma, k, cluster) for k in range(1, nodes + 1)]
@@ -217,8 +222,8 @@ def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
     Numbers("release", (0.0, 14.0, 26.0, 36.0), "nodes free at", 0.0, 1000.0, 8),
     Slider("sigma", 1.0, 200.0, 1.0, 40.0, "size σ"),
     Slider("deadline", 1.0, 1000.0, 1.0, 90.0, "deadline, absolute"),
-    Slider("cms", 0.1, 10.0, 0.05, 1.0, "sending a unit τ", log=True),
-    Slider("cps", 0.1, 100.0, 0.05, 4.0, "computing a unit χ", log=True),
+    Slider("cms", 0.1, 10.0, 0, 1.0, "sending a unit τ"),
+    Slider("cps", 0.1, 100.0, 0, 4.0, "computing a unit χ"),
     Slider("rounds", 1, 8, 1, 4, "rounds"),
     switches={"release": SWITCHES["release"]}, explained=(Reading,),
 )  # fmt: skip
@@ -229,7 +234,7 @@ def idle_times(
     """Draw one load under every partition, one band each."""
     splits = splits_of(release, sigma, deadline, cms, cps, rounds)
     table, booked = table_of(splits, deadline), reading.get("release") != "finish"
-    figure = new_figure(8.4, 6.4, (1.95, 0.45, 2.05, 0.8))
+    figure = new_figure(9.6, 6.6, (2.35, 0.6, 2.45, 0.4))
     ax, times = figure.subplots(), sorted(release)
     end = max(float(table["completion"].max()), float(table["estimate"].max()))
     right = 1.02 * max(end, deadline if deadline < 1.5 * end else 0.0)
@@ -239,15 +244,15 @@ def idle_times(
     ax.plot(times * len(splits), nodes, "|", color="black", ms=5, mew=1.6, zorder=5)
     ax.vlines(table["completion"], places - 0.46, places + 0.46, color="#333333", lw=1.6)
     ax.axvline(deadline, color=INK["vermillion"], linewidth=1.6, zorder=3)
-    ax.set_yticks(range(len(splits)), [NAMES[name] for name in splits], fontsize=9)
+    ax.set_yticks(range(len(splits)), [NAMES[name] for name in splits], fontsize=11)
     ax.set_ylim(len(splits) - 0.4, -0.6)
     ax.set_xlim(min(0.0, times[0]), right)
     ax.grid(False, axis="y")
     ax.set_xlabel("time", labelpad=1)
     for place, row in enumerate(table.itertuples()):
-        ax.text(1.01, place, _words(row, booked), transform=ax.get_yaxis_transform(), fontsize=8.5,
+        ax.text(1.01, place, _words(row, booked), transform=ax.get_yaxis_transform(), fontsize=10.5,
                 va="center")  # fmt: skip
-    ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=8.5, va="bottom")
+    ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=10.5, va="bottom")
     keys = [
         mark("node free", color="black", linestyle="none", marker="|", ms=7, mew=1.6),
         key("waits", "stands idle", INK["orange"]), key("send", "sending", INK["blue"]),
@@ -255,6 +260,6 @@ def idle_times(
     ]  # fmt: skip
     if booked:
         keys.append(key("booked", "booked", "#999999"))
-    legend_above(ax, [*keys, mark("deadline", color=INK["vermillion"])])
+    legend_above(ax, [*keys, mark("deadline", color=INK["vermillion"])], 9)
     say(figure, _sentence(table, release))
     return figure

@@ -6,17 +6,22 @@ parameters, show the picture, say in words what it shows, and print the one call
 brings it back.
 """
 
+import base64
 import functools
 import gc
 import html
 import inspect
-import io
 import itertools
 import math
 import re
+import struct
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as w
@@ -25,30 +30,40 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager, get_font
+from matplotlib.ticker import AutoLocator, ScalarFormatter
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.given import MOST, column, number, whole
+from dlsim.given import MOST, column, number, option, whole, word
 from dlsim.study import style
+from dlsim.study.figures import KINDS
+from dlsim.study.pictures import picture_of
+from dlsim.study.report import Results
 
 #: Dots per inch of a panel's picture: sharp enough, and drawn in a fraction of a second.
 DPI = 96
-#: Letters of one point in an inch, and from how many inches on a picture is wide.
-LETTERS, WIDE = 130, 9.0
+#: Letters of one point in an inch, and size of the sentence above a picture.
+LETTERS, SENTENCE = 130, 12
 #: Texts that a renderer remembers.
 MOST_TEXTS = 4096
-_WIDE = w.Layout(width="28em")
-_LABELS = {"description_width": "13.5em"}
+#: Letters of a file's name, before it is cut.
+LONGEST = 80
+#: Sizes of text, in points: a picture is to be read from the back of a room.
+SIZES: Any = {"font.size": 11.5, "axes.titlesize": 11.5, "axes.labelsize": 11.5,
+         "xtick.labelsize": 10.5, "ytick.labelsize": 10.5, "legend.fontsize": 10}  # fmt: skip
+#: Round numbers within a power of ten.
+ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 #: An entry of the section Parameters of a docstring: names, then lines that are indented.
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
 
 
 def _look(label: str) -> dict[str, Any]:
-    return {"description": label, "tooltip": label, "layout": _WIDE, "style": _LABELS}
+    return {"description": label, "tooltip": label, "layout": w.Layout(width="auto")}
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A number chosen on a scale."""
+    """A number chosen on a scale: a step apart, or, with the step 0, round by logarithms."""
 
     name: str
     low: float
@@ -56,7 +71,6 @@ class Slider:
     step: float
     default: float
     label: str
-    log: bool = False
 
     def check(self, value: Any) -> float:
         """Return the value if it lies on the scale; InputError otherwise."""
@@ -67,30 +81,43 @@ class Slider:
         slack = 1e-9 * max(abs(self.low), abs(self.high))
         return float(number(self.name, value, self.low - slack, self.high + slack, rule=rule))
 
+    @property
+    def stops(self) -> list[float]:
+        """Where the slider stops."""
+        if self.step:
+            count = math.floor((self.high - self.low) / self.step + 1e-9)
+            return [self.tidy(self.low + k * self.step) for k in range(count + 1)]
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+        inner = (self.tidy(part * 10.0**power) for power in powers for part in ROUND)
+        return [self.low, *(stop for stop in inner if self.low < stop < self.high), self.high]
+
     def tidy(self, value: float) -> float:
-        """Round what a slider was moved to: its stops are not exact, nor fit for a call."""
-        if isinstance(self.default, int):
-            return value
-        return float(f"{value:.{4 if self.log else 12}g}")
+        """Round what a slider was moved to: sums of steps are not exact, nor fit for a call."""
+        return value if isinstance(self.default, int) else float(f"{value:.12g}")
 
     def widget(self, value: float) -> w.Widget:
         """Build the slider, standing at the value."""
         common = {"value": value, "continuous_update": False, **_look(self.label)}
-        if self.log:
-            ends = {"min": math.log10(self.low), "max": math.log10(self.high)}
-            return w.FloatLogSlider(step=self.step, readout_format=".3g", **ends, **common)
-        kind = w.IntSlider if isinstance(self.default, int) else w.FloatSlider
+        if not self.step:
+            stops = sorted({*self.stops, value})
+            return w.SelectionSlider(options=[(f"{stop:.4g}", stop) for stop in stops], **common)
+        if isinstance(self.default, int):
+            kind: Any = w.IntSlider
+        else:
+            digits = len(f"{self.step:g}".partition(".")[2])
+            kind = functools.partial(w.FloatSlider, readout_format=f".{digits}f")
         return kind(min=self.low, max=self.high, step=self.step, **common)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few named options."""
+    """One of a few named options, each perhaps with words about it."""
 
     name: str
     options: Sequence[Any]
     label: str
     default: Any = None
+    about: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.default is None:
@@ -103,10 +130,23 @@ class Choice:
             raise InputError(f"{self.name} must be one of {known}; got {value!r}")
         return value
 
+    @property
+    def stops(self) -> list[Any]:
+        """What can be chosen."""
+        return list(self.options)
+
+    def words(self, choice: Any) -> str:
+        """Name an option, and say what it is."""
+        if isinstance(choice, bool):
+            return ("no", "yes")[choice]
+        if isinstance(choice, tuple):
+            return " to ".join(f"{end:g}" for end in choice)
+        name = word(choice).replace("_", " ")
+        return f"{name}: {self.about[choice]}" if choice in self.about else name
+
     def widget(self, value: Any) -> w.Widget:
         """Build the menu."""
-        words = (("no", "yes")[o] if isinstance(o, bool) else str(o) for o in self.options)
-        options = list(zip(words, self.options, strict=True))
+        options = [(self.words(choice), choice) for choice in self.options]
         return w.Dropdown(options=options, value=value, **_look(self.label))
 
 
@@ -144,6 +184,15 @@ class Numbers:
 Control = Slider | Choice | Numbers
 
 
+@contextmanager
+def _theme() -> Iterator[None]:
+    """Draw in the one look of all figures, its text larger, and leave other figures alone."""
+    with matplotlib.rc_context():
+        style.use()
+        matplotlib.rcParams.update(SIZES)
+        yield
+
+
 class _Written:
     """Takes down the images of a text that is drawn, from its lower left corner."""
 
@@ -177,6 +226,18 @@ class _Renderer(RendererAgg):
     def __init__(self, width: int, height: int, dpi: float) -> None:
         super().__init__(width, height, dpi)
         self.texts: dict[Any, Any] = {}
+        self.heights: dict[Any, tuple[float, float, float]] = {}
+
+    def _get_font_height_metrics(self, prop: Any) -> tuple[float, float, float]:
+        """Return ascent, descent and gap of a font; a text would read them from its file."""
+        if prop not in self.heights:
+            font: Any = get_font(fontManager._find_fonts_by_props(prop))
+            table, em = font.get_sfnt_table("OS/2"), font.get_sfnt_table("head")["unitsPerEm"]
+            scale = 1 / em * prop.get_size_in_points() * self.dpi / 72
+            names = "sTypoAscender", "sTypoDescender", "sTypoLineGap"
+            up, down, gap = (table[name] * scale for name in names)
+            self.heights[prop.copy()] = up, -down, gap
+        return self.heights[prop]
 
     def draw_text(
         self, gc: Any, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False,
@@ -209,27 +270,108 @@ class _Canvas(FigureCanvasAgg):
         return self.renderer
 
 
+def _file(width: int, height: int, kind: int, *parts: tuple[bytes, bytes]) -> bytes:
+    """Return a PNG file of one byte per colour or place in a palette."""
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in ((b"IHDR", head), *parts, (b"IEND", b""))
+    )
+
+
+def _packed(pixels: "np.ndarray[Any, Any]", level: int = 1) -> bytes:
+    """Pack the colours of an opaque picture as PNG: every row as its difference to the last.
+
+    The library for pictures would try five filters for each row, which takes twice as long.
+    """
+    height, width, _ = pixels.shape
+    rows = np.empty((height, 1 + 3 * width), np.uint8)
+    rows[:, 0] = 2  # the filter "up"
+    rows[:, 1:] = pixels[..., :3].reshape(height, -1)
+    rows[1:, 1:] -= rows[:-1, 1:].copy()
+    return _file(width, height, 2, (b"IDAT", zlib.compress(rows.tobytes(), level)))
+
+
+def small(figure: Figure) -> bytes:
+    """Pack the picture last drawn of a figure for a page: its colours rounded, in a palette."""
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3] // 17 * 17  # type: ignore[attr-defined]
+    height, width, _ = pixels.shape
+    inks, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(inks) > 256:
+        return _packed(pixels, 9)
+    rows = np.zeros((height, 1 + width), np.uint8)
+    rows[:, 1:] = places.reshape(height, width)
+    data = zlib.compress(rows.tobytes(), 9)
+    return _file(width, height, 3, (b"PLTE", inks.tobytes()), (b"IDAT", data))
+
+
 def _png(figure: Figure) -> bytes:
-    """Draw a figure once (savefig would do so twice), and pack it lightly."""
+    """Draw a figure once (savefig would do so twice) without its sentence, and pack it."""
     for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
         if not axis.get_label_text():
             axis.set_label_coords(0.5, 0.5)  # or the place of no text is sought every time
-    store = io.BytesIO()
-    with matplotlib.rc_context():
-        style.use()
-        _Canvas(figure).print_png(
-            store, metadata={"Software": None}, pil_kwargs={"compress_level": 1}
-        )
-    return store.getvalue()
+    with _theme():
+        canvas = _Canvas(figure)
+        said = [text for text in figure.texts if text.get_text() == figure.get_suptitle()]
+        for text in said:
+            text.set_visible(False)
+        canvas.draw()
+        for text in said:
+            text.set_visible(True)
+        return _packed(np.asarray(canvas.buffer_rgba()))
+
+
+class _Sheet(Figure):
+    """A figure that can be drawn upon again: its axes and their ticks take long to make."""
+
+    spare: Sequence[Axes] = ()
+
+    def wipe(self) -> None:
+        """Leave nothing but empty axes, which are given out again in their order."""
+        for artist in (*self.texts, *self.legends):
+            artist.remove()
+        self._suptitle = None
+        for ax in self.axes:
+            for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.texts):
+                artist.remove()
+            if legend := ax.get_legend():
+                legend.remove()
+            ax.containers.clear()
+            for place in ("left", "center", "right"):
+                ax.set_title("", loc=place)
+            ax.set(prop_cycle=None, xlabel="", ylabel="")
+            ax.relim()
+            ax.autoscale(True)
+            ax.margins(matplotlib.rcParams["axes.xmargin"], matplotlib.rcParams["axes.ymargin"])
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(AutoLocator())
+                axis.set_major_formatter(ScalarFormatter())
+        self.spare = tuple(self.axes)
+
+    def add_subplot(self, *places: Any, **shared: Any) -> Any:
+        """Give out axes; those that share an axis did so before."""
+        if not self.spare:
+            return super().add_subplot(*places, **shared)
+        ax, *self.spare = self.spare
+        ax.set_subplotspec(*places)
+        return ax
+
+
+#: The figure of the panel that draws upon its last one.
+_AGAIN: ContextVar[_Sheet | None] = ContextVar("again", default=None)
 
 
 def new_figure(
     width: float = 8.4, height: float = 4.6, margins: tuple[float, ...] = (), **gaps: float
 ) -> Figure:
     """Make an empty figure outside pyplot's memory, which would keep every one of them."""
-    layout: Any = "none" if margins else "constrained"
-    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
-    FigureCanvasAgg(figure)
+    layout: Any = "none"  # one that measures takes long
+    figure = _AGAIN.get()
+    if figure and tuple(figure.get_size_inches()) == (width, height):  # it is this panel's
+        figure.wipe()
+    else:
+        figure = _Sheet(figsize=(width, height), dpi=DPI, layout=layout)
+        FigureCanvasAgg(figure)
     if margins:
         left, bottom, right, top = margins
         figure.subplots_adjust(
@@ -245,18 +387,18 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 
 def say(figure: Figure, text: str) -> None:
-    """Write what is seen above a picture."""
+    """Put what is seen into words: beside the picture on a screen, above it in a file."""
     width, height = figure.get_size_inches()
-    size = 10.5 if width >= WIDE else 9.5
-    words = wrapped(text, width, size)
-    figure.suptitle(words, fontsize=size, y=1 - 0.04 / height)
-    if width >= WIDE and figure.get_layout_engine() is None:  # one that measures takes long
-        figure.subplots_adjust(top=1 - (0.43 + 0.2 * words.count("\n")) / height)
+    words = wrapped(text, width, SENTENCE)
+    figure.suptitle(words, fontsize=SENTENCE, y=1 + 0.05 / height, va="bottom")
 
 
 def title(ax: Axes, text: str) -> None:
     """Write what one part of a picture shows at the left above it."""
-    ax.set_title(text, fontsize=9.5, loc="left", pad=3, y=1.0)
+    ax.set_title(text, fontsize=11, loc="left", pad=3, y=1.0)
+
+
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -269,11 +411,16 @@ class Panel:
     controls: tuple[Control, ...]
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     explained: tuple[Any, ...] = ()
+    #: Where a control or switch can change the picture, and where a slider ends, by the values.
+    live: Mapping[str, Callable[[Values], bool]] = field(default_factory=dict)
+    ends: Mapping[str, Callable[[Values], int]] = field(default_factory=dict)
 
     @property
     def choices(self) -> dict[str, Choice]:
-        """The switches as menus."""
-        return {name: Choice(name, options, name) for name, options in self.switches.items()}
+        """The switches as menus, each under the first sentence of what it means."""
+        said = {name: text.partition(". ")[0] for name, text in self.meanings().items()}
+        return {name: Choice(name, options, said.get(name, name).rstrip("."))
+                for name, options in self.switches.items()}  # fmt: skip
 
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters."""
@@ -288,7 +435,7 @@ class Panel:
                     has = ", ".join(there)
                     raise InputError(f"{self.name} has no {what} {name!r}; it has {has}")
         for name, value in reading.items():
-            self.choices[name].check(value)
+            Choice(name, self.switches[name], name).check(value)
         changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
         values = {name: known[name].check(given.get(name, known[name].default)) for name in known}
         return values | {"reading": changed}
@@ -303,26 +450,74 @@ class Panel:
                     found.setdefault(name, re.sub(r"\\bar\{(\w+)\}", r"\1", plain))
         return {name: found[name] for name in self.switches if name in found}
 
-    def link(self, **given: Any) -> str:
-        """Write the call that shows the panel with these values, the defaults left out."""
+    def changed(self, **given: Any) -> dict[str, Any]:
+        """Return the values that are not the defaults."""
         values = self.values(**given)
         reading = values.pop("reading")
         own = {c.name: values[c.name] for c in self.controls if values[c.name] != c.default}
-        own |= {"reading": reading} if reading else {}
-        words = ", ".join(f"{name}={value!r}" for name, value in own.items())
+        return own | ({"reading": reading} if reading else {})
+
+    def link(self, **given: Any) -> str:
+        """Write the call that shows the panel with these values, the defaults left out."""
+        words = ", ".join(f"{name}={value!r}" for name, value in self.changed(**given).items())
         return f"explore.{self.name}({words})"
 
     def figure(self, **given: Any) -> Figure:
         """Make the picture for these values, the defaults for the others."""
         values = self.values(**given)
-        with matplotlib.rc_context():
-            style.use()
+        with _theme():
             return self.update(**values)
 
-    def drawn(self, **given: Any) -> tuple[Figure, bytes]:
-        """Draw the picture; return it with the bytes of its PNG file."""
-        figure = self.figure(**given)
+    def drawn(self, again: Figure | None = None, **given: Any) -> tuple[Figure, bytes]:
+        """Draw the picture; return it with the bytes of its PNG file, without the sentence.
+
+        The last figure of the panel may be drawn upon `again`, in half the time.
+        """
+        token = _AGAIN.set(again if isinstance(again, _Sheet) else None)
+        try:
+            figure = self.figure(**given)
+        finally:
+            _AGAIN.reset(token)
         return figure, _png(figure)
+
+    def save(self, kind: str = "svg", out: str | Path = "", **given: Any) -> Path:
+        """Write the picture with its sentence, such as ``explore.timing.save("pdf", used=5)``.
+
+        Parameters
+        ----------
+        kind : {"svg", "pdf", "png"}
+            Format of the file; equal pictures give equal bytes.
+        out : path
+            Folder of results, as of `dlsim.study.report.Results`; by default results/explore.
+        **given
+            Values of the panel, the defaults for the others.
+
+        Returns
+        -------
+        Path
+            figures/NAME.KIND in the folder: named after the panel and what was changed in it.
+
+        Raises
+        ------
+        InputError
+            For values that cannot be drawn, or a folder that cannot be written to.
+        """
+        results, own = Results(out, "explore"), self.changed(**given)
+        data = self.saved(option("kind", kind, KINDS), **given)
+        own |= own.pop("reading", {})
+        words = [word(part) for pair in own.items() for part in pair]
+        name = "-".join(
+            re.findall(r"[a-z0-9]+(?:\.[0-9]+)?", " ".join([self.name, *words]).lower())
+        )
+        if len(name) > LONGEST:
+            name = f"{name[:LONGEST].rstrip('-.')}-{zlib.crc32(name.encode()):08x}"
+        return results.picture(f"explore-{name}", data, kind)
+
+    def saved(self, kind: str, **given: Any) -> bytes:
+        """Return the bytes of the picture with its sentence in a format."""
+        figure = self.figure(**given)
+        with _theme():
+            return picture_of(figure, kind)
 
     def __call__(self, **given: Any) -> w.Widget:
         """Show the panel, beginning with these values."""
@@ -334,15 +529,52 @@ def panel(title: str, *controls: Control, **more: Any) -> Callable[[Callable[...
     return lambda update: Panel(update.__name__, title, update, controls, **more)
 
 
-#: Widths of the columns: controls, then picture.
-_LEFT = w.Layout(flex="0 0 auto")
+#: Widths of the columns: controls, then picture; the switches fill rows.
+_LEFT = w.Layout(flex="0 1 23em", min_width="18em")
 _RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
 _ROW = w.Layout(flex_flow="row wrap")
+_GRID = w.Layout(grid_template_columns="repeat(auto-fill, minmax(23em, 1fr))")
+#: Labels stand above their fields; what cannot change the picture, and a picture that is not
+#: of the values shown, turn pale: the latter after a moment, or every move would flicker.
+_LOOK = """<style>
+.dlsim-panel {--jp-widgets-font-size: 15px; font-size: 16px}
+.dlsim-field.widget-inline-hbox {flex-flow: row wrap; height: auto; align-items: center}
+.dlsim-field.widget-inline-hbox > .widget-label {flex: 1 0 100%; height: auto; text-align: left;
+  white-space: normal; line-height: 1.35; margin-top: 5px}
+.dlsim-inert {opacity: 0.4}
+.dlsim-picture {height: auto !important}
+.dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
+.dlsim-words {line-height: 1.4; min-height: 4.2em; font-weight: 600}
+.dlsim-error {line-height: 1.4; min-height: 4.2em; border-left: 4px solid #d55e00;
+  padding-left: 0.6em}
+</style>"""
 
 
 def _message(kind: str, text: str) -> str:
-    """Format a line under a picture; screen readers announce it when it changes."""
+    """Format a line beside a picture; screen readers announce it when it changes."""
     return f'<div class="dlsim-{kind}" role="status" aria-live="polite">{text}</div>'
+
+
+class _Box(w.VBox):
+    """A panel; where there are no widgets, its picture as it opened."""
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if self.picture:
+            bundle["image/png"] = base64.b64encode(self.picture).decode("ascii")
+        return bundle
+
+    picture = b""
+
+
+def _more(panel: Panel) -> list[w.Widget]:
+    """Say what a label has no room for; it is unfolded by mouse or by Enter."""
+    rest = {name: text.partition(". ")[2] for name, text in panel.meanings().items()}
+    items = "".join(f"<li><code>{k}</code>: {html.escape(t)}</li>" for k, t in rest.items() if t)
+    return [w.HTML(
+        "<details class='dlsim-meanings' style='line-height: 1.4; max-width: 75em'>"
+        f"<summary>More about these switches</summary><ul>{items}</ul></details>"
+    )] if items else []  # fmt: skip
 
 
 def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
@@ -350,8 +582,10 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     controls = {control.name: control.widget(values[control.name]) for control in panel.controls}
     read_as, choices = values["reading"], panel.choices
     switches = {name: one.widget(read_as.get(name, one.default)) for name, one in choices.items()}
+    fields = (*controls.values(), *switches.values())
     picture = w.Image(format="png", layout=w.Layout(max_width="100%", display="none"))
-    words, link = w.HTML(), w.HTML()
+    words, link, kept, fitting = w.HTML(), w.HTML(), w.HTML(), False
+    figure: Figure | None = None
     counter, shown = itertools.count(1), {name: one.value for name, one in controls.items()}
 
     def read() -> dict[str, Any]:
@@ -363,15 +597,34 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
             given[control.name] = values[control.name] if now == shown[control.name] else moved
         return given | {"reading": {name: one.value for name, one in switches.items()}}
 
+    def fit() -> None:
+        """End the sliders where there is no more, and make pale what changes nothing."""
+        nonlocal fitting
+        now, fitting = panel.values(**read()), True
+        for name, end in panel.ends.items():
+            controls[name].max = end(now)
+        fitting, now = False, panel.values(**read())
+        for name, live in panel.live.items():
+            one = (switches | controls)[name]
+            one.disabled = not live(now)
+            (one.add_class if one.disabled else one.remove_class)("dlsim-inert")
+
     def redraw() -> None:
-        given = read()
+        nonlocal figure
+        picture.add_class("dlsim-stale")
         try:
-            figure, picture.value = panel.drawn(**given)
+            fit()
+            given = read()
+            figure, picture.value = panel.drawn(figure, **given)
         except DlsimError as error:
-            words.value = _message("error", f"<b>Not drawn:</b> {html.escape(str(error))}")
+            pale = " The pale picture is the last one drawn." * bool(picture.value)
+            text = f"<b>Not drawn:</b> {html.escape(str(error))}.{pale}"
+            words.value = _message("error", text)
             return
-        picture.layout.display = None
-        words.value = _message("words", html.escape(figure.get_suptitle()))
+        width, height = figure.canvas.get_width_height()
+        picture.width, picture.height, picture.layout.display = str(width), str(height), None
+        picture.remove_class("dlsim-stale")
+        words.value = _message("words", html.escape(" ".join(figure.get_suptitle().split())))
         call = html.escape(panel.link(**given))
         link.value = _message(
             f"link dlsim-drawn-{next(counter)}",
@@ -379,23 +632,40 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
         )
 
     def move(_: Any) -> None:
-        redraw()
-        gc.collect()  # the last figure, while its picture is looked at: not amid the next one
+        if not fitting:
+            redraw()
+            gc.collect()  # the last figure, while its picture is looked at: not amid the next one
 
-    for one in (*controls.values(), *switches.values()):
+    def keep(kind: str) -> None:
+        try:
+            path = html.escape(str(panel.save(kind, **read())))
+            text = f"Saved: <code style='user-select: all'>{path}</code>"
+        except DlsimError as error:
+            text = f"<b>Not saved:</b> {html.escape(str(error))}"
+        kept.value = _message("kept", text)
+
+    for one in fields:
+        one.add_class("dlsim-field")
         one.observe(move, names="value")
+    picture.add_class("dlsim-picture")
+    buttons = [w.Button(description=f"Save as {kind.upper()}") for kind in KINDS]
+    for kind, button in zip(KINDS, buttons, strict=True):
+        button.on_click(lambda _, kind=kind: keep(kind))
     redraw()
     gc.collect()
     gc.freeze()  # or a collection of all that is imported delays a picture by some 0.3 s
     left = w.VBox([*controls.values()], layout=_LEFT)
-    right = w.VBox([picture, words, link], layout=_RIGHT)
-    rows = [w.HTML(f"<h3>{html.escape(panel.title)}</h3>"), w.HBox([left, right], layout=_ROW)]
+    right = w.VBox([words, picture, link, w.HBox(buttons, layout=_ROW), kept], layout=_RIGHT)
+    rows = [
+        w.HTML(f"{_LOOK}<h3>{html.escape(panel.title)}</h3>"),
+        w.HBox([left, right], layout=_ROW),
+    ]
     if switches:
-        rows += [w.HTML("<b>How the paper is read</b>"), w.HBox([*switches.values()], layout=_ROW)]
-    if meanings := panel.meanings().items():
-        items = "".join(f"<li><code>{k}</code>: {html.escape(text)}</li>" for k, text in meanings)
-        rows.append(w.HTML(  # unfolded by mouse or by Enter
-            "<details class='dlsim-meanings' style='line-height: 1.4; max-width: 75em'>"
-            f"<summary>What these switches mean</summary><ul>{items}</ul></details>"
-        ))  # fmt: skip
-    return w.VBox(rows)
+        rows += [
+            w.HTML("<b>How the paper is read</b>"),
+            w.GridBox([*switches.values()], layout=_GRID),
+        ]
+    box = _Box([*rows, *_more(panel)])
+    box.add_class("dlsim-panel")
+    box.picture = picture.value
+    return box

@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, wrapped
+from dlsim.explore.panel import Choice, Numbers, Slider, Values, new_figure, panel, say, wrapped
 from dlsim.given import label
 from dlsim.kernel import same_instant
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Offer, Reading, Schedule, simulate
 from dlsim.realtime import workload as laws
+from dlsim.realtime.model import ABOUT
 from dlsim.realtime.partition import execution_time
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
@@ -89,7 +90,7 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
     for task, own in chunks.loc[widest].set_index("task").iterrows():
         ax.text(
             (own["send_start"] + own["compute_end"]) / 2, own["node"] + 1, str(task), ha="center",
-            va="center", fontsize=9, fontweight="bold", zorder=5, clip_on=True,
+            va="center", fontsize=11, fontweight="bold", zorder=5, clip_on=True,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75},
         )  # fmt: skip
     ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
@@ -204,23 +205,39 @@ def _span(schedules: list[Schedule]) -> tuple[float, float]:
     return first - 0.01 * (last - first), last + 0.03 * (last - first)
 
 
+def _listed(v: Values) -> bool:
+    return bool(v["source"] == "my lists")
+
+
+def _splits(v: Values) -> bool:
+    """Tell whether a policy splits tasks as users ask, who are drawn."""
+    return any(POLICIES[v[side]].nodes == "user" for side in ("left", "right"))
+
+
 @panel(
     "Two policies on one workload: who is let in, and why not",
     Slider("step", 1, MOST, 1, 12, "admission tests so far"),
-    Choice("left", tuple(POLICIES), "upper policy", "MCDF"),
-    Choice("right", tuple(POLICIES), "lower policy", "FIFOMN"),
+    Choice("left", tuple(ABOUT), "upper policy", "MCDF", ABOUT),
+    Choice("right", tuple(ABOUT), "lower policy", "FIFOMN", ABOUT),
     Choice("source", SOURCES, "tasks from"),
     Slider("seed", 0, 99, 1, 0, "seed"),
     Slider("load", 0.1, 3.0, 0.1, 1.0, "load"),
     Slider("count", 1, MOST, 1, 12, "tasks drawn"),
     Slider("nodes", 1, NODES, 1, 6, "nodes N"),
-    Slider("cms", 0.1, 100.0, 0.05, 10.0, "sending a unit Cms", log=True),
-    Slider("cps", 0.1, 1000.0, 0.05, 10.0, "computing a unit Cps", log=True),
+    Slider("cms", 0.1, 100.0, 0, 10.0, "sending a unit Cms"),
+    Slider("cps", 0.1, 1000.0, 0, 10.0, "computing a unit Cps"),
     Slider("setup", 0.0, 20.0, 1.0, 0.0, "set-up ST = SC"),
     Numbers("arrival", (0.0, 0.0, 0.0), "my arrivals", most=MOST),
     Numbers("sigma", (6.0, 18.0, 6.0), "my sizes", low=0.001, most=MOST),
     Numbers("deadline", (10.0, 64.0, 16.0), "my deadlines", low=0.001, most=MOST),
     switches=SWITCHES_SHOWN, explained=(Reading, laws.mcdf),
+    live={
+        "seed": lambda v: not _listed(v) or _splits(v),
+        **dict.fromkeys(("load", "count"), lambda v: not _listed(v)),
+        **dict.fromkeys(("arrival", "sigma", "deadline"), _listed),
+        **dict.fromkeys(("batch", "interval"), lambda v: bool(v["source"] == "paper M")),
+    },
+    ends={"step": lambda v: len(v["arrival"]) if _listed(v) else int(v["count"])},
 )  # fmt: skip
 def schedules(
     left: str, right: str, step: int, source: str, seed: int, load: float, count: int,
@@ -238,13 +255,13 @@ def schedules(
     schedules = [s for s, _ in runs]
     colors, (begin, end) = task_colors(list(tasks.index)), _span(schedules)
     now, done = float(schedules[0].tasks["arrival"].iloc[-1]), len(schedules[0].tasks)
-    figure = new_figure(8.4, 6.8, (0.65, 0.72, 0.15, 0.8), hspace=0.22)
+    figure = new_figure(9.2, 7.2, (0.85, 0.95, 0.15, 0.6), hspace=0.29)
     axes = figure.subplots(2, 1, sharex=True)
     for ax, (s, why) in zip(axes, runs, strict=True):
         _draw_plan(ax, s, colors, now)
         rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
-        name_rows(ax, rows, begin, end, fontsize=8 if nodes < 13 else 6.5)
-        ax.set_title(wrapped(f"{s.name}: {told(s, why)}", 7.6, 9), loc="left", fontsize=9, y=1.0)
+        name_rows(ax, rows, begin, end, fontsize=10.5 if nodes < 13 else 8.5)
+        ax.set_title(wrapped(f"{s.name}: {told(s, why)}", 8.2, 11), loc="left", fontsize=11, y=1.0)
     axes[1].set_xlabel("time", labelpad=1)
     keys = [
         key("send", "sending"), key("compute", "computing"), key("planned", "waits, planned"),
@@ -253,7 +270,7 @@ def schedules(
         mark("refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8),
         mark("now", color=INK["black"], linestyle="--"),
     ]  # fmt: skip
-    figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=8)
+    figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=10)
     took = [
         f"{s.name} has {'run' if not s.policy.admission else 'accepted'} "
         f"{int(s.tasks['admitted'].sum())} ({s.tasks.loc[s.tasks['admitted'], 'sigma'].sum():.4g} "

@@ -1,0 +1,130 @@
+"""Report and book in a real browser: two widths, two themes, by keyboard, and read to somebody.
+
+Deselected by default, as tests/test_browser.py is, which says how to run both.
+"""
+
+import pytest
+
+from tests.test_report import drawing, ran, verdicts, write_notebook
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
+
+from dlsim.study.report import Results, write_report  # noqa: E402
+from tests.test_book import made, write_panel  # noqa: E402
+from tests.test_browser import browser  # noqa: E402, F401
+
+pytestmark = pytest.mark.browser
+LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+LOCAL = ("file:", "data:")
+#: Leaves the first sections of the reference: of all of them axe-core would read for minutes.
+SHORTER = "[...document.querySelectorAll('section > section')].slice(9).forEach(e => e.remove())"
+REPORT = ("report.html", "notebooks/20-mcdf.html")
+BOOK = ("index", "claims", "gallery", "how-to", "readings", "commands", "api", "search",
+        "notebooks/20-mcdf", "notebooks/70-explore", "panels/timing")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages") / "latest"
+    results = Results(folder)
+    picture = results.figure("mcdf-fig4", drawing()[1])
+    results.verdicts("mcdf", verdicts().assign(reference="contrary", agreement="CONTRADICTS"))
+    write_notebook(folder / "notebooks" / "20-mcdf.ipynb", picture)
+    write_panel(folder / "notebooks")
+    write_report(folder, [ran(folder)], {"scale": "quick"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def book(run):
+    pytest.importorskip("furo", reason="needs the extra 'docs'")
+    done = made(run, run.parent / "book")
+    assert done.returncode == 0, done.stderr
+    return run.parent / "book"
+
+
+def opened(browser, path, width, theme):  # noqa: F811
+    """Open a page, and list what it should not have said or asked for."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    wrong = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request", lambda asked: asked.url.startswith(("file:", "data:")) or wrong.append(asked.url)
+    )
+    page.on("requestfailed", lambda asked: wrong.append(f"not found: {asked.url}"))
+    page.goto(path.as_uri())
+    return page, wrong
+
+
+def faults(page):
+    """What hinders somebody, by axe-core: all that it calls serious or critical."""
+    page.evaluate(SHORTER)
+    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
+    return [
+        (one["id"], one["nodes"][0]["html"][:200])
+        for one in found if one["impact"] in ("serious", "critical")
+    ]  # fmt: skip
+
+
+def looked_at(browser, path, width, theme):  # noqa: F811
+    page, wrong = opened(browser, path, width, theme)
+    try:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert wrong == []
+        assert faults(page) == []
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+@pytest.mark.parametrize("name", REPORT)
+def test_the_report_can_be_read_by_all(browser, run, name, width, theme):  # noqa: F811
+    looked_at(browser, run / name, width, theme)
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+@pytest.mark.parametrize("name", BOOK)
+def test_the_book_can_be_read_by_all(browser, book, name, width, theme):  # noqa: F811
+    looked_at(browser, book / f"{name}.html", width, theme)
+
+
+def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(browser, run):  # noqa: F811
+    page, wrong = opened(browser, run / "report.html", 1280, "light")
+    rows = page.locator("tr[data-verdict]")
+    shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
+    shown += ".map(r => r.dataset.verdict)"
+    words = list(verdicts()["verdict"])
+    assert page.evaluate(shown) == words
+    page.keyboard.press("Tab")  # to the first link, which leads past the contents
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("select.by-verdict").focus()
+    page.keyboard.type("contrary")
+    assert page.evaluate(shown) == ["contrary"] * words.count("contrary")
+    assert rows.count() == len(words)
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator(".theme select").focus()
+    page.keyboard.type("dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.locator("#figures ~ details summary").first.focus()
+    page.keyboard.press("Enter")
+    page.locator(".contents summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#figures-mcdf"
+    assert wrong == []
+    page.close()
+
+
+def test_a_panel_of_the_book_is_moved_by_keyboard(browser, book):  # noqa: F811
+    page, wrong = opened(browser, book / "panels" / "timing.html", 390, "dark")
+    words, picture = page.locator("#words"), page.locator("#picture")
+    before = words.inner_text(), picture.get_attribute("src")
+    page.locator(".panel input").focus()
+    page.keyboard.press("ArrowRight")
+    assert words.inner_text() != before[0]
+    assert picture.get_attribute("src") != before[1]
+    page.wait_for_function("document.getElementById('picture').naturalWidth > 500")
+    assert wrong == []
+    page.close()
