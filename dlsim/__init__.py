@@ -5,4 +5,4 @@
 ``dlsim.papers`` holds one module per reproduced paper.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

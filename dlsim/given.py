@@ -9,8 +9,9 @@ sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal nu
 
 import importlib
 import math
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from fractions import Fraction
@@ -38,6 +39,13 @@ MOST_WHOLE = 2**53
 SMALL = 2**28
 
 _PLAIN = (float, int, Fraction)
+
+_RATE = re.compile(r"([\d.eE+-]+)\s*([kKMGTP]?)(i?)(bps|bit/s|b/s|Bps|B/s|flops|flop/s|f|)")
+#: Seconds of a unit of time.
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"([\d.eE+-]+)\s*(|s|m|min|h|d)")
+#: Bytes or flop of a unit.
+_OF = {"bps": 0.125, "bit/s": 0.125, "b/s": 0.125}
 
 
 def plain(value: Any) -> Any:
@@ -108,6 +116,13 @@ def nearest(value: Any, known: Iterable[Any]) -> str:
     return f" (did you mean {words[found[0]]}?)" if found else ""
 
 
+def member(what: str, name: Any, known: Collection[Any]) -> Any:
+    """Return a name that is known, of however many."""
+    if name not in known:
+        raise InputError(f"no {what} is called {name!r}{nearest(name, known)}")
+    return name
+
+
 def option(name: str, value: Any, options: Iterable[Any]) -> Any:
     """Return the one of some options that a value is; True is not 1."""
     known = tuple(options)
@@ -133,6 +148,36 @@ def named(
 def real(name: str, value: Any) -> float:
     """Return any number as a float, infinity too; ranges are then the model's."""
     return float(number(name, value, -math.inf, math.inf, rule="a number"))
+
+
+def rate(name: str, value: Any) -> float:
+    """Return a number, or what a text with a unit says in bytes or flop per second.
+
+    Powers of 1000 or (Ki, Mi, Gi) 1024; bps are bits, Bps bytes.
+
+    >>> rate("bandwidth", "10Gbps")
+    1250000000.0
+    """
+    if isinstance(value, str) and (found := _RATE.fullmatch(value.strip())):
+        scale = (1024 if found[3] else 1000) ** " KMGTP".index((found[2] or " ").upper())
+        try:
+            value = float(found[1]) * scale * _OF.get(found[4], 1)
+        except ValueError:
+            pass
+    return float(number(name, value, high=math.inf))
+
+
+def duration(name: str, value: Any) -> float:
+    """Return a time above 0 in seconds, or what a text with a unit says.
+
+    >>> duration("deadline", "1.5 min")
+    90.0
+    """
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
+        with suppress(ValueError):
+            value = float(found[1]) * _SECONDS[found[2]]
+    rule = "a time above 0: seconds, or such as 90s, 5 min or 2h"
+    return float(number(name, value, above=True, rule=rule))
 
 
 def text(name: str, value: Any, *, blank: bool = True) -> str:

@@ -132,12 +132,15 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
                 raise refusal(path, number, what)
             some = [fields[GWF_FIELDS.index(name)] for name in GWF_NUMBERS]
             values.extend(finite(path, number, GWF_NUMBERS, some))
+            values.append(
+                int(fields[0]) if fields[0].isdigit() and len(fields[0]) < 16 else math.nan
+            )
             for name, known in names.items():
                 word = fields[GWF_FIELDS.index(name)].strip()
                 values.append(known.setdefault(word, float(len(known) - 1)))
     if not values:
         raise refusal(path, max(1, number), "the file ends without a single job line")
-    columns = [*GWF_NUMBERS, *names]
+    columns = [*GWF_NUMBERS, "job", *names]
     jobs = pd.DataFrame(np.frombuffer(values).reshape(-1, len(columns)), columns=columns)
     jobs.attrs["names"] = {
         name: {int(k): word.decode("utf-8", "replace") for word, k in known.items()}

@@ -44,7 +44,8 @@ def source_digest() -> str:
     """Return a short digest of every Python source of the package."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    shared = root / "_share"  # examples for users, in an installed package alone
+    for path in sorted(path for path in root.rglob("*.py") if shared not in path.parents):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

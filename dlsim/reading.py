@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Self
 from dlsim.given import mapping, number, option
 
 
-def switch(*options: Any) -> Any:
-    """Return the field of a switch with these options, the default first."""
-    return field(default=options[0], metadata={"options": options})
+def switch(*options: Any, rule: str = "") -> Any:
+    """Return the field of a switch with these options, the default first.
+
+    An engine asks by the name `rule` whether the second one is chosen.
+    """
+    return field(default=options[0], metadata={"options": options, "rule": rule})
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ class BaseReading:
                 with suppress(ValueError):  # what is no number is refused by name
                     values[name] = float(value)
         return cls(**values)
+
+    def rules(self) -> dict[str, bool]:
+        """Return by its rule whether the second option of a switch is chosen."""
+        named = {one.name: one.metadata for one in fields(self) if one.metadata.get("rule")}
+        return {
+            meta["rule"]: getattr(self, name) == meta["options"][1] for name, meta in named.items()
+        }
 
     def changes(self) -> dict[str, Any]:
         """Return the switches that differ from the default."""

@@ -119,20 +119,20 @@ def test_an_offer_for_what_is_no_label(task):
     "sigma", ["a", math.nan, math.inf, 0, -1.0, None, [6], 6 + 0j, True, 10**400, np.ones(2)]
 )
 def test_what_is_no_size(sigma):
-    for call in (
+    of_one = (lambda: shares(sigma, 1, C), lambda: fastest_nodes(sigma, C))
+    of_many = (
         lambda: execution_time(sigma, 1, C),
-        lambda: shares(sigma, 1, C),
-        lambda: fastest_nodes(sigma, C),
         lambda: fewest_nodes(sigma, 9, C),
         lambda: total_cost(sigma, 1, C),
-    ):
+    )
+    for call in of_one if np.ndim(sigma) else of_one + of_many:
         with pytest.raises(InputError, match="sigma must be a finite size above 0, got"):
             call()
 
 
 @pytest.mark.parametrize("n", ["a", math.nan, math.inf, 0, 3, 1.5, None, [1], 1 + 0j, True])
 def test_what_is_no_number_of_nodes(n):
-    for function in (execution_time, shares, total_cost):
+    for function in (shares,) if np.ndim(n) else (execution_time, shares, total_cost):
         with pytest.raises(InputError, match=r"n must be a whole number in 1\.\.2, got"):
             function(6, n, C)
 
@@ -144,7 +144,7 @@ def test_whole_numbers_of_any_type_are_counts(n):
     assert total_cost(6, n, C) == 16
 
 
-@pytest.mark.parametrize("value", [math.nan, "x", None, [1.0], 1j, True, 10**400])
+@pytest.mark.parametrize("value", [math.nan, "x", None, 1j, True, 10**400])
 def test_a_budget_and_a_start_are_times(value):
     with pytest.raises(InputError, match="budget must be a time"):
         fewest_nodes(6, value, C)

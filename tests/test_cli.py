@@ -36,8 +36,8 @@ def tasks_csv(tmp_path):
 
 
 def test_help_is_there_for_every_command(capsys):
-    verbs = ("list", "reproduce", "claims", "prove", "simulate", "bench", "lab", "live", "broker",
-             "solve", "grid")  # fmt: skip
+    verbs = ("list", "reproduce", "book", "claims", "prove", "simulate", "bench", "lab", "live",
+             "broker", "solve", "grid")  # fmt: skip
     for words in ([], *([verb] for verb in verbs)):
         with pytest.raises(SystemExit) as stop:
             main([*words, "--help"])
@@ -258,6 +258,10 @@ def test_prove_prints_statuses_and_steps(capsys):
     assert "\\" not in out  # no LaTeX
     code, out, _ = run(capsys, "prove", "5.1", "--second")
     assert code == 0
+    assert "0 disagree" in out
+    code, out, _ = run(capsys, "prove", "5.1", "--steps", "--second")
+    assert code == 0
+    assert "5.1 (proved)" in out
     assert "0 disagree" in out
     code, _, err = run(capsys, "prove", "5.1a")
     assert "did you mean 5.1" in err

@@ -212,7 +212,8 @@ NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]
 #: What has a meaning of its own: no limit, the last request, no such version, all, an array.
 MEANT = {
     "Limits": "None", "Environment horizon": "None", "cpugpu cpu_time": "None nan",
-    "tiers": "None", "traces mean": "[1]",
+    "tiers": "None", "traces mean": "[1]", "execution_time sigma": "[1]", "execution_time n": "[1]",
+    "fewest_nodes budget": "[1]", "fewest_nodes start": "[1]",
 }  # fmt: skip
 
 

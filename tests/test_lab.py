@@ -22,6 +22,11 @@ from dlsim.owned import RECORD
 
 NOTEBOOKS = shared_folder("notebooks")
 START = NOTEBOOKS / "00-start-here.ipynb"
+#: What JupyterLab does unless its user has said otherwise.
+USUAL = (
+    ("@jupyterlab/apputils-extension:notification", "fetchNews", "false"),
+    ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
+)
 
 
 @pytest.fixture
@@ -159,7 +164,7 @@ def run(capsys, *words):
 
 
 def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
     (tmp_path / "file").touch()
     code, said = run(capsys, "--dir", str(tmp_path / "file"))
     assert (code, "cannot be written to" in said) == (2, True)
@@ -176,12 +181,14 @@ def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch
 def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
     seen = []
 
-    def become(path, words):
+    def become(path, words, env):
+        assert env["JUPYTER_CONFIG_PATH"] == os.pathsep.join([str(suite / "data" / "lab"), "mine"])
         seen.append(words)
         raise SystemExit(0)
 
-    monkeypatch.setattr(os, "execv", become)
-    monkeypatch.setattr(subprocess, "call", lambda words: become("", words))
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "mine")
+    monkeypatch.setattr(os, "execve", become)
+    monkeypatch.setattr(subprocess, "call", lambda words, env: become("", words, env))
     for words in (["--no-browser", "--port", "8901", "--ip=0.0.0.0"], ["--", "--debug"]):
         with pytest.raises(SystemExit):
             main(["lab", "--dir", str(tmp_path / "c"), *words])
@@ -200,7 +207,7 @@ def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
     assert "unrecognized arguments: --ip=0.0.0.0" in capsys.readouterr().err
 
 
-def served(words, folder, environment):
+def served(words, folder, environment, usual=USUAL):
     """Start ``dlsim lab`` with `words`, wait for its answer, stop it; return what it served."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -230,6 +237,9 @@ def served(words, folder, environment):
                 time.sleep(0.2)
         names = {item["name"] for item in get("api/contents/notebooks")["content"]}
         picture = get("api/contents/data/figures/mcdf-fig5.png")
+        for place, name, value in usual:
+            shape = get(f"lab/api/settings/{place}")["schema"]["properties"][name]
+            assert shape["default"] == value
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)

@@ -253,6 +253,7 @@ def test_tables_of_an_earlier_run_are_told_from_those_of_this_one(tmp_path, caps
     assert main([*words, "--method", "LPRG"]) == 0
     said = capsys.readouterr().out
     assert said.endswith(
-        "of an earlier run, and not renewed: G-applications.csv, G-rates.csv, G-schedules.csv, "
-        "G-sites.csv\n"
+        "of an earlier run, and not renewed: G+fair-applications.csv, G+fair-links.csv, "
+        "G+fair-plan-0001.json ... G+fair-plan-0020.json, G+fair-rates.csv, "
+        "G+fair-schedules.csv, G+fair-sites.csv\n"
     )

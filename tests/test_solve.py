@@ -9,7 +9,7 @@ from dlsim.cli import main
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.steady import solve
-from dlsim.steady.store import per_connection, read_named, read_platform
+from dlsim.steady.store import per_connection, read_platform
 
 #: Speed 10 and 2 behind one link of two connections of bandwidth 3: LP 6, G 4, LPR 5, LPRG 6.
 TWO = """
@@ -100,7 +100,8 @@ def test_names_numbers_and_routes_say_the_same(tmp_path):
         assert dict(p.routes) == dict(usual.routes) == {(0, 1): ("rhone",), (1, 0): ("rhone",)}
         assert p.origin.tolist() == [0, 1]
         assert solve(p, "LPR").objective == pytest.approx(5)
-    assert read_named(shared_file("data/examples/wan.toml")).sites == ["cluster 0", "cluster 1"]
+    wan = read_platform(shared_file("data/examples/wan.toml"))
+    assert wan.names[0] == ["cluster 0", "cluster 1"]
 
 
 LINK = '[[link]]\nname = "{}"\nstart = "{}"\nend = "{}"\nbandwidth = 1\n{}\n'

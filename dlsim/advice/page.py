@@ -11,6 +11,7 @@ from dlsim import __version__
 from dlsim.advice.questions import DEADLINES, NEEDS, Advice, jain
 from dlsim.joblog import Log
 from dlsim.realtime.model import policy_named
+from dlsim.realtime.outcome import MOST_OFFERS
 from dlsim.study.pages import pages_of
 
 #: Users and queues that are named on the page; the tables have all.
@@ -101,6 +102,12 @@ def _of_promises(a: Advice) -> str:
     ratio = (refused["promise"] / refused["deadline"]).dropna()
     never = len(refused) - len(ratio)
     text = f"Of {jobs:,} jobs {len(refused):,} are refused"
+    if not a.told:
+        return (
+            f"{text}; what they could have been promised is not looked for: under {a.chosen}, where"
+            f" others may pass, it is for up to {MOST_OFFERS:,} (choose a policy that serves in"
+            " line, such as EDF-OPR-MN, or a window)."
+        )
     if len(ratio):
         half, most = (float(ratio.quantile(q)) for q in (0.5, 0.9))
         whom = f"of {len(ratio):,} of them half" if never else "half of them"
@@ -339,7 +346,7 @@ def headline(log: Log, name: str) -> str:
 def page(a: Advice, name: str, command: str, pictures: Sequence[Picture], folder: Path) -> str:
     """Return the page as HTML; the pictures are read from the folder."""
     return pages_of(folder, __file__).get_template("advice.html").render(
-        headline=headline(a.log, name), title="What deadlines could have been promised?", ink={},
+        headline=headline(a.log, name), title="What deadlines could have been promised?",
         findings=findings(a), pictures=pictures, tables=tables(a), assumptions=assumptions(a),
         facts={
             "dlsim": __version__, "Log": name, "Reading": a.terms.reading.changes() or "default",

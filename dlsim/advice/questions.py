@@ -119,6 +119,9 @@ class Advice:
     policies, nodes, deadlines, users, queues, days : DataFrame
         Who admits what; how many nodes admit the target; stricter and laxer deadlines; shares
         per user and per queue; load, queue and refusals over time.
+    told : bool
+        Whether the refused are told what they could have been promised: not where others may pass
+        (such as MCDF) and more than `dlsim.realtime.outcome.MOST_OFFERS` are refused.
     """
 
     log: Log
@@ -132,6 +135,7 @@ class Advice:
     users: pd.DataFrame
     queues: pd.DataFrame
     days: pd.DataFrame
+    told: bool = True
 
     @property
     def counted(self) -> pd.DataFrame:
@@ -375,7 +379,8 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     step(f"checking {chosen}")
     s.check()
     step(f"what {chosen} could have promised to those it refuses")
-    offers = s.offers().reindex(tasks.index)
+    nobody = pd.DataFrame(columns=["deadline", "nodes"], dtype=float)
+    offers = (nobody if s.offers_take_long else s.offers()).reindex(tasks.index)
     jobs = log.jobs.assign(
         counted=counted, **starts, deadline=tasks["deadline"], raised=tasks["raised"],
         admitted=s.tasks["admitted"], nodes=s.tasks["nodes"],
@@ -393,4 +398,5 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
         log, terms, cluster, chosen, jobs, table, pd.DataFrame(nodes),
         _laxer(log, cluster, terms, policies), _per(behind, "user"), _per(behind, "queue"),
         _over_time(jobs, cluster, s).assign(date=lambda days: days["begins"].map(log.date)),
+        not s.offers_take_long,
     )  # fmt: skip

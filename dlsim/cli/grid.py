@@ -3,6 +3,8 @@
 import argparse
 import io
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -10,10 +12,13 @@ import numpy as np
 import pandas as pd
 
 from dlsim.bricks import Environment, Outcome, Scheduler, run_many, workload
+from dlsim.bricks.environment import MOST_SLOTS
 from dlsim.bricks.traces import read_traces
 from dlsim.cli.advise import seconds_of
 from dlsim.cli.words import folder_of, names_of, write_tables
 from dlsim.errors import InputError
+from dlsim.files import placed, read_csv
+from dlsim.given import whole
 from dlsim.owned import Owned
 from dlsim.progress import step
 
@@ -21,6 +26,9 @@ from dlsim.progress import step
 USUAL = "greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F"
 #: Parts of the window whose failure rates the picture shows.
 PARTS = 24
+#: How an order of queues, and what becomes of a failed server's jobs, is said.
+QUEUES = {"fcfs": "first come, first served", "edf": "the earliest deadline first"}
+FATES = {"restart": "begins again", "lose": "is lost", "resubmit": "is sent elsewhere"}
 
 
 def scheduler_of(name: str) -> Scheduler:
@@ -44,6 +52,27 @@ def window_of(text: str | None) -> tuple[float, float] | None:
         return None
     begin, sign, end = text.rpartition(":")
     return seconds_of("--window", begin) if sign else 0.0, seconds_of("--window", end)
+
+
+def service_of(args: argparse.Namespace) -> tuple[int, pd.DataFrame | None]:
+    """Read how many slots servers have and when they fail, before a long log is read."""
+    slots = whole("--slots", args.slots, high=MOST_SLOTS)
+    if args.on_failure and not args.failures:
+        rule = "--on-failure says what becomes of the jobs of servers that fail"
+        raise InputError(f"{rule}; got no --failures FILE.csv: give one, or leave it out")
+    rules = {"server": "whole", "start": "nonnegative", "end": "nonnegative"}
+    return slots, read_csv(args.failures, rules, numbered=True) if args.failures else None
+
+
+def of_servers(env: Environment, args: argparse.Namespace) -> Iterator[str]:
+    """Say how servers serve, where that is not the paper's way."""
+    if args.slots > 1 or args.queue != "fcfs":
+        yield f"servers: {args.slots} jobs at once each, {QUEUES[args.queue]}"
+    if env.failures is not None:
+        yield (
+            f"failures: {len(env.failures):,} of {env.failures['server'].nunique()} servers "
+            f"({Path(args.failures).name}); what they had {FATES[env.on_failure]}"
+        )
 
 
 def assumed(requests: pd.DataFrame, env: Environment, args: argparse.Namespace) -> list[str]:
@@ -77,16 +106,19 @@ def assumed(requests: pd.DataFrame, env: Environment, args: argparse.Namespace) 
             f"assumed: links as in Table 1 of the paper, traces drawn in steps of {env.step:g} s, "
             f"{env.known_until:,.0f} s long (--links: your own)"
         )
-    offered = env.requests["work"].sum() / speed.sum() / max(last, 1.0)
+    lines += of_servers(env, args)
+    offered = env.requests["work"].sum() / (speed * env.slots).sum() / max(last, 1.0)
     return [*lines, f"offered load {offered:.3f}: work of the requests per work of all servers"]
 
 
 def row_of(name: str, o: Outcome) -> dict[str, object]:
     """Sum an outcome up."""
+    done, env = o.column("completion"), o.environment
+    lost = {"lost": (o.fate == "lost").mean()} if env.failures is not None else {}
     return {
         "scheduler": name, "failure rate": o.failure_rate, "cost": o.cost,
         "mean lateness": o.lateness, "fallbacks": o.column("fallbacks").mean(),
-        "beyond traces": float((o.column("completion") > o.environment.known_until).mean()),
+        "beyond traces": float((np.isfinite(done) & (done > env.known_until)).mean()), **lost,
     }  # fmt: skip
 
 
@@ -121,6 +153,7 @@ def draw(outcomes: dict[str, Outcome], home: Owned) -> None:
 def main(args: argparse.Namespace) -> int:
     """Replay the log, print what was assumed and the summary, keep the tables if asked to."""
     home, window = folder_of(args, "grid"), window_of(args.window)
+    slots, down = service_of(args)
     names = names_of(args.schedulers, None, USUAL)
     schedulers = {name: scheduler_of(name) for name in names}
     low, sign, high = args.factor.partition(":")
@@ -140,6 +173,11 @@ def main(args: argparse.Namespace) -> int:
     env = Environment.replay(
         requests, links, window, args.beyond, args.seed, server_load=args.server_load, **options
     )
+    servers = env.servers.assign(slots=slots, queue=args.queue)
+    env = placed(
+        args.failures or "--slots", replace, env, servers=servers, failures=down,
+        on_failure=args.on_failure or "restart",
+    )  # fmt: skip
     print("\n".join(assumed(requests, env, args)))
     found = run_many(env, schedulers.values())
     outcomes = dict(zip(schedulers, found, strict=True))
@@ -148,7 +186,7 @@ def main(args: argparse.Namespace) -> int:
         o.check()
     table = pd.DataFrame([row_of(*item) for item in outcomes.items()]).set_index("scheduler")
     texts = table.rename(columns={"failure rate": "requests failed"})
-    for name in ("requests failed", "beyond traces"):
+    for name in ("requests failed", "beyond traces", *texts.columns.intersection(["lost"])):
         texts[name] = [f"{100 * share:.4g} %" for share in texts[name]]
     print(f"\n{texts.to_string(float_format=lambda x: f'{x:.4g}')}")
     print("\ncost: mean Mops/s of the server that ran a request; lateness in seconds")

@@ -68,6 +68,16 @@ def command(args: argparse.Namespace, folder: Path) -> list[str]:
     return words + [word for word in args.extra if word != "--"]
 
 
+def environment() -> dict[str, str]:
+    """Return what JupyterLab runs in: it asks nobody for news, and keeps panels with a notebook.
+
+    What the user has set otherwise stays; a panel whose state is not kept is not found again
+    when its notebook is opened the next time.
+    """
+    places = str(files.shared_folder("data") / "lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, places))}
+
+
 def main(args: argparse.Namespace) -> int:
     """Copy the notebooks and serve them until JupyterLab ends."""
     if find_spec("jupyterlab") is None:
@@ -84,5 +94,5 @@ def main(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     words = command(args, folder)
     if os.name == "posix":
-        os.execv(words[0], words)
-    return subprocess.call(words)
+        os.execve(words[0], words, environment())
+    return subprocess.call(words, env=environment())

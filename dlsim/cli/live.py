@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dlsim.cli import divide
 from dlsim.cli.words import reading_of
 from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
 from dlsim.cpugpu.given import MOST_COUNT
@@ -18,10 +19,10 @@ from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.model import policy_named
-from dlsim.cpugpu.store import locked
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.given import whole
+from dlsim.ledger import locked
 
 
 def _devices(args: argparse.Namespace) -> tuple[live.Slot, ...]:
@@ -225,6 +226,8 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Do one of ``calibrate``, ``run``, ``split``, ``simulate``, ``explain``."""
+    """Do one of ``calibrate``, ``run``, ``split``, ``simulate``, ``explain``, or on a cluster."""
     verbs = {"calibrate": measure, "run": run, "split": split, "simulate": play, "explain": explain}
-    return verbs[args.live](args)
+    on_cluster = {"divide": divide.divide, "calibrate-cluster": divide.measure,
+                  "replay": divide.replay}  # fmt: skip
+    return (verbs | on_cluster)[args.live](args)

@@ -58,6 +58,21 @@ _LOG: Row = ("--log", f"{LIVE}/log.sqlite", "every decision with what it used, e
              "(default %(default)s); a run that was cut short goes on, an ended one is kept beside",
              "FILE")
 
+#: A load, and the Dask cluster it is to be divided over.
+_CLUSTER: list[Row] = [
+    ("--function", str, "what a worker does with a piece: gets its text, or with --rows a "
+     "DataFrame", "MODULE:FUNCTION", {"required": True}),
+    ("--input", str, "the load: a text file, cut at its lines", "FILE", {"required": True}),
+    ("--rows", bool, "the input is a CSV file with a header"),
+    ("--where", ("head", "shared"), "head: sent from here; shared: workers read the file too", None,
+     {"default": "head"}),
+    ("--scheduler", "", "a Dask scheduler such as tcp://127.0.0.1:8786 (default: processes here)",
+     "ADDRESS"),
+    ("--workers", 0, "how many processes here, without a scheduler (default: one per core)"),
+    ("--policy", "EDF-OPR-MN", "one that promises (default EDF-OPR-MN)"),
+    ("--quantile", 0.95, "with which probability a promise is to hold (default 0.95)", "P"),
+    _reading("link=shared"),
+]
 #: What ``dlsim live`` can do, with the options of each.
 LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "calibrate": ("measure every kernel on every device, compare results", [
@@ -100,6 +115,26 @@ LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         _reading("both_free=best"),
     ]),
     "explain": ("why each job went where it went, computed again", [_LOG]),
+    "divide": ("promise a load by a deadline on a Dask cluster, or make an offer; then do it", [
+        *_CLUSTER,
+        ("--deadline", str, "seconds from now, or 5min, 2h", "TIME", {"required": True}),
+        ("--combine", str, "what makes one result of two (default: a list of all)",
+         "MODULE:FUNCTION"),
+        ("--log", "", "an SQLite file: killed, the same command goes on", "FILE"),
+    ]),
+    "calibrate-cluster": ("measure what sending to a Dask cluster and computing there cost", [
+        *_CLUSTER,
+        ("--repeats", 3, "how often each size is sent to every worker (default 3)"),
+        ("--log", "", "an SQLite file that keeps what was measured", "FILE"),
+    ]),
+    "replay": ("submit a stream of loads to a Dask cluster, beside its simulation", [
+        *_CLUSTER,
+        ("--tasks", str, "CSV: arrival and deadline in seconds, sigma in units of the input",
+         "FILE", {"required": True}),
+        ("--combine", str, "what makes one result of two", "MODULE:FUNCTION"),
+        ("--log", "", "an SQLite file that keeps what was measured", "FILE"),
+        ("--csv", str, "write the table there", "FILE"),
+    ]),
 }
 #: Every command: a module of this package, its help, and its options.
 VERBS: dict[str, tuple[str, Sequence[Row]]] = {
@@ -121,11 +156,19 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--decide", int, "where a claim is undecided, go on with up to N times the runs: 1, 2, 5 "
          "or 10 (default 1; 10 without a number)", "N",
          {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
+        ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
+         "PNG that the report shows", None, {"default": "png"}),
         ("--force", bool, "run notebooks again even if nothing changed"),
         ("--cell-limit", float, "seconds a cell may run before its notebook is ended (default "
          "1800, at --scale paper 21600; 0: no limit)", "S"),
         ("--limit", float, "seconds a notebook may run (default 7200, at --scale paper 172800; "
          "0: no limit)", "S"),
+    ]),
+    "book": ("make a book of a run: chapters, theory, how-to, gallery, reference", [
+        ("--from", LATEST, f"folder of the run (default {LATEST})", "DIR", {"dest": "run"}),
+        ("--out", "results/book", "folder of the book (default results/book)", "DIR"),
+        ("--edition", bool, "write the executed notebooks instead, small and with nothing of the "
+         "machine or the hour, as data/executed has them"),
     ]),
     "lab": ("open the notebooks in JupyterLab, on a copy that is yours", [
         ("--dir", NOTEBOOKS, f"folder of your copy (default {NOTEBOOKS}); your changes stay",
@@ -204,6 +247,13 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
          {"default": "run_time"}),
         ("--domains", 10, "domains with servers and clients (default 10; --links: one per four)"),
         ("--server-load", 0.1, "share of the servers that other users take (default 0.1)", "X"),
+        ("--slots", 1, "jobs that every server runs at once (default 1)", "K"),
+        ("--queue", ("fcfs", "edf"), "who begins next on a server: first come, first served, or "
+         "the earliest deadline", None, {"default": "fcfs"}),
+        ("--failures", str, "when servers are down: columns server (a row of servers.csv, from 0), "
+         "start and end (seconds from the window's begin)", "FILE.csv"),
+        ("--on-failure", ("restart", "lose", "resubmit"), "--failures: what a server had begins "
+         "again there, is lost, or is sent elsewhere at the next probe (default restart)"),
         ("--links", str, "throughput of your links (CSV or NPZ), of every domain LAN up, LAN down, "
          "WAN up, WAN down (default: drawn)", "FILE"),
         ("--trace-step", 10.0, "seconds per step of a trace (default 10)", "S"),
@@ -217,10 +267,12 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "live": ("schedule real kernels on the devices of this machine", []),
     "broker": ("serve a virtual organisation described in a TOML file", [
         ("file", str, "sites, links, routes, policies, events; see data/examples", "FILE.toml"),
-        ("--method", str, "how schedules are found, such as LPRG+polish (default G)"),
+        ("--method", str, "how schedules are found, such as LPRG+fair (default G+fair; the paper "
+         "proposes G, under which the others wait for the worst served)"),
         ("--compare", str, "several methods on the same events", "A,B,..."),
+        ("--seconds", 60.0, "how long MILP may search for a schedule (default 60)", "S"),
         _reading("stuck=rest"),
-        ("--out", str, "write the tables there", "DIR"),
+        ("--out", str, "write the tables there, and every schedule as a plan to execute", "DIR"),
         ("--seed", 0, "seed of LPRR (default 0)"),
     ]),
     "solve": ("what to send where on a wide-area platform described in a file", [
@@ -233,7 +285,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seconds", 60.0, "how long MILP may search (default 60); its gap says what it proved",
          "S"),
         _reading("stuck=rest"),
-        ("--out", str, "write the tables and a picture there", "DIR"),
+        ("--out", str, "write the tables, the plans to execute and a picture there", "DIR"),
         ("--seed", 0, "seed of LPRR (default 0)"),
     ]),
     "bench": ("speed against SimPy, SciPy and plain Python on the same work", [

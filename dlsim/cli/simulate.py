@@ -45,8 +45,6 @@ PRINTED = {
     "agreed": "longer deadline agreed", "busy": "nodes busy",
 }  # fmt: skip
 SHARES = set(PRINTED.values())
-#: Most refused tasks that are all told what they could have been promised, where others may pass.
-MOST_OFFERS = 20_000
 #: Policy where none is named; MCDF for tasks of one's own.
 DEFAULTS = {"mcdf": "MCDF", "inserted-idle-time": "EDF-DLT"}
 
@@ -136,7 +134,7 @@ def row_of(s: Schedule) -> dict[str, object]:
 def with_offers(s: Schedule) -> pd.DataFrame:
     """Add what each refused task could have been promised, where it is found in time."""
     away = ~s.tasks["admitted"]
-    slow = s.policy.overtake and int(away.sum()) > MOST_OFFERS
+    slow = s.policy.is_own or s.offers_take_long
     if s.parts is not None or not s.policy.admission or slow or not away.any():
         return s.tasks
     return s.tasks.assign(offer=s.offers()["deadline"].reindex(s.tasks.index))

@@ -4,27 +4,26 @@ import argparse
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, names_of, reading_of, shown, write_tables
 from dlsim.progress import step
 from dlsim.steady.engine import solve
 from dlsim.steady.model import Reading
 from dlsim.steady.outcome import SNAP, Allocation, Period
+from dlsim.steady.plan import plan_of, text_of
 from dlsim.steady.relaxation import bound
-from dlsim.steady.store import Named, read_named
-
-_SHOWN: dict[str, Any] = {"index": False, "float_format": "{:.4g}".format}
+from dlsim.steady.store import read_platform
 
 
-def amounts(n: Named, a: Allocation, period: Period | None) -> pd.DataFrame:
+def amounts(a: Allocation, period: Period | None) -> pd.DataFrame:
     """Return who computes what: load units and data per time, whole load units per period."""
+    p, (sites, apps) = a.platform, a.platform.names
     table = [
-        (n.applications[i], n.sites[n.platform.origin[i]], n.sites[to], float(a.work[i, to]),
-         float(a.work[i, to] * n.platform.data[i]) if to != n.platform.origin[i] else 0.0,
+        (apps[i], sites[p.origin[i]], sites[to], float(a.work[i, to]),
+         float(a.work[i, to] * p.data[i]) if to != p.origin[i] else 0.0,
          *([] if period is None else [period.units[i, to]]))
         for i, to in np.argwhere(a.work > 0)
     ]  # fmt: skip
@@ -32,30 +31,32 @@ def amounts(n: Named, a: Allocation, period: Period | None) -> pd.DataFrame:
     return pd.DataFrame(table, columns=columns + ["units_per_period"] * (period is not None))
 
 
-def connections(n: Named, a: Allocation) -> pd.DataFrame:
+def connections(a: Allocation) -> pd.DataFrame:
     """Return which connections to open, over which links, and the bandwidth of one."""
+    p, (sites, _) = a.platform, a.platform.names
     table = [
-        (n.sites[k], n.sites[to], a.connections[k, to], n.platform.connection_bandwidth(k, to),
-         " ".join(map(str, n.platform.routes[k, to])))
+        (sites[k], sites[to], a.connections[k, to], p.connection_bandwidth(k, to),
+         " ".join(map(str, p.routes[k, to])))
         for k, to in np.argwhere(np.asarray(a.connections) > 0).tolist()
     ]  # fmt: skip
     return pd.DataFrame(table, columns=["from", "to", "connections", "bandwidth_of_one", "links"])
 
 
-def picture(n: Named, a: Allocation, table: pd.DataFrame, top: float) -> bytes:
+def picture(a: Allocation, table: pd.DataFrame, top: float) -> bytes:
     """Draw where each application's work goes, and what each method reaches of the bound."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    size = 8 + 0.3 * len(n.sites), 2.5 + 0.3 * max(len(n.applications), len(table))
+    sites, apps = a.platform.names
+    size = 8 + 0.3 * len(sites), 2.5 + 0.3 * max(len(apps), len(table))
     figure, (left, right) = plt.subplots(
         1, 2, figsize=np.minimum(size, 40), width_ratios=(2, 1), layout="constrained"
     )
     image = left.imshow(np.where(a.work > 0, a.work, np.nan).astype(float), aspect="auto")
-    left.set_xticks(range(len(n.sites)), n.sites, rotation=90)
-    left.set_yticks(range(len(n.applications)), n.applications)
+    left.set_xticks(range(len(sites)), sites, rotation=90)
+    left.set_yticks(range(len(apps)), apps)
     left.set(xlabel="computed at", ylabel="application", title=f"{a.method}: who computes what")
     figure.colorbar(image, ax=left, label="load units per time")
     right.barh(table.index, table["objective"])
@@ -72,13 +73,13 @@ def main(args: argparse.Namespace) -> int:
     """Solve a platform by each method, say what to do by the first, and keep it if asked to."""
     reading = Reading.of(reading_of(args.reading))
     home = folder_of(args, "solve")
-    n = read_named(args.file)
+    p = read_platform(args.file)
     methods = list(dict.fromkeys(names_of(args.compare, args.method, "LPRG")))
     found, periods, rows = {}, dict[str, Period | None](), []
-    top = bound(n.platform)
+    top = bound(p)
     for name in methods:
         step(f"solving by {name}")
-        found[name] = a = solve(n.platform, name, args.seed, reading, most_seconds=args.seconds)
+        found[name] = a = solve(p, name, args.seed, reading, most_seconds=args.seconds)
         periods[name] = one = None if a.is_relaxed else a.periodic(args.period)
         # a method that proves nothing is within the bound of the relaxed program
         gap = replace(a, upper=min(a.upper, top)).gap
@@ -89,25 +90,27 @@ def main(args: argparse.Namespace) -> int:
                "objective_in_periods"]  # fmt: skip
     table = pd.DataFrame(rows, columns=columns).set_index("method")
     first = found[methods[0]]
-    print(f"{Path(args.file).name}: {n.platform.clusters} sites, {n.platform.applications} "
+    print(f"{Path(args.file).name}: {p.clusters} sites, {p.applications} "
           f"applications; no schedule is better than {top:.6g} (LP)")  # fmt: skip
     print(f"\nwhat to compute where, by {methods[0]}")
-    print(amounts(n, first, periods[methods[0]]).to_string(**_SHOWN))
+    print(shown(amounts(first, periods[methods[0]]), index=False))
     print("\nconnections to open")
-    print(connections(n, first).to_string(**_SHOWN))
+    print(shown(connections(first), index=False))
     if period := periods[methods[0]]:
         print(f"\nthe schedule repeats every T_p = {period.length} units of time; what is sent in "
               "one period is computed in the next")  # fmt: skip
     else:
         print("\na bound with broken connections: no schedule")
-    print(f"\n{table.to_string(float_format='{:.4g}'.format, na_rep='')}")
+    print(f"\n{shown(table, na_rep='')}")
     print("\ngap: how far the optimum may lie above; every schedule passed its check")
     if home:
         step("drawing and writing")
         facts = {"file": Path(args.file).name, "reading": reading.changes(), "seed": args.seed,
                  "seconds": args.seconds, "bound": top}  # fmt: skip
-        home.write("flows.png", picture(n, first, table, top))
-        each = {f"{name}-work": amounts(n, a, periods[name]) for name, a in found.items()}
-        each |= {f"{name}-connections": connections(n, a) for name, a in found.items()}
+        home.write("flows.png", picture(first, table, top))
+        each = {f"{name}-work": amounts(a, periods[name]) for name, a in found.items()}
+        each |= {f"{name}-connections": connections(a) for name, a in found.items()}
+        for name, one in ((name, one) for name, one in periods.items() if one):
+            home.write(f"{name}-plan.json", text_of(plan_of(one, method=name)).encode())
         write_tables(home, facts, {"summary": table, **each})
     return 0

@@ -3,7 +3,8 @@
 import argparse
 import importlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,24 @@ def write_tables(
     for name, table in tables.items():
         parts = enumerate([table] if isinstance(table, pd.DataFrame) else table)
         home.write(f"{name}.csv", (csv_text(part, header=k == 0).encode() for k, part in parts))
-    print(f"in {home.folder}: {', '.join(sorted(home.written))}")
+    print(f"in {home.folder}: {_several(home.written)}")
     older = {name for name, _ in home.known() if home.content(name)} - set(home.written)
     if older:
-        print(f"of an earlier run, and not renewed: {', '.join(sorted(older))}")
+        print(f"of an earlier run, and not renewed: {_several(older)}")
+
+
+def shown(table: pd.DataFrame, **words: Any) -> str:
+    """Return a table as text, with four digits of every number."""
+    words = {"float_format": "{:.4g}".format, **words}
+    return "none" if table.empty else str(table.to_string(**words))
+
+
+def _several(names: Iterable[str]) -> str:
+    """List names of files, of numbered ones the first and the last."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(re.sub(r"-\d{4,}\.", "-*.", name), []).append(name)
+    return ", ".join(" ... ".join(dict.fromkeys([some[0], some[-1]])) for some in groups.values())
 
 
 def reading_of(words: Sequence[str]) -> dict[str, str]:
