@@ -14,7 +14,6 @@ import numpy as np
 from dlsim import files
 from dlsim.bricks import workload as requests
 from dlsim.bricks.traces import read_traces
-from dlsim.cli.broker import read_organisation
 from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications
 from dlsim.cpugpu.live.log import Asked, Log, LogFile
@@ -23,6 +22,7 @@ from dlsim.cpugpu.model import POLICIES
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
+from dlsim.steady.organisation import read_organisation
 from dlsim.steady.store import read_platform, to_document
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard

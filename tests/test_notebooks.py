@@ -26,6 +26,7 @@ from dlsim.study.notebooks import (
     run_all,
     run_notebook,
 )
+from dlsim.study.report import write_report
 from tests.children import marked, none_left, spawn, until
 
 pytestmark = pytest.mark.usefixtures("one_warm_process")
@@ -426,3 +427,30 @@ def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch
     assert (out / "data" / "mine.csv").is_symlink()
     (again,) = run_all([source], out=out)
     assert again.reused
+
+
+def test_pictures_of_another_format_lie_beside_those_of_the_page(tmp_path):
+    """The page shows the PNG and names the other; what was run for one serves the PNG alone."""
+    draw = (
+        "from matplotlib.figure import Figure\n"
+        "from dlsim.study import style\n"
+        "from dlsim.study.report import Results\n"
+        "style.use()\n"
+        "figure = Figure()\n"
+        "figure.subplots().plot([1, 2])\n"
+        "Results(out, 'theory').figure('mcdf-fig2', figure)"
+    )
+    book, out = write(tmp_path / "10-theory.ipynb", draw), tmp_path / "out"
+    with pytest.raises(InputError, match="figures must be one of svg, pdf, png; got 'gif'"):
+        run_all([book], out=out, figures="gif")
+    for kind, begin, reused in (("svg", b"<?xml", False), ("pdf", b"%PDF", False)):
+        results = run_all([book], out=out, figures=kind)
+        assert [(one.status, one.reused) for one in results] == [("ok", reused)]
+        data = (out / "figures" / f"mcdf-fig2.{kind}").read_bytes()
+        assert data.startswith(begin)
+        assert not re.search(rb"20\d\d-?\d\d-?\d\d", data)
+        assert run_all([book], out=out, figures=kind)[0].reused
+    assert run_all([book], out=out)[0].reused
+    page = write_report(out, results, {}).read_text()
+    assert 'src="figures/mcdf-fig2.png' in page
+    assert all(f'href="figures/mcdf-fig2.{kind}"' in page for kind in ("svg", "pdf"))
