@@ -47,6 +47,8 @@ ROWS_I: dict[str, Policy] = {
     "user II": Policy(by_user_key, "min", "II"),
     "user EXACT-N": Policy(by_user_key, "min", "exact-n"),
     "user US": Policy(by_user_key, "user", "pieces"),
+    "EDF exact, all": Policy("edf", "all", "exact"),
+    "FIFO exact, idle": Policy("fifo", "fragment", "exact"),
     "EDF-UMR-MN best": Policy("edf", "min", "umr", rounds="best"),
     "FIFO-UMR-IIT best": Policy("fifo", "min", "umr-iit", rounds="best"),
     "EDF-UMR-IIT 2": Policy("edf", "min", "umr-iit", rounds=2),

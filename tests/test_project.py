@@ -6,6 +6,7 @@ import functools
 import graphlib
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -17,10 +18,12 @@ import pandas as pd
 import pytest
 import yaml
 
+import dlsim
 from dlsim.study.claims import SYMBOLS
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -77,6 +80,7 @@ BASE = {
     "given",
     "joblog",
     "kernel",
+    "ledger",
     "owned",
     "processes",
     "progress",
@@ -93,6 +97,7 @@ MAY_IMPORT = {
     "given": {"", "errors"},
     "files": {"", "errors", "given", "kernel"},
     "joblog": {"", "errors", "files"},
+    "ledger": {"", "errors", "files"},
     "owned": {"", "errors", "files"},
     "processes": {""},
     "progress": {""},
@@ -101,8 +106,9 @@ MAY_IMPORT = {
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
     "advice": FLOOR_2,
+    "live": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},
-    "cli": FLOOR_2 | {"papers", "explore", "advice"},
+    "cli": FLOOR_2 | {"papers", "explore", "advice", "live"},
     "__main__": {"", "cli"},
 }
 
@@ -173,7 +179,8 @@ CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "evidence"},
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given", "intake"},
-    "dlsim.bricks.check": {"model", "environment"},
+    "dlsim.bricks.check": {"model", "environment", "replayed"},
+    "dlsim.bricks.replayed": {"environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
 
@@ -239,6 +246,8 @@ TOP_LEVEL = {
     "tests",
     "README.md",
     "LICENSE",
+    "CITATION.cff",
+    "CHANGELOG.md",
 }
 COMMANDS = ["pip install -e . && dlsim reproduce", "pip install -e '.[test]' && pytest"]
 ABSOLUTE_PATH = re.compile(r"(?:^|[\s\"'`(=])(?:/[A-Za-z]|~/|file://|[A-Z]:\\)", re.M)
@@ -282,6 +291,53 @@ def test_readme_examples_do_what_they_show(monkeypatch):
     failures = []
     doctest.DocTestRunner(verbose=False).run(parsed, out=failures.append)
     assert failures == []
+
+
+#: What the Citation File Format 1.2.0 requires, of a file, a reference, and whom either names.
+CFF = {"cff-version", "message", "title", "authors"}
+CFF_TYPES = {"article", "conference-paper", "generic", "report"}
+
+
+def names_somebody(authors):
+    people = {"family-names", "given-names"}
+    return bool(authors) and all(set(one) in (people, {"name"}) for one in authors)
+
+
+def test_the_citation_is_complete_and_names_the_five_papers():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited.keys() >= CFF
+    assert cited["cff-version"] == "1.2.0"
+    assert cited["type"] == "software"
+    assert cited["license"] == PYPROJECT["project"]["license"]
+    assert cited["version"] == dlsim.__version__
+    assert f"## {cited['version']} ({cited['date-released']})" in CHANGELOG
+    assert names_somebody(cited["authors"])
+    for one in cited["references"]:
+        assert one.keys() >= {"type", "title", "authors"}
+        assert one["type"] in CFF_TYPES
+        assert names_somebody(one["authors"])
+    papers = tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["papers"]
+    printed = {papers[name]["title"] for name in PRINTED}
+    assert {one["title"] for one in cited["references"]} == printed
+
+
+def test_the_changelog_ends_at_this_version():
+    heads = re.findall(r"^## (.+)$", CHANGELOG, re.M)
+    assert heads[0] == "Unreleased" or heads[0].split()[0] == dlsim.__version__
+    released = [head for head in heads if head != "Unreleased"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", one) for one in released)
+
+
+def test_the_executed_edition_is_that_of_a_release():
+    folder = ROOT / "data" / "executed"
+    if not folder.exists():  # it comes with a release
+        return
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    assert f"## {record['software']['version']} (" in CHANGELOG
+    assert record["parameters"]["scale"] == "paper"
+    names = {path.name for path in (folder / "notebooks").glob("*.ipynb")}
+    assert names == {path.name for path in NOTEBOOKS}
+    assert sum(path.stat().st_size for path in folder.rglob("*.*")) <= 5e6
 
 
 def test_readme_scorecard_is_that_of_the_reference_results():
