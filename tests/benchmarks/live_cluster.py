@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from distributed import LocalCluster
 
 from dlsim.files import write_csv
 from dlsim.live import Head, loads
@@ -125,6 +124,8 @@ with Head(address, policy="EDFAN", log=log) as head:
 
 def head_kills(path, moments, source):
     """Kill -9 a head at parts of the time its load takes; its command again finishes the load."""
+    from distributed import LocalCluster  # an extra; what collects doctests comes without it
+
     log = path.with_name("head.sqlite")
     with LocalCluster(
         n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs="ERROR"
