@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import psutil
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 VARIABLE = "DLSIM_RUN"
 #: How long a process that was killed may take to be gone.
 GONE_SECONDS = 5.0
+_HAS_MASKS = hasattr(signal, "pthread_sigmask")  # Windows has none
 #: Stands in the environment of a process for the mark of one that will be forked from it.
 ROOM = "-" * 16
 
@@ -101,6 +102,39 @@ def end_run(mark: str) -> None:
         deadline = time.monotonic() + GONE_SECONDS
         while any(map(_runs, doomed)) and time.monotonic() < deadline:
             time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Hold interrupts back here, and Ctrl-C from the processes that are started meanwhile.
+
+    A terminal interrupts workers too: one that still imports, or that is told only half of what
+    it needs, would say so after our last word. Such a worker begins with `leave_interrupts`.
+    """
+    held: list[tuple[int, FrameType | None]] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    named = {getattr(signal, name, signal.SIGINT) for name in ("SIGINT", "SIGTERM", "SIGHUP")}
+    handlers: Any = {n: signal.getsignal(n) for n in named if is_main}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:  # a mask alone is not enough: another thread may take the signal
+        signal.signal(number, lambda *told: held.append(told))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if _HAS_MASKS else ()
+    try:
+        yield
+    finally:
+        if _HAS_MASKS:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if held:
+            handlers[held[0][0]](*held[0])
+
+
+def leave_interrupts() -> None:
+    """Leave interrupts to the parent, in a worker that was started while they waited."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _HAS_MASKS:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 @contextlib.contextmanager

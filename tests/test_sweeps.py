@@ -28,7 +28,7 @@ from dlsim.realtime import model
 from dlsim.study import cells, sweeps, workers
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
-from tests.children import alive, spawn, until
+from tests.children import alive, spawn, until, words_of
 from tests.scale import SCALE
 
 ROOT = Path(__file__).parent.parent
@@ -418,6 +418,22 @@ def test_interrupt_keeps_what_is_done_and_says_so(marks, cache):
     output, errors = start(marks, 40).communicate(timeout=120)
     assert output.count("\n") == 321, errors
     assert len(list(marks.iterdir())) <= 323
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_interrupt_while_workers_start_says_one_sentence(number, marks, cache):
+    def started():  # and in the midst of their imports, which take many times as long as to look
+        spawned = (p for p in relatives(cache) if any("spawn_main" in w for w in words_of(p)))
+        return [p for p in spawned if any("numpy" in one.path for one in p.memory_maps())]
+
+    process = start(marks, 40)
+    until(lambda: len(started()) >= number, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _output, errors = process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
+    assert errors.strip().splitlines()[-1].startswith("KeyboardInterrupt: marked: "), errors
+    assert errors.count("Traceback") == 1, errors
+    assert_all_gone(cache)
 
 
 @pytest.mark.parametrize("cached", [True, False])

@@ -8,7 +8,6 @@ back, so that workers, the scheduler and this process may die at any moment.
 import functools
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 from collections import defaultdict
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dlsim
+from dlsim import processes
 from dlsim.errors import InputError
 from dlsim.files import read_json
 from dlsim.given import extra, whole
@@ -64,7 +64,8 @@ class Pool(ProcessPoolExecutor):
         main["__spec__"] = None
         main.pop("__file__", None)
         try:
-            return super().submit(*call)
+            with processes.interrupts_wait():
+                return super().submit(*call)
         finally:
             main.update(kept)
 
@@ -106,7 +107,7 @@ def _start(reader: Connection, parent: int) -> None:
                 pass
         os._exit(1)
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.leave_interrupts()
     threading.Thread(target=watch, daemon=True).start()
 
 

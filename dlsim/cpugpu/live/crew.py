@@ -54,7 +54,8 @@ class Crew:
 
     def submit(self, device: int, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Start a function on the worker of a device."""
-        return self._pools[device].submit(function, *args)
+        with processes.interrupts_wait():  # the worker may be started here
+            return self._pools[device].submit(function, *args)
 
     def pack(self, work: Kernel | App) -> Any:
         """Return what workers are sent for a kernel or App: to processes, the same bytes always."""
@@ -112,7 +113,7 @@ class Crew:
 
     def _start(self) -> None:
         self._pools = [self._pool(name) for name in self._devices]
-        there = [pool.submit(os.getpid) for pool in self._pools]
+        there = [Crew.submit(self, k, os.getpid) for k in range(len(self._pools))]
         self._pids = [ready.result() for ready in there]
 
     def _stop(self) -> None:
@@ -129,7 +130,7 @@ class Threads(Crew):
 
 def _begin() -> None:
     """Begin as a worker: an interrupt is for the session, and its end ends the worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.leave_interrupts()
     if sys.platform == "linux":
         import ctypes
 
