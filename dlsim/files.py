@@ -25,6 +25,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields
 from functools import partial
 from io import BufferedReader, BytesIO
@@ -143,6 +144,25 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
     """Return a table as `write_csv` writes it."""
     named = any(name is not None for name in frame.index.names)
     return frame.to_csv(index=named, header=header, lineterminator="\n")
+
+
+@contextmanager
+def locked(path: StrPath, busy: InputError | None = None) -> Iterator[None]:
+    """Lock a file or folder, where the system can; who finds it `busy` says so, or waits.
+
+    A kill ends the lock.
+    """
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # Windows has no fcntl; there may be no such folder
+            import fcntl
+
+            handle = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, handle)  # no transaction of SQLite holds a lock by then
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+            except BlockingIOError as error:
+                raise (busy or error) from error
+        yield
 
 
 def refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:
@@ -298,15 +318,7 @@ def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     return _sane(path, document), text
 
 
-def _heads(text: str) -> dict[str, list[int]]:
-    """Return the lines where a TOML file's tables seem to begin, list by list."""
-    lines: dict[str, list[int]] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if found := _HEAD.match(line):
-            lines.setdefault(found[1], []).append(number)
-    return lines
-
-
+#: Where a list of tables of a TOML file seems to begin.
 _HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
 
 
@@ -365,8 +377,10 @@ def tables_of(
 
     A refusal names the line too where the document's TOML text tells it.
     """
-    heads = _heads(text)
-    where = os.fspath(path)
+    where, heads = os.fspath(path), dict[str, list[int]]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if head := _HEAD.match(line):
+            heads.setdefault(head[1], []).append(number)
     found = row_of(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
     for table in (table for table in schema if table in found):
         rows, found[table] = found[table], []
@@ -477,10 +491,6 @@ def _whole(text: str) -> int:
     return value
 
 
-def _rate(text: str) -> float:
-    return rate("it", text) if text else math.nan
-
-
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
@@ -491,7 +501,11 @@ RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
     "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
-    "rate or blank": (_rate, "a number, with a unit such as 10Gbps or without, or blank", "d"),
+    "rate or blank": (
+        lambda text: rate("it", text) if text else math.nan,
+        "a number, with a unit such as 10Gbps or without, or blank",
+        "d",
+    ),
     "whole": (_whole, "a whole number", "q"),
     "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
     "any": (str, "a text", ""),
@@ -565,13 +579,6 @@ def read_csv(
     except csv.Error as error:
         raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
     frame = pd.DataFrame({name: _column(table[name], rules.get(name)) for name in names})
-    _check_order(path, frame, lines, ascending, unique)
-    return frame.set_axis(list(lines)) if numbered else frame
-
-
-def _check_order(
-    path: StrPath, frame: pd.DataFrame, lines: "array[int]", ascending: str, unique: str
-) -> None:
     for at in np.flatnonzero(np.diff(frame[ascending]) < 0) if ascending in frame else ():
         before, value = frame[ascending].iloc[at : at + 2]
         what = f"{value} comes after {before}; sort the lines by {ascending}"
@@ -579,3 +586,4 @@ def _check_order(
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
         raise refusal(path, lines[at], what, unique)
+    return frame.set_axis(list(lines)) if numbered else frame

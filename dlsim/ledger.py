@@ -15,12 +15,12 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath, opened, parse_json
+from dlsim.files import StrPath, locked, opened, parse_json
 
 #: The first SQLite with strict tables.
 OLDEST = (3, 37)
@@ -67,25 +67,6 @@ class Kind(NamedTuple):
             f"CREATE TABLE {self.row}s (id INTEGER PRIMARY KEY AUTOINCREMENT, {fields}, "
             "digest TEXT NOT NULL) STRICT"
         )
-
-
-@contextmanager
-def locked(path: Path, busy: InputError | None = None) -> Iterator[None]:
-    """Lock a file or folder, where the system can; who finds it `busy` says so, or waits.
-
-    A kill ends the lock.
-    """
-    with ExitStack() as stack:
-        with suppress(ImportError, OSError):  # Windows has no fcntl; there may be no such folder
-            import fcntl
-
-            handle = os.open(path, os.O_RDONLY)
-            stack.callback(os.close, handle)  # no transaction of SQLite holds a lock by then
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-            except OSError as error:
-                raise (busy or error) from error
-        yield
 
 
 def _digest(before: str, number: int, values: Sequence[Any]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import PART, StrPath, numbered_lines, opened, parse_json, unwritable, write_bytes
 
@@ -99,24 +100,13 @@ class Owned:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other runs out of the folder; the system ends this with the process."""
-        with contextlib.ExitStack() as stack:
-            with contextlib.suppress(ImportError):  # Windows has no fcntl
-                import fcntl
-
-                try:
-                    self.check().folder.mkdir(parents=True, exist_ok=True)
-                except OSError as error:
-                    raise unwritable(self.folder, error) from error
-                # the folder, not the record: of two who make a record one would lock a lost one
-                handle = os.open(self.folder, os.O_RDONLY)
-                stack.callback(os.close, handle)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    what = "another dlsim is at work there"
-                    raise self._refusal(what, "wait for it, or ") from None
-                except OSError:
-                    pass  # a file system without locks
+        try:
+            self.check().folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        # the folder, not the record: of two who make a record one would lock a lost one
+        busy = self._refusal("another dlsim is at work there", "wait for it, or ")
+        with files.locked(self.folder, busy):
             self.claim()
             yield
 

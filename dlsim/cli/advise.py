@@ -1,7 +1,6 @@
 """What ``dlsim advise`` does: a job log in, one page and its tables out."""
 
 import argparse
-import io
 import math
 import re
 import shlex
@@ -14,7 +13,7 @@ import pandas as pd
 from dlsim.advice import Terms, advise
 from dlsim.advice.page import Picture, doubts, draw, findings, headline, page
 from dlsim.advice.questions import POLICIES, in_window
-from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, names_of, png_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.joblog import Log, read_log
 from dlsim.progress import step
@@ -77,9 +76,7 @@ def main(args: argparse.Namespace) -> int:
     step("drawing and writing")
     pictures = []
     for key, (figure, title, caption) in draw(a).items():
-        stream = io.BytesIO()
-        figure.savefig(stream, dpi=110, metadata={"Software": None})
-        place = home.write(f"figures/{key}.png", stream.getvalue())
+        place = home.write(f"figures/{key}.png", png_of(figure, 110))
         pictures.append(Picture(key, title, caption, place))
     command = shlex.join(["dlsim", *sys.argv[1:]])
     written = home.write("advice.html", page(a, name, command, pictures, home.folder).encode())

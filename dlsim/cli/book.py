@@ -9,13 +9,13 @@ import argparse
 import importlib
 import inspect
 import io
-import os
 import pkgutil
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -94,19 +94,15 @@ def _commands() -> Iterator[tuple[str, str]]:
     from dlsim.cli import parser
 
     def below(one: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+        shape: Any = one.formatter_class
+        one.formatter_class = partial(shape, width=90)
         yield one.prog, one.format_help()
         several = (a for a in one._actions if isinstance(a, argparse._SubParsersAction))
         for action in several:
             for deeper in action.choices.values():
                 yield from below(deeper)
 
-    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "92"
-    try:
-        yield from below(parser())
-    finally:
-        os.environ.pop("COLUMNS")
-        if width is not None:
-            os.environ["COLUMNS"] = width
+    yield from below(parser())
 
 
 def _opens(cell: Any) -> str:

@@ -1,7 +1,6 @@
 """What ``dlsim grid`` does: a job log's requests on a Grid, schedulers side by side."""
 
 import argparse
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ from dlsim.bricks import Environment, Outcome, Scheduler, run_many, workload
 from dlsim.bricks.environment import MOST_SLOTS
 from dlsim.bricks.traces import read_traces
 from dlsim.cli.advise import seconds_of
-from dlsim.cli.words import folder_of, names_of, write_tables
+from dlsim.cli.words import folder_of, names_of, png_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import placed, read_csv
 from dlsim.given import whole
@@ -130,7 +129,7 @@ def draw(outcomes: dict[str, Outcome], home: Owned) -> None:
 
     matplotlib.use("agg")
     style.use()
-    _, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     time = next(iter(outcomes.values())).environment.requests["time"].to_numpy() / 3600
     edges = np.linspace(0, max(time.max(), 1e-9), PARTS + 1)
     count, _ = np.histogram(time, edges)
@@ -144,10 +143,7 @@ def draw(outcomes: dict[str, Outcome], home: Owned) -> None:
     right.set(xlabel="hours of the window", ylabel="requests that failed (%)")
     left.set_ylim(bottom=0)
     left.legend()
-    picture = io.BytesIO()
-    plt.savefig(picture, dpi=120, metadata={"Software": None})
-    plt.close()
-    home.write("grid.png", picture.getvalue())
+    home.write("grid.png", png_of(figure))
 
 
 def main(args: argparse.Namespace) -> int:

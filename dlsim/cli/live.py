@@ -20,9 +20,8 @@ from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.model import policy_named
 from dlsim.errors import InputError
-from dlsim.files import shared_file
+from dlsim.files import locked, shared_file
 from dlsim.given import whole
-from dlsim.ledger import locked
 
 
 def _devices(args: argparse.Namespace) -> tuple[live.Slot, ...]:

@@ -32,8 +32,9 @@ Its workers must run this very dlsim; they keep nothing, so that any of them may
 """
 
 #: Name, kind, help, metavar, further keywords. A kind is a type, a default, bool for a switch,
-#: list for what may be repeated, or a tuple of choices. A text alone begins a group of options;
-#: of one that ends in "(one of)" exactly one has to be given.
+#: list for what may be repeated, or a tuple of choices, the default first (None: there is none).
+#: A text alone begins a group of options; of one that ends in "(one of)" exactly one has to be
+#: given.
 Row = str | tuple[Any, ...]
 
 
@@ -64,8 +65,7 @@ _CLUSTER: list[Row] = [
      "DataFrame", "MODULE:FUNCTION", {"required": True}),
     ("--input", str, "the load: a text file, cut at its lines", "FILE", {"required": True}),
     ("--rows", bool, "the input is a CSV file with a header"),
-    ("--where", ("head", "shared"), "head: sent from here; shared: workers read the file too", None,
-     {"default": "head"}),
+    ("--where", ("head", "shared"), "head: sent from here; shared: workers read the file too"),
     ("--scheduler", "", "a Dask scheduler such as tcp://127.0.0.1:8786 (default: processes here)",
      "ADDRESS"),
     ("--workers", 0, "how many processes here, without a scheduler (default: one per core)"),
@@ -77,14 +77,14 @@ _CLUSTER: list[Row] = [
 LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "calibrate": ("measure every kernel on every device, compare results", [
         *_MACHINE,
-        ("--crew", _CREWS, "who runs them (default threads)", None, {"default": "threads"}),
+        ("--crew", _CREWS, "who runs them (default threads)"),
         ("--repeats", 3, "timed runs of each (default 3)"),
         ("--csv", str, "write the mean times as applications, to a new file", "FILE"),
     ]),
     "run": ("run a queue of kernels, each where the policy sends it", [
         *_MACHINE,
-        ("--crew", _CREWS, "who runs them: threads of this process, a process per device (default "
-         "where a job is module:function), or Dask workers (extra cluster)"),
+        ("--crew", (None, *_CREWS), "who runs them: threads of this process, a process per "
+         "device (default where a job is module:function), or Dask workers (extra cluster)"),
         ("--jobs", "24", "how many kernels to draw (default 24), or a CSV file of jobs: app, "
          "arrival, command (or cpu and gpu), each a command without a shell or module:function, "
          "size, args, limit", "N|FILE"),
@@ -98,7 +98,7 @@ LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("kernel", str, "an application, such as n-body"),
         ("--gpu", "auto", "as for run"),
         ("--cpu", "numba", "numba (default), as for run; NumPy cannot compute a part"),
-        ("--crew", _CREWS, "who runs them (default threads)", None, {"default": "threads"}),
+        ("--crew", _CREWS, "who runs them (default threads)"),
         ("--factor", "1", "of the usual problem size (default 1)", "X"),
         ("--rounds", 5, "runs of the split job, each by the rates of the last (default 5)"),
     ]),
@@ -145,7 +145,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("names", str, "papers, notebooks or figures, which run their notebook (default: all)",
          None, {"nargs": "*"}),
         ("--scale", ("quick", "paper"), "quick: figures in shape within minutes; paper: the "
-         "papers' own sizes", None, {"default": "quick"}),
+         "papers' own sizes"),
         ("--out", LATEST, f"folder of results (default {LATEST})", "DIR"),
         ("--jobs", 0, "processes at once (default: all cores)"),
         ("--dask", "", "run the sweeps of all notebooks on this Dask cluster: the address of its "
@@ -157,7 +157,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
          "or 10 (default 1; 10 without a number)", "N",
          {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
         ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
-         "PNG that the report shows", None, {"default": "png"}),
+         "PNG that the report shows"),
         ("--force", bool, "run notebooks again even if nothing changed"),
         ("--cell-limit", float, "seconds a cell may run before its notebook is ended (default "
          "1800, at --scale paper 21600; 0: no limit)", "S"),
@@ -191,8 +191,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
         ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
         ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
-         "job's run time, the time its user requested, or how long it took in the log", None,
-         {"default": "run_time"}),
+         "job's run time, the time its user requested, or how long it took in the log"),
         ("--laxity", 2.0, "that multiple (default 2)", "X"),
         ("--target", 0.95, "share of jobs to admit, for the number of nodes (default 0.95)", "P"),
         ("--compare", str, "policies (default: six of the papers)", "A,B,..."),
@@ -211,7 +210,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         "tasks (one of)",
         ("--swf", str, "a job log (Standard Workload Format, gzip too)", "FILE"),
         ("--csv", str, "columns arrival, sigma, deadline", "FILE"),
-        ("--paper", ("mcdf", "inserted-idle-time"), "the random workload of a paper"),
+        ("--paper", (None, "mcdf", "inserted-idle-time"), "the random workload of a paper"),
         "what to do with them",
         ("--policy", str, "one policy (default MCDF; for paper inserted-idle-time EDF-DLT)"),
         ("--compare", str, "several policies on the same tasks", "A,B,..."),
@@ -241,26 +240,24 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
          "fallback (default greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F)", "A,B,..."),
         ("--window", str, "only requests of the first 7d, say, or from 7d:14d", "LENGTH"),
         ("--deadline", ("run_time", "requested"), "what a deadline is a multiple of: a job's run "
-         "time, or the time its user requested", None, {"default": "run_time"}),
+         "time, or the time its user requested"),
         ("--factor", "1:3", "that multiple, or the range it is drawn from (default 1:3)", "X"),
-        ("--work", ("run_time", "processor_time"), "what keeps one server busy", None,
-         {"default": "run_time"}),
+        ("--work", ("run_time", "processor_time"), "what keeps one server busy"),
         ("--domains", 10, "domains with servers and clients (default 10; --links: one per four)"),
         ("--server-load", 0.1, "share of the servers that other users take (default 0.1)", "X"),
         ("--slots", 1, "jobs that every server runs at once (default 1)", "K"),
         ("--queue", ("fcfs", "edf"), "who begins next on a server: first come, first served, or "
-         "the earliest deadline", None, {"default": "fcfs"}),
+         "the earliest deadline"),
         ("--failures", str, "when servers are down: columns server (a row of servers.csv, from 0), "
          "start and end (seconds from the window's begin)", "FILE.csv"),
-        ("--on-failure", ("restart", "lose", "resubmit"), "--failures: what a server had begins "
-         "again there, is lost, or is sent elsewhere at the next probe (default restart)"),
+        ("--on-failure", (None, "restart", "lose", "resubmit"), "--failures: what a server had "
+         "begins again there, is lost, or is sent elsewhere at the next probe (default restart)"),
         ("--links", str, "throughput of your links (CSV or NPZ), of every domain LAN up, LAN down, "
          "WAN up, WAN down (default: drawn)", "FILE"),
         ("--trace-step", 10.0, "seconds per step of a trace (default 10)", "S"),
-        ("--resample", ("hold", "linear"), "--links: what holds between two measurements", None,
-         {"default": "hold"}),
+        ("--resample", ("hold", "linear"), "--links: what holds between two measurements"),
         ("--beyond", ("refuse", "wrap"), "requests beyond the traces of --links: refuse them, or "
-         "let the traces begin again", None, {"default": "refuse"}),
+         "let the traces begin again"),
         _SEED,
         ("--out", str, "write tables and a picture there", "DIR"),
     ]),
@@ -309,7 +306,7 @@ def _add(
     elif kind is list:
         words |= {"action": "append", "default": []}
     elif isinstance(kind, tuple):
-        words["choices"] = kind
+        words |= {"choices": tuple(filter(None, kind)), "default": kind[0]}
     elif isinstance(kind, type):
         words["type"] = kind
     else:

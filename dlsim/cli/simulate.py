@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cli.words import folder_of, names_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, names_of, png_of, reading_of, write_tables
 from dlsim.errors import InputError
 from dlsim.joblog import processors_of, read_header
 from dlsim.kernel import is_compiled
@@ -178,8 +178,6 @@ def _need_disk(home: Owned | None, rows: float, whose: str) -> None:
 
 def draw(schedules: list[Schedule], home: Owned) -> None:
     """Write a Gantt picture of the first tasks under every policy, if any ran, as gantt.png."""
-    import io
-
     import matplotlib
     import matplotlib.pyplot as plt
 
@@ -200,7 +198,7 @@ def draw(schedules: list[Schedule], home: Owned) -> None:
     until = max(part["compute_end"].max() for part in parts)
     colors = task_colors([task for part in parts for task in part["task"]])
     heights = [1.2 + 0.22 * min(len(some), MOST_ROWS) for some in nodes]
-    _, axes = plt.subplots(
+    figure, axes = plt.subplots(
         len(parts), 1, figsize=(11, sum(heights)), squeeze=False, sharex=True,
         layout="constrained", gridspec_kw={"height_ratios": heights},
     )  # fmt: skip
@@ -210,10 +208,7 @@ def draw(schedules: list[Schedule], home: Owned) -> None:
         every = -(-len(some) // MOST_ROWS)
         ax.set_yticks(ax.get_yticks()[::every], ax.get_yticklabels()[::every])
     axes[0, 0].set_xlim(left=min(part["send_start"].min() for part in parts))
-    picture = io.BytesIO()
-    plt.savefig(picture, dpi=120, metadata={"Software": None})
-    plt.close()
-    home.write("gantt.png", picture.getvalue())
+    home.write("gantt.png", png_of(figure))
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,14 +1,13 @@
 """What ``dlsim solve`` does: a platform file in; what to send where, and what to open, out."""
 
 import argparse
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cli.words import folder_of, names_of, reading_of, shown, write_tables
+from dlsim.cli.words import folder_of, names_of, png_of, reading_of, shown, write_tables
 from dlsim.progress import step
 from dlsim.steady.engine import solve
 from dlsim.steady.model import Reading
@@ -63,10 +62,7 @@ def picture(a: Allocation, table: pd.DataFrame, top: float) -> bytes:
     right.axvline(top, color="black", linestyle="--")
     right.set(xlabel="least work / priority", xlim=(0, None), title="methods; dashed: LP bound")
     right.invert_yaxis()
-    stream = io.BytesIO()
-    figure.savefig(stream, dpi=120, metadata={"Software": None})
-    plt.close(figure)
-    return stream.getvalue()
+    return png_of(figure)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,6 +48,16 @@ def write_tables(
     older = {name for name, _ in home.known() if home.content(name)} - set(home.written)
     if older:
         print(f"of an earlier run, and not renewed: {_several(older)}")
+
+
+def png_of(figure: Any, dpi: int = 120) -> bytes:
+    """Draw and close a figure, without a date or tool."""
+    from matplotlib import pyplot  # not at the top: most commands draw nothing
+
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=dpi, metadata={"Software": None})
+    pyplot.close(figure)
+    return stream.getvalue()
 
 
 def shown(table: pd.DataFrame, **words: Any) -> str:

@@ -39,7 +39,7 @@ from dlsim.study.claims import (
 )  # fmt: skip
 from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.pages import duration, pages_of, write_pages
+from dlsim.study.pages import pages_of, write_pages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,33 +146,6 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _headline(words: Sequence[str], notebooks: Sequence[NotebookResult], path: Path) -> str:
-    line, here = headline(words), Path.cwd()
-    for status in ("failed", "interrupted"):
-        if count := sum(result.status == status for result in notebooks):
-            line += f"; {count} notebook{'s' * (count > 1)} {status}"
-    return f"{line} - {path.relative_to(here) if path.is_relative_to(here) else path}"
-
-
-def _facts(record: Mapping[str, Any]) -> dict[str, str]:
-    given, software, machine = (record[k] for k in ("parameters", "software", "environment"))
-    reading = ", ".join(f"{k}={v}" for k, v in (given.get("reading") or {}).items())
-    seconds = given.get("seconds")
-    return {
-        "dlsim": software["version"],
-        "Commit": software["commit"],
-        "Scale": str(given.get("scale", "")),
-        "Seed": str(given.get("seed", "")),
-        "Runs": str(given.get("runs") or "as the scale says"),
-        "Reading": reading or "default",
-        "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
-        f"Python {machine['python']}",
-        "Duration": "" if seconds is None else duration(float(seconds)),
-        "Command": str(given.get("command", "")),
-        "Written": time.strftime("%Y-%m-%d %H:%M %Z"),
-    }
-
-
 def findings(
     scorecards: Mapping[str, list[Any]], papers: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, Any]]:
@@ -211,10 +184,14 @@ def write_report(
     papers, figures = load_figures()
     ran = {result.name: result for result in notebooks}
     drawn = [row for row in figures if row.notebook in ran]
+    line, here = headline(claims["verdict"]), Path.cwd()
+    for status in ("failed", "interrupted"):
+        if count := sum(result.status == status for result in notebooks):
+            line += f"; {count} notebook{'s' * (count > 1)} {status}"
     cards = {row.paper: [one for one in drawn if one.paper == row.paper] for row in drawn}
     record = {
         "schema_version": SCHEMA_VERSION,
-        "headline": _headline(list(claims["verdict"]), notebooks, path),
+        "headline": f"{line} - {path.relative_to(here) if path.is_relative_to(here) else path}",
         "software": {
             "name": "dlsim", "version": dlsim.__version__, "commit": _commit(),
             "sources": source_digest(),
@@ -240,7 +217,8 @@ def write_report(
     scorecards: dict[str, list[Any]] = {str(p): rows.to_dict("records") for p, rows in judged}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     page = pages_of(folder).get_template("page.html").render(
-        headline=record["headline"], facts=_facts(record), papers=papers, ran=ran,
+        headline=record["headline"], record=record, now=time.strftime("%Y-%m-%d %H:%M %Z"),
+        papers=papers, ran=ran,
         scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
         others=[row for row in figures if row.notebook not in ran], scorecard=scorecards,
         findings=findings(scorecards, papers), claims={one.id: one for one in load_claims()},
