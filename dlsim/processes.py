@@ -17,6 +17,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     import psutil
 
 #: Environment variable that holds the marks of the runs that a process works for.
@@ -135,6 +137,22 @@ def leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _HAS_MASKS:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def begin(reader: "Connection", parent: int) -> None:
+    """Begin as a worker: leave interrupts to the parent, and exit when it is gone.
+
+    This stands here, where no compiler is imported, so that a worker knows it from the first.
+    """
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while not reader.poll(1) and os.getppid() == parent:
+                pass
+        os._exit(1)
+
+    leave_interrupts()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -316,13 +316,15 @@ with kernel._in_turn(Path(sys.argv[1]), sys.argv[2]):
 @pytest.mark.skipif(os.name != "posix", reason="each compiles for itself")
 def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, monkeypatch):
     words = [sys.executable, "-c", HOLDER, str(tmp_path), "a kernel"]
-    monkeypatch.setattr(kernel, "PATIENCE", 0.5)
+    monkeypatch.setattr(kernel, "PATIENCE", 600.0)
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout.readline() == b"held\n"
             begin = time.monotonic()
             with kernel._in_turn(tmp_path, "another"), kernel._in_turn(tmp_path, "another"):
-                assert time.monotonic() - begin < 0.5
+                assert time.monotonic() - begin < 60
+            monkeypatch.setattr(kernel, "PATIENCE", 0.5)
+            begin = time.monotonic()
             with kernel._in_turn(tmp_path, "a kernel"):
                 assert time.monotonic() - begin >= 0.5
         finally:

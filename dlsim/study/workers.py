@@ -9,11 +9,8 @@ import functools
 import multiprocessing
 import os
 import sys
-import threading
 from collections import defaultdict
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +52,7 @@ class Pool(ProcessPoolExecutor):
     def __init__(self, jobs: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.jobs, (self.reader, self.lifeline) = jobs, context.Pipe(duplex=False)
-        super().__init__(jobs, context, _start, (self.reader, os.getpid()))
+        super().__init__(jobs, context, processes.begin, (self.reader, os.getpid()))
 
     def submit(self, /, *call: Any) -> Future[Any]:  # type: ignore[override]
         """Submit a call; new workers are started here, and need not run the caller's script."""
@@ -96,19 +93,6 @@ def close() -> None:
     """End the workers at once, if there are any."""
     while _OPEN:
         _OPEN.pop().close()
-
-
-def _start(reader: Connection, parent: int) -> None:
-    """Leave interrupts to the parent, and exit when it is gone."""
-
-    def watch() -> None:
-        with suppress(OSError):
-            while not reader.poll(1) and os.getppid() == parent:
-                pass
-        os._exit(1)
-
-    processes.leave_interrupts()
-    threading.Thread(target=watch, daemon=True).start()
 
 
 # ------------------------------------------------------------------ a Dask cluster
