@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,17 +62,6 @@ def service_of(args: argparse.Namespace) -> tuple[int, pd.DataFrame | None]:
     return slots, read_csv(args.failures, rules, numbered=True) if args.failures else None
 
 
-def of_servers(env: Environment, args: argparse.Namespace) -> Iterator[str]:
-    """Say how servers serve, where that is not the paper's way."""
-    if args.slots > 1 or args.queue != "fcfs":
-        yield f"servers: {args.slots} jobs at once each, {QUEUES[args.queue]}"
-    if env.failures is not None:
-        yield (
-            f"failures: {len(env.failures):,} of {env.failures['server'].nunique()} servers "
-            f"({Path(args.failures).name}); what they had {FATES[env.on_failure]}"
-        )
-
-
 def assumed(requests: pd.DataFrame, env: Environment, args: argparse.Namespace) -> list[str]:
     """Say in words what was made of the log, and what no log knows."""
     facts, last = requests.attrs, float(env.requests["time"].max())
@@ -105,7 +93,13 @@ def assumed(requests: pd.DataFrame, env: Environment, args: argparse.Namespace) 
             f"assumed: links as in Table 1 of the paper, traces drawn in steps of {env.step:g} s, "
             f"{env.known_until:,.0f} s long (--links: your own)"
         )
-    lines += of_servers(env, args)
+    if args.slots > 1 or args.queue != "fcfs":
+        lines.append(f"servers: {args.slots} jobs at once each, {QUEUES[args.queue]}")
+    if env.failures is not None:
+        lines.append(
+            f"failures: {len(env.failures):,} of {env.failures['server'].nunique()} servers "
+            f"({Path(args.failures).name}); what they had {FATES[env.on_failure]}"
+        )
     offered = env.requests["work"].sum() / (speed * env.slots).sum() / max(last, 1.0)
     return [*lines, f"offered load {offered:.3f}: work of the requests per work of all servers"]
 

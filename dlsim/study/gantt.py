@@ -92,15 +92,6 @@ def legible_on(color: Any) -> str:
     return "white" if float(np.dot(to_rgb(color), _LIGHTNESS)) < _DARK else "black"
 
 
-def _right_end(chunks: pd.DataFrame, due: dict[Any, float], until: float | None) -> float:
-    """Return where the time axis ends: room for deadlines, but not for remote ones."""
-    if until is None:
-        last = float(chunks["compute_end"].max())
-        near = [due[task] for task in set(chunks["task"]) & set(due) if due[task] < 1.3 * last]
-        until = max([last, *near]) * 1.02
-    return float(number("until", until, above=True, rule="a time above 0"))
-
-
 def _deadlines(
     ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], left: float,
     right: float, colors: Mapping[Any, Any],
@@ -143,7 +134,11 @@ def plot_gantt(
     if tasks is not None:
         table("tasks", tasks, ("arrival", "deadline"), unique=False)
         due = dict((tasks["arrival"] + tasks["deadline"]).astype(float))
-    right = _right_end(frame, due, until)
+    if until is None:  # room for deadlines, but not for remote ones
+        last = float(frame["compute_end"].max())
+        near = [due[task] for task in set(frame["task"]) & set(due) if due[task] < 1.3 * last]
+        until = max([last, *near]) * 1.02
+    right = float(number("until", until, above=True, rule="a time above 0"))
     refused = _refused(tasks, since, right)
     labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
     labels = ["link"] * first + labels + ["refused"] * bool(len(refused))

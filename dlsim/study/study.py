@@ -32,13 +32,10 @@ def name_of(switches: Switches) -> str:
     >>> name_of({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
     'link=shared, probe=300, work_range=90-1080'
     """
-    return ", ".join(f"{name}={_short(value)}" for name, value in switches.items())
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return "-".join(f"{v:.0f}" for v in value)
-    return word(value)
+    spans = (tuple, list)
+    short = ("-".join(f"{v:.0f}" for v in value) if isinstance(value, spans) else word(value)
+             for value in switches.values())  # fmt: skip
+    return ", ".join(map("=".join, zip(switches, short, strict=True)))
 
 
 def labelled(what: str, switches: Switches | None) -> str:

@@ -124,9 +124,7 @@ def use() -> None:
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
     sns.set_theme(
-        context="notebook",
-        style="whitegrid",
-        palette=list(INK.values()),
+        context="notebook", style="whitegrid", palette=list(INK.values()),
         rc={
             "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "savefig.dpi": 150,
             "figure.constrained_layout.use": True, "svg.hashsalt": "dlsim",
