@@ -1,5 +1,6 @@
 """Proofs that a prover must refuse, each by its name and for its own reason."""
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -15,6 +16,7 @@ from dlsim.theory.claim import (
     gt,
     le,
     lt,
+    recursive,
     sequence,
     total,
     under,
@@ -37,6 +39,13 @@ odd_root, any_ = sp.Symbol("w", positive=True, irrational=True), sp.Symbol("c")
 real_x = sp.Symbol("x", real=True)
 curve = sp.exp(u) - 1 - u - x
 h = sequence("h", real=True)
+no_order = sequence("f")
+above = sequence("a", positive=True)
+counted, later = (
+    recursive("R", first, lambda k, before: before + 1) for first in (lambda: 1, lambda: 2)
+)
+multiplied = recursive("Q", lambda: 1, lambda k, before: before * x, 0, positive=True)
+stepped = sp.Max(x - 1, 0) / (x - 1)
 
 
 def half_a_case(d):
@@ -184,8 +193,209 @@ def a_place_that_is_not_reached(d, fact, bound):
     d.reaches(curve, u, (0, 1), root, y, bound, "so it is 0 in between")
 
 
+def both_cases_of_a_square(d, number):
+    """Its square is >= 0 where it is > 0 and where it is <= 0; a complex number is neither."""
+    d.assume(gt(number, 0))
+    d.show(0, "so", p**2, {p: number})
+    d.assume(ge(0, number))
+    d.show(0, "so", v**2, {v: -number})
+    d.either(0, gt(number, 0), "both")
+
+
+def what_is_real_where_its_root_is(d):
+    d.assume(gt(sp.sqrt(r), 0))
+    d.show(0, "so", p**2, {p: sp.sqrt(r)})
+
+
+def a_case_that_divides(d):
+    """That 1/(r - s) is above 0 or not leaves out r = s."""
+    split = gt(1 / (r - s), 0)
+    for case in (split, split.negated):
+        d.assume(case)
+        d.show(gt(x + 1, 0), "so", x + 1)
+    d.either(0, split, "both")
+
+
+def a_premise_moves_with_its_root(d):
+    """Above xi = x, so above any x/2: what is known where xi > y is not known at x/2."""
+    d.crosses(u - x, u, (0, 2 * x), root, sp.S.One, "x")
+    case, most = d.assume(gt(root, y)), sp.Max(x / 2 - y, y - x)
+    low = d.show(gt(x, y), "so", p, {p: case}, {eq(root - x, 0): -1})
+    half = d.at(low, {x: x / 2})
+    d.show(0, "so", z + p, {z: d.extreme(ge(most, x / 2 - y), "a part"), p: half})
+
+
+def a_jump_at_the_start(d):
+    """A function that is -1 at 0 and 1 above it rises slowly wherever u > 0."""
+    at_0, at_1, slow = d.given(0), d.given(1), d.given(2)
+    d.show(gt(-h(0), 0), "below", 1, by={at_0: -1})
+    d.show(gt(h(1), 0), "above", 1, by={at_1: 1})
+    d.assume(gt(y, u))
+    part = d.extreme(eq(sp.Max(y - u, 0), y - u), "later")
+    d.nonnegative(2 * (y - u) - (h(y) - h(u)), v, "slow", {v: slow}, by={part: -2})
+    d.reaches(h(u), u, (0, 1), root, y, sp.Integer(2), "so")
+
+
+def one_side_of_a_limit(d):
+    d.assume(gt(x, 1))
+    part = d.extreme(eq(sp.Max(x - 1, 0), x - 1), "above 1")
+    one = d.show(eq(stepped, 1), "so", by={part: 1 / (x - 1)})
+    for sign in (1, -1):
+        d.nonnegative(x - 1 + sign * (stepped - 1), p, "near", {p: x - 1}, by={one: sign})
+    d.squeeze(0, 1, "so")
+
+
+def one_step_for_all(d):
+    """The step is known of n alone, for which it is assumed."""
+    step = d.given(1)
+    before = d.assume(d[0])
+    d.show(gt(a(n + 1), 0), "so", p + z, {p: before, z: step})
+    d.given(0)
+    d.inductive(0, n, "so of all")
+
+
+def terms_above_a_count(d):
+    above = d.assume(ge(j, k))
+    d.adds(ge(j - k, 0), j, n, "all")
+    return above
+
+
+def a_slope_that_falls_again(d):
+    start = sp.Rational(3, 2)
+    above = d.assume(gt(u, start))
+    d.crosses(u**2 - 3 * u + 2, u, (start, 3), root, 2 * p, "rises", {p: above})
+
+
 #: name: (goals, proof, part of the reason for which it is refused)
 BAD = {
+    "a number that has no order": (
+        [ge(any_**2, 0)], lambda d: both_cases_of_a_square(d, any_), "need not be real",
+    ),
+    "a term that has no order": (
+        [ge(no_order(1) ** 2, 0)], lambda d: both_cases_of_a_square(d, no_order(1)),
+        "need not be real",
+    ),
+    "a root that has no order": ([ge(r, 0)], what_is_real_where_its_root_is, "need not be real"),
+    "the larger of what has no order": (
+        [ge(sp.Max(any_, -any_), 0)],
+        lambda d: d.show(0, "so", (v + z) / 2, {
+            v: d.extreme(ge(sp.Max(any_, -any_), any_), "a part"),
+            z: d.extreme(ge(sp.Max(any_, -any_), -any_), "a part")}), "need not be real",
+    ),
+    "a case that divides": ([gt(x + 1, 0)], a_case_that_divides, "divides by"),
+    "a goal that divides": (
+        [under(gt((r**2 - s**2) / (r - s), 0), gt(r + s, 0))], lambda d: d.given(0),
+        "the goal: divides by",
+    ),
+    "a slope that divides": (
+        [ge(v * sp.Derivative(sp.sqrt(v), v), 0)],
+        lambda d: d.show(0, "so", sp.sqrt(v) / 2), "divides by",
+    ),
+    "a premise moves with its root": (
+        [ge(sp.Max(x / 2 - y, y - x), 0)], a_premise_moves_with_its_root, "depends on what",
+    ),
+    "a jump at the start": (
+        [under(eq(h(root), 0), eq(h(0), -1), eq(h(1), 1),
+             ge(2 * sp.Max(y - u, 0) + h(u) - h(y), 0, over=(u, y)))],
+        a_jump_at_the_start, "0 is outside the range",
+    ),
+    "one side of a limit": (
+        [eq(sp.Limit(stepped, x, 1, "+-"), 1)], one_side_of_a_limit, "none is near",
+    ),
+    "different somewhere else": (
+        [under(differ(sp.Max(1 - b, 0) / (1 - b), 1), below)],
+        lambda d: (d.given(0), d.show(0, "at b = 5/3")), "nothing differs where",
+    ),
+    "one term is every term": (
+        [under(gt(total(a, n), 0), gt(a(index), 0))],
+        lambda d: d.show(0, "so", sp.Sum(p, (index, 1, n)), {p: d.given(0)}), "would bind",
+    ),
+    "an index below its range": (
+        [gt(sp.Sum(index, (index, -5, -1)), 0)],
+        lambda d: d.show(0, "positive", sp.Sum(index, (index, -5, -1))), "no rule reads",
+    ),
+    "fewer terms than none": (
+        [eq(sp.Sum(x, (index, 1, i - j)), x * (i - j))], lambda d: d.show(0, "a constant"),
+        "no rule reads",
+    ),
+    "the last of no terms": (
+        [eq(sp.Sum(a(index), (index, 1, i - j + 1)),
+            sp.Sum(a(index), (index, 1, i - j)) + a(i - j + 1))],
+        lambda d: d.show(0, "apart"), "no rule reads",
+    ),
+    "a slope at a corner": (
+        [eq(sp.Derivative(sp.Abs(r), r), sp.sign(r))], lambda d: d.show(0, "so"), "no rule reads",
+    ),
+    "a slope of steps": (
+        [eq(sp.Derivative(n**2, n), 2 * n)], lambda d: d.show(0, "so"), "no rule reads",
+    ),
+    "a sine": (
+        [eq(2 * sp.sin(x) * x, x * (sp.sin(x) + sp.sin(x)))], lambda d: d.show(0, "so"),
+        "no rule reads",
+    ),
+    "two sequences of one name": (
+        [under(gt(above(1) + a(1), 0), ge(a(1), 0))],
+        lambda d: d.show(0, "so", z + above(1), {z: d.given(0)}), "two letters",
+    ),
+    "a sequence redefined": (
+        [gt(later(n), counted(n))],
+        lambda d: d.grows(later(n) - counted(n), n, 1, 0, "so"), "two letters",
+    ),
+    "a term before the first": (
+        [gt(multiplied(i - 1), 0)], lambda d: d.show(0, "so", multiplied(i - 1)), "no such term",
+    ),
+    "a number that a library rounds": (
+        [gt(computed("f", lambda k: np.float32(k) / 10)(3), 0)], lambda d: d.compute(0, "so"),
+        "rounded",
+    ),
+    "one step for all": (
+        [under(gt(a(n), 0), gt(a(1), 0), ge(a(n + 1), a(n)))], one_step_for_all, "n is not free",
+    ),
+    "terms above a count": (
+        [ge(total(lambda m: m - k, n), 0)], terms_above_a_count, "j is not free",
+    ),
+    "a slope that falls again": (
+        [Iff(gt(u**2 - 3 * u + 2, 0), gt(u, root))], a_slope_that_falls_again, "rests on",
+    ),
+    "a sign lost in a square": (
+        [under(gt(r**2, s**2), gt(r, s))],
+        lambda d: d.show(0, "so", p * z, {p: d.given(0), z: r + s}), "not known yet|not made of",
+    ),
+    "one of two roots": ([Iff(eq(r**2, 1), eq(r, 1))], lambda d: d.show(0, "so", r + 1),
+        "not made of positive"),
+    "a logarithm of a square": ([eq(sp.log(r**2), 2 * sp.log(r))], lambda d: d.show(0, "so"),
+        "divides by"),
+    "a power of nothing": ([ge(v ** (-x), 0)], lambda d: d.show(0, "so", v ** (-x)),
+        "not made of positive|divides by"),
+    "logarithms of the wrong sign": (
+        [Iff(ge(b**n, sp.Rational(1, 2)), ge(n, sp.log(sp.Rational(1, 2)) / sp.log(b)))],
+        lambda d: d.chain(
+            d.exponentials(n * sp.log(b), -sp.log(2), "increases"),
+            d.show(Iff(ge(n * sp.log(b), -sp.log(2)), d[0].right), "over ln b", x, {x: sp.log(b)}),
+            "so"), "not known yet",
+    ),
+    "finitely many numbers": (
+        [gt(x**2 - x + sp.Rational(1, 5), 0)],
+        lambda d: d.compute(gt(4 - 2 + sp.Rational(1, 5), 0), "at 2"), "not among the facts",
+    ),
+    "a hidden 0": (
+        [gt(1 / (sp.sqrt(3 + 2 * sp.sqrt(2)) - 1 - sp.sqrt(2)), 5)], lambda d: d.compute(0, "so"),
+        "does not hold",
+    ),
+    "equal is not above": (
+        [gt(sp.sqrt(2 + sp.sqrt(3)), (sp.sqrt(6) + sp.sqrt(2)) / 2)], lambda d: d.compute(0, "so"),
+        "does not hold",
+    ),
+    "a step that is rounded up": (
+        [gt(sp.ceiling(v), 0)], lambda d: d.show(0, "so", sp.ceiling(v)), "not made of positive",
+    ),
+    "a bound that is not met": (
+        [gt(sp.Max(r, s), r)], lambda d: d.extreme(d[0], "so"), "not about a part",
+    ),
+    "the first of all from 0 on": (
+        [under(gt(a(i), 0), gt(a(j), 0, over=j))], lambda d: d.at(d.given(0), {j: i}),
+        "outside the range",
+    ),
     "empty": ([gt(x - y, 0)], lambda d: None, "not among the facts"),
     "another claim": (
         [gt(x - y, 0)], lambda d: d.positive(x + y, x + y, "true"), "not among the facts",
@@ -561,6 +771,22 @@ def test_a_root_says_on_which_sequence_it_depends(book):
     with pytest.raises(ProofError, match="depends on more"):
         book["t.1"].prove()
     assert r"of $c$ alone" in book["t.2"].prove().statement.claim
+
+
+def test_a_range_of_terms_is_shown_where_they_are_defined():
+    """Terms 1, -1, 1, ... are not all positive, whatever their letter says."""
+    with pytest.raises(ProofError, match="not known to be positive"):
+        recursive("N", lambda: 1, lambda k, before: -before, positive=True)
+    with pytest.raises(ProofError, match="not known to be positive"):
+        recursive("N", lambda: 0, lambda k, before: before + 1, positive=True)
+
+
+def test_a_name_is_defined_after_all_that_use_it(book):
+    """With r for x first, 1 + x > 0 is said of x > 0 but printed of any x."""
+    named = {x: r, y: 1 + x}
+    statement("t.1", {"none": {}}, [gt(y, 0)], where=named)(lambda d: d.show(0, "so", 1 + x))
+    with pytest.raises(ProofError, match="x is defined before"):
+        book["t.1"].prove()
 
 
 def test_two_functions_of_one_name_are_two():

@@ -67,6 +67,14 @@ def test_an_opinion(claim, said):
     assert opinion(under(claim)) == said
 
 
+def test_a_whole_term_is_not_one_number():
+    """Terms are tried at 1 and 2 beside small counts; what holds of those is not certified."""
+    whole = sequence("k", integer=True, positive=True)
+    assert opinion(under(lt(whole(1), 3))) == "DISAGREES"
+    assert opinion(under(gt(3 * x, whole(1) * x))) == "DISAGREES"
+    assert opinion(under(gt(4 * x * whole(1), whole(1) * x))) == "certified"
+
+
 def test_hypotheses_bind_the_boxes():
     assert opinion(under(gt(1 - b**2, 0), lt(b, 1))) == "certified"
     assert opinion(under(gt(1 - b, 0), lt(b, 2))) == "DISAGREES"

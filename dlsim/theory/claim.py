@@ -140,11 +140,35 @@ def ordinary(letter: Any) -> bool:
 
 
 def one_letter_each(exprs: Iterable[Any], why: str) -> None:
-    """Refuse letters that look alike but have different ranges."""
-    names: dict[str, Any] = {}
-    for letter in set().union(*(expr.atoms(sp.Symbol) for expr in exprs)):
-        if names.setdefault(letter.name, letter) != letter:
+    """Refuse letters, or sequences, that look alike but have different ranges or meanings."""
+    names: dict[Any, Any] = {}
+    for part in set().union(*(expr.atoms(sp.Symbol, AppliedUndef) for expr in exprs)):
+        letter = part if part.is_Symbol else part.func
+        if names.setdefault((part.is_Symbol, str(letter)), letter) != letter:
             raise ProofError(f"{why}: {letter} is the name of two letters")
+
+
+#: What no rule knows to be continuous.
+_JUMPS = (sp.Max, sp.Min, sp.floor, sp.ceiling, sp.Limit, AppliedUndef)
+#: All that a claim may be built of: the rules, and both readers of trees, know these alone.
+_READ = (sp.Symbol, sp.Rational, sp.E.func, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log, sp.Sum,
+         sp.Derivative, sp.Tuple, *_JUMPS)  # fmt: skip
+
+
+def _readable(part: Any) -> bool:
+    """Tell whether a part of a claim means the same to SymPy, to the rules and to a reader.
+
+    A sum runs from 1 to a count, which may be 0; a slope is one of a smooth function of a real.
+    """
+    if isinstance(part, sp.Sum):
+        return all(
+            start == 1 and index.is_integer and index.is_positive
+            and end.is_integer and end.is_nonnegative
+            for index, start, end in part.limits
+        )  # fmt: skip
+    if isinstance(part, sp.Derivative):
+        return not part.expr.has(*_JUMPS) and not any(u.is_integer for u in part.variables)
+    return isinstance(part, _READ)
 
 
 def sound(claim: Claim, why: str, given: Iterable[Relation] = ()) -> None:
@@ -155,9 +179,27 @@ def sound(claim: Claim, why: str, given: Iterable[Relation] = ()) -> None:
     for end in _ends([claim, *given]):
         if end.has(sp.Float, sp.oo, -sp.oo, sp.zoo, sp.nan):
             raise ProofError(f"{why}: {end} is no exact number")
-        for letter in end.atoms(sp.Symbol):
-            if not ordinary(letter):
-                raise ProofError(f"{why}: {letter} has a range that no rule checks")
+        for part in sp.preorder_traversal(end):
+            if part.is_Symbol and not ordinary(part):
+                raise ProofError(f"{why}: {part} has a range that no rule checks")
+            if not _readable(part):
+                raise ProofError(f"{why}: no rule reads {part}")
+    for side in (side for each in (claim, *given) for side in sides(each)):
+        if side.sign in _NEGATED and not real(side.gap):
+            raise ProofError(f"{why}: {side.tex()} compares what need not be real")
+
+
+def real(value: Any) -> bool:
+    """Tell whether an expression is real wherever its denominators and logarithms are defined."""
+    if isinstance(value, sp.Sum | sp.Derivative):
+        return real(value.args[0])
+    if value.is_real or not isinstance(value, sp.Add | sp.Mul | sp.Pow | sp.log | sp.Max | sp.Min):
+        return bool(value.is_real)
+    if value.is_Pow and not (
+        value.exp.is_integer or (value.base.is_positive and value.exp.is_real)
+    ):
+        return False
+    return all(map(real, value.args))
 
 
 class Goal(NamedTuple):
@@ -236,6 +278,10 @@ def recursive(
     count = first.__code__.co_argcount
     k, before, *places = (sp.Dummy(real=True) for _ in range(count + 2))
     base, following = sp.sympify(first(*places)), step(k, before, *places)
+    at_first = {k: sp.Dummy(integer=True, positive=start > 0, nonnegative=True)}
+    after = following.xreplace({**at_first, before: sp.Dummy(**assumptions)})
+    if not all(getattr(term, f"is_{kind}") for term in (base, after) for kind in assumptions):
+        raise ProofError(f"{name}: its terms are not known to be {' and '.join(assumptions)}")
     defines = sp.Tuple(base, following)
     letters = sorted(defines.free_symbols - {k, before, *places}, key=str)
 
@@ -264,7 +310,7 @@ def recursive(
     made = _function(
         name, latex, eval=classmethod(evaluated), unfolded=staticmethod(unfolded),
         _pretty=text, _sympystr=text,
-        behind={term.func for term in defines.atoms(AppliedUndef)},
+        behind={term.func for term in defines.atoms(AppliedUndef)}, start=start,
         **{f"is_{kind}": holds for kind, holds in assumptions.items()},
     )  # fmt: skip
     return lambda *args: made(*args, *letters)
@@ -276,7 +322,7 @@ def computed(name: str, function: Callable[..., Any]) -> Any:
     def latex(self: Any, printer: Any, exp: Any = None) -> str:
         return rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
 
-    return _function(name, latex, computes=staticmethod(function))
+    return _function(name, latex, computes=staticmethod(function), is_real=True)
 
 
 def total(term: Callable[[Any], Any], upto: Any, index: str = "l") -> Any:
@@ -293,6 +339,9 @@ def expanded(expr: Any, where: Mapping[Any, Any]) -> Any:
             expr = expr.replace(name.func, sp.Lambda(name.args, meaning))
         else:
             expr = expr.xreplace({name: meaning})
+    for name in where:
+        if expr.has(name if name.is_Symbol else name.func):
+            raise ProofError(f"{name} is defined before what it is used in")
     return expr
 
 

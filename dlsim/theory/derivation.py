@@ -5,6 +5,7 @@ among the facts with no premise beyond the goal's own hypotheses, and if no step
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from dlsim.theory.claim import (
     identity,
     implies,
     ordinary,
+    real,
     sides,
     sound,
     tex,
@@ -51,17 +53,6 @@ class Fact(NamedTuple):
     claim: Claim
     given: tuple[Relation, ...]
     step: int
-
-
-def _real(value: Any) -> bool:
-    """Tell whether an expression is real wherever its denominators are not 0."""
-    if value.is_real or not (value.is_Add or value.is_Mul or value.is_Pow):
-        return bool(value.is_real)
-    if value.is_Pow and not (
-        value.exp.is_integer or (value.base.is_positive and value.exp.is_real)
-    ):
-        return False
-    return all(map(_real, value.args))
 
 
 def _moved(point: Mapping[Any, Any], expr: Any) -> Any:
@@ -177,20 +168,31 @@ class Derivation:
             raise ProofError(f"{why}: it is not known yet that {claim.tex()}")
         return fact
 
-    def _defined(self, why: str, *exprs: Any) -> list[Fact]:
-        """Return the facts by which no denominator is 0 and no logarithm's argument below 0."""
+    def _defined(self, why: str, *exprs: Any, find: Any = None) -> list[Fact]:
+        """Return the facts by which no denominator is 0 and no logarithm's argument below 0.
+
+        What stands in a limit need be defined near its point alone, as `squeeze` asks.
+        """
         wanted: list[tuple[Any, bool]] = []
-        for expr in map(sp.sympify, exprs):
-            for power in expr.atoms(sp.Pow):
+        find = find or self.find
+        for expr in (sp.sympify(e).replace(sp.Limit, lambda *_: sp.S.One) for e in exprs):
+            slopes = sp.Tuple(*(slope.doit() for slope in expr.atoms(sp.Derivative)))
+            for power in expr.atoms(sp.Pow) | slopes.atoms(sp.Pow):
                 if not (power.exp.is_nonnegative or power.base.is_nonzero):
                     wanted.append((power.base, False))
             wanted += [(log.args[0], True) for log in expr.atoms(sp.log)]
+            for term in expr.atoms(AppliedUndef):
+                if hasattr(term, "start") and not (term.args[0] - term.start).is_nonnegative:
+                    raise ProofError(f"{why}: {term} has no such term")
         facts = []
         for expr, strict in wanted:
-            fact = self.find(gt(expr, 0)) or (None if strict else self.find(gt(-expr, 0)))
-            if fact is None:
+            claims = [gt(expr, 0)] + [gt(-expr, 0)] * (not strict)
+            if any(map(evident, claims)):
+                continue
+            found = next(filter(None, map(find, claims)), None)
+            if found is None:
                 raise ProofError(f"{why}: divides by {expr}, of which it is not known to be not 0")
-            facts.append(fact)
+            facts.append(found)
         return facts
 
     def _conclude(
@@ -263,7 +265,10 @@ class Derivation:
             plain[letter] = gap
         if not (form.is_positive or (form.is_nonnegative and not strict)):
             raise ProofError(f"{why}: {form} is not made of positive parts")
+        taken = bound_symbols(eq(form, 0))
         for letter, gap in plain.items():
+            if taken & {letter, *gap.free_symbols}:
+                raise ProofError(f"{why}: {form} would bind what {letter} = {gap} holds")
             _all_count({f"{letter} = {gap}": gap}, why)
         form = form.subs(plain, simultaneous=True)
         return form, facts + self._defined(why, form)
@@ -307,6 +312,8 @@ class Derivation:
     def differ(self, left: Any, right: Any, why: str) -> Any:
         """Show that two expressions are not identical: an exact point tells them apart."""
         facts, right = self._defined(why, left, right), self._bent(right)
+        for premise in (p for fact in facts for p in fact.given):
+            raise ProofError(f"{why}: it may be that nothing differs where {premise.tex()}")
         if is_zero(sp.sympify(left) - right):
             raise ProofError(f"{why}: {left} is identical to {right}")
         return self._conclude("refutation", differ(left, right), why, facts)
@@ -384,7 +391,7 @@ class Derivation:
         for symbol, value in point.items():
             facts += self._inside(symbol, value)
         for root, depends in self._roots.items():
-            if root in fact.claim.free and (depends | {root}) & set(point):
+            if any(root in c.free for c in whole) and (depends | {root}) & set(point):
                 raise ProofError(f"{root} depends on what {place} changes")
 
         given: list[Relation] = []
@@ -418,7 +425,7 @@ class Derivation:
             facts, fits = [found] if found else [], fits and found is not None
         else:
             facts = self._defined(f"{symbol} = {value}", value)
-            fits = fits and (not symbol.is_real or _real(value))
+            fits = fits and (not symbol.is_real or real(value))
         if not fits:
             raise ProofError(f"{value} is outside the range of {symbol}")
         return facts
@@ -460,6 +467,7 @@ class Derivation:
         given: list[Relation] = []
         used = []
         self.leave(on, on.negated)
+        halves = self._defined(why, on.gap)
         for case in (on, on.negated):
             found = [
                 f for f in self.facts
@@ -469,7 +477,8 @@ class Derivation:
                 raise ProofError(f"{why}: not shown where {case.tex()}")
             used.append(found[0])
             given += [p for p in found[0].given if not implies(case, p)]
-        return self._conclude("cases", claim, why, used, given=given)
+        given += [p for fact in halves for p in fact.given]
+        return self._conclude("cases", claim, why, [*used, *halves], given=given)
 
     def recur(
         self, claim: Any, n: Any, why: str, by: Any = None, factor: Any = 1, base: Any = None
@@ -647,7 +656,8 @@ class Derivation:
         """Name a place between two ends where E is 0, of an E with E < 0 and E > 0 there.
 
         That E(later) - E(u) <= steep (later - u) wherever later >= u must be a fact. E need not
-        rise: it is 0 at the supremum of the places with E <= 0, as it does not jump upwards.
+        rise: it is 0 at the supremum of the places with E <= 0, as it does not jump upwards, from
+        the first place on, which is one that u may take.
         """
         low, high, facts = self._between(expr, u, ends, why)
         steep = self._bent(steep)
@@ -660,6 +670,7 @@ class Derivation:
         facts.append(slow._replace(given=tuple(given)))
         for place in (u, later):
             self._fresh(place, facts, why)
+        facts += self._inside(u, low)
         inside = self._named(root, expr, u, (low, high), why)
         steady = tuple(premise for fact in facts for premise in fact.given)
         also = [Fact(claim, steady, -1) for claim in inside[1:]]
@@ -700,7 +711,7 @@ class Derivation:
         off = whole - self._bent(claim.right)
         facts = [self._need(ge(bound * distance + sign * off, 0), why) for sign in (1, -1)]
         self._without_roots(x, why)
-        near = x.is_positive and not x.is_integer and str(side) in "+-"
+        near = x.is_positive and not x.is_integer and str(side) in ("+", "-")
         near = near and (point.is_positive if str(side) == "-" else point.is_nonnegative)
         if claim.right.has(x) or sp.sympify(bound).has(x) or not near:
             raise ProofError(f"{why}: what depends on {x} is no limit or bound, or none is near")
@@ -748,18 +759,28 @@ class Derivation:
         served: set[Relation] = set()
         for goal in self.goals:
             sound(goal.claim, "the goal", goal.given)
-            reached = [fact for fact in self.facts if implies(fact.claim, goal.claim)]
-            if not reached:
-                raise ProofError(f"the goal {goal.claim.tex()} is not among the facts")
-            extra: list[Relation] = []
-            for fact in reached:
-                extra = [p for p in fact.given if not any(implies(h, p) for h in goal.given)]
-                if not extra:
-                    used.add(fact.step)
-                    served |= {h for h in goal.given if any(implies(h, p) for p in fact.given)}
-                    break
-            if extra:
-                raise ProofError(f"the goal {goal.claim.tex()} rests on {extra[0].tex()}")
+            rests: list[Relation] = []
+
+            def reached(claim: Claim, goal: Goal = goal, rests: Any = rests) -> Fact | None:
+                """Return the fact that states a claim on no more than a goal's hypotheses."""
+                for fact in self.facts:
+                    if implies(fact.claim, claim):
+                        extra = [
+                            p for p in fact.given if not any(implies(h, p) for h in goal.given)
+                        ]
+                        if not extra:
+                            return fact
+                        rests += extra
+                return None
+
+            fact = reached(goal.claim)
+            if fact is None:
+                word = f"rests on {rests[0].tex()}" if rests else "is not among the facts"
+                raise ProofError(f"the goal {goal.claim.tex()} {word}")
+            ends = (end for side in sides(goal.claim) for end in (side.left, side.right))
+            for part in (fact, *self._defined("the goal", *ends, find=reached)):
+                used.add(part.step)
+                served |= {h for h in goal.given if any(implies(h, p) for p in part.given)}
             hidden = set(self._roots) & goal.claim.free - set(self._exists)
             if hidden or any(set(self._roots) & h.free for h in goal.given):
                 raise ProofError(f"the goal {goal.claim.tex()} does not say that a root is meant")
@@ -782,6 +803,6 @@ class Derivation:
 def _computed(call: Any) -> Any:
     """Call a computed function with exact Python numbers."""
     found = call.func.computes(*map(exact, call.args))
-    if isinstance(found, float):
-        raise ProofError(f"{call} is computed as the rounded number {found}")
+    if not isinstance(found, int | Fraction | sp.Rational):
+        raise ProofError(f"{call} is computed as {found!r}, which may be rounded")
     return sp.Rational(found)

@@ -185,7 +185,7 @@ class _Orthant(Reader):
         """Return the whole number that is tried for a letter or term, None if it stays one."""
         if what.is_Symbol:
             return self.numbers.get(what.name)
-        return 1 + sum(map(ord, str(self._key(what)))) % 2
+        return 1 + sum(map(ord, str(self._key(what)))) % 2 if self.numbers else None
 
     def other(self, expr: Any) -> Any:
         """Return what a letter or term stands for, or the part that a maximum is."""

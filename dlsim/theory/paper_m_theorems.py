@@ -218,7 +218,7 @@ times, _half = sequence("E'"), sp.Rational(1, 2)
     witness={b: sp.Rational(1, 2), phi: 5, n: 4, m: 4},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    powers_below_one(d, n + 1)
+    powers_below_one(d, n + 1, m)
     parts = {p: 1 - b, q: 1 - b**n, r: 1 - b ** (n + 1)}
     d.show(0, r"$ST = 0$: SC is the same for all $n$", sigma * w * p**2 * b**n / (q * r), parts)
     for goal in (1, 2, 3, 4):

@@ -330,7 +330,8 @@ other = recursive(
 )  # fmt: skip
 rate = recursive("a", lambda: 1, lambda j, a: cut(j) + (1 - cut(j)) * beta * a, real=True)
 _zero_or_one, _released = ge(1, cut(j), over=j), ge(latest, rho(j), over=j)
-_full, (after_first, sooner, later) = sigma * (tau + chi), positive("xi u v")
+_full, after_first = sigma * (tau + chi), positive("xi")
+sooner, later = sp.symbols("u v", nonnegative=True)
 _best = rho(1) + after_first
 
 

@@ -31,7 +31,8 @@ CHECKED = {
     "residues": f"agree at {TRIALS} points modulo 2^61 - 1 (a false identity of degree d does with "
     f"probability below (d/2^61)^{TRIALS})",
     "certified": "hold for all numbers: solved for their hypotheses, no coefficient is negative",
-    "for small counts": f"the same for every choice of whole numbers up to {MOST}",
+    "for small counts": f"the same for every choice of whole numbers up to {MOST}, whole terms of "
+    "sequences 1 or 2 at random",
     "exact": "are numbers, computed exactly or enclosed", "counted": "are counted in another way",
     "sampled": "hold in small boxes at random",
 }  # fmt: skip

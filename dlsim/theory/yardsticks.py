@@ -72,7 +72,7 @@ def _cost(count: Any) -> Any:
 def _(d: Derivation) -> None:
     whole = d.given(0, "the whole load, in one round")
     d.show(0, "each node sends and computes its share, whenever", by={whole: sigma * w})
-    powers_below_one(d, n + k + 1)
+    powers_below_one(d, n + k, n + k + 1)
     d.lemma("5.3", "one node more costs more", at={k: n})
     step = d.lemma("5.3", "and so on", at={k: n + k})
     before = d.assume(d[1], "assume it of some more")
