@@ -45,6 +45,7 @@ counted, later = (
     recursive("R", first, lambda k, before: before + 1) for first in (lambda: 1, lambda: 2)
 )
 multiplied = recursive("Q", lambda: 1, lambda k, before: before * x, 0, positive=True)
+each_over = sp.Sum(1 / (x - index), (index, 1, n))
 stepped = sp.Max(x - 1, 0) / (x - 1)
 
 
@@ -286,6 +287,10 @@ BAD = {
     "a goal that divides": (
         [under(gt((r**2 - s**2) / (r - s), 0), gt(r + s, 0))], lambda d: d.given(0),
         "the goal: divides by",
+    ),
+    "a sum that divides": (
+        [under(eq((each_over + 1) ** 2, each_over**2 + 2 * each_over + 1), gt(x, index))],
+        lambda d: (d.given(0), d.show(0, "expanded")), "divides by",
     ),
     "a slope that divides": (
         [ge(v * sp.Derivative(sp.sqrt(v), v), 0)],

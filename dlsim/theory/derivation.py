@@ -55,6 +55,11 @@ class Fact(NamedTuple):
     step: int
 
 
+def _among(premise: Relation, given: Iterable[Relation]) -> bool:
+    """Tell whether some premises say no less than one."""
+    return any(implies(known, premise) for known in given)
+
+
 def _moved(point: Mapping[Any, Any], expr: Any) -> Any:
     """Return an expression at a point."""
     return expr.subs(point, simultaneous=True)
@@ -158,6 +163,13 @@ class Derivation:
             sum(premise not in hypotheses for premise in fact.given), len(fact.given)
         ))  # fmt: skip
 
+    def _on(self, given: Iterable[Relation], claim: Claim) -> Fact | None:
+        """Return the first fact that states a claim on some premises alone."""
+        for fact in self.facts:
+            if implies(fact.claim, claim) and all(_among(p, given) for p in fact.given):
+                return fact
+        return None
+
     def leave(self, *premises: Relation) -> None:
         """Set aside what rests on a premise: another case begins."""
         self._left += premises
@@ -175,7 +187,9 @@ class Derivation:
         """
         wanted: list[tuple[Any, bool]] = []
         find = find or self.find
-        for expr in (sp.sympify(e).replace(sp.Limit, lambda *_: sp.S.One) for e in exprs):
+        whole = [sp.sympify(e).replace(sp.Limit, lambda *_: sp.Dummy()) for e in exprs]
+        indices = {i for e in whole for terms in e.atoms(sp.Sum) for i in terms.variables}
+        for expr in whole:
             slopes = sp.Tuple(*(slope.doit() for slope in expr.atoms(sp.Derivative)))
             for power in expr.atoms(sp.Pow) | slopes.atoms(sp.Pow):
                 if not (power.exp.is_nonnegative or power.base.is_nonzero):
@@ -190,7 +204,7 @@ class Derivation:
             if any(map(evident, claims)):
                 continue
             found = next(filter(None, map(find, claims)), None)
-            if found is None:
+            if found is None or any(expr.free_symbols & indices & p.free for p in found.given):
                 raise ProofError(f"{why}: divides by {expr}, of which it is not known to be not 0")
             facts.append(found)
         return facts
@@ -297,17 +311,15 @@ class Derivation:
         return [self.given(number, why, goal) for number, why in whys.items()]
 
     def equal(
-        self, left: Any, right: Any, why: str, show: str = "", by: Mapping[Relation,
-            Any] | None = None
-    ) -> Any:  # fmt: skip
+        self, left: Any, right: Any, why: str, by: Mapping[Relation, Any] | None = None
+    ) -> Any:
         """Show an identity, modulo the equations of `by`, and return its right side."""
         claim = eq(left, right)
         combined, facts = self._equations(by, why)
         facts += self._defined(why, left, right)
         if not is_zero(claim.left - self._bent(claim.right) - combined):
             raise ProofError(f"{why}: {left} is not identical to {right}")
-        self._conclude("identity", claim, why, facts, show and f"{show} = {tex(right)}")
-        return claim.right
+        return self._conclude("identity", claim, why, facts).right
 
     def differ(self, left: Any, right: Any, why: str) -> Any:
         """Show that two expressions are not identical: an exact point tells them apart."""
@@ -318,26 +330,13 @@ class Derivation:
             raise ProofError(f"{why}: {left} is identical to {right}")
         return self._conclude("refutation", differ(left, right), why, facts)
 
-    def positive(
-        self, expr: Any, form: Any, why: str, given: Any = None, show: str = "", by: Any = None
-    ) -> Any:
+    def positive(self, expr: Any, form: Any, why: str, given: Any = None, by: Any = None) -> Any:
         """Show expr > 0 by certificate and return it."""
-        return self._sign(gt(expr, 0), form, why, given, show, by).left
+        return self.show(gt(expr, 0), why, form, given, by).left
 
-    def nonnegative(
-        self, expr: Any, form: Any, why: str, given: Any = None, show: str = "", by: Any = None
-    ) -> Any:
+    def nonnegative(self, expr: Any, form: Any, why: str, given: Any = None, by: Any = None) -> Any:
         """Show expr >= 0 by certificate and return it."""
-        return self._sign(ge(expr, 0), form, why, given, show, by).left
-
-    def _sign(self, claim: Relation, form: Any, why: str, given: Any, show: str, by: Any) -> Any:
-        form = self._bent(form)
-        plain, facts = self._certificate(form, given, why, claim.sign == ">")
-        combined, more = self._equations(by, why)
-        if not is_zero(claim.gap - plain - combined):
-            raise ProofError(f"{why}: {claim.gap} is not identical to {plain}")
-        facts += more + self._defined(why, claim.gap)
-        return self._conclude("sign", claim, why, facts, show and f"{show} {claim.op} 0")
+        return self.show(ge(expr, 0), why, form, given, by).left
 
     def show(
         self, claim: Any, why: str, form: Any = None, given: Any = None, by: Any = None
@@ -347,22 +346,23 @@ class Derivation:
         Of an equivalence the form is the factor, of known sign, between the two gaps.
         """
         claim = self[claim] if isinstance(claim, int) else claim
-        if isinstance(claim, Iff):
-            plain, facts = self._certificate(self._bent(form), given, why, strict=True)
-            combined, more = self._equations(by, why)
-            if claim.left.sign != claim.right.sign or claim.left.op == "!=":
-                raise ProofError(f"{why}: the two sides are not of one kind")
-            if not is_zero(claim.left.gap - plain * claim.right.gap - combined):
-                raise ProofError(f"{why}: the sides do not differ by the factor {plain}")
-            facts += more + self._defined(why, claim.left.gap, claim.right.gap)
-            return self._conclude("equivalence", claim, why, facts)
-        if claim.sign == "=":
+        if not isinstance(claim, Iff) and claim.sign == "=":
             self.equal(claim.left, claim.right, why, by=by)
-        elif claim.sign == "!=":
-            self.differ(claim.left, claim.right, why)
-        else:
-            self._sign(claim, form, why, given, "", by)
-        return claim
+            return claim
+        if not isinstance(claim, Iff) and claim.sign == "!=":
+            return self.differ(claim.left, claim.right, why)
+        first, *second = sides(claim)
+        strict = bool(second) or first.sign == ">"
+        plain, facts = self._certificate(self._bent(form), given, why, strict)
+        combined, more = self._equations(by, why)
+        if not second and not is_zero(first.gap - plain - combined):
+            raise ProofError(f"{why}: {first.gap} is not identical to {plain}")
+        if second and (first.sign != second[0].sign or first.op == "!="):
+            raise ProofError(f"{why}: the two sides are not of one kind")
+        if second and not is_zero(first.gap - plain * second[0].gap - combined):
+            raise ProofError(f"{why}: the sides do not differ by the factor {plain}")
+        facts += more + self._defined(why, *(side.gap for side in sides(claim)))
+        return self._conclude("equivalence" if second else "sign", claim, why, facts)
 
     def at(self, what: Any, point: Mapping[Any, Any], why: str = "") -> Any:
         """Use a fact at another point: an instance, once its premises are known there."""
@@ -635,7 +635,7 @@ class Derivation:
         if not _smooth(expr, u):
             raise ProofError(f"{why}: {expr} may jump, or have no slope")
         near = [gt(u, low), gt(high, u)]
-        local = [p for fact in rising for p in fact.given if any(implies(end, p) for end in near)]
+        local = [p for fact in rising for p in fact.given if _among(p, near)]
         facts += [f._replace(given=tuple(p for p in f.given if p not in local)) for f in rising]
         self._fresh(u, facts, why)
         if not is_zero(sp.diff(expr, u) - plain):
@@ -717,7 +717,7 @@ class Derivation:
             raise ProofError(f"{why}: what depends on {x} is no limit or bound, or none is near")
         inside = [gt(distance, 0), gt(x, 0)] + ([gt(1 - x, 0)] if point == 0 else [])
         for premise in {p for fact in facts for p in fact.given if x in p.free}:
-            if not any(implies(near, premise) for near in inside):
+            if not _among(premise, inside):
                 raise ProofError(f"{why}: {premise.tex()} need not hold near {point}")
         given = [p for fact in facts for p in fact.given if x not in p.free]
         return self._conclude("limit", claim, why, facts, given=given)
@@ -759,28 +759,18 @@ class Derivation:
         served: set[Relation] = set()
         for goal in self.goals:
             sound(goal.claim, "the goal", goal.given)
-            rests: list[Relation] = []
-
-            def reached(claim: Claim, goal: Goal = goal, rests: Any = rests) -> Fact | None:
-                """Return the fact that states a claim on no more than a goal's hypotheses."""
-                for fact in self.facts:
-                    if implies(fact.claim, claim):
-                        extra = [
-                            p for p in fact.given if not any(implies(h, p) for h in goal.given)
-                        ]
-                        if not extra:
-                            return fact
-                        rests += extra
-                return None
-
-            fact = reached(goal.claim)
-            if fact is None:
-                word = f"rests on {rests[0].tex()}" if rests else "is not among the facts"
-                raise ProofError(f"the goal {goal.claim.tex()} {word}")
+            stating = [fact for fact in self.facts if implies(fact.claim, goal.claim)]
+            if not stating:
+                raise ProofError(f"the goal {goal.claim.tex()} is not among the facts")
+            found = self._on(goal.given, goal.claim)
+            if found is None:
+                rests = next(p for f in stating for p in f.given if not _among(p, goal.given))
+                raise ProofError(f"the goal {goal.claim.tex()} rests on {rests.tex()}")
             ends = (end for side in sides(goal.claim) for end in (side.left, side.right))
-            for part in (fact, *self._defined("the goal", *ends, find=reached)):
-                used.add(part.step)
-                served |= {h for h in goal.given if any(implies(h, p) for p in part.given)}
+            known = partial(self._on, goal.given)
+            for fact in (found, *self._defined("the goal", *ends, find=known)):
+                used.add(fact.step)
+                served |= {h for h in goal.given if any(implies(h, p) for p in fact.given)}
             hidden = set(self._roots) & goal.claim.free - set(self._exists)
             if hidden or any(set(self._roots) & h.free for h in goal.given):
                 raise ProofError(f"the goal {goal.claim.tex()} does not say that a root is meant")

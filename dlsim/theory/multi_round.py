@@ -105,30 +105,15 @@ def _(d: Derivation) -> None:
     d.show(2, "solved", by={here: -1 / M, carried: 1 / (N * M)})
 
 
-def simulate(
-    nodes: int, chunks: list[Fraction], st: Fraction, sc: Fraction, send: Fraction,
-    compute: Fraction,
-) -> Fraction:  # fmt: skip
-    """Return when the last chunk is computed: one link, rounds in order, exact."""
-    link, done = Fraction(0), [Fraction(0)] * nodes
-    for chunk in chunks:
-        for node in range(nodes):
-            link += st + send * chunk
-            done[node] = max(done[node], link) + sc + compute * chunk
-    return max(done)
-
-
-def chunks_of(
-    size: Fraction, nodes: int, rounds: int, st: Fraction, sc: Fraction, send: Fraction,
-    compute: Fraction,
-) -> list[Fraction]:  # fmt: skip
-    """Return the chunks of the closed form, exactly."""
+def chunks_of(nodes: int, rounds: int, *costs: int) -> list[Fraction]:
+    """Return the chunks of 60 units by the closed form, exactly; costs are ST, SC, tau, chi."""
+    st, sc, send, compute = map(Fraction, costs)
     ratio, step = compute / (nodes * send), (sc / nodes - st) / send
     if ratio == 1:
-        first = size / (nodes * rounds) - step * (rounds - 1) / 2
+        first = Fraction(60, nodes * rounds) - step * (rounds - 1) / 2
     else:
         fixed = step / (1 - ratio)
-        first = fixed + (size / nodes - rounds * fixed) * (1 - ratio) / (1 - ratio**rounds)
+        first = fixed + (Fraction(60, nodes) - rounds * fixed) * (1 - ratio) / (1 - ratio**rounds)
     chunks = [first]
     while len(chunks) < rounds:
         chunks.append(ratio * chunks[-1] + step)
@@ -136,17 +121,23 @@ def chunks_of(
 
 
 def _simulated(nodes: int, rounds: int, *costs: int) -> Fraction:
-    """Return the makespan of 60 units, event by event; -1 if some chunk is not positive."""
-    exact = [Fraction(v) for v in costs]
-    chunks = chunks_of(Fraction(60), nodes, rounds, *exact)
-    return simulate(nodes, chunks, *exact) if min(chunks) > 0 else Fraction(-1)
+    """Return when all is computed, event by event: one link, rounds in order; -1 if impossible."""
+    chunks, (st, sc, send, compute) = chunks_of(nodes, rounds, *costs), map(Fraction, costs)
+    link, done = Fraction(0), [Fraction(0)] * nodes
+    for chunk in chunks:
+        for node in range(nodes):
+            link += st + send * chunk
+            done[node] = max(done[node], link) + sc + compute * chunk
+    return max(done) if min(chunks) > 0 else Fraction(-1)
 
 
-makespan, formula = computed("makespan", _simulated), computed(
-    "formula", lambda nodes, rounds, st, sc, send, compute: nodes * (st + send * chunks_of(
-        Fraction(60), nodes, rounds, *map(Fraction, (st, sc, send, compute)))[0])
-    + rounds * sc + compute * Fraction(60, nodes)
-)  # fmt: skip
+def _formula(nodes: int, rounds: int, *costs: int) -> Fraction:
+    """Return the makespan that U.mk states."""
+    first, (st, sc, send, compute) = chunks_of(nodes, rounds, *costs)[0], costs
+    return nodes * (st + send * first) + rounds * sc + compute * Fraction(60, nodes)
+
+
+makespan, formula = computed("makespan", _simulated), computed("formula", _formula)
 _cases = [(3, 4, 1, 2, 1, 9), (4, 3, 0, 0, 2, 4), (2, 5, 1, 3, 1, 2), (2, 3, 1, 1, 2, 1)]
 done, i = sequence("d", real=True), counts("i")
 

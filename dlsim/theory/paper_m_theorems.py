@@ -324,7 +324,7 @@ def _(d: Derivation) -> None:
         d.at(parts[letter].subs(real, u / L), {u: real * L})
     h = real / (1 - bn)
     why = r"$h(n) = n/(1-\beta^n)$ increases"
-    rises = d.positive(sp.diff(h, real), s / (q * r), why, parts, "h'(n)")
+    rises = d.positive(sp.diff(h, real), s / (q * r), why, parts)
     there = d.at(rises, {real: x})
     above = (h - h.subs(real, 1)).subs(real, x)
     d.climbs(above, y, q, r"so $h(n) \ge h(1)$ for $n = 1 + y \ge 1$", {q: there})

@@ -127,14 +127,11 @@ def inverse(value: int) -> int:
 
 
 class Point(Reader):
-    """One random point; `known` residues, by their keys, are as they are said to be."""
+    """One random point."""
 
-    def __init__(
-        self, trial: int, counts: tuple[int, int] = (2, 7), known: dict[Any, int] | None = None
-    ) -> None:
+    def __init__(self, trial: int) -> None:
         super().__init__()
-        self.trial, self.counts = trial, counts
-        self.known = {} if known is None else known
+        self.trial = trial
 
     def plain(self, number: int) -> int:
         """Return a number modulo the prime."""
@@ -154,15 +151,13 @@ class Point(Reader):
 
     def count(self, what: Any) -> int:
         """Return a small number."""
-        first, several = self.counts
-        return first + _random("n", self.key(what), self.trial) % several
+        return 2 + _random("n", self.key(what), self.trial) % 7
 
     def other(self, expr: Any) -> int:
         """Return a random residue of a letter, term, logarithm, maximum or the like."""
         if not isinstance(expr, sp.Symbol | AppliedUndef | sp.log | sp.Max | sp.Min | sp.ceiling):
             raise ValueError(expr)
-        key = self.key(expr)
-        return self.known[key] if key in self.known else _random("f", key, self.trial)
+        return _random("f", self.key(expr), self.trial)
 
     def power(self, base: Any, exponent: Any) -> int:
         """Return a whole power, or the random residues of what is not rational."""
