@@ -60,8 +60,6 @@ def _(d: Derivation) -> None:
      eq(N * R * (N * R - 1) * x / 2 - N * R * (R - 1) * x / 2, N * R**2 * (N - 1) * x / 2)],
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    sums = eq(_waits(n), n * (n - 1) * x / 2)
-    d.recur(sums, n, "what jobs at one queue wait (H.wait)")
-    here = d.at(sums, {n: R})
+    here = d.lemma("H.wait", "what jobs at one queue wait", 1, {n: R})
     d.show(0, "who counts whom he has sent takes N equal servers in turn, R each", by={here: N})
     d.show(1, "and saves this much of what the herd waits, whenever the probe comes")

@@ -24,7 +24,7 @@ from dlsim.theory.claim import (
 )  # fmt: skip
 from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, x, y
-from dlsim.theory.words import Cms, Cps, below_one, powers_below_one
+from dlsim.theory.words import Cms, Cps, below_one, bernoulli, powers_below_one
 
 N, M = counts("N M")
 rnd = sp.Symbol("j", integer=True, nonnegative=True)
@@ -85,24 +85,21 @@ def _carried(chunk: Any) -> Any:
         {M: 1, N: 1, c0: sigma, eta: 0, kappa: 0, theta: v} for v in (sp.Rational(1, 2), 2)),
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    closed = (c0 - eta) * (1 - theta**n) + (1 - theta) * n * eta
-    sums = eq((1 - theta) * total(lambda i: _chunk.subs(n, i), n), closed)
-    d.recur(sums, n, r"sum of the first chunks, times $1-\theta$")
-    here = d.at(sums, {n: M})
+    closed = (c0 - eta) * (1 - theta**M) + (1 - theta) * M * eta
+    sums = eq((1 - theta) * total(lambda i: _chunk.subs(n, i), M), closed)
+    d.recur(sums, M, r"sum of the chunks, times $1-\theta$")
     carried = d.given(0, r"$M$ rounds carry $\sigma$")
     for goal, sign in ((0, 1), (1, -1)):
         side = d.given(1, "on one side of 1", goal=goal)
-        apart = sign * (1 - theta**n)
-        d.grows(apart, n, p, theta**n * p, "and so its powers", {p: side})
-        d.at(apart, {n: M})
+        d.grows(sign * (1 - theta**M), M, p, theta**M * p, "and so its powers", {p: side})
         scale = 1 / (1 - theta**M)
-        by = {here: -scale, carried: (1 - theta) * scale / N}
+        by = {sums: -scale, carried: (1 - theta) * scale / N}
         d.show(goal, "solved for the first", by=by)
         d.leave(side)
-    flat = eq(total(lambda i: _even.subs(n, i), n), n * c0 + kappa * n * (n - 1) / 2)
-    d.recur(flat, n, r"the same for $\theta = 1$")
-    here, carried = d.at(flat, {n: M}), d.given(0, r"which carry $\sigma$", goal=2)
-    d.show(2, "solved", by={here: -1 / M, carried: 1 / (N * M)})
+    flat = eq(total(lambda i: _even.subs(n, i), M), M * c0 + kappa * M * (M - 1) / 2)
+    d.recur(flat, M, r"the same for $\theta = 1$")
+    carried = d.given(0, r"which carry $\sigma$", goal=2)
+    d.show(2, "solved", by={flat: -1 / M, carried: 1 / (N * M)})
 
 
 def chunks_of(nodes: int, rounds: int, *costs: int) -> list[Fraction]:
@@ -206,18 +203,10 @@ def _(d: Derivation) -> None:
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, r"U.mk with $M = 1$, $c_0 = \sigma/N$")
-    slow = _slow(d)
+    powers_below_one(d)
+    slow = bernoulli(d)
     why = r"one round against paper M's $\mathcal{E}$, $\tau = C_{ms}$, $\chi = C_{ps}$, no set-up"
     d.show(1, why, sigma * w * b * y / (n * q), {q: 1 - b**n, y: slow})
-
-
-def _slow(d: Derivation, ratio: Any = b, side: Any = None) -> Any:
-    r"""Show Bernoulli's inequality for a ratio below 1, times its power."""
-    if side is None:
-        powers_below_one(d)
-    slow = 1 - ratio**n - n * ratio ** (n - 1) * (1 - ratio)
-    why = "Bernoulli's inequality, by induction"
-    return d.grows(slow, n, 0, p**2 * n * ratio ** (n - 1), why, {p: 1 - ratio}, strict=False)
 
 
 @statement(
@@ -246,7 +235,7 @@ def _(d: Derivation) -> None:
     less = d.grows(1 - theta**n, n, p, theta**n * p, "and so do its powers", {p: side})
     why = r"above the sending alone"
     d.show(2, why, tau * sigma * p * theta**n / q, {p: side, q: less})
-    slow = _slow(d, theta, side)
+    slow = bernoulli(d, ratio=theta)
     d.show(3, "and tends to it", tau * sigma * theta * y / (n * q), {q: less, y: slow})
     form = y + p / n + tau * sigma * x / n
     d.show(5, r"with enough rounds by less than any $\epsilon$", form, {y: d[3], p: many, x: side})

@@ -7,7 +7,7 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import chi, j, m, n, p, positive, sigma, tau, y, z
+from dlsim.theory.letters import chi, j, n, p, positive, sigma, tau, y, z
 from dlsim.theory.words import alpha, no_more_than_all
 
 r, P, s, x = (
@@ -34,11 +34,10 @@ _whole = eq(total(alpha, n), 1)
 def _(d: Derivation) -> None:
     each = d.given(0, "every node starts when it is free, and all finish at $e$")
     whole = d.given(1, "the whole load")
-    first, following = d.at(each, {j: 1}), d.at(each, {j: m + 1})
-    sums = eq(total(r, m) + work * total(alpha, m), m * end)
-    d.recur(sums, m, "all lines added", by={following: 1}, base={first: 1})
-    everyone = d.at(sums, {m: n})
-    e = d.show(0, "the shares sum to 1", by={everyone: -1 / n, whole: work / n})
+    first, following = d.at(each, {j: 1}), d.at(each, {j: n + 1})
+    sums = eq(total(r, n) + work * total(alpha, n), n * end)
+    d.recur(sums, n, "all lines added", by={following: 1}, base={first: 1})
+    e = d.show(0, "the shares sum to 1", by={sums: -1 / n, whole: work / n})
     d.show(1, "each line solved", by={each: 1 / work})
     d.show(2, "(3)", by={first: 1 / work, e: 1 / work})
     d.show(3, "(4)", by={each: 1 / work, first: -1 / work})

@@ -31,6 +31,7 @@ from dlsim.theory.words import (
     T,
     alpha,
     below_one,
+    bernoulli,
     finishes,
     powers_below_one,
     share,
@@ -77,12 +78,10 @@ def _(d: Derivation) -> None:
     why = r"line $j+1$ minus line $j$, over $\sigma w$"
     d.show(ratio, why, by={together: 1 / (sigma * w)})
     shares = d.recur(0, j, "the recurrence solved", by={ratio: 1}, factor=b)
-    d.at(shares, {j: j + 1})
-    sums = eq(total(alpha, j), alpha(1) * G(j))
-    following = shares.map(lambda side: side.subs(j, j + 1))
-    d.recur(sums, j, r"sum of the first $j$ shares", by={following: 1})
-    everyone = d.at(sums, {j: n})
-    d.show(1, "the shares sum to 1", by={whole: 1 / G(n), everyone: -1 / G(n)})
+    following = d.at(shares, {j: n + 1})
+    sums = eq(total(alpha, n), alpha(1) * G(n))
+    d.recur(sums, n, r"sum of the first $n$ shares", by={following: 1})
+    d.show(1, "the shares sum to 1", by={whole: 1 / G(n), sums: -1 / G(n)})
 
 
 _first = (1 - b) / (1 - b**n)
@@ -136,9 +135,7 @@ def _(d: Derivation) -> None:
     powers_below_one(d)
     given = {p: 1 - b, q: 1 - b**n}
     d.show(0, r"above $\sigma C_{ms}$ for every $n$", sigma * p * w * b**n / q, given)
-    slow = 1 - b**n - n * b ** (n - 1) * (1 - b)
-    why = r"$\beta^{-n} \ge 1 + n(1/\beta - 1)$ (Bernoulli), times $\beta^n$"
-    d.grows(slow, n, 0, p**2 * n * b ** (n - 1), why, given, strict=False)
+    slow = bernoulli(d, r"$\beta^{-n} \ge 1 + n(1/\beta - 1)$ (Bernoulli), times $\beta^n$")
     why = "and no higher bound holds: the excess falls like $1/n$"
     d.show(1, why, sigma * w * b * y / (n * q), {y: slow, q: 1 - b**n})
     short = d.given(1, r"$\gamma \le 0$", goal=2)
@@ -190,12 +187,10 @@ def _(d: Derivation) -> None:
     powers_below_one(d)
     d.given(1, "equal finish")
     whole = d.given(2, "the whole load")
-    d.lemma("4.11r", "the shares", at={j: j + 1})
-    following = _shares.map(lambda side: side.subs(j, j + 1))
-    sums = eq(total(alpha, j), alpha(1) * G(j) - phi * (j - G(j)) / (1 - b))
-    d.recur(sums, j, "sum of the first $j$ shares", by={following: 1})
-    everyone = d.at(sums, {j: n})
-    d.show(0, "the sum of all $n$ set to 1", by={whole: 1 / G(n), everyone: -1 / G(n)})
+    following = d.lemma("4.11r", "the shares", at={j: n + 1})
+    sums = eq(total(alpha, n), alpha(1) * G(n) - phi * (n - G(n)) / (1 - b))
+    d.recur(sums, n, "sum of the first $n$ shares", by={following: 1})
+    d.show(0, "the sum of all $n$ set to 1", by={whole: 1 / G(n), sums: -1 / G(n)})
 
 
 @statement(
@@ -204,8 +199,7 @@ def _(d: Derivation) -> None:
      eq(Bs(n + 1), (1 + phi * total(Gs, n)) / Gs(n + 1))], [below_one], {Bs(n): B(n), Gs(n): G(n)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    powers_below_one(d)
-    d.at(1 - b**n, {n: n + 1})
+    powers_below_one(d, n + 1)
     d.show(0, "the first")
     d.show(1, "the recursion of the engine")
     d.show(2, r"in the form that does not round $\beta$")
@@ -250,8 +244,7 @@ _near, _far = 1 / n + phi * (n - 1) / 2, 1 + n * phi
     where={Bs(n): B(n), _ell: _near},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    powers_below_one(d)
-    d.at(1 - b**n, {n: n + 1})
+    powers_below_one(d, n + 1)
     d.show(1, "one node")
     below = {p: 1 - b, q: 1 - b**n}
     more = n - 1

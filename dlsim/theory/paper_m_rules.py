@@ -9,7 +9,7 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, L, b, j, m, n, p, phi, positive, q, sigma, w, y
+from dlsim.theory.letters import SC, L, b, j, n, p, phi, positive, q, sigma, w, y
 from dlsim.theory.words import (
     B,
     Cms,
@@ -45,16 +45,15 @@ def _(d: Derivation) -> None:
         0, "each weight is positive", p * b ** (n - j) / q, {p: 1 - b, q: 1 - b**n}
     ).left
     whole = d.given(1, "the whole load", goal=1)
-    back = b**-m
-    even = eq(total(lambda i: b**-i, m), (back - 1) / (1 - b))
-    d.recur(even, m, "the weights add up")
-    sends = (m * back - b * (back - 1) / (1 - b)) / (1 - b)
+    back = b**-n
+    even = eq(total(lambda i: b**-i, n), (back - 1) / (1 - b))
+    d.recur(even, n, "the weights add up")
+    sends = (n * back - b * (back - 1) / (1 - b)) / (1 - b)
     setups = phi * sigma * w * sends + SC * (back - 1) / (1 - b)
     line = finishes(j, st=phi * sigma * w)
-    ends = total(lambda i: b**-i * line.subs(j, i), m)
-    mean = eq(ends, setups + sigma * w * back * total(alpha, m))
-    d.recur(mean, m, r"summation by parts: every share has the same coefficient, by induction")
-    even, mean = d.at(even, {m: n}), d.at(mean, {m: n})
+    ends = total(lambda i: b**-i * line.subs(j, i), n)
+    mean = eq(ends, setups + sigma * w * back * total(alpha, n))
+    d.recur(mean, n, r"summation by parts: every share has the same coefficient, by induction")
     scale = b**n * (1 - b) / (1 - b**n)
     by = {even: -scale * end, mean: scale, whole: sigma * Cms / (1 - b**n)}
     why = r"so the weighted mean of the finishing times is $\mathcal{E}$ for every split"

@@ -34,6 +34,7 @@ from dlsim.theory.words import (
     T,
     alpha,
     below_one,
+    cost,
     finishes,
     no_more_than_all,
     powers_below_one,
@@ -144,11 +145,11 @@ def _(d: Derivation) -> None:
     here, point = j + rest, {n: j + rest}
     missed = d.given(1, "one node less misses the bound $c$", goal=2)
     met = d.given(2, "these nodes meet it", goal=2)
-    d.at(helps, point)
+    helped = d.at(helps, point)
     d.at(1 - b**n, point)
     d.at(1 - b**n, {n: here + 1})
     d.positive(B(here) - B(here + 1), p + z, "the last one helped", {p: missed, z: met})
-    d.apply(helps.map(lambda side: side.subs(point)), "so its share is positive")
+    d.apply(helped, "so its share is positive")
     at = {a1: B(here + 1), k: rest + 1}
     d.lemma("ajmono", "and with it all shares before", 2, at)
 
@@ -230,8 +231,7 @@ def _(d: Derivation) -> None:
     d.given(1, "one share is not positive", goal=6)
     large = sign.right.negated
     gap = d.apply(sign, "so its bracket is large", large).gap
-    following = sign.map(lambda side: side.subs(n, n + 1))
-    d.at(sign, {n: n + 1})
+    following = d.at(sign, {n: n + 1})
     d.show(following.right.negated, "and the next larger", z + phi * p, {z: gap, p: more})
     d.apply(following, "so the next share is not positive either", following.left.negated)
     enough = d.given(1, r"$(n-1)\phi \ge \beta$", goal=7)
@@ -241,37 +241,18 @@ def _(d: Derivation) -> None:
     d.apply(there, r"and $N^*$ is finite", there.left.negated)
 
 
-_lemma = gt((k + 1) * (1 - b) / (1 - b ** (k + 1)), k * (1 - b) / (1 - b**k))
-
-
-def lemma_one(d: Derivation, claim: Any = _lemma) -> Any:
-    """Show Lemma 5.1 in a derivation."""
+@statement(
+    "L5.1",
+    {"k for k+1": {0: gt(1 / G(k + 1), 1 / G(k))},
+     "reversed": {0: lt((k + 1) / G(k + 1), k / G(k))}},
+    [gt((k + 1) * (1 - b) / (1 - b ** (k + 1)), k * (1 - b) / (1 - b**k))], [below_one],
+)  # fmt: skip
+def _(d: Derivation) -> None:
     powers_below_one(d, k, k + 1)
     why = r"$1+\beta+\dots+\beta^{k-1} > k\beta^k$, by induction"
     gap = d.grows(G(k) - k * b**k, k, p, (k + 1) * b**k * p, why, {p: 1 - b})
     parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1), s: gap}
-    form, why = s * p**2 / (q * r), r"$(G_k - k\beta^k)/(G_k G_{k+1})$"
-    return d.show(claim, why, form, parts).gap
-
-
-def lemma_two(d: Derivation, first: Any) -> Any:
-    """Show Lemma 5.2, over phi/(1 - beta), in a derivation that has Lemma 5.1."""
-    why = r"$k+1 > 1+\beta+\dots+\beta^k$, by induction"
-    excess = d.grows(k + 1 - G(k + 1), k, p, r, why, {p: 1 - b, r: 1 - b ** (k + 1)})
-    parts = {p: 1 - b, r: 1 - b ** (k + 1), s: excess}
-    ratio = d.positive((k + 1) / G(k + 1) - 1, s * p / r, "(5.15)", parts)
-    difference = (k + 1) * ((k + 1) / G(k + 1) - 1) - k * (k / G(k) - 1)
-    why = "(5.14): $k$ times Lemma 5.1 plus (5.15)"
-    return d.positive(difference, k * q + r, why, {q: first, r: ratio})
-
-
-@statement(
-    "L5.1",
-    {"k for k+1": {0: gt(1 / G(k + 1), 1 / G(k))},
-     "reversed": {0: lt((k + 1) / G(k + 1), k / G(k))}}, [_lemma], [below_one],
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    lemma_one(d, d[0])
+    d.show(0, r"$(G_k - k\beta^k)/(G_k G_{k+1})$", s * p**2 / (q * r), parts)
 
 
 def _part(count: Any, setup: Any) -> Any:
@@ -285,7 +266,15 @@ def _part(count: Any, setup: Any) -> Any:
      ge(_part(k + 1, phi), _part(k, phi))], [below_one],
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    second = lemma_two(d, lemma_one(d))
+    powers_below_one(d, k, k + 1)
+    first = d.lemma("L5.1", "Lemma 5.1")
+    why = r"$k+1 > 1+\beta+\dots+\beta^k$, by induction"
+    excess = d.grows(k + 1 - G(k + 1), k, p, r, why, {p: 1 - b, r: 1 - b ** (k + 1)})
+    parts = {p: 1 - b, r: 1 - b ** (k + 1), s: excess}
+    ratio = d.positive((k + 1) / G(k + 1) - 1, s * p / r, "(5.15)", parts)
+    difference = (k + 1) * ((k + 1) / G(k + 1) - 1) - k * (k / G(k) - 1)
+    why = "(5.14): $k$ times Lemma 5.1 plus (5.15)"
+    second = d.positive(difference, k * q + r, why, {q: first, r: ratio})
     parts = {p: 1 - b, r: second}
     setup = d.given(1, "a set-up that takes time")
     why = r"times $\phi/(1-\beta)$: strict for $\phi > 0$"
@@ -293,26 +282,21 @@ def _(d: Derivation) -> None:
     d.show(1, r"and as printed for $\phi \ge 0$", phi * r / p, parts)
 
 
-def _cost(count: Any) -> Any:
-    return count * (phi * sigma * w + SC + sigma * w * B(count))
-
-
 @statement(
-    "5.3", {"E for W": {W(k): _cost(k) / k}, "reversed": {0: lt(W(k + 1), W(k))}},
-    [gt(W(k + 1), W(k))], [below_one], {W(k): _cost(k)},
+    "5.3", {"E for W": {W(k): cost(k) / k}, "reversed": {0: lt(W(k + 1), W(k))}},
+    [gt(W(k + 1), W(k))], [below_one], {W(k): cost(k)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    first = lemma_one(d)
-    second = lemma_two(d, first)
-    form = phi * sigma * w + SC + sigma * w * (q + phi * r / p)
-    why = r"$ST+SC$, Lemma 5.1 and $\phi/(1-\beta)$ times Lemma 5.2, with $ST = \phi\sigma w$"
-    d.show(0, why, form, {p: 1 - b, q: first, r: second})
+    powers_below_one(d, k, k + 1)
+    first, second = d.lemma("L5.1", "Lemma 5.1"), d.lemma("L5.2", "and Lemma 5.2", 1)
+    why = r"$ST+SC$ and the two, with $ST = \phi\sigma w$"
+    d.show(0, why, phi * sigma * w + SC + sigma * w * (q + y), {q: first, y: second})
 
 
 @statement(
-    "5.3r", {"E for W": {W(real): _cost(real).subs(b, one) / real}},
+    "5.3r", {"E for W": {W(real): cost(real).subs(b, one) / real}},
     [under(gt(sp.Derivative(W(real), real), 0), ge(real, 1))],
-    where={W(real): _cost(real).subs(b, one)}, witness={real: 2},
+    where={W(real): cost(real).subs(b, one)}, witness={real: 2},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     x = 1 + y
@@ -328,7 +312,7 @@ def _(d: Derivation) -> None:
     there = d.at(rises, {real: x})
     above = (h - h.subs(real, 1)).subs(real, x)
     d.climbs(above, y, q, r"so $h(n) \ge h(1)$ for $n = 1 + y \ge 1$", {q: there})
-    slope = sp.diff(_cost(real).subs(b, one), real).subs(real, x)
+    slope = sp.diff(cost(real).subs(b, one), real).subs(real, x)
     form = phi * sigma * w + SC + sigma * w * (p * q + phi * (z + x * q))
     d.positive(slope, form, "part by part", {p: 1 - one, q: there, z: above})
     d.given(0, r"$n \ge 1$")

@@ -79,10 +79,9 @@ def _part(k: Any) -> Any:
 def _(d: Derivation) -> None:
     _proper(d)
     d.show(0, "it satisfies the recurrence")
-    term = (1 - beta_of(cost_of(m))) * Past(m - 1)
-    sums = d.induct(1 - Past(m), term, m, r"$P_{i-1}-P_i$, added up")
-    everyone = d.at(sums, {m: n})
-    d.show(1, "so the shares sum to 1", by={everyone: 1 / (1 - Pn)})
+    term = (1 - beta_of(cost_of(n))) * Past(n - 1)
+    sums = d.induct(1 - Pn, term, n, r"$P_{i-1}-P_i$, added up")
+    d.show(1, "so the shares sum to 1", by={sums: 1 / (1 - Pn)})
     d.show(2, "the first node's finish")
 
 

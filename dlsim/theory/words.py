@@ -33,6 +33,11 @@ def B(count: Any, setup: Any = phi) -> Any:
     return (1 - b) / (1 - b**count) + count * setup / (1 - b**count) - setup / (1 - b)
 
 
+def cost(count: Any) -> Any:
+    r"""Return :math:`W(n) = n\mathcal{E}(n)`, the node time of a task, of (5.16)."""
+    return count * (phi * sigma * w + SC + sigma * w * B(count))
+
+
 def share(index: Any, first: Any, setup: Any = phi) -> Any:
     r"""Share j, :math:`\alpha_1 \beta^{j-1} - \phi (1-\beta^{j-1})/(1-\beta)`, below (4.11)."""
     return first * b ** (index - 1) - setup * (1 - b ** (index - 1)) / (1 - b)
@@ -44,6 +49,12 @@ def powers_below_one(d: Any, *exponents: Any) -> None:
     d.grows(1 - b**n, n, p, b**n * p, r"$\beta^n < 1$ for every $n \ge 1$", {p: 1 - b})
     for exponent in exponents:
         d.at(1 - b**n, {n: exponent})
+
+
+def bernoulli(d: Any, why: str = "Bernoulli's inequality, by induction", ratio: Any = b) -> Any:
+    r"""Give a derivation, for x < 1, :math:`1 - x^n \ge n x^{n-1} (1-x)`."""
+    slow = 1 - ratio**n - n * ratio ** (n - 1) * (1 - ratio)
+    return d.grows(slow, n, 0, p**2 * n * ratio ** (n - 1), why, {p: 1 - ratio}, strict=False)
 
 
 def no_more_than_all(d: Any, term: Any, known: Any, index: Any, number: Any, of: Any) -> None:

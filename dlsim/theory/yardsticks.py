@@ -11,8 +11,8 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import eq, ge, gt, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import SC, ST, b, counts, j, k, n, p, phi, positive, q, sigma, w, x, y, z
-from dlsim.theory.words import B, G, alpha, below_one, powers_below_one
+from dlsim.theory.letters import SC, ST, b, counts, j, k, n, p, positive, q, sigma, w, x, y, z
+from dlsim.theory.words import G, alpha, below_one, cost, powers_below_one
 
 K = counts("K")
 price, free, used = (sequence(name, nonnegative=True) for name in ("u", "f", "x"))
@@ -58,15 +58,11 @@ def _(d: Derivation) -> None:
     d.show(1, why, y + held(n + 1), {y: sums}, {falls: -1})
 
 
-def _cost(count: Any) -> Any:
-    return count * (phi * sigma * w + SC + sigma * w * B(count))
-
-
 @statement(
     "Y.floor", {"one set-up": {0: eq(total(lambda h: ST + SC + alpha(h) * sigma * w, n),
-         sigma * w + ST + SC)}, "cheaper": {1: gt(_cost(n), _cost(n + k))}},
+         sigma * w + ST + SC)}, "cheaper": {1: gt(cost(n), cost(n + k))}},
     [under(eq(total(lambda h: ST + SC + alpha(h) * sigma * w, n), sigma * w + n * (ST + SC)),
-         eq(total(alpha, n), 1)), under(gt(_cost(n + k), _cost(n)), below_one)],
+         eq(total(alpha, n), 1)), under(gt(cost(n + k), cost(n)), below_one)],
     witness={n: 1, b: sp.Rational(1, 2), alpha: lambda h: sp.S.One},
 )  # fmt: skip
 def _(d: Derivation) -> None:
@@ -76,7 +72,7 @@ def _(d: Derivation) -> None:
     d.lemma("5.3", "one node more costs more", at={k: n})
     step = d.lemma("5.3", "and so on", at={k: n + k})
     before = d.assume(d[1], "assume it of some more")
-    d.show(gt(_cost(n + k + 1), _cost(n)), "then of one more", p + q, {p: step, q: before})
+    d.show(gt(cost(n + k + 1), cost(n)), "then of one more", p + q, {p: step, q: before})
     d.inductive(1, k, "so of any number more")
 
 
