@@ -794,6 +794,12 @@ def test_a_name_is_defined_after_all_that_use_it(book):
         book["t.1"].prove()
 
 
+def test_what_is_computed_is_no_letter(book):
+    """Its values are real, but it is not quantified over."""
+    statement("t.1", {"none": {}}, [gt(computed("f", lambda k: k + 1)(3), 0)])(lambda d: None)
+    assert "for all" not in book["t.1"].claim
+
+
 def test_two_functions_of_one_name_are_two():
     one, two = (computed("f", lambda k, more=more: k + more) for more in (0, 1))
     assert one(3) != two(3)

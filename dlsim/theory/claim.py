@@ -194,7 +194,7 @@ def real(value: Any) -> bool:
     if isinstance(value, sp.Sum | sp.Derivative):
         return real(value.args[0])
     if value.is_real or not isinstance(value, sp.Add | sp.Mul | sp.Pow | sp.log | sp.Max | sp.Min):
-        return bool(value.is_real)
+        return bool(value.is_real) or hasattr(value, "computes")
     if value.is_Pow and not (
         value.exp.is_integer or (value.base.is_positive and value.exp.is_real)
     ):
@@ -322,7 +322,7 @@ def computed(name: str, function: Callable[..., Any]) -> Any:
     def latex(self: Any, printer: Any, exp: Any = None) -> str:
         return rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
 
-    return _function(name, latex, computes=staticmethod(function), is_real=True)
+    return _function(name, latex, computes=staticmethod(function))
 
 
 def total(term: Callable[[Any], Any], upto: Any, index: str = "l") -> Any:
