@@ -110,9 +110,11 @@ def _all_count(parts: Mapping[str, Any], why: str) -> None:
 class Derivation:
     """Facts from hypotheses to goals; every method adds one step or raises ProofError.
 
-    `d[i]` is the i-th goal's claim. `why` is always the reason. A certificate is a form that is
-    identical to an expression and made of symbols with a sign and of letters of `given`, each of
-    which stands for an expression whose sign is a fact; `by` adds multiples of known equations.
+    `d[i]` is the i-th goal's claim; rules take a claim or a goal's number. `why` is always the
+    reason. A certificate is a form that is identical to an expression and made of symbols with a
+    sign and of letters of `given`, each of which stands for an expression whose sign is a fact;
+    `by` adds multiples of known equations. What a goal divides by must be known not to be 0 on the
+    goal's own hypotheses.
 
     Attributes
     ----------
@@ -138,9 +140,9 @@ class Derivation:
         self._left: list[Relation] = []
         self._skip, self._bend, self._cite = skip, bend, cite
 
-    def __getitem__(self, index: int) -> Any:
-        """Return the claim of a goal."""
-        return self.goals[index].claim
+    def __getitem__(self, claim: Any) -> Any:
+        """Return the claim of a goal by its number; a claim is itself."""
+        return self.goals[claim].claim if isinstance(claim, int) else claim
 
     # ------------------------------------------------------------------ what is known
 
@@ -236,7 +238,7 @@ class Derivation:
 
     def _equation(self, claim: Any, why: str) -> Relation:
         """Return a goal, by its number, or a claim, which must be an equation."""
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         if not isinstance(claim, Relation) or claim.op != "=":
             raise ProofError(f"{why}: {claim.tex()} is no equation")
         return claim
@@ -345,7 +347,7 @@ class Derivation:
 
         Of an equivalence the form is the factor, of known sign, between the two gaps.
         """
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         if not isinstance(claim, Iff) and claim.sign == "=":
             self.equal(claim.left, claim.right, why, by=by)
             return claim
@@ -463,7 +465,7 @@ class Derivation:
 
     def either(self, claim: Any, on: Relation, why: str) -> Any:
         """Show a claim that holds whether an inequality does or its opposite."""
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         given: list[Relation] = []
         used = []
         self.leave(on, on.negated)
@@ -502,7 +504,7 @@ class Derivation:
 
     def inductive(self, claim: Any, n: Any, why: str) -> Any:
         """Show a claim for all n >= 1: it is known at the first, and at n + 1 assuming it at n."""
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         first = _counting(n, why)
         self.leave(claim)
         base = self._need(claim.map(lambda side: side.subs(n, first)), why)
@@ -539,7 +541,7 @@ class Derivation:
 
     def absurd(self, claim: Any, positive: Any, why: str, by: Any = None) -> Any:
         """Show an inequality whose opposite makes positive what is zero by known equations."""
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         fact = self._need(gt(positive, 0), why)
         combined, facts = self._equations(by, why)
         if not is_zero(self._bent(positive) - combined):
@@ -741,7 +743,7 @@ class Derivation:
         The functions of `computed` are called. An order between logarithms is SymPy's, which
         computes until the sign is certain.
         """
-        claim = self[claim] if isinstance(claim, int) else claim
+        claim = self[claim]
         if claim.free:
             raise ProofError(f"{why}: {claim.tex()} is not about numbers")
         bent = claim._replace(right=self._bent(claim.right))

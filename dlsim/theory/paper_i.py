@@ -10,12 +10,7 @@ from dlsim.theory.derivation import Derivation
 from dlsim.theory.letters import chi, j, n, p, positive, sigma, tau, y, z
 from dlsim.theory.words import alpha, no_more_than_all
 
-r, P, s, x = (
-    sequence("r", real=True),
-    sequence("p"),
-    sequence("s", real=True),
-    sequence("x", real=True),
-)
+P, (r, s, x) = sequence("p"), (sequence(name, real=True) for name in "rsx")
 end, after, lead = sp.symbols("e e' r", real=True)
 work = sigma * (tau + chi)
 finish = (total(r, n) + work) / n
