@@ -187,7 +187,7 @@ def break_up(w, s):
     while head.broken >= 0:
         row = head.broken
         _, pending = move_train(row, head.now, False, w, s)
-        head.wanted = head.size + pending + state.ROUND + 2
+        head.wanted = head.events + pending + state.ROUND + 2
         if head.wanted > s.heap.shape[0]:
             return False
         end, _ = move_train(row, head.now, True, w, s)
@@ -445,7 +445,7 @@ def put_off(row, now, w, r, s):
 def gather(rows, w, r, s):
     """Write which requests are to be decided upon now; return how many."""
     head, count, k = s.head[0], 0, s.head[0].new
-    for i in range(head.size):
+    for i in range(head.events):
         one = s.heap[i]
         if one.kind == state.SUBMIT and one.time == head.now and s.copies[one.row].choice < 0:
             if put_off(one.row, head.now, w, r, s) <= head.now:
@@ -467,15 +467,15 @@ def run(w, r, s):
     measured), GROW, FAR, MORE or PAUSE.
     """
     head, requests = s.head[0], w.requests
-    while head.size > 0 or head.new < requests:
-        head.wanted = head.size + state.ROUND + 2 + head.copies
+    while head.events > 0 or head.new < requests:
+        head.wanted = head.events + state.ROUND + 2 + head.copies
         if head.wanted > s.heap.shape[0] or not break_up(w, s):
             return state.GROW
         head.steps += 1
         if head.steps % state.STRIDE == 0:
             return state.PAUSE
         one, new = s.heap[0], head.new < requests
-        if new and head.size > 0:
+        if new and head.events > 0:
             new = not before(one, w.time[head.new], state.SUBMIT, head.new, 0)
         kind, row, now = one.kind, one.row, one.time
         if new:
@@ -484,7 +484,7 @@ def run(w, r, s):
             until = w.time[head.new] if head.new < requests else np.inf
             for _ in range(state.ROUND):
                 pass_link(w, s)
-                if head.size == 0 or s.heap[0].kind != state.PACKET or s.heap[0].time >= until:
+                if head.events == 0 or s.heap[0].kind != state.PACKET or s.heap[0].time >= until:
                     break
             continue
         elif one.hop != (s.queues[row].turn if kind == state.WAKE else s.jobs[row].course):
@@ -516,7 +516,7 @@ def run(w, r, s):
                 if head.choice < 0:
                     return state.CHOOSE
         if kind == state.WAKE:
-            head.wanted = head.size + s.queues[row].clients + state.ROUND + 2
+            head.wanted = head.events + s.queues[row].clients + state.ROUND + 2
             if head.wanted > s.heap.shape[0]:
                 return state.GROW
         if new:

@@ -16,13 +16,13 @@ def before(a, time, kind, row, packet):
 @kernel(inline=True)
 def push(time, kind, row, packet, hop, s):
     """Add an event to the heap."""
-    heap, i = s.heap, s.head[0].size
+    heap, i = s.heap, s.head[0].events
     while i > 0 and not before(heap[(i - 1) // 2], time, kind, row, packet):
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2
     one = heap[i]
     one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
-    s.head[0].size += 1
+    s.head[0].events += 1
 
 
 @kernel(inline=True)
@@ -34,7 +34,7 @@ def foresee(time, kind, row, s):
 @kernel(inline=True)
 def sink(time, kind, row, packet, hop, s):
     """Put an event in the place of the first one."""
-    heap, size, i = s.heap, s.head[0].size, 0
+    heap, size, i = s.heap, s.head[0].events, 0
     while 2 * i + 1 < size:
         k = 2 * i + 1
         if k + 1 < size:
@@ -51,6 +51,6 @@ def sink(time, kind, row, packet, hop, s):
 @kernel(inline=True)
 def pop(s):
     """Remove the first event from the heap."""
-    s.head[0].size -= 1
-    last = s.heap[s.head[0].size]
+    s.head[0].events -= 1
+    last = s.heap[s.head[0].events]
     sink(last.time, last.kind, last.row, last.packet, last.hop, s)

@@ -96,7 +96,7 @@ LINK = np.dtype(
 #: user's scheduler decides and has decided, requests returned, steps of the loop, copies of a
 #: request at most, rows of requests and copies, the clock.
 HEAD = np.dtype(
-    [(k, "i8") for k in ("size", "wanted", "broken", "new", "attempts", "probes")]
+    [(k, "i8") for k in ("events", "wanted", "broken", "new", "attempts", "probes")]
     + [
         (k, "i8")
         for k in ("entry", "changed", "stale", "row", "choice", "done", "steps", "copies", "rows")
