@@ -172,6 +172,22 @@ def test_the_rejecting_server_may_be_excluded(run, exclude, server):
     assert (found, fallbacks) == (server, 1)
 
 
+# Two requests at 0 without data; the batch sends the first to server 0, where it would be 9 s
+# late: it falls back at once, and is asked about alone, because the second is decided upon
+# already. Alone means server 1, where the second, sent there at first, comes behind it.
+@SIMULATORS
+def test_a_batch_is_asked_once_about_a_request_that_another_falls_back_before(run):
+    env = environment([100.0, 100.0], [(0, 0, 0, 1_000, 1), (0, 0, 0, 1_000, 20)])
+    rows = []
+
+    def choose(view):
+        rows.append(len(view.estimates))
+        return np.array([1] if len(view.estimates) == 1 else [0, 1])
+
+    found = run(env, Scheduler(Batch(choose), max_fallbacks=1), Reading())
+    assert (found, rows) == ([(1, 1, 10.0), (1, 0, 20.0)], [2, 1])
+
+
 # ---------------------------------------------------------------- random instances
 
 

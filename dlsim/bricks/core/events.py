@@ -441,18 +441,24 @@ def put_off(row, now, w, r, s):
     return now if tick <= latest_finish(now, r.every) else tick
 
 
+@kernel(inline=True)
+def is_open(row, w, r, s):
+    """Tell whether a request that is submitted now has still to be decided upon."""
+    now = s.head[0].now
+    return s.copies[row].choice < 0 and put_off(row, now, w, r, s) <= now
+
+
 @kernel
 def gather(rows, w, r, s):
     """Write which requests are to be decided upon now; return how many."""
     head, count, k = s.head[0], 0, s.head[0].new
     for i in range(head.events):
         one = s.heap[i]
-        if one.kind == state.SUBMIT and one.time == head.now and s.copies[one.row].choice < 0:
-            if put_off(one.row, head.now, w, r, s) <= head.now:
-                rows[count] = one.row
-                count += 1
+        if one.kind == state.SUBMIT and one.time == head.now and is_open(one.row, w, r, s):
+            rows[count] = one.row
+            count += 1
     while k < w.requests and w.time[k] == head.now:
-        if put_off(k, head.now, w, r, s) <= head.now:
+        if is_open(k, w, r, s):
             rows[count] = k
             count += 1
         k += 1
