@@ -188,6 +188,17 @@ def test_a_batch_is_asked_once_about_a_request_that_another_falls_back_before(ru
     assert (found, rows) == ([(1, 1, 10.0), (1, 0, 20.0)], [2, 1])
 
 
+# Other users' jobs end at 0.1 + 0.2, the float after 0.3, when a request has come: it is the
+# next by deadline, before the third of theirs. The check orders them by the same floats.
+@SIMULATORS
+def test_what_ends_a_rounding_after_an_arrival_ends_after_it(run):
+    theirs = {"background": [[0.0, 0.0, 0.0]], "background_work": [[10.0, 20.0, 50.0]]}
+    env = environment([100.0], [(0.3, 0, 0, 100, 9)], **theirs)
+    env = replace(env, servers=env.servers.assign(queue="edf"))
+    assert run(env, Scheduler(), Reading()) == [(0, 0, 0.1 + 0.2 + 1.0)]
+    simulate(env).check()
+
+
 # ---------------------------------------------------------------- random instances
 
 

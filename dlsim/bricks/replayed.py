@@ -67,8 +67,9 @@ def alone(could: Floats, sizes: Floats) -> list[int]:
 class Replay:
     """One server, from its queue's rules alone."""
 
-    def __init__(self, env: Environment, server: int, visitors: int) -> None:
-        """Begin with nobody there."""
+    def __init__(self, env: Environment, server: int, visitors: int, times: Floats) -> None:
+        """Begin with nobody there; others' jobs come at times, or an instant before."""
+        self.times = times.tolist()
         self.found, self.left = np.full((4, visitors), math.nan), visitors
         self.slots, self.is_edf = int(env.slots[server]), bool(env.is_edf[server])
         self.speeds, self.edges, self.worked = (x.tolist() for x in speeds_of(env, server))
@@ -117,7 +118,7 @@ class Replay:
         """Let who is next begin."""
         while self.down == math.inf and self.waiting and len(self.running) < self.slots:
             _, who, work = heapq.heappop(self.waiting)
-            self.begin(now, who, work)
+            self.begin(now if who >= 0 else max(now, self.times[-1 - who]), who, work)
 
     def fail(self, now: float, repair: float) -> None:
         """Take the server down."""
@@ -164,8 +165,9 @@ def replay(env: Environment, server: int, visits: list[Visit]) -> Floats:
 
     A row for each of these, a column per visitor; NaN for what did not come to pass.
     """
-    one, clock = Replay(env, server, len(visits)), clock_of(env)
+    clock = clock_of(env)
     times = env.background.of(server) - clock
+    one = Replay(env, server, len(visits), times)
     sizes = np.broadcast_to(env.background.sizes_of(server), times.shape)
     speed = float(env.servers["performance"].iloc[server])
     early = np.maximum.accumulate(times - TOL * (sizes / speed + np.abs(times) / CLOCK))
