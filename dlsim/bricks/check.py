@@ -21,7 +21,7 @@ from dlsim.bricks.model import Reading, Scheduler
 from dlsim.bricks.replayed import Visit, capacity, clock_of, replay
 from dlsim.errors import ScheduleError
 from dlsim.given import Floats, label
-from dlsim.kernel import CLOCK, TOL
+from dlsim.kernel import CLOCK, TOL, latest_finish
 from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
 Rule = tuple[str, pd.Index, Any]
@@ -260,7 +260,7 @@ def _resubmitted(o: Result, lost: Floats) -> NDArray[np.bool_]:
     """Tell which inputs that a server lost are sent again: by default at the next probe."""
     time = o.attempts.groupby("request", sort=False)["submitted"].shift(-1).to_numpy()
     probe = o.reading.probe
-    due = probe * (np.floor(_after(lost, probe) / probe) + 1)
+    due = probe * (np.floor(latest_finish(lost, probe) / probe) + 1)
     return _is_own(o) | (np.abs(time - due) <= instant(probe, time))
 
 
@@ -396,16 +396,14 @@ def _known_at(o: Result) -> Floats:
     time = o.attempts["submitted"].to_numpy(dtype=float)
     if o.reading.predictor == "perfect":
         return time
-    return np.asarray(o.reading.probe * np.floor(_after(time, o.reading.probe) / o.reading.probe))
-
-
-def _after(time: Floats, span: float) -> Floats:
-    return np.asarray(time + TOL * (span + np.abs(time) / CLOCK))
+    return np.asarray(
+        o.reading.probe * np.floor(latest_finish(time, o.reading.probe) / o.reading.probe)
+    )
 
 
 def _entries(o: Result, steps: int) -> NDArray[np.int64]:
     """Return the entry of the traces that was known at every submission."""
-    at = _after(_known_at(o), o.environment.step) / o.environment.step
+    at = latest_finish(_known_at(o), o.environment.step) / o.environment.step
     return np.asarray(np.minimum(at, steps - 1.0).astype(np.int64))
 
 
@@ -414,7 +412,7 @@ def _inside(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count what has begun and not ended at a server: fewest and most, as ties may count or not."""
     fewest, most = np.zeros((2, len(time)), dtype=np.int64)
-    late = _after(time, span)
+    late = latest_finish(time, span)
     early = 2 * time - late
     for one in np.unique(server):
         rows, mine = server == one, group == one

@@ -14,56 +14,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core import events, state
-from dlsim.bricks.core.network import Stream
+from dlsim.bricks.core.network import Stream, packed
 from dlsim.bricks.core.state import Rules, State, World, fresh_state
 from dlsim.bricks.environment import ON_FAILURE, Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.predictors import Predictor
-from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Wait, Witness
+from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Tasks, Wait, Witness
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
 from dlsim.given import MOST, instance, number, usual
 from dlsim.progress import shown
 
 
-def _fixed(values: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
-    """Return a view that cannot be written: one type for the compiler, whoever made it."""
-    view: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
+def _fixed(value: Any) -> Any:
+    """Return arrays as views that cannot be written: one type for the compiler, whoever made it."""
+    if isinstance(value, Stream):
+        return Stream(*map(_fixed, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
+    view = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
     view.flags.writeable = False
     return view
 
 
-def _fixed_stream(one: Stream) -> Stream:
-    return Stream(_fixed(one.first, np.int64), _fixed(one.times), _fixed(one.sizes))
-
-
 def _world(env: Environment) -> World:
     """Return an environment as arrays, without copying what is large."""
-    servers, topology = env.servers, env.topology
-    requests = {k: env.requests[k].to_numpy() for k in ("time", "send", "recv", "work", "deadline")}
-    requests |= {k: requests[k] - env.origin for k in ("time", "deadline")}
+    servers, topology, since = env.servers, env.topology, env.since_origin
     loads = env.load_traces if env.load_traces is not None else np.empty((len(servers), 0))
     domain, is_kept = servers["domain"].to_numpy(), isinstance(env.background, Stream)
-    jobs = env.since_origin(env.background) if is_kept else env.background.none_yet()
-    return World(
+    none_yet = packed([np.empty(0)] * len(servers), env.background.sizes[:1])
+    requests = {name: env.requests[name].to_numpy() for name in Tasks._fields}
+    requests |= {k: requests[k] - env.origin for k in ("time", "deadline")}
+    parts = World(
         origin=env.origin, step=float(env.step), packet=float(env.packet),
-        performance=_fixed(servers["performance"].to_numpy()),
-        server_domain=_fixed(domain, np.int64), places=_fixed(np.unique(domain), np.int64),
-        client_domain=_fixed(env.clients["domain"].to_numpy(), np.int64),
-        jobs=_fixed_stream(jobs), marks=_fixed(env.marks), until=np.inf if is_kept else 0.0,
-        server_load=float(env.server_load), loads=_fixed(loads),
-        rates=_fixed(env.open_rates), raw=_fixed(env.rates),
-        every=_fixed(np.arange(len(env.rates)), np.int64),
-        data=_fixed_stream(env.since_origin(env.link_background)),
-        first=_fixed(topology.first, np.int64), hops=_fixed(topology.hops, np.int64),
-        domains=int(topology.domains), two_level=env.is_two_level,
-        client=_fixed(env.requests["client"].to_numpy(), np.int64),
-        **{name: _fixed(values) for name, values in requests.items()},
-        requests=len(env.requests), edf=_fixed(env.is_edf, np.bool_),
-        slot=_fixed(np.concatenate([[0], np.cumsum(env.slots)]), np.int64),
-        slots=_fixed(env.slots), down=_fixed_stream(env.since_origin(env.downtimes)),
+        performance=servers["performance"].to_numpy(), server_domain=domain,
+        places=np.unique(domain), client_domain=env.clients["domain"].to_numpy(),
+        jobs=since(env.background) if is_kept else none_yet, marks=env.marks,
+        until=np.inf if is_kept else 0.0,
+        server_load=float(env.server_load), loads=loads, rates=env.open_rates, raw=env.rates,
+        every=np.arange(len(env.rates)), data=since(env.link_background), first=topology.first,
+        hops=topology.hops, domains=int(topology.domains), two_level=env.is_two_level, **requests,
+        requests=len(env.requests), edf=env.is_edf, slot=np.append(0, np.cumsum(env.slots)),
+        slots=env.slots.astype(float), down=since(env.downtimes),
     )  # fmt: skip
+    return World(*map(_fixed, parts))
 
 
 def _rules(scheduler: Scheduler, reading: Reading, env: Environment) -> Rules:
@@ -128,14 +124,11 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
     used = int(max(w.requests, s.head[0].rows))
     if used + more > rows:
         size = 2 * (used + more)
-        names = ("time", "client", "send", "recv", "work", "deadline")
-        columns = {name: _grown(getattr(w, name), size) for name in names}
-        fixed: dict[str, Any] = {k: _fixed(v, v.dtype.type) for k, v in columns.items()}
-        w = w._replace(**fixed)
+        w = w._replace(**{k: _fixed(_grown(getattr(w, k), size)) for k in Tasks._fields})
         s = s._replace(**{k: _grown(getattr(s, k), size) for k in ("jobs", "copies", "refused")
                           if len(getattr(s, k))})  # fmt: skip
     new = np.arange(used, used + more)
-    for name in ("time", "client", "send", "recv", "work", "deadline"):
+    for name in Tasks._fields:
         column = getattr(w, name).view()
         column.flags.writeable = True
         column[new] = column[of]
@@ -174,10 +167,6 @@ def _wait(until: float | None, w: World, s: State) -> int:
     return state.WAIT
 
 
-def _is_row(choice: Any, servers: int) -> bool:
-    return bool(int(choice) == choice and 0 <= choice < servers)
-
-
 def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[World, State]:
     """Let a user's scheduler choose for the request at hand."""
     servers, head = len(w.performance), s.head[0]
@@ -196,7 +185,7 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[Wo
             return w, s
         is_list = isinstance(choice, list | tuple) or np.ndim(choice) == 1
         several: list[Any] = [*choice] if is_list else [choice]  # type: ignore[misc]
-        good = bool(several) and all(_is_row(one, servers) for one in several)
+        good = bool(several) and all(int(k) == k and 0 <= k < servers for k in several)
     except InputError:
         raise
     except Exception as error:  # whatever a user's function raises

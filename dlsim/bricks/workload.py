@@ -99,10 +99,6 @@ class Poisson:
         """Return the one size of all."""
         return self.sizes
 
-    def none_yet(self) -> Stream:
-        """Return the arrivals before the first ones are drawn."""
-        return packed([np.empty(0)] * len(self.rates), self.sizes)
-
 
 class Ahead:
     """What has been drawn of a `Poisson` in one run: from what somebody still looks at on."""

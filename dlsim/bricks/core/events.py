@@ -276,17 +276,6 @@ def stand_aside(row, now, w, r, s):
 
 
 @kernel(inline=True)
-def send_copies(row, now, s):
-    """Submit the copies that a user's scheduler has just asked for."""
-    k = s.copies[s.copies[row].of].sibling
-    while k >= 0:
-        if s.copies[k].state == state.NEW:
-            s.copies[k].state = state.AWAY
-            foresee(now, state.SUBMIT, k, s)
-        k = s.copies[k].sibling
-
-
-@kernel(inline=True)
 def submit(row, now, w, r, s):
     """Submit a request to the server that was chosen."""
     head, job, server = s.head[0], s.jobs[row], s.head[0].choice
@@ -299,8 +288,12 @@ def submit(row, now, w, r, s):
     job.server, job.submitted, job.attempt, job.returning = server, now, head.attempts, 0
     head.attempts += 1
     count_jobs(server, 1, w, r, s)
-    if r.tracked:
-        send_copies(row, now, s)
+    k = s.copies[s.copies[row].of].sibling if r.tracked else -1
+    while k >= 0:
+        if s.copies[k].state == state.NEW:  # a user's scheduler has just asked for it
+            s.copies[k].state = state.AWAY
+            foresee(now, state.SUBMIT, k, s)
+        k = s.copies[k].sibling
 
 
 @kernel(inline=True)

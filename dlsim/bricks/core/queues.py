@@ -197,7 +197,12 @@ def wake(server, now, w, r, s):
 @kernel
 def join(server, row, now, w, s):
     """Put a client job in its place in a queue that has been followed up to now."""
-    one, before, after = s.servers[server], one_before(server, row, w, s), -1
+    one, due = s.servers[server], w.deadline[row]
+    before = one.tail
+    if w.edf[server] and before >= 0 and due < w.deadline[before]:
+        before, after = -1, one.head
+        while w.deadline[after] <= due:
+            before, after = after, s.jobs[after].next
     s.queues[server].clients += 1
     s.copies[row].state = state.WAITING
     s.jobs[row].start = np.nan
@@ -210,17 +215,6 @@ def join(server, row, now, w, s):
         one.tail = row
     fill(server, now, w, s)
     arm(server, w, s)
-
-
-@kernel(inline=True)
-def one_before(server, row, w, s):
-    """Return the waiting client job behind which another one joins; -1 for none."""
-    before = s.servers[server].tail
-    if w.edf[server] and before >= 0 and w.deadline[row] < w.deadline[before]:
-        before, after = -1, s.servers[server].head
-        while w.deadline[after] <= w.deadline[row]:
-            before, after = after, s.jobs[after].next
-    return before
 
 
 @kernel
