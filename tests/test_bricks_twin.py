@@ -199,6 +199,17 @@ def test_what_ends_a_rounding_after_an_arrival_ends_after_it(run):
     simulate(env).check()
 
 
+# A job of 0.7 s from 0.1 on ends at the float before 0.8, where a probe, a tolerance early, still
+# counts it until 0.8: at 1.6 it has 1e-16 s less than it had, and no server is busy less than 0.
+@SIMULATORS
+@pytest.mark.parametrize("slots", [1, 2])
+def test_no_server_is_busy_for_less_than_no_time(run, slots):
+    env = environment([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
+    env = replace(env, servers=env.servers.assign(slots=slots))
+    reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
+    assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
+
+
 # ---------------------------------------------------------------- random instances
 
 

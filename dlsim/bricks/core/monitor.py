@@ -43,7 +43,7 @@ def measured_load(server, time, bound, w, r, s):
     before = s.cursors[server, state.BEFORE if is_perfect else state.BUSY]
     since = follow(server, before, bound - r.probe, max(-w.origin, time - r.probe), w, s)
     until = follow(server, s.cursors[server, state.BUSY], bound, time, w, s)
-    return (until - since) / r.probe + external
+    return max(0.0, until - since) / r.probe + external
 
 
 @kernel(inline=True)

@@ -295,7 +295,7 @@ def load_of(server, time, bound, external, w, r, s):
     if r.load == state.EXT:
         return external
     if r.load == state.UTIL:
-        return (busy - since) / (r.probe * w.slots[server]) + external
+        return max(0.0, busy - since) / (r.probe * w.slots[server]) + external
     if r.load == state.QUEUE:
         waiting = first_after(bound, one.at, w.jobs.first[server + 1], w.jobs.times)
         clients += others + waiting - one.at
