@@ -139,7 +139,9 @@ def _copy_rules(o: Result) -> Iterator[Rule]:
 def _request_rules(o: Result) -> Iterator[Rule]:
     env, done = o.environment, o.requests
     given, index = env.requests, o.requests.index
-    yield "every request is in the table, once, in order", given.index, _same(index, given.index)
+    is_whole = len(index) == len(given)
+    same = index == given.index if is_whole else np.zeros(max(1, len(given)), dtype=bool)
+    yield "every request is in the table, once, in order", given.index, same
     back, refused = np.isfinite(done["completion"]), done["server"] < 0
     may_be_lost = env.failures is not None and env.on_failure == "lose"
     never = done["completion"] == np.inf
@@ -189,12 +191,6 @@ def _submission_rules(o: Result) -> Iterator[Rule]:
     servers = len(env.servers)
     inside = (tries["server"] >= 0) & (tries["server"] < servers)
     yield "a request goes to a server", tries.index, inside
-
-
-def _same(a: pd.Index, b: pd.Index) -> NDArray[np.bool_]:
-    if len(a) != len(b):
-        return np.zeros(max(1, len(b)), dtype=bool)
-    return np.asarray(a == b)
 
 
 def _cause_rules(o: Result) -> Iterator[Rule]:

@@ -28,9 +28,9 @@ def _chance(view: View, seed: int) -> np.random.Generator:
 
 
 def _in_time(view: View, opt: float) -> Any:
-    """Return which servers are estimated to be in time at Opt; all that may be chosen for none."""
+    """Return the servers that are estimated to be in time at Opt."""
     fits = ~view.barred & (view.estimates <= (view.deadline - view.now) * opt)
-    return fits if fits.any() else ~view.barred
+    return np.flatnonzero(fits)
 
 
 def random_feasible(opt: float = 1.0, seed: int = 0) -> Algorithm:
@@ -46,10 +46,10 @@ def random_feasible(opt: float = 1.0, seed: int = 0) -> Algorithm:
     opt, seed = number("opt", opt, 0, 1, above=True), whole("seed", seed, 0)
 
     def choose(view: View) -> int:
-        fits = ~view.barred & (view.estimates <= (view.deadline - view.now) * opt)
-        if not fits.any():
+        some = _in_time(view, opt)
+        if not some.size:
             return best_server(view, view.estimates, -np.inf)
-        return int(_chance(view, seed).choice(np.flatnonzero(fits)))
+        return int(_chance(view, seed).choice(some))
 
     choose.__name__ = f"random-{opt:g}"
     return choose
@@ -120,7 +120,8 @@ def interpreted(period: float, opt: float = 1.0, seed: int = 0) -> Algorithm:
 
     def choose(view: View) -> int:
         more = period * len(view.tasks.time) / max(view.now, period)
-        some = np.flatnonzero(_in_time(view, opt))
+        some = _in_time(view, opt)
+        some = some if some.size else np.flatnonzero(~view.barred)
         shares = filled(view.load[some], view.performance[some], more)
         return int(_chance(view, seed).choice(some, p=shares))
 

@@ -217,49 +217,41 @@ def _read_only(values: Any) -> Any:
     return values
 
 
+#: What a `Witness` has beside `Tasks`, and what stands there for what is not known yet.
+BLANKS = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
+
+
 class Witness:
     """What a user's scheduler has seen of a run: copies, so that nothing leads to the rest."""
 
     def __init__(self, w: World, r: Rules, s: State) -> None:
         """Begin with nothing seen."""
         self.come = self.tried = self.done = 0
-        self.columns = [np.empty(0, getattr(w, name).dtype) for name in Tasks._fields]
-        self.own: list[Any] = [np.empty(0), np.empty(0, int), np.empty(0, int), np.empty(0)]
+        self.columns = {name: np.empty(0, getattr(w, name).dtype) for name in Tasks._fields}
+        self.columns |= {name: np.full(0, blank) for name, blank in BLANKS.items()}
         self.opt, self.memory = r.opt, dict[str, Any]()
         self.performance = _read_only(w.performance.copy())
         self.slots = _read_only(w.slots.astype(int))
 
-    def _grow(self, size: int) -> None:
-        """Make room for more requests."""
-        for columns in (self.columns, self.own):
-            for k, old in enumerate(columns):
-                columns[k] = np.zeros(size, old.dtype)
-                columns[k][: len(old)] = old
-        self.own[1][self.come :], self.own[3][self.come :] = -1, np.nan
-
     def _see(self, row: int, w: World, s: State) -> dict[str, Any]:
         """Take over what has happened since the last decision; return all columns so far."""
-        head, of = s.head[0], np.asarray(s.copies["of"])
+        head, of, c = s.head[0], np.asarray(s.copies["of"]), self.columns
         old, new, tried, done = self.come, max(int(head["new"]), row + 1), self.tried, self.done
-        if new > len(self.columns[0]):
-            self._grow(2 * new)
-        for column, name in zip(self.columns, Tasks._fields, strict=True):
-            column[old:new] = getattr(w, name)[old:new]
+        if new > len(c["time"]):
+            for name, column in c.items():
+                c[name] = np.full(2 * new, BLANKS.get(name, 0), column.dtype)
+                c[name][: len(column)] = column
+        for name in Tasks._fields:
+            c[name][old:new] = getattr(w, name)[old:new]
         self.come, self.tried, self.done = new, int(head["attempts"]), int(head["done"])
-        submitted, server, returned, completion = self.own
-        if self.tried > tried:
-            fresh = s.attempts[tried : self.tried]
-            rows = of[fresh["row"]]
-            server[rows], submitted[rows] = fresh["server"], fresh["submitted"]
-        if self.done > done:
-            rows = returned[done : self.done] = s.returned[done : self.done]
-            completion[rows] = s.jobs["completion"][s.copies["winner"][rows]]
-        ends = [new] * len(self.columns) + [new, new, self.done, new]
-        seen = [one[:end] for one, end in zip([*self.columns, *self.own], ends, strict=True)]
-        *tasks, submitted, server, returned, completion = [_read_only(one) for one in seen]
+        fresh = s.attempts[tried : self.tried]
+        rows = of[fresh["row"]]
+        c["server"][rows], c["submitted"][rows] = fresh["server"], fresh["submitted"]
+        rows = c["returned"][done : self.done] = s.returned[done : self.done]
+        c["completion"][rows] = s.jobs["completion"][s.copies["winner"][rows]]
+        seen = {k: _read_only(one[: self.done if k == "returned" else new]) for k, one in c.items()}
         return {
-            "submitted": submitted, "server": server, "returned": returned,
-            "completion": completion, "tasks": Tasks(*tasks), "memory": self.memory,
+            "tasks": Tasks(*map(seen.pop, Tasks._fields)), **seen, "memory": self.memory,
             "now": float(head["now"]), "opt": self.opt, "performance": self.performance,
             "slots": self.slots, "load": _read_only(s.predicted[len(w.rates) :].copy()),
             "ours": _read_only(np.array(s.servers["ours"])),
