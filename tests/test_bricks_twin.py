@@ -1,7 +1,11 @@
 """The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
 
+import os
 import random
+import subprocess
+import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +24,8 @@ from dlsim.bricks import (
 )
 from tests.scale import LONG
 from tests.twins import bricks as twin
+
+ROOT = Path(__file__).parents[1]
 
 # ---------------------------------------------------------------- two simulators, one shape
 
@@ -208,6 +214,21 @@ def test_no_server_is_busy_for_less_than_no_time(run, slots):
     env = replace(env, servers=env.servers.assign(slots=slots))
     reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
     assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
+
+
+# The hand case of `test_load_correction_sees_what_a_blind_monitor_does_not`.
+def test_the_kernels_run_uncompiled_too():
+    code = """
+from dlsim.bricks import Reading, Scheduler
+from tests.test_bricks_twin import by_engine, environment
+env = environment([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
+found = by_engine(env, Scheduler(load_correction=True), Reading(load="ext"))
+assert [row[2] for row in found] == [100.0, 200.0, 202.0], found
+"""
+    settings = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True,
+                          text=True, check=False, cwd=ROOT)  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 # ---------------------------------------------------------------- random instances
