@@ -34,7 +34,7 @@ def _fixed(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
-    view = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
+    view: NDArray[Any] = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
     view.flags.writeable = False
     return view
 
