@@ -18,6 +18,7 @@ PANELS = {
     "idle_times": "loads",
     "wan": "flows",
     "grid": "deadlines",
+    "herding": "herds",
     "queue": "devices",
     "pipeline": "devices",
 }

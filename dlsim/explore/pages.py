@@ -25,6 +25,8 @@ TOURS: dict[str, dict[str, Sequence[Any]]] = {
     "idle_times": {"sigma": (10.0, 20.0, 40.0, 80.0), "cps": (1.0, 4.0, 10.0), "rounds": (2, 4)},
     "wan": {"method": ("G", "LPR", "LPRG", "LPRR", "MILP"), "connections": (1, 2, 4, 6, 10)},
     "grid": {"opt": (0.4, 0.6, 0.7, 0.8, 1.0), "fallbacks": (0, 1, 3), "probe": (60.0, 3600.0)},
+    "herding": {"correction": (False, True), "probe": (60.0, 200.0, 800.0, 3600.0),
+                "servers": (8, 20, 40)},
     "queue": {"policy": ("history", "torque", "rsc", "gpu-only"), "speed_up": (0.5, 1.0, 2.0, 4.0),
               "known": ("nothing", "every run time")},
     "pipeline": {"chunks": (1, 2, 5, 10), "kernel": (0.5, 1.0, 3.0, 6.0), "engines": (2, 1)},
@@ -85,7 +87,7 @@ def export(folder: StrPath, names: Sequence[str] = tuple(TOURS)) -> dict[str, in
     folder : path
         Where index.html, a page per panel and its pictures go; made if need be.
     names : sequence of str
-        Panels, by default all seven.
+        Panels, by default all eight.
 
     Returns
     -------
