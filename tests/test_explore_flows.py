@@ -1,5 +1,6 @@
 """The panel of wide-area flows: hand cases, exact twins, labels and bars against allocations."""
 
+import itertools
 import sys
 
 import networkx as nx
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
+from matplotlib.transforms import Bbox
 
 from dlsim import explore
 from dlsim.errors import InputError
@@ -176,6 +178,34 @@ def test_links_are_as_wide_as_what_they_carry():
     assert min(data) > 0
     assert np.argsort(widths).tolist() == np.argsort(data).tolist()
     assert (np.array(widths) - 0.8) ** 2 / np.array(data) == pytest.approx(25 / max(data))
+
+
+def hidden(ax, renderer):
+    """Pairs of texts of a map that lie on each other by more than two pixels each way."""
+    texts = [text for text in ax.texts if text.get_text()]
+    both = itertools.combinations([text.get_window_extent(renderer) for text in texts], 2)
+    parts = [Bbox.intersection(one, other) for one, other in both]
+    return sum(part is not None and min(part.width, part.height) > 2 for part in parts)
+
+
+@pytest.mark.parametrize(("clusters", "seeds"), [(5, range(4)), (8, range(6)), (10, (0, 1, 4))])
+def test_labels_hide_neither_each_other_nor_clusters(clusters, seeds):
+    for network, seed in itertools.product(DRAWN, seeds):
+        figure, _ = PANEL.drawn(network=network, clusters=clusters, seed=seed)
+        renderer = figure.canvas.get_renderer()
+        found = [hidden(ax, renderer) for ax in figure.axes[:2]]
+        assert max(found) <= (clusters > 5), (network, seed)  # where short links are many
+
+
+def test_labels_by_hand_give_way():
+    """Two links on each other: the second label goes where the first is not, along its link."""
+    link, size = [[0.0, 0.0], [1000.0, 0.0]], [30.0, 10.0]
+    spots = flows._apart(np.array([link, link]), np.array([size, size]), np.empty((0, 4)))
+    assert spots.tolist() == [[420.0, 0.0], [500.0, 0.0]]
+    box = np.array([[0.0, 0.0, 30.0, 2000.0]])  # a wall over the whole of a short link: beside it
+    short = np.array([[[0.0, 0.0], [10.0, 0.0]]])
+    aside = flows._apart(short, np.array([size]), np.vstack([box, [0.0, 0.0, 60.0, 12.0]]))
+    assert abs(aside[0, 1]) == 8.0
 
 
 @pytest.mark.parametrize("network", DRAWN)

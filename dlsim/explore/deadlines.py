@@ -78,14 +78,14 @@ def _runs(policies: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome
     }
 
 
-def outcomes(policy: str, setting: Setting) -> list[Outcome]:
-    """Return what became of a scheduler in every environment."""
-    return _runs(CURVE if policy in CURVE else (policy,), setting)[policy]
+def outcomes(policy: str, setting: Setting, beside: tuple[str, ...] = CURVE) -> list[Outcome]:
+    """Return what became of a scheduler in every environment, run at once with those beside it."""
+    return _runs(beside if policy in beside else (policy,), setting)[policy]
 
 
-def point(policy: str, setting: Setting) -> tuple[float, float]:
+def point(policy: str, setting: Setting, beside: tuple[str, ...] = CURVE) -> tuple[float, float]:
     """Return the mean cost of all environments, Mops/s, and the percent of requests failed."""
-    runs = outcomes(policy, setting)
+    runs = outcomes(policy, setting, beside)
     missed = np.concatenate([o.column("missed") for o in runs])
     return float(np.mean([o.cost for o in runs])), PERCENT * float(missed.mean())
 
@@ -111,7 +111,8 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
                     in_layout=False)  # fmt: skip
     look = style_of("Greedy")
     ax.plot(*point("Greedy", setting), look.marker, color=look.color, ms=8, label="Greedy")
-    here, before = point(policy, setting), point(policy, plain)
+    here = point(policy, setting)
+    before = here if setting == plain else point(policy, plain, ())  # the only one of its kind
     if before != here:
         ax.annotate("", here, before, zorder=3, arrowprops={
             "arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8,

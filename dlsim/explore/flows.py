@@ -11,12 +11,14 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say
+from dlsim.given import Floats
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import draw_links, flows, link_keys
 from dlsim.steady import Allocation, Platform, Reading, bound, from_graph, solve, to_graph, topology
@@ -38,6 +40,8 @@ REAL = "topozoo/Abilene"
 #: bandwidth of every cluster's own link.
 HAND, GATEWAY = {"bandwidth": 3.0, "max_connect": 2}, 20.0
 _MOST = 10
+#: Where a label may stand along its link, and beside it, the best places first.
+ALONG, ASIDE = (0.42, 0.5, 0.58, 0.34, 0.66, 0.26, 0.74, 0.2, 0.8), (0.0, 1.0, -1.0)
 _PLATE: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
 
 
@@ -97,7 +101,11 @@ def _places(p: Platform) -> dict[Any, Any]:
         alone.add_nodes_from(nodes)
         alone.add_edges_from((u, v) for u, v in graph.edges if u in part)
         own = nx.spring_layout(alone, iterations=300, seed=0, method="force")
-        spots = np.array([own[node] for node in nodes]) * math.sqrt(len(nodes))
+        spots = np.array([own[node] for node in nodes])
+        # half the way to equal steps: what is crowded opens, and who is at the left of whom stays
+        spots /= np.maximum(np.ptp(spots, axis=0), 1e-9)
+        spots += spots.argsort(axis=0).argsort(axis=0) / len(nodes)
+        spots *= math.sqrt(len(nodes)) / 2
         spots -= spots.min(axis=0)
         places |= dict(zip(nodes, spots + np.array([right, 0.0]), strict=True))
         right += float(spots[:, 0].max()) + 1.0
@@ -109,17 +117,28 @@ def _optimum(p: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
     return solve(p, "MILP", reading=split_switches(dict(switches))[0], most_nodes=NODES)
 
 
-def _map(ax: Axes, a: Allocation, title: str) -> None:
-    """Draw links by the data they carry and the connections they have left."""
+def _apart(ends: Floats, sizes: Floats, taken: Floats) -> Floats:
+    """Return where labels on links hide least of each other and of the boxes taken, in pixels.
+
+    Of the places along a link, and beside it, the first that hides least, short links first;
+    shapes: ends (links, 2, 2), sizes (links, 2), taken (boxes, 4) with centre and size.
+    """
+    spots = ends.mean(axis=1)
+    for k in np.argsort(np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1), kind="stable"):
+        start, way = ends[k, 0], ends[k, 1] - ends[k, 0]
+        across = np.array([-way[1], way[0]]) / max(float(np.linalg.norm(way)), 1e-9)
+        aside = np.multiply.outer(ASIDE, across * (sizes[k] / 2 + 3))
+        places = (start + np.multiply.outer(ALONG, way) + aside[:, None]).reshape(-1, 2)
+        both = (sizes[k] + taken[:, 2:]) / 2 - np.abs(places[:, None] - taken[:, :2])
+        spots[k] = places[np.clip(both, 0, None).prod(axis=2).sum(axis=1).round(6).argmin()]
+        taken = np.vstack([taken, [*spots[k], *sizes[k]]])
+    return spots
+
+
+def _map(ax: Axes, a: Allocation, title: str) -> pd.DataFrame:
+    """Draw links by the data they carry and the connections they have left; return them."""
     p, places, (_, busy) = a.platform, _places(a.platform), flows(a)
     table = draw_links(ax, a, places)
-    rows: Any = table.itertuples()
-    for row in rows:
-        if row.opened or len(table) <= 8:
-            x, y = np.average((places[row.start], places[row.end]), axis=0, weights=(0.58, 0.42))
-            text = f"{row.opened}/{row.max_connect:g}"
-            ax.text(x, y, text, fontsize=10, ha="center", va="center", zorder=4, bbox=_PLATE,
-                    in_layout=False)  # fmt: skip
     others = busy.sum(axis=0) - np.diag(busy)
     fills = [INK["orange"] if share > TIE else "white" for share in others]
     spots = np.array([places[node] for node in p.router])
@@ -131,6 +150,25 @@ def _map(ax: Axes, a: Allocation, title: str) -> None:
     ax.set_title(title, fontsize=11, pad=3, y=1.0)
     ax.margins(0.08)
     ax.axis("off")
+    shown = table[(table["opened"] > 0) | (len(table) <= 8)]
+    if shown.empty:
+        return table
+    texts = [f"{row.opened}/{row.max_connect:g}" for row in shown.itertuples()]
+    ax.autoscale_view()
+    point, to_pixels = ax.figure.dpi / 72, ax.transData
+    ends = np.array(
+        [[places[u], places[v]] for u, v in zip(shown["start"], shown["end"], strict=True)]
+    )
+    circles = np.sqrt(size)[:, None] * point * np.ones(2)
+    letters = np.array([[6.4 * len(text) + 1, 11.0] for text in texts]) * point
+    at = _apart(
+        to_pixels.transform(ends.reshape(-1, 2)).reshape(-1, 2, 2), letters,
+        np.hstack([to_pixels.transform(spots), circles]),
+    )  # fmt: skip
+    for text, (x, y) in zip(texts, to_pixels.inverted().transform(at), strict=True):
+        ax.text(x, y, text, fontsize=10, ha="center", va="center", zorder=4, bbox=_PLATE,
+                in_layout=False)  # fmt: skip
+    return table
 
 
 def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
@@ -193,16 +231,17 @@ def wan(
     a = best if method == "MILP" else solve(p, method, seed, rules)
     top = bound(p)
     figure = new_figure(9.4, 6.0, (0.85, 1.0, 1.65, 0.3), wspace=0.03, hspace=0.04)
-    grid = figure.add_gridspec(2, 2, height_ratios=[2.3, 1])
+    heights = [2.3, 1]
+    grid = figure.add_gridspec(2, 2, height_ratios=heights)
+    maps = figure.add_gridspec(2, 2, height_ratios=heights, left=0.01, right=0.99)
     word = "optimum" if best.is_proved else "best found at the root of the search"
-    _map(figure.add_subplot(grid[0, 0]), a, f"{method}: {a.objective:.4g}")
-    _map(figure.add_subplot(grid[0, 1]), best, f"{word}: {best.objective:.4g}")
+    table = _map(figure.add_subplot(maps[0, 0]), a, f"{method}: {a.objective:.4g}")
+    _map(figure.add_subplot(maps[0, 1]), best, f"{word}: {best.objective:.4g}")
     _bars(figure.add_subplot(grid[1, :]), a, best, top)
     works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
                    label="computes for others (larger: faster)")  # fmt: skip
     keys = [*link_keys(used="in use (used/allowed)"), works]
     figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=10)
-    table, _ = flows(a)
     full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
     words = f"{a.method} gives its worst-served application {a.objective:.4g}"
     other = f"{best.objective:.4g}" if best.is_proved else f"at least {best.objective:.4g}"
