@@ -200,7 +200,7 @@ def state_of(output):
 
 
 @pytest.mark.parametrize(
-    "name", ["timing", "schedules", "idle_times", "wan", "grid", "queue", "pipeline"]
+    "name", ["timing", "schedules", "idle_times", "wan", "grid", "herding", "queue", "pipeline"]
 )
 def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
     output = explorer.show(f"explore.{name}(")

@@ -134,17 +134,17 @@ def _curve(ax: Axes, found: Mapping[float, Floats], probe: float, corrected: boo
 @panel(
     "Herding: everybody follows the same old news",
     Choice("policy", ("Greedy", "Deadline"), "scheduler"),
-    Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
     Choice("correction", (False, True), "Load Correction"),
+    Slider("servers", 4, 40, 4, 20, "servers, and as many clients"),
     Slider("probe", 15.0, 3600.0, 0, 800.0, "probe interval, s"),
     Slider("interval", 30.0, 150.0, 5.0, 60.0, "Int, minutes between a client's requests"),
-    Slider("servers", 4, 40, 4, 20, "servers, and as many clients"),
+    Slider("opt", 0.1, 1.0, 0.05, 0.7, "Opt"),
     Slider("seed", 0, 99, 1, 0, "seed"),
     switches=SWITCHES, explained=(Reading, Scheduler, workload.draw),
     live={"opt": lambda v: bool(v["policy"] == "Deadline")},
 )  # fmt: skip
 def herding(
-    policy: str, opt: float, correction: bool, probe: float, interval: float, servers: int,
+    policy: str, correction: bool, servers: int, probe: float, interval: float, opt: float,
     seed: int, reading: Mapping[str, Any],
 ) -> Figure:  # fmt: skip
     """Draw who chose which server between two probes, and failure over the probe interval."""
