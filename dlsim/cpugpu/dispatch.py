@@ -1,29 +1,33 @@
-"""A policy in Python: as the compiled core knows it, its decision for one state, and its desk.
+"""A policy as the compiled core knows it: its runs, its decision for one state, and its desk.
 
-The live run, MapReduce and the audit of a log keep their queues in lists: `decide` copies what
-the policy looks at into arrays and asks `dlsim.cpugpu.core`; nothing is decided here. A `Desk` is
-a state that is changed by arrivals, decisions, starts and completions: what differs between the
-live run, MapReduce and simulated policies of one's own is who says when a job is done.
+`play` runs a table of jobs. The live run, MapReduce and the audit of a log keep their queues in
+lists: `decide` copies what the policy looks at into arrays and asks `dlsim.cpugpu.core`; nothing
+is decided here. A `Desk` is a state that is changed by arrivals, decisions, starts and
+completions: who says when a job is done differs between the live run, MapReduce and `play`.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.cpugpu import model
 from dlsim.cpugpu.core import state as core
-from dlsim.cpugpu.core.events import decide_from
+from dlsim.cpugpu.core.events import act, begin, decide_from, run
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import CLASSES, Decide, Decision, Item, Machine, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
+from dlsim.kernel import clock_origin
 
-_TARGETS = {"gpu": core.GPU, "cpu": core.CPU, "preferred": core.PREFERRED}
 #: Rules that look at one job of the main queue; that predict; that need no free device.
-_AT_HEAD = (core.FIVE, core.MCT, core.STRICT, core.TURN)
+AT_HEAD = ("five", "mct", "strict", "round-robin")
 _PREDICT = (core.FIVE, core.MCT)
 _WHILE_BUSY = (core.MCT, core.TURN)
 
@@ -32,9 +36,11 @@ def rules_of(policy: Policy, reading: Reading) -> core.Rules:
     """Return a policy under its reading as numbers; a plan and a function are both a user's."""
     rule = policy.rule
     own = core.USER if callable(rule) or rule == "ideal" else model.RULES.index(rule)
+    target, take, _, estimate = (
+        known.index(getattr(policy, name)) for name, known in model.CHOICES.items()
+    )
     return core.Rules(
-        own, _TARGETS[policy.target], model.TAKES.index(policy.take), policy.min_samples,
-        policy.re_explore, float(policy.bound), model.ESTIMATES.index(policy.estimate),
+        own, target, take, policy.min_samples, policy.re_explore, float(policy.bound), estimate,
         policy.steal, reading.both_free == "best",
         model.SWITCHES["unknown_remaining"].index(reading.unknown_remaining),
         float(reading.deviations), float(reading.gpu_cpu_share),
@@ -71,10 +77,11 @@ def state_of(w: core.World, r: core.Rules, names: Sequence[Any], history: Histor
     s = core.fresh_state(w, r, len(names), r.rule in _PREDICT)
     s.known["room"] = rooms[:, None]
     averages: list[list[float]] = [[], []]
+    estimate = model.CHOICES["estimate"][r.estimate]
     for (app, cls), record in history.records().items():
         a, c, n = numbers.get(app), CLASSES.index(cls), record.count
         if a is None:
-            averages[c] += [record.expected(model.ESTIMATES[r.estimate])] if n else []
+            averages[c] += [record.expected(estimate)] if n else []
             continue
         low = high = 0
         if n and s.heaps.size:  # as many about the middle as the jobs can move it over
@@ -100,7 +107,7 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     devices = len(state.classes)
     held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
     held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
-    waiting = state.main[:1] if r.rule in _AT_HEAD and not r.bound else state.main
+    waiting = state.main[:1] if policy.rule in AT_HEAD and not r.bound else state.main
     if r.rule == core.FIFO:  # the first of each class
         heads = [next((i for i in state.main if i.preferred == c), None) for c in CLASSES]
         firsts = [item for item in heads if item is not None]
@@ -131,16 +138,9 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     return Decision(moved.job, int(head["on"]), core.WORDS[head["word"]], finishes)
 
 
-#: The decision of each `Policy.rule`; ``ideal`` follows a plan (`dlsim.cpugpu.ideal`).
-DECIDE: dict[str, Decide] = {rule: decide for rule in model.RULES if rule != "ideal"}
-
-
-class Move(NamedTuple):
-    """A decision that was followed, when, and the how manieth it was."""
-
-    decision: Decision
-    when: float
-    turn: int
+def decider(policy: Policy) -> Decide:
+    """Return what decides for a policy; ``ideal`` follows a plan instead."""
+    return policy.rule if callable(policy.rule) else decide
 
 
 class Desk:
@@ -150,12 +150,10 @@ class Desk:
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
         decide: Decide | None = None, watch: Callable[[State, Decision], None] | None = None,
     ) -> None:  # fmt: skip
-        rule = policy.rule
-        self.decide = decide or (rule if callable(rule) else DECIDE[rule])
+        self.decide = decide or decider(policy)
         self.policy, self.reading, self.watch = policy, reading, watch
         self.state = State.of(machine, history)
-        self.moves: dict[int, Move] = {}
-        self._turns = 0
+        self.decisions: dict[int, Decision] = {}
 
     def arrive(self, now: float, items: Iterable[Item]) -> None:
         """Put jobs at the end of the main queue."""
@@ -211,8 +209,7 @@ class Desk:
             raise InputError(f"job {item.job} ({item.app}) has no version for a {cls}")
         state.queues[decision.device].append(item)
         state.history.assign(item.app, cls)
-        self.moves[item.job] = Move(decision, state.now, self._turns)
-        self._turns += 1
+        self.decisions[item.job] = decision
 
     def _withdrawn(self, decision: Decision) -> Item:
         for queue in [self.state.main, *self.state.queues]:
@@ -220,3 +217,107 @@ class Desk:
                 if item.job == decision.job:
                     return queue.pop(place)
         raise InputError(f"the policy moved job {decision.job!r}, which does not wait")
+
+
+_WORDS = pd.Series(core.WORDS).array
+
+
+class Trace(NamedTuple):
+    """What happened to each job, by its place in the queue order; times are from `origin` on.
+
+    `jobs` are records (`dlsim.cpugpu.core.state.JOB`), `rules` why each was moved, `finishes`
+    what was predicted on every device: no row where nothing ever is.
+    """
+
+    origin: float
+    jobs: np.ndarray
+    rules: Any
+    finishes: Floats
+
+
+def on_own_clock(given: Given) -> tuple[float, Given]:
+    """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
+    origin = clock_origin(given.arrival)
+    return origin, replace(given, arrival=given.arrival - origin)
+
+
+def play(
+    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History
+) -> Trace:
+    """Run the jobs; the history learns. A plan or a function is asked for every decision."""
+    share, gpus = reading.gpu_cpu_share, machine.gpus
+    if policy.rule == "ideal" and share:
+        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
+    if machine.cpus and share * gpus >= machine.cpus:
+        raise InputError(
+            f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
+            f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
+        )
+    origin, given = on_own_clock(given)
+    r, places = rules_of(policy, reading), np.arange(gpus + machine.cpus)
+    column = (places >= gpus).astype(np.int64) if given.extra is None else places
+    w = world_of(
+        r, given.arrival, given.real if given.extra is None else given.times, column, given.app,
+        given.told, given.has, np.arange(len(given.labels)), gpus,
+    )  # fmt: skip
+    names = given.names.tolist()
+    s = state_of(w, r, names, history)
+    begin(w, r, s)
+    if r.rule == core.USER:
+        decide = None
+        if policy.rule == "ideal":
+            decide = follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
+        desk = Desk(machine, policy, reading, history, decide)
+        step = _run_with_desk(desk, given, w, r, s)
+    else:
+        step = run(w, r, s)
+    if step == core.STUCK:
+        waits, name = s.jobs["on"][: s.head["coming"][0]] < 0, model.policy_named(policy)[0]
+        label = given.labels[int(np.argmax(waits))] if waits.any() else None
+        raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
+    if r.rule != core.USER:
+        _teach(history, names, w, s)
+        return Trace(origin, s.jobs, _WORDS.take(s.jobs["word"]), s.finishes)
+    decisions = [desk.decisions[j] for j in range(len(given.labels))]
+    blank = (math.nan,) * len(places)
+    finishes = np.array([decision.finishes or blank for decision in decisions])
+    return Trace(origin, s.jobs, pd.Series([one.rule for one in decisions]).array, finishes)
+
+
+def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
+    """Let a desk decide: it is told what ended and arrived, and what it moved is done here."""
+    moved: list[tuple[int, int, int]] = []
+
+    def note(state: State, decision: Decision) -> None:
+        held = (d for d, queue in enumerate(state.queues) for i in queue if i.job == decision.job)
+        moved.append((decision.job, decision.device, next(held, core.NOBODY)))
+
+    desk.watch, head, ended, arrived = note, s.head[0], 0, 0
+    while (step := run(w, r, s)) == core.CHOOSE:
+        for job in s.jobs[s.done[ended : head["done"]]]:
+            desk.complete(float(job["end"]), int(job["on"]), float(job["seconds"]))
+        desk.arrive(float(head["now"]), given.items[arrived : head["coming"]])
+        ended, arrived = int(head["done"]), int(head["coming"])
+        desk.dispatch(float(head["now"]))
+        for job, device, line in moved:
+            head["job"], head["on"], head["line"] = job, device, line
+            act(w, r, s)
+        moved.clear()
+        head["phase"] = core.DECIDED
+    return int(step)
+
+
+def _teach(history: History, names: Sequence[str], w: core.World, s: core.State) -> None:
+    """Bring a history up to date with a run."""
+    pair = 2 * w.app[s.done] + (s.jobs["on"][s.done] >= w.gpus)
+    fits = pair.astype(np.uint16) if 2 * len(names) <= 2**16 else pair  # sorted by its digits
+    seconds = s.jobs["seconds"][s.done[np.argsort(fits, kind="stable")]].tobytes()
+    ends = [0, *(8 * np.cumsum(np.bincount(pair, minlength=2 * len(names)))).tolist()]
+    for place, (seen, *known) in enumerate(s.known.ravel().tolist()):
+        if not seen:
+            continue
+        record = history.own(names[place // 2], CLASSES[place % 2])
+        if ends[place] < ends[place + 1]:
+            record.own_runs().times.frombytes(seconds[ends[place] : ends[place + 1]])
+        (record.assigned, record.elsewhere, record.count, record.mean, record.spread,
+         record.recent) = known[:6]  # fmt: skip

@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from dlsim.cpugpu import workload
+from dlsim.cpugpu.dispatch import play
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
-from dlsim.cpugpu.run import play
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")

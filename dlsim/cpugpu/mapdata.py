@@ -20,7 +20,7 @@ from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.model import CLASSES, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
-from dlsim.given import instance, number, whole
+from dlsim.given import generator, instance, number, whole
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -245,7 +245,7 @@ def place_blocks(
     """Put replicas of every block on distinct nodes, at random."""
     whole("blocks", blocks, 1, 10**6)
     whole("replicas", replicas, 1, whole("nodes", nodes, 1, MOST_COUNT))
-    source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
+    source = generator(seed)
     return [
         tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
     ]

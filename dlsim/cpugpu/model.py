@@ -194,10 +194,13 @@ class Decision(NamedTuple):
 Decide = Callable[[State, "Policy", "Reading"], Decision | None]
 
 RULES = ("five", "mct", "fifo", "strict", "round-robin", "speed-up", "shortest", "ideal")
-ESTIMATES = ("mean", "median", "ewma")
-TARGETS = ("preferred", "cpu", "gpu")
-TAKES = ("careful", "never", "always")
-OBJECTIVES = ("makespan", "completion")
+#: Options of the other words of a `Policy`; their places are codes of the core.
+CHOICES = {
+    "target": (*CLASSES, "preferred"),
+    "take": ("careful", "never", "always"),
+    "objective": ("makespan", "completion"),
+    "estimate": ("mean", "median", "ewma"),
+}
 
 
 @dataclass(frozen=True)
@@ -247,10 +250,7 @@ class Policy:
     def __post_init__(self) -> None:
         if not callable(self.rule):
             option("rule", self.rule, RULES)
-        for name, options in (
-            ("target", TARGETS), ("take", TAKES),
-            ("objective", OBJECTIVES), ("estimate", ESTIMATES),
-        ):  # fmt: skip
+        for name, options in CHOICES.items():
             option(name, getattr(self, name), options)
         whole("min_samples", self.min_samples, 1, MOST_COUNT)
         whole("re_explore", self.re_explore, 0, MOST_COUNT)

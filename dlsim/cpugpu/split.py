@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlsim.cpugpu.given import MOST_COUNT, hold, together
 from dlsim.errors import InputError
-from dlsim.given import number, whole
+from dlsim.given import generator, number, whole
 from dlsim.rounding import not_after
 
 
@@ -216,8 +216,7 @@ def adapt_split(
     factors: Any = [[1] * len(devices)] * whole("rounds", rounds, 1, MOST_COUNT)
     if number("noise", noise):
         variance = np.log1p(noise * noise)
-        source = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0, 2**63)))
-        normal = source.standard_normal((len(factors), len(devices)))
+        normal = generator(seed).standard_normal((len(factors), len(devices)))
         factors = np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
     for turn, factor in enumerate(factors):
         each = list(zip(devices, share, factor, strict=True))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.cpugpu.dispatch import DECIDE
+from dlsim.cpugpu.dispatch import AT_HEAD, decider
 from dlsim.cpugpu.history import UNSEEN, History, Record, Runs
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
@@ -35,8 +35,6 @@ WORDS = {
 EVENTS = ("run", "job", "decision", "start", "end")
 #: What the end of a job that is done tells.
 MEASURED = ("seconds", "transfer", "compiled", "signature", "agrees")
-#: Rules that look at one job of the main queue.
-AT_HEAD = ("five", "mct", "strict", "round-robin")
 
 
 class LogFile(EventLog):
@@ -297,11 +295,9 @@ class Log:
 
     def audit(self) -> list[tuple[Decision, Decision | None]]:
         """Decide everything again by the pure policy, from the logged inputs."""
-        rule = self.policy.rule
-        decide = rule if callable(rule) else DECIDE.get(rule)
-        if decide is None:
+        rule, decide, wrong = self.policy.rule, decider(self.policy), []
+        if rule == "ideal":
             raise InputError(f"decisions of {rule!r} cannot be computed one by one")
-        wrong = []
         for number, (state, old) in enumerate(self.entries(), 1):
             try:
                 new = decide(state, self.policy, self.reading)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dlsim import processes
 from dlsim.cpugpu import Decision, History, Machine, Policy, Reading, Store
-from dlsim.cpugpu.dispatch import DECIDE, Desk
+from dlsim.cpugpu.dispatch import Desk, decide, decider
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.live.crew import Crew
@@ -76,9 +76,8 @@ class _Session:
         self.jobs, self.crew, self.devices, self.log = jobs, crew, devices, log
         self.sizes, self.store, self.outputs = sizes, store, outputs
         self.clock, self.zero = clock, clock() - log.now
-        policy, rule = log.policy, log.policy.rule
-        self.rule = rule if callable(rule) else DECIDE[rule]
-        self.desk = Desk(log.machine, policy, log.reading, sizes.history, decide=self._decide)
+        self.rule = decider(log.policy)
+        self.desk = Desk(log.machine, log.policy, log.reading, sizes.history, decide=self._decide)
         fates = log.fates.values()
         self.first = {fate["app"]: fate["signature"] for fate in fates if fate["signature"]}
         self.running: dict[Future[Outcome], tuple[int, Item]] = {}
@@ -346,7 +345,7 @@ def run_live(
         if not callable(policy.rule):  # compiled, before the clock starts
             state = State.of(machine, History())
             state.main = [item for item, _ in items[:1]]
-            DECIDE[policy.rule](state, policy, reading)
+            decide(state, policy, reading)
         _Session(jobs, crew, devices, events, sizes, store, clock, outputs).go()
     return LiveRun(events.table(), known, events)
 
