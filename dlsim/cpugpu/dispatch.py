@@ -56,17 +56,17 @@ def world_of(
     keys: list[Floats] = []
     if r.rule == core.SPEED_UP:
         slow, fast = np.fmax(*told.T), np.fmin(*told.T)
-        keys = [-np.where(has.all(axis=1), slow / fast, np.inf)]
+        keys = [-np.where(has[:, 0] & has[:, 1], slow / fast, np.inf)]
     elif r.rule == core.SHORTEST:
         keys = list(told.T)
     order = np.empty((len(keys), len(app)), dtype=np.int64)
-    rank, first = np.empty_like(order), np.argsort(number, kind="stable")
+    rank = np.empty_like(order)
     for k, key in enumerate(keys):
-        order[k] = first[np.argsort(key[first], kind="stable")]
+        order[k] = np.lexsort((number, key))
         rank[k, order[k]] = np.arange(len(app))
     nobody = np.empty(0, dtype=np.int64), np.empty(0)
     return core.World(arrival, times, column, app, told, has, number, order, rank, gpus,
-                      float(np.nanmin(times)), *nobody)  # fmt: skip
+                      float(np.fmin.reduce(times, axis=None)), *nobody)  # fmt: skip
 
 
 def state_of(w: core.World, r: core.Rules, names: Sequence[Any], history: History) -> core.State:

@@ -71,9 +71,10 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     blank = [name for name in names if not isinstance(name, str) or not name.strip()]
     if blank:
         raise InputError(f"app must be the name of an application, got {blank[0]!r}")
-    real = [time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES]
-    told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, real, strict=True)], 1)
-    versions = ~np.isnan(np.stack(real, 1))
+    times = [time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES]
+    told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, times, strict=True)], 1)
+    real = np.stack(times, 1)
+    versions = ~np.isnan(real)
     has = versions & np.array([machine.count(c) > 0 for c in CLASSES])
     if not (has[:, 0] | has[:, 1]).all():
         j = int(np.argmin(has.any(axis=1)))
@@ -92,7 +93,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
             )
     names = pd.Index(names, dtype="str")
     return Given(jobs.index, arrival, names, app, np.where(has, told, np.nan), has,
-                 np.stack(real, 1), more, machine.gpus, machine.cpus)  # fmt: skip
+                 real, more, machine.gpus, machine.cpus)  # fmt: skip
 
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:
