@@ -72,14 +72,9 @@ class Sample(NamedTuple):
 
 @dataclass(eq=False)
 class Costs:
-    """What is known of one function on one cluster.
+    """What is known of one function on one cluster: the latest chunks (`samples`) and loads.
 
-    Attributes
-    ----------
-    samples : deque of Sample
-        The latest chunks.
-    ratios : deque of float
-        The latest loads: real over expected time from dispatch to completion.
+    Of a load `ratios` has the real over the expected time from dispatch to completion.
     """
 
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))

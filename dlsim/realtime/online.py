@@ -23,16 +23,9 @@ from dlsim.realtime.run import rules_of
 class Plan(NamedTuple):
     """What becomes of tasks that are planned at one instant; times count from it.
 
-    Attributes
-    ----------
-    admitted : ndarray of bool
-        Whether each deadline holds, those of all before it being kept.
-    start, estimate : ndarray of float
-        When its first node begins to receive, and its completion; NaN where it is refused.
-    nodes : ndarray of int
-        On how many nodes; 0 where it is refused.
-    offer : ndarray of float
-        The smallest deadline that would hold, for who is refused; NaN where none would.
+    Each is admitted if its deadline holds, those of all before it being kept; refused, it has no
+    start (of its first node) and estimate (NaN), no nodes, and the smallest deadline that would
+    hold as offer (NaN where none would).
     """
 
     admitted: NDArray[np.bool_]
@@ -56,23 +49,9 @@ def plan(
     sigma: Sequence[float], deadline: Sequence[float], release: Sequence[float], cluster: Cluster,
     policy: Policy, reading: Reading, link: float = 0.0,
 ) -> Plan:  # fmt: skip
-    """Test tasks one after another at one instant, on nodes that may still be busy.
+    """Test tasks one after another at one instant, on N nodes that may still be busy.
 
-    Parameters
-    ----------
-    sigma, deadline : sequence of float
-        Size of each task, and its deadline from now on, above 0; in the order of the tests.
-    release : sequence of float, shape (N,)
-        When each node is free, from now on; 0 or less: it is idle.
-    cluster, policy, reading
-        As of `dlsim.realtime.simulate`.
-    link : float
-        When the head node's link is free, from now on.
-
-    Returns
-    -------
-    Plan
-        A value for each task.
+    Deadlines, releases (0 or less: idle) and when the head node's link is free count from now on.
     """
     m, table = len(sigma), table_for(cluster, policy.partition)
     rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)

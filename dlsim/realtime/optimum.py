@@ -187,36 +187,12 @@ def offline_optimum(
     tasks: pd.DataFrame, cluster: Cluster, partition: str = "opr", work: bool = False,
     nodes: str = "best",
 ) -> Optimum:  # fmt: skip
-    """Find what the best planner admits who knows all tasks beforehand.
+    """Find what the best planner admits, in tasks or data (`work`), who knows all tasks beforehand.
 
-    One round, nobody is interrupted, nodes are given back at the end of a task.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        Columns arrival, sigma, deadline (relative); at most `MOST_TASKS`.
-    cluster : Cluster
-        At most `MOST_OF_NODES` nodes.
-    partition : {"opr", "exact"}
-        Nodes that start together, or any as they are released, split so that all end first.
-    work : bool
-        Whether data are counted, not tasks.
-    nodes : {"best", "min", "all"}
-        On how many nodes a task may run: any number, the fewest in time, all that help.
-
-    Returns
-    -------
-    Optimum
-        Its value, and whether the search ended, or met the bound, before it gave up.
-
-    Raises
-    ------
-    InputError
-        For too many tasks or nodes, or an option that does not exist.
-
-    Examples
-    --------
-    First come, first served would admit the first alone.
+    One round, nobody is interrupted, nodes are given back at the end of a task. They start together
+    ("opr"), or as any are released, split so that all end first ("exact"); a task runs on any
+    number of them, on the fewest in time, or on all that help (`COUNTS`). First come, first served
+    would admit the first alone:
 
     >>> tasks = pd.DataFrame({"arrival": [0, 1, 1], "sigma": [6, 2, 2], "deadline": [12, 6, 9]})
     >>> offline_optimum(tasks, Cluster(nodes=2, cms=1, cps=1)).value

@@ -35,26 +35,10 @@ class Work(NamedTuple):
 def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series:
     """Start rigid jobs on a machine of their own, and return the instants.
 
-    Parameters
-    ----------
-    jobs : DataFrame
-        Columns submit, run_time, processors, in order of submission; and estimate, the run time
-        that their users expect (at least the run time, and that where it is NaN).
-    nodes : int
-        Processors of the machine.
-    policy : {"fcfs", "easy"}
-        First come first served; or EASY backfilling: who fits may pass if by the estimates the
-        first in line starts no later (D. Lifka, 1995).
-
-    Returns
-    -------
-    Series
-        Start of each job.
-
-    Raises
-    ------
-    InputError
-        For jobs that cannot be read so, out of order, or wider than the machine.
+    `jobs` have submit, run_time, processors, in order of submission; and estimate, the run time
+    that their users expect (at least the run time, and that where it is NaN). First come first
+    served; or EASY backfilling: who fits may pass if by the estimates the first in line starts no
+    later (D. Lifka, 1995).
     """
     option("policy", policy, RIGID)
     nodes, m = whole("nodes", nodes), len(jobs)

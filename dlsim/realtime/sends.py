@@ -41,14 +41,8 @@ ROUNDED = 1e-9
 class Sends(NamedTuple):
     """How a load is sent.
 
-    Attributes
-    ----------
-    completion : float
-        When the last node has computed its part.
-    bound : float
-        No schedule ends before.
-    sends : DataFrame
-        node share send_start send_end compute_end, in order of transmission.
+    `completion` is when the last node has computed its part, `bound` an instant before which no
+    schedule ends; `sends` has node share send_start send_end compute_end, in order of transmission.
     """
 
     completion: float
@@ -114,30 +108,11 @@ def _sent(
 
 
 def rounds_limit(sigma: float, release: Sequence[float] | Floats, cluster: Cluster) -> Floats:
-    """Return when a load ends at the soonest, however many rounds it is sent in.
+    """Return when a load ends at the soonest, however many rounds it is sent in (no set-up times).
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    release : sequence of float, shape (n,)
-        When each node is released, in any order.
-    cluster : Cluster
-        Its costs; no set-up times.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The limit on the node released first, on the first two, ..., on all n; never rising.
-
-    Raises
-    ------
-    InputError
-        For a size, times or a cluster that cannot be used.
-
-    Examples
-    --------
-    One round needs until 38.5 here (`split_load`). Two nodes that compute all the time: until 31.5.
+    One limit for the node released first, for the first two, ..., for all n: shape (n,), never
+    rising. One round needs until 38.5 here (`split_load`). Two nodes that compute all the time:
+    until 31.5.
 
     >>> rounds_limit(14, [0, 21, 90], Cluster(nodes=3, cms=1, cps=3)).tolist()
     [42.0, 31.5, 31.5]
@@ -165,32 +140,11 @@ def rounds_limit(sigma: float, release: Sequence[float] | Floats, cluster: Clust
 def split_in_rounds(
     sigma: float, release: Sequence[float] | Floats, cluster: Cluster, rounds: int = 4
 ) -> Sends:
-    """Split one load over equal nodes by the best sizes of several rounds.
+    """Split one load over equal nodes, numbered by release, by the best sizes of several rounds.
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    release : sequence of float, shape (n,)
-        When each node is released, in any order; 1 <= n <= N.
-    cluster : Cluster
-        Its costs; no set-up times.
-    rounds : int
-        After each release there are so many rounds over all nodes that are released by then, those
-        released first being sent to first.
+    After each release there are so many rounds over all nodes that are released by then, those
+    released first being sent to first; ``bound`` is `rounds_limit`, whose refusals it shares.
 
-    Returns
-    -------
-    Sends
-        ``bound`` is `rounds_limit`; nodes are numbered by release.
-
-    Raises
-    ------
-    InputError
-        As of `rounds_limit`; for a number of rounds that is not in 1..64, or too many sends.
-
-    Examples
-    --------
     >>> best = split_in_rounds(14, [0, 21], Cluster(nodes=2, cms=1, cps=3), rounds=8)
     >>> round(best.completion, 2), best.bound
     (31.5, 31.5)
@@ -214,33 +168,13 @@ def split_in_rounds(
 
 
 def split_unequal(sigma: float, nodes: pd.DataFrame, order: str | Sequence[int] = "best") -> Sends:
-    """Split one load in one round over nodes of different speed and link.
+    """Split one load in one round over nodes (cms, cps, release or 0) of different speed and link.
 
-    Parameters
-    ----------
-    sigma : float
-        Data size.
-    nodes : DataFrame
-        cms and cps, the times to send and to compute a unit of data, and release (0 without).
-    order : {"best", "link", "release"} or sequence of int
-        Who is sent to first: the best order and nodes; the fastest link, or who is released first,
-        the other of the two for ties; or the row numbers of those that may serve, as they are sent
-        to. Who is released only after the end gets nothing.
-
-    Returns
-    -------
-    Sends
-        The best sizes in that order; ``bound`` holds for every order.
-
-    Raises
-    ------
-    InputError
-        For a size, a table or an order that cannot be used; for "best" with different release
-        times and more than `MOST_UNEQUAL` nodes.
-
-    Examples
-    --------
-    The fast link is worth waiting for: its node is sent to before one that is free already.
+    `order` says who is sent to first: the best order and nodes ("best"; with different release
+    times for at most `MOST_UNEQUAL` nodes); the fastest "link", or who is released first
+    ("release"), the other of the two for ties; or row numbers of those that may serve, as they are
+    sent to. Who is released only after the end gets nothing; ``bound`` holds for every order. The
+    fast link is worth waiting for: its node is sent to before one that is free already.
 
     >>> nodes = pd.DataFrame({"cms": [4, 1], "cps": [4, 4], "release": [0, 2]})
     >>> for order in ("release", "link", "best"):
