@@ -6,13 +6,13 @@ as data, never as code: numbers, texts, lists, dicts and arrays; another kind is
 """
 
 import base64
-import importlib
 import io
 import json
 import os
+import pkgutil
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,11 +31,8 @@ Key = tuple[int, ...]
 
 def function_named(name: str) -> Callable[..., Any]:
     """Import ``module:function``, or refuse it."""
-    module, _, path = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        found = pkgutil.resolve_name(name if ":" in name else f"{name}:")
     except Exception as error:  # whatever an import raises
         raise InputError(
             f"{name}: cannot be imported ({type(error).__name__}: {error}); name it as "
@@ -49,11 +46,9 @@ def function_named(name: str) -> Callable[..., Any]:
 def name_of(function: Callable[..., Any]) -> str:
     """Return ``module:function`` where it can be imported under that name, else one of its own."""
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    try:
+    with suppress(InputError):
         if not name.startswith("__main__") and function_named(name) is function:
             return name
-    except InputError:
-        pass
     return f"{name}#{id(function)}"
 
 

@@ -26,10 +26,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import column, flag, instance, option, table
+from dlsim.given import flag, instance, option
 from dlsim.kernel import TOL
-from dlsim.realtime.model import IN_ROUNDS, PARTITIONS, SWITCHES, Cluster, check_partition
-from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.model import (
+    IN_ROUNDS,
+    PARTITIONS,
+    SWITCHES,
+    Cluster,
+    check_partition,
+    task_columns,
+)
+from dlsim.realtime.partition import Floats, best_counts, table_for
 
 #: By how much, relatively, a task may miss its deadline or its node time: 16 times what the engine
 #: lets pass, and what a float rounds off.
@@ -106,12 +113,7 @@ def clairvoyant_bound(
     check_partition(partition, 1, cluster)
     flag("work", work)
     option("link", link, SWITCHES["link"])
-    labels = table("tasks", tasks, ("arrival", "sigma", "deadline")).index
-    arrival = column("arrival", tasks["arrival"], row="task", labels=labels)
-    sigma, deadline = (
-        column(name, tasks[name], above=True, row="task", labels=labels)
-        for name in ("sigma", "deadline")
-    )
+    arrival, sigma, deadline = task_columns(tasks)
     total = math.fsum(sigma) if work else float(len(sigma))
     arrival = arrival - arrival.min(initial=np.inf)
     spare = SLACK * (deadline + arrival.max(initial=0.0) / 1024)
@@ -154,7 +156,7 @@ def least_needs(
         unit = np.append(np.inf, np.maximum(c.cms, c.cps / count))
         fixed = np.full(len(unit), c.st + c.sc)
     elif partition != "pieces":
-        top = np.searchsorted(known.least[2 : c.nodes + 1], sigma) + 1
+        top = best_counts(sigma, known)
     low, high = np.zeros(len(sigma), dtype=np.int64), top.astype(np.int64)
     while (high - low > 1).any():  # E falls up to `top`
         middle = (low + high + 1) // 2

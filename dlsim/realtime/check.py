@@ -17,7 +17,7 @@ from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped
 from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
-from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.partition import Floats, best_counts, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
 #: Kinds that each partition may end in.
@@ -86,11 +86,6 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
     yield from _order_rules(s, line[np.argsort(s.start[line], kind="stable")])
 
 
-def _best(s: Evidence) -> Rows:
-    """Return min(N, N*) of every task."""
-    return np.searchsorted(s.table.least[2:-1], s.sigma) + 1
-
-
 def _count_rules(s: Evidence) -> Iterator[Rule]:
     index, ran, n = s.index, s.ran, s.nodes
     if s.policy.partition == "opr":
@@ -99,13 +94,10 @@ def _count_rules(s: Evidence) -> Iterator[Rule]:
     if s.policy.nodes == "user" and s.given is not None:
         yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.wanted)
     elif s.policy.nodes == "all" and s.policy.partition == "exact":
-        yield (
-            "an all-nodes task runs on all nodes that are free before it ends",
-            index,
-            _all_used(s),
-        )
+        rule = "an all-nodes task runs on all nodes that are free before it ends"
+        yield rule, index, _all_used(s)
     elif s.policy.nodes == "all":
-        wanted = _best(s) if s.reading.an_nodes == "best" else s.cluster.nodes
+        wanted = best_counts(s.sigma, s.table) if s.reading.an_nodes == "best" else s.cluster.nodes
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
     elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
@@ -153,7 +145,7 @@ def _service_rules(s: Evidence) -> Iterator[Rule]:
     if s.policy.nodes == "user" and s.given is not None:
         n = s.given.wanted
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
-        n = _best(s)
+        n = best_counts(s.sigma, s.table)
     possible = s.table.fixed[n] + s.sigma * s.table.unit[n] <= max(1.0, s.negotiate) * s.deadline
     ends = np.where(s.ran, np.fmax(s.estimate, _link_free(s)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, floats, instance, label, number, option, table, usual
+from dlsim.given import MOST, column, floats, instance, label, number, option, usual
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
@@ -24,8 +24,6 @@ from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.own import blame
 from dlsim.realtime.partition import Floats, table_for
 from dlsim.realtime.run import rules_of, run_policy
-
-REQUIRED = ("arrival", "sigma", "deadline")
 
 
 def simulate(
@@ -98,14 +96,7 @@ def simulate(
 
 def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
     """Return the columns that are simulated, or refuse the table."""
-    labels = table("tasks", tasks, REQUIRED).index
-    arrival = column(
-        "arrival", tasks["arrival"], rule="finite and at least 0", row="task", labels=labels
-    )
-    sigma, deadline = (
-        column(name, tasks[name], above=True, rule="finite and above 0", row="task", labels=labels)
-        for name in REQUIRED[1:]
-    )
+    arrival, sigma, deadline = model.task_columns(tasks)
     back = arrival[1:] < arrival[:-1]
     if back.any():
         task = label(tasks.index[int(np.argmax(back)) + 1])
@@ -120,11 +111,9 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
                 "nodes='user' (User Split) needs a column user_nodes; "
                 "workload.user_split(tasks, cluster) draws one"
             )
-        asked = tasks["user_nodes"]
-        wanted = column(
-            "user_nodes", asked, 1, cluster.nodes, is_whole=True, row="task", labels=labels
-        )
-    return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, labels)
+        known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
+        wanted = column("user_nodes", tasks["user_nodes"], 1, cluster.nodes, **known)
+    return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
 
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:

@@ -12,10 +12,11 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import flag, named, number, option, whole
+from dlsim.given import column, flag, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
@@ -105,6 +106,18 @@ def check_partition(
             "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
             "give a number of rounds"
         )
+
+
+#: What a table of tasks says of each: instant, data size, time until its deadline.
+COLUMNS = ("arrival", "sigma", "deadline")
+
+
+def task_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """Return the columns of a table of tasks, or refuse it."""
+    known: Any = {"row": "task", "labels": table("tasks", tasks, COLUMNS).index}
+    first: Any = {"arrival": {"rule": "finite and at least 0"}}
+    above = {"above": True, "rule": "finite and above 0"}
+    return [column(name, tasks[name], **first.get(name, above), **known) for name in COLUMNS]
 
 
 class TaskView(NamedTuple):

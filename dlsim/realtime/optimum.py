@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import flag, instance, option, table
+from dlsim.given import flag, instance, option
 from dlsim.realtime.bound import SLACK, clairvoyant_bound
 from dlsim.realtime.engine import simulate
-from dlsim.realtime.model import Cluster, check_partition
-from dlsim.realtime.partition import table_of
+from dlsim.realtime.model import Cluster, check_partition, task_columns
+from dlsim.realtime.partition import best_counts, table_of
 
 #: Most tasks that are scheduled in the best way, and most nodes: the search is exponential.
 MOST_TASKS, MOST_OF_NODES = 10, 4
@@ -76,15 +76,14 @@ class _Server:
 
     def __init__(self, cluster: Cluster, partition: str, nodes: str) -> None:
         self.c, self.partition, self.nodes = cluster, partition, nodes
-        known = table_of(cluster)
-        self.unit, self.fixed = known.unit.tolist(), known.fixed.tolist()
-        self.least = known.least[2 : cluster.nodes + 1]
+        self.known = table_of(cluster)
+        self.unit, self.fixed = self.known.unit.tolist(), self.known.fixed.tolist()
 
     def ways(self, free: Free, task: Task, now: float = 0.0) -> list[Way]:
         """Return all that meet the deadline; of nodes that are free too those idle longest rest."""
         arrival, sigma, due = task
         begin, limit = max(arrival, now), due + SLACK * (due - arrival)
-        top, found = int(np.searchsorted(self.least, sigma)) + 1, list[Way]()
+        top, found = int(best_counts(sigma, self.known)), list[Way]()
         for n in range(top if self.nodes == "all" else 1, top + 1):
             of_n = self._together if self.partition == "opr" else self._as_released
             found += (way for way in of_n(n, free, begin, sigma) if way.end <= limit)
@@ -178,8 +177,7 @@ def _taken(
             f"a search serves at most {MOST_TASKS} tasks on {MOST_OF_NODES} nodes, got "
             f"{len(tasks)} on {cluster.nodes}: use clairvoyant_bound, which bounds any number"
         )
-    known = table("tasks", tasks, ("arrival", "sigma", "deadline"))
-    rows = known[["arrival", "sigma", "deadline"]].astype(float).to_numpy().tolist()
+    rows = np.column_stack(task_columns(tasks)).tolist()
     return [(a, s, a + d) for a, s, d in rows], _Server(cluster, partition, nodes)
 
 

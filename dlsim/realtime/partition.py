@@ -312,8 +312,13 @@ def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:
     return (n if np.ndim(n) == 0 else np.asarray(n)) * time
 
 
+def best_counts(sigma: Any, table: Table) -> NDArray[np.int64]:
+    """Return min(N, N*) of many loads at once."""
+    return np.asarray(np.searchsorted(table.least[2:-1], sigma) + 1)
+
+
 def least_times(sigma: Any, cluster: Cluster) -> Floats:
     """Minimum execution times E(min(N, N*)) of many loads at once."""
     table, sizes = table_of(cluster), np.asarray(sigma, dtype=float)
-    top = np.searchsorted(table.least[2 : cluster.nodes + 1], sizes, side="left") + 1
+    top = best_counts(sizes, table)
     return np.asarray(table.fixed[top] + sizes * table.unit[top])

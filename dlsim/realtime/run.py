@@ -2,6 +2,7 @@
 
 import functools
 from collections import namedtuple
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import (
     IN_ROUNDS,
     PARTITIONS,
+    POLICIES,
     Cluster,
     Policy,
     Reading,
@@ -57,22 +59,10 @@ def _places(due: Floats, span: float) -> Floats:
     return places
 
 
-def _named(*names: str) -> Any:
-    """Return the class of a tuple with these names."""
-    return namedtuple("Rules", names)
-
-
-#: A policy under a reading as the planner's switches; those of the reading by their rules.
-Rules = _named(
-    "nodes", "cms", "cps", "st", "sc", "edf", "dc", "all_nodes", "negotiate", "in_line", "part",
-    "method", "rounds", "offers", "own", "mine", "timed", "counts", *Reading().rules(),
-)  # fmt: skip
-
-
-def rules_of(
+def _switches(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
-) -> Any:
-    """Return a policy under a reading as the planner's switches."""
+) -> dict[str, Any]:
+    """Return a policy under a reading as the planner's switches; the reading's by their rules."""
     backfill, every = reading.backfill == "on", policy.nodes == "all"
     switches = reading.rules()
     strict = switches["strict"] or every or not (policy.overtake or backfill)
@@ -83,29 +73,25 @@ def rules_of(
         part = PARTITIONS.index(policy.partition)
         method = state.CAPACITY if policy.partition == "exact-n" else method
         method = state.SCAN if policy.partition in IN_ROUNDS else method
-    return Rules(
-        nodes=int(cluster.nodes),
-        cms=float(cluster.cms),
-        cps=float(cluster.cps),
-        st=float(cluster.st),
-        sc=float(cluster.sc),
-        edf=policy.order == "edf",
-        dc=policy.order == "dc",
-        all_nodes=every,
-        negotiate=float(negotiate),
-        in_line=own is not None
-        or policy.nodes in ("all", "fragment")
-        or (policy.order != "dc" and (strict or policy.partition != "opr")),
-        part=part,
-        method=state.FRAGMENT if policy.nodes == "fragment" else method,
-        rounds=0 if policy.rounds == "best" else int(policy.rounds),
-        offers=offers,
-        own=own,
-        mine=own is not None,
-        timed=policy.is_timed,
-        counts=callable(policy.nodes),
-        **switches,
-    )
+    takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
+    known = {name: float(cost) for name, cost in asdict(cluster).items()}
+    known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
+    return known | {
+        "edf": policy.order == "edf", "dc": policy.order == "dc", "all_nodes": every, "part": part,
+        "in_line": own is not None or policy.nodes in ("all", "fragment") or takes_turns,
+        "method": state.FRAGMENT if policy.nodes == "fragment" else method,
+        "rounds": 0 if policy.rounds == "best" else int(policy.rounds),
+        "offers": offers, "own": own, "mine": own is not None, "timed": policy.is_timed,
+        "counts": callable(policy.nodes), **switches,
+    }  # fmt: skip
+
+
+Rules: Any = namedtuple("Rules", _switches(Cluster(), POLICIES["MCDF"], Reading()))  # type: ignore[misc]
+
+
+def rules_of(*given: Any, **offers: Any) -> Any:
+    """Return a policy under a reading as the planner knows it."""
+    return Rules(**_switches(*given, **offers))
 
 
 def is_plain(rules: Any) -> bool:
@@ -115,6 +101,12 @@ def is_plain(rules: Any) -> bool:
     batches = rules.by_policy or rules.commit or rules.test_first
     other = rules.mine or rules.last or rules.offers or rules.cps == 0
     return in_line and usual and not (batches or other)
+
+
+def _done(kind: int, start: Floats, end: Floats, nodes: Any, turn: Any) -> dict[str, NDArray[Any]]:
+    """Return what became of tasks that end as estimated, by the names of RESULT."""
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "turn": turn}
+    return done | {"kind": np.full(len(turn), kind), "rounds": np.ones(len(turn), dtype=np.int64)}
 
 
 def _run_plain(
@@ -130,9 +122,7 @@ def _run_plain(
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
         records(m + 1, state.ENTRY), order, start, end, nodes, turn,
     )  # fmt: skip
-    kind, rounds = np.full(m, OPR), np.ones(m, dtype=np.int64)
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
-    return done | {"kind": kind, "rounds": rounds, "turn": turn}
+    return _done(OPR, start, end, nodes, turn)
 
 
 def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -> dict[str, Any]:
@@ -149,9 +139,7 @@ def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -
         end, nodes,
     )  # fmt: skip
     turn = np.where(nodes > 0, np.cumsum(nodes > 0) - 1, -1)
-    kind, rounds = np.full(m, OPTIMUM), np.ones(m, dtype=np.int64)
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes}
-    return done | {"kind": kind, "rounds": rounds, "turn": turn}
+    return _done(OPTIMUM, start, end, nodes, turn)
 
 
 def run_policy(

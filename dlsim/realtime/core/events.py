@@ -41,7 +41,7 @@ def withdraw(x, given, first, last, asked, kept, s):
         if entry.task == x:
             asked[x].deadline, asked[x].nodes = given, entry.nodes
             asked[x].start, asked[x].end = entry.start, entry.end
-    move_plan(first, last, kept, s.plan[0])
+    move_plan(kept[first:last], s.plan[0, first:])
     s.head[0].first, s.head[0].last = first, last
     s.rest_head[0].last = -1  # what the plan leaves over is found again
 
@@ -100,7 +100,7 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
                 if not bargains or due == np.inf or not meets(due, ceiling, ceiling - now):
                     if asked is not None:
                         if not asks:
-                            move_plan(first, last, s.plan[0], kept)
+                            move_plan(s.plan[0, first:last], kept[first:])
                             given, ceiling = earliest(x, now, q, r, c) - now, np.inf
                             bargains = asks = True
                             continue

@@ -8,7 +8,8 @@ it is made, so that every rule can be followed along on releases of its own.
 import numpy as np
 
 from dlsim.kernel import kernel
-from dlsim.realtime.core.partition import carried, optimum
+from dlsim.realtime.core.line import fewest_carrying
+from dlsim.realtime.core.partition import optimum
 
 #: The fewest nodes in time, all, and the fewest with all that are idle.
 RULES = 3
@@ -21,16 +22,10 @@ def serve(rule, release, most, now, sigma, limit, part, unit, pool):
     for k in range(most):
         pool[k].time, pool[k].nodes = max(release[k], now), 1
         idle += release[k] <= now
-    if not carried(pool, most, limit, part, unit) >= sigma:
+    n, _, _ = fewest_carrying(pool, most, limit, sigma, part, unit)
+    if n == 0:
         return np.inf, 0
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        if carried(pool, middle, limit, part, unit) >= sigma:
-            high = middle
-        else:
-            low = middle
-    n = high if rule == 0 else most if rule == 1 else max(high, idle)
+    n = n if rule == 0 else most if rule == 1 else max(n, idle)
     end, n, _ = optimum(pool, n, sigma, part, unit)
     return end, n
 

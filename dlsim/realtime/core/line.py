@@ -109,6 +109,20 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
 
 
 @kernel
+def fewest_carrying(pool, groups, limit, sigma, part, unit):
+    """Return the fewest nodes of a pool that carry sigma, or 0; nodes and groups looked at."""
+    head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
+    while n == 0 and g < groups:
+        before, total = total, total + pool[g].nodes
+        if pool[g].time < limit:
+            n, head, run, closed = reach(
+                limit, head, run, closed, pool[g].time, before, total, sigma, part, unit
+            )
+        g += 1
+    return n, total, g
+
+
+@kernel
 def next_optimum(pool, groups, total, n, i, q, r, c):
     """Return the deadline at which one node less than n would do, or all of them where n = 0."""
     if n == 1:
@@ -358,7 +372,7 @@ def admit_in_line(x, now, q, r, s, c):
             seen = marks
     for k in range(base - first):
         s.plan[0, first + k].marks = s.plan[1, k].marks
-    state.put_in_force(base - first, slot, base, s)
+    state.move_plan(s.plan[1, base - first : slot], s.plan[0, base:])
     s.head[0].last = first + slot
     tally(0, seen, 1, s)
     tally(4, seen, 1, s)

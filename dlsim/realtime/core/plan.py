@@ -30,16 +30,7 @@ from dlsim.realtime.core.demand import (
     sent_by,
     update_count,
 )
-from dlsim.realtime.core.line import all_at_release, next_optimum, reach, search
-
-
-@kernel
-def place(i, n, t, length, rank, slot, q, r, s):
-    """Write one placement into the new plan; return when its last send ends (l.15-20)."""
-    entry = s.plan[1, slot]
-    entry.task, entry.nodes, entry.start, entry.end, entry.rank = i, n, t, t + length, rank
-    entry.ready, entry.kind, entry.rounds, entry.marks = t, 0, 1, 0
-    return sent_by(i, n, t, q, r)
+from dlsim.realtime.core.line import all_at_release, fewest_carrying, next_optimum, search
 
 
 @kernel(inline=True)
@@ -122,13 +113,16 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                 if n == 0:
                     return False, later
                 k += 1
-                if n <= idle and not blocked:
-                    ends = place(i, n, t, time, s.todo[k - 1].rank, slot, q, r, s)
+                if n <= idle and not blocked:  # l.15-20
+                    one = s.plan[1, slot]
+                    one.task, one.nodes, one.start, one.end = i, n, t, t + time
+                    one.rank, one.ready = s.todo[k - 1].rank, t
+                    one.kind, one.rounds, one.marks = 0, 1, 0
                     slot, idle = slot + 1, idle - n
                     size = state.push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
                     if r.shared:
-                        link = max(link, ends)
+                        link = max(link, sent_by(i, n, t, q, r))
                         blocked = not state.has_come(link, t, s.head[0].span)
                     continue
                 blocked = blocked or r.strict
@@ -140,8 +134,10 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
             placed = k - kept
             while placed > 0 and kept > first:  # who stays moves up to those not looked at
                 kept -= 1
-                one = s.todo[kept]
-                state.fill_todo(kept + placed, one.task, one.nodes, one.time, one.rank, s)
+                stays = s.todo[kept]
+                state.fill_todo(
+                    kept + placed, stays.task, stays.nodes, stays.time, stays.rank, s
+                )  # fmt: skip
             first += placed
             if first == todo:
                 s.head[0].last = slot
@@ -162,7 +158,7 @@ def admit(x, now, q, r, s, c):
     ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
     if not ok:
         return False, later
-    state.put_in_force(cursor, s.head[0].last, cursor, s)
+    state.move_plan(s.plan[1, cursor : s.head[0].last], s.plan[0, cursor:])
     return True, later
 
 
@@ -188,16 +184,8 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     if r.part == state.BY_OWN:  # with all nodes
         return r.nodes, later
     if r.method == state.CAPACITY and not r.frozen:
-        head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
         part = r.cms / (r.cms + r.cps)
-        while n == 0 and g < groups:
-            before, total = total, total + s.free[g].nodes
-            time = s.free[g].time
-            if time < one.limit:
-                n, head, run, closed = reach(
-                    one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
-                )
-            g += 1
+        n, total, g = fewest_carrying(s.free, groups, one.limit, one.sigma, part, c.unit)
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, c)
         return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
@@ -217,12 +205,6 @@ def next_rank(x, todo, q, r, s):
             if s.todo[k].task != x and not latest_finish(due, s.head[0].span) <= q[x].due:
                 later = min(later, due if due > q[x].due else latest_finish(due, s.head[0].span))
     return later
-
-
-@kernel
-def starts_together(part):
-    """Tell whether a partition waits for the last of its nodes."""
-    return part == state.BY_OPR or part == state.BY_EQUAL or part == state.BY_UMR
 
 
 @kernel
@@ -290,6 +272,7 @@ def admit_anew(x, now, q, r, s, c):
         state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
     state.sort_todo(0, todo, s)
     unsorted = r.timed
+    together = r.part == state.BY_OPR or r.part == state.BY_EQUAL or r.part == state.BY_UMR
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
     if idle > 0:
@@ -308,7 +291,7 @@ def admit_anew(x, now, q, r, s, c):
         for k in range(todo):
             i = s.todo[k].task
             floor = max(now, link) if r.shared else now
-            if r.mine and starts_together(r.part):
+            if r.mine and together:
                 floor = max(floor, t)
             for g in range(groups):
                 s.free[g].time = max(s.free[g].time, floor)
@@ -337,7 +320,7 @@ def admit_anew(x, now, q, r, s, c):
             groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         todo = kept
         if todo == 0:
-            state.put_in_force(0, slot, first, s)
+            state.move_plan(s.plan[1, :slot], s.plan[0, first:])
             s.head[0].last = first + slot
             return True, later
         t = state.next_instant(t, idle, link, block, size, r.shared, s)

@@ -125,25 +125,13 @@ def move_block(i, block, blocks):
     blocks[i].time, blocks[i].nodes = block.time, block.nodes
 
 
-@kernel(inline=True)
-def move_entry(a, b):
-    """Write the placement b over a, field by field."""
-    a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
-    a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
-
-
 @kernel
-def put_in_force(first, stop, to, s):
-    """Write places of the plan just made into the plan in force, from the place `to` on."""
-    for k in range(first, stop):
-        move_entry(s.plan[0, to + k - first], s.plan[1, k])
-
-
-@kernel
-def move_plan(first, stop, entries, to):
-    """Copy places of a plan."""
-    for k in range(first, stop):
-        move_entry(to[k], entries[k])
+def move_plan(entries, to):
+    """Write places of a plan over others, field by field."""
+    for k in range(len(entries)):
+        a, b = to[k], entries[k]
+        a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
+        a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
 
 
 @kernel
