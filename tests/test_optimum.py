@@ -103,6 +103,23 @@ def test_work_is_counted_by_size():
     assert clairvoyant_bound(tasks, cluster, "opr", work=True).value >= 5
 
 
+@pytest.mark.parametrize("partition", ["opr", "exact"])
+def test_a_late_clock_changes_nothing(partition):
+    # three tasks of which two fit: N=2, cms=cps=1, E(2) = 4 each, until 8
+    tasks = pd.DataFrame({"arrival": [0.0, 0, 0.5], "sigma": 3.0, "deadline": [8.0, 8, 7.5]})
+    late = tasks.assign(arrival=tasks["arrival"] + 1.7e12)
+    for some in (tasks, late):
+        found = offline_optimum(some, Cluster(2, 1, 1), partition)
+        assert (found.value, found.is_proved) == (2, True)
+        assert online_best(some, Cluster(2, 1, 1), partition) == 2
+
+
+def test_an_end_far_from_zero_is_found():
+    # one node: its release and sigma (cms + cps); a float knows no instant nearer there
+    assert least_end([1.7e12], 3.0, 0.1, 0.2) == pytest.approx(1.7e12 + 0.9, rel=1e-15)
+    assert least_end([1.7e12, 1.7e12 + 0.3], 3.0, 0.1, 0.2) < 1.7e12 + 0.9
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

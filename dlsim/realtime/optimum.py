@@ -15,6 +15,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.given import flag, instance, option
+from dlsim.kernel import clock_origin
 from dlsim.realtime.bound import SLACK, clairvoyant_bound
 from dlsim.realtime.engine import simulate
 from dlsim.realtime.model import Cluster, check_partition, task_columns
@@ -65,7 +66,7 @@ def least_end(release: Sequence[float], sigma: float, cms: float, cps: float) ->
                 begin, k = (time, 0.0) if time >= link + rate * end else (link, rate)
                 data, slope = data - (end - begin - k * end) / w, slope + (1 - k) / w
                 link, rate = begin * (1 - part), k * (1 - part) + part
-            if data <= SLACK * sigma:
+            if data <= SLACK * sigma or end + data / slope == end:
                 break
             end += data / slope
     return end
@@ -177,8 +178,10 @@ def _taken(
             f"a search serves at most {MOST_TASKS} tasks on {MOST_OF_NODES} nodes, got "
             f"{len(tasks)} on {cluster.nodes}: use clairvoyant_bound, which bounds any number"
         )
-    rows = np.column_stack(task_columns(tasks)).tolist()
-    return [(a, s, a + d) for a, s, d in rows], _Server(cluster, partition, nodes)
+    arrival, sigma, deadline = task_columns(tasks)
+    arrival = arrival - clock_origin(arrival)
+    rows = zip(arrival.tolist(), sigma.tolist(), (arrival + deadline).tolist(), strict=True)
+    return list(rows), _Server(cluster, partition, nodes)
 
 
 def offline_optimum(
