@@ -470,11 +470,15 @@ def test_a_users_own_order_in_one_line():
 
 
 @pytest.mark.parametrize("keys", [[2e-13, 1e-13], [1.7e18 + 512, 1.7e18], [math.inf, 1e300]])
-def test_a_users_keys_are_compared_exactly(keys):
+@pytest.mark.parametrize("unit", [1.0, 2.0**-60, 2.0**60])  # however long a task lasts
+@pytest.mark.parametrize("nodes", ["all", "min"])
+def test_a_users_keys_are_compared_exactly(keys, unit, nodes):
     # N=2, Cms=Cps=1: E(2) = 4 each; the third has the smaller key
-    table = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [3, 3, 3], "deadline": [4, 40, 40]})
-    s = simulate(table, Cluster(2, 1, 1), Policy(lambda tasks: [0, *keys], "all"))
-    assert s.tasks["start"].tolist() == pytest.approx([0, 8, 4])
+    table = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [3, 3, 3], "deadline": [4, 12, 8]})
+    table["deadline"] *= unit
+    s = simulate(table, Cluster(2, unit, unit), Policy(lambda tasks: [0, *keys], nodes))
+    assert s.tasks["start"].tolist() == pytest.approx([0, 8 * unit, 4 * unit])
+    s.check()
 
 
 def test_the_strategies_cover_all_rows_and_switches():

@@ -166,6 +166,8 @@ def run_policy(
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
     admitted = np.ones(m, dtype=bool)
+    # ranks of a static order are no instants: however long tasks last, two are never one
+    given = given._replace(key=given.key * max(1.0, span))
     if policy.nodes == "leader":
         alone = {"link": "per_task", "release": "estimate", "backfill": "off"}
         if rules.offers or count or any(getattr(reading, k) != v for k, v in alone.items()):
