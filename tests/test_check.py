@@ -149,6 +149,12 @@ BREAKS = [
     ("a task starts on idle nodes",
      changed(moved(SPREAD, 1, -3.0), 2, start=1.0 + 1.0, estimate=8.0, completion=8.0)),
     ("every chunk is one of a task in the table", shifted(LINE, 0, task=9)),
+    *[("every chunk is on a node of the cluster, 0..N-1", shifted(LINE, 1, node=by))
+      for by in (-2, 1)],
+    *[("a chunk's share and times are finite", shifted(LINE, 5, **{name: np.inf}))
+      for name in ("alpha", "send_start", "send_end", "compute_end")],
+    *[("a task's times are finite", changed(s, 2, completion=np.inf, estimate=end))
+      for s in (LINE, SPREAD, LOOSE) for end in (np.inf, 12.0)],
     ("the shares of a task sum to 1", shifted(LINE, 0, alpha=0.1)),
     ("a task's chunks go to distinct nodes", shifted(LINE, 1, node=-1)),
     ("a send takes ST + alpha sigma Cms", shifted(LINE, 0, send_end=0.1)),

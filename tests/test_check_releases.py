@@ -74,12 +74,12 @@ def delayed(s: Schedule, by: float, row: int = -1) -> Schedule:
     return other
 
 
-def told(s: Schedule, **values: float) -> Schedule:
+def told(s: Schedule, given: bool = False, **values: float) -> Schedule:
     """Return the schedule with other entries for its last task, and the chunks it had."""
     tasks, chunks = s.tasks.copy(), s.chunks
     for name, value in values.items():
         tasks.loc[tasks.index[-1], name] = value
-    other = dataclasses.replace(s, tasks=tasks, given=None)
+    other = dataclasses.replace(s, tasks=tasks, given=s.given if given else None)
     other.__dict__["chunks"] = chunks
     return other
 
@@ -92,6 +92,8 @@ EVENLY = [1 / len(ROUNDS.chunks)] * (len(ROUNDS.chunks) - 1)
 WEAK = ran("FIFO-DLT", NARROW)
 PARTS = ran("FIFO-US", [[0, 3, 60], [0, 14, 90]], split="piece")
 
+EARLY = ran("FIFO-UMR-IIT", [[0, 14, 60], [0, 14, 90]])
+TOLD = (PIECES, 80.0), (EARLY, 89.0)
 ASKED = PIECES.given._replace(wanted=PIECES.given.wanted - 1)
 ONCE, ENDLESS = PARTS.tasks.assign(nodes=1), PARTS.tasks.assign(completion=99.0)
 
@@ -119,6 +121,14 @@ BREAKS = [
     ("a user's task runs on the nodes asked for", dataclasses.replace(PIECES, given=ASKED)),
     ("a task's pieces are those that were admitted", dataclasses.replace(PARTS, tasks=ONCE)),
     ("a task is complete when its last piece is", dataclasses.replace(PARTS, tasks=ENDLESS)),
+    *[("estimate is the completion", told(s, estimate=end)) for s, end in TOLD],
+    ("a task starts with its first piece", told(PARTS, given=True, start=0.5)),
+    ("a task's estimate is that of its last piece", told(PARTS, given=True, estimate=80.0)),
+    ("a task is admitted if one of its pieces is", told(PARTS, given=True, admitted=False)),
+    ("a task misses its deadline if one of its pieces does",
+     told(PARTS, given=True, missed=True)),
+    *[("a task's chunks are those of its pieces", delayed(PARTS, by, row))
+      for by in (0.5, -0.5) for row in (0, -1)],
 ]  # fmt: skip
 
 

@@ -27,6 +27,8 @@ _ENDS_IN = {
     "exact": ("optimum",), "exact-n": ("optimum",), "umr": ("rounds",),
     "umr-iit": ("rounds from releases",),
 }  # fmt: skip
+#: Kinds whose chunks are laid out before a promise is made.
+_ENDS_AS_TOLD = ("pieces", "rounds from releases", "own")
 
 
 def _given_rules(s: Evidence) -> Iterator[Rule]:
@@ -51,6 +53,8 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
     blank = ~ran & (n == 0) & np.isnan(s.estimate) & np.isnan(s.completion)
     none = "a task that does not run has no start, nodes, estimate or completion"
     yield none, index, ran | blank
+    endless = np.isinf([s.start, s.estimate, s.completion]).any(axis=0)
+    yield "a task's times are finite", index, ~endless
     yield "a refused task does not run", index, ~refused | blank
     yield "a refused task does not miss", index, ~refused | ~s.missed
     may_drop = not s.policy.admission and s.reading.late == "drop"
@@ -77,6 +81,10 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
         span = ROUNDING * (s.estimate - s.start)
         safe = not_after(s.completion - span, s.estimate, s.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
+        told = np.isin(s.kind, [KINDS.index(kind) for kind in _ENDS_AS_TOLD])
+        loose = ULPS + s.cluster.nodes, instant(s.scale, s.estimate)
+        same = equal(s.estimate, s.completion, s.estimate - s.start, *loose)
+        yield "estimate is the completion", index, ~ran | ~told | same
         later = overrun(s.estimate, s.arrival, s.deadline)
         promised = later <= instant(s.deadline, s.estimate)
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
@@ -221,6 +229,10 @@ def _chunk_rules(s: Evidence) -> Iterator[Rule]:
     sent = np.array([-np.inf])
     for k in s.windows():
         yield "every chunk is one of a task in the table", k.labels, k.task < k.size
+        elsewhere = (k.node < 0) | (k.node >= s.cluster.nodes) | (k.node % 1 > 0)
+        yield "every chunk is on a node of the cluster, 0..N-1", k.labels, ~elsewhere
+        endless = np.isinf([k.alpha, k.send_start, k.send_end, k.compute_end]).any(axis=0)
+        yield "a chunk's share and times are finite", k.labels, ~endless
         has_chunks |= k.total() > 0
         if not s.is_large:
             yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
@@ -453,13 +465,29 @@ def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
 
 
 def _piece_rules(s: Evidence) -> Iterator[Rule]:
-    """Pieces that are admitted one by one are tasks; their sums are the table's."""
+    """Pieces that are admitted one by one are tasks; table and chunks are theirs."""
     assert s.given is not None
-    k = s.chunks
+    assert s.result.parts is not None
+    k, parts, owners = s.chunks, s.result.parts, s.given.owners
     served = equal(k.total(k.alpha), s.nodes / s.given.wanted, 1.0)
     yield "a task's pieces are those that were admitted", s.index, served
-    done = equal(k.over(np.fmax, k.compute_end), s.completion, 0.0) | s.refused
-    yield "a task is complete when its last piece is", s.index, done
+    by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
+    for name, how, rule in (
+        ("completion", "max", words), ("start", "min", "a task starts with its first piece"),
+        ("estimate", "max", "a task's estimate is that of its last piece"),
+        ("nodes", "sum", "a task has a node for every piece that was admitted"),
+        ("admitted", "any", "a task is admitted if one of its pieces is"),
+        ("missed", "any", "a task misses its deadline if one of its pieces does"),
+    ):  # fmt: skip
+        found, theirs = (x.to_numpy(float) for x in (s.result.tasks[name], by_task[name].agg(how)))
+        yield rule, s.index, (found == theirs) | (np.isnan(found) & np.isnan(theirs))
+    inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)
+    if len(inner.task) == len(same):
+        same = k.task == np.append(owners, -1)[inner.task]
+        same &= k.alpha == inner.alpha / np.append(s.given.wanted, 1)[k.task]
+        for name in ("node", "send_start", "send_end", "compute_end"):
+            same &= getattr(k, name) == getattr(inner, name)
+    yield "a task's chunks are those of its pieces", k.labels, same
 
 
 def check_schedule(result: Result, strict: bool = False) -> None:
