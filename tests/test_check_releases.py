@@ -169,3 +169,12 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
         if policy in POLICIES and "UMR" not in policy:
             for switches in ({}, {"link": "shared", "release": "finish"}):
                 simulate(table, cluster, policy, Reading.of(switches)).check()
+
+
+@pytest.mark.parametrize("at", [0.0, 1.7e12, 1.7e15])
+def test_short_tasks_on_a_late_clock_have_the_shares_they_were_promised(at):
+    # the second hand case of paper I in units of 1/32: r = (0, 21), so alpha = (11/16, 5/16)
+    rows = [[at, 21 / 128, 21 / 32], [at, 14 / 32, 54 / 32]]
+    s = ran("FIFO-EXACT", rows, Cluster(2, 1, 3))
+    assert s.chunks["alpha"].tolist() == pytest.approx([1, 11 / 16, 5 / 16])
+    s.check(strict=True)

@@ -323,12 +323,13 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
     finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
-    times[:, 1:] = np.where(origin + finer == times[:, 1:], finer, times[:, 1:] - origin)
+    is_finer = origin + finer == times[:, 1:]
+    times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
     c, table = s.cluster, table_for(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
     own = s.reading.link == "shared", s.reading.release == "finish"
-    # a table holds no instant more exactly than its clock
-    span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table) + origin / CLOCK
+    span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
+    span += 0.0 if is_finer.all() else origin / CLOCK  # a table knows no instant more exactly
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
     mine = own_rules(s.policy) if callable(s.policy.partition) else None
