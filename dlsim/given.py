@@ -158,13 +158,13 @@ def rate(name: str, value: Any) -> float:
     >>> rate("bandwidth", "10Gbps")
     1250000000.0
     """
+    x, rule = value, "a number of at least 0, or one with a unit such as 10Gbps, 2MBps or 3Gf"
     if isinstance(value, str) and (found := _RATE.fullmatch(value.strip())):
         scale = (1024 if found[3] else 1000) ** " KMGTP".index((found[2] or " ").upper())
-        try:
-            value = float(found[1]) * scale * _OF.get(found[4], 1)
-        except ValueError:
-            pass
-    return float(number(name, value, high=math.inf))
+        with suppress(ValueError):
+            x = float(found[1]) * scale * _OF.get(found[4], 1)
+            x = x if x >= 0 else value  # refused as it was written
+    return float(number(name, x, high=math.inf, rule=rule))
 
 
 def duration(name: str, value: Any) -> float:

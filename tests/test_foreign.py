@@ -168,3 +168,143 @@ def test_a_simgrid_platform_is_refused_by_name(tmp_path, old, new, words):
     with pytest.raises(InputError, match=words) as refusal:
         read_platform(path)
     assert str(refusal.value).startswith(str(path))
+
+
+#: As SimGrid's manual writes them, one element a line: the line of each is told by its place.
+LINES = """<?xml version='1.0'?>
+<platform version="4.1">
+  <zone id="world" routing="Full">
+    <zone id="east" routing="Full">
+      <host id="lyon" speed="10f">
+        <prop id="gateway" value="20Bps"/>
+      </host>
+      <router id="er"/>
+      <link id="e" bandwidth="7Bps">
+        <prop id="connections" value="2"/>
+      </link>
+      <route src="lyon" dst="er">
+        <link_ctn id="e"/>
+      </route>
+    </zone>
+    <cluster id="nice" prefix="n" suffix="" radical="0-1" speed="1f" bb_bw="20Bps"
+             bw="1Bps" router_id="nr"/>
+    <link id="sea" bandwidth="9Bps"><prop id="connections" value="3"/></link>
+    <zoneRoute src="east" dst="nice" gw_src="er" gw_dst="nr">
+      <link_ctn
+        id="sea"/>
+    </zoneRoute>
+  </zone>
+</platform>
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "words"),
+    [
+        (2, "platform", "zone", "must be a platform of one zone, got <zone> of 1"),
+        (3, 'routing="Full">\n    <zone', 'routing="RIP">\n    <zone', "routing of zone 'world'"),
+        (4, 'id="east" routing', "routing", "<zone> needs id"),
+        (5, 'speed="10f"', 'speed="quick"', "host 'lyon': speed must be .* 'quick'"),
+        (5, "gateway", "doorway", "host 'lyon': gateway is missing"),
+        (5, "20Bps", "20 baud", "host 'lyon': gateway must be .* '20 baud'"),
+        (8, '<router id="er"/>', "<peer/>", "zone 'east': <peer> is not read"),
+        (8, 'id="er"/>', 'id="lyon"/>', "zone 'east': 'lyon' is there twice"),
+        (9, '"7Bps"', '"-7Bps"', "link 'e': bandwidth must be .* '-7Bps'"),
+        (9, 'value="2"', 'value="2.5"', "link 'e': connections must be a whole number"),
+        (18, 'id="sea" b', 'id="e" b', "link 'e' is there twice"),
+        (12, 'dst="er"', 'dst="re"', "no point of zone 'east' is called 're'"),
+        (13, '_ctn id="e"', '_ctn id="f"', "no link of a route of zone 'east' is called 'f'"),
+        (16, '"0-1"', '"0-one"', "cluster 'nice': radical must be like 0-9,12, got '0-one'"),
+        (19, 'gw_src="er"', 'gw_src="nr"', "gw_src must be a point inside 'east', got 'nr'"),
+        (20, 'id="sea"/', 'id="seal"/', "called 'seal' .did you mean sea"),
+        (23, "</zone>\n</p", "</zine>\n</p", "not a platform of SimGrid .*mismatched tag"),
+        (21, 'id="sea"/>', 'id="sea"/>&lake;', "&lake; is declared nowhere|undefined entity"),
+    ],
+)  # fmt: skip
+def test_a_refusal_of_simgrid_names_its_line(tmp_path, line, old, new, words):
+    path = tmp_path / "p.xml"
+    path.write_text(LINES)
+    assert dict(read_platform(path).routes) == {(0, 1): ("e", "sea"), (1, 0): ("sea", "e")}
+    assert old in LINES
+    path.write_text(LINES.replace(old, new) if old == "platform" else LINES.replace(old, new, 1))
+    with pytest.raises(InputError, match=words) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(f"{path}, line {line}: ")
+
+
+GRAPHML = """<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="s" for="node" attr.name="speed" attr.type="double"/>
+  <key id="g" for="node" attr.name="gateway" attr.type="string"><default>20</default></key>
+  <key id="b" for="edge" attr.name="bandwidth" attr.type="string"/>
+  <key id="c" for="edge" attr.name="connections" attr.type="int"><default>2</default></key>
+  <graph edgedefault="undirected">
+    <node id="lyon"><data key="s">10</data></node>
+    <node id="nice">
+      <data key="s">2</data>
+      <data key="g">160bps</data>
+    </node>
+    <edge source="lyon" target="nice">
+      <data key="b">3</data>
+    </edge>
+  </graph>
+</graphml>
+"""
+GML = """# drawn by hand
+graph [
+  label "node [ of a text"
+  node [
+    id 0
+    label "lyon"
+    speed 10.0
+    gateway "20"
+  ]
+  node [ id 1 label "nice" speed "2"
+    gateway "160bps" ]
+  edge
+  [
+    source 0
+    target 1
+    bandwidth 3
+    connections 2
+  ]
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "old", "new", "words"),
+    [
+        (GRAPHML, 8, '"s">10', '"s">ten', "could not convert string to float: 'ten'"),
+        (GRAPHML, 8, 'id="lyon"', "", "a node needs an id of its own, got None"),
+        (GRAPHML, 9, 'id="nice"', 'id="lyon"', "a node needs an id of its own, got 'lyon'"),
+        (GRAPHML, 9, "160bps", "160 baud", "node 'nice': gateway must be .* '160 baud'"),
+        (GRAPHML, 13, 'target="nice"', 'target="nise"', "no node has the id 'nise'"),
+        (GRAPHML, 13, 'target="nice"', 'target="nice" directed="true"', "directed or none"),
+        (GRAPHML, 13, 'key="b"', 'key="d"', "no key d"),
+        (GRAPHML, 13, '"b">3', '"b">-3', "edge 'lyon' - 'nice': bandwidth must be .* '-3'"),
+        (GRAPHML, 13, '"b">3', '"b">1e999', "bandwidth must be a finite number"),
+        (GML, 12, "connections", "connection", "connection is not read; .*mean connections"),
+        (GRAPHML, 13, '<data key="b">3</data>', "", "edge 'lyon' - 'nice': needs bandwidth"),
+        (GRAPHML, 15, "</edge>", "</hedge>", "not GraphML as networkx writes it .*mismatched"),
+        (GRAPHML, 17, "</graph>", '</graph>\n<graph edgedefault="directed"/>', "of 2"),
+        (GML, 4, 'gateway "20"', "", "node 'lyon': gateway is missing"),
+        (GML, 8, "speed 10.0", "speed", "not GML as networkx writes it .*expected"),
+        (GML, 10, '"160bps"', '"160 baud"', "node 'nice': gateway must be .* '160 baud'"),
+        (GML, 12, "target 1", "target 7", "edge #0 has undefined target 7"),
+        (GML, 12, "bandwidth 3", "", "edge 'lyon' - 'nice': needs bandwidth"),
+        (GML, 12, "bandwidth 3", "capacity 3 bandwidth 1", "a capacity needs the bandwidth of"),
+        (GML, 16, "bandwidth 3", "bandwidth =", "cannot tokenize"),
+    ],
+)  # fmt: skip
+def test_a_refusal_of_a_graph_names_its_line(tmp_path, text, line, old, new, words):
+    path = tmp_path / ("g.gml" if text is GML else "g.graphml")
+    path.write_text(text)
+    p = read_platform(path)  # the hand case again
+    assert [solve(p, m).objective for m in ("G", "LPR", "LPRG")] == pytest.approx([4, 5, 6])
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=words) as refusal:
+        read_platform(path)
+    assert str(refusal.value).startswith(f"{path}, line {line}: ")
+    assert "dlsim_line" not in str(refusal.value)

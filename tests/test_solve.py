@@ -9,7 +9,8 @@ from dlsim.cli import main
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.steady import solve
-from dlsim.steady.store import per_connection, read_platform
+from dlsim.steady.network import per_connection
+from dlsim.steady.store import read_platform
 
 #: Speed 10 and 2 behind one link of two connections of bandwidth 3: LP 6, G 4, LPR 5, LPRG 6.
 TWO = """

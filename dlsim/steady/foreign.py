@@ -6,22 +6,23 @@ or capacity, weight, one_way, name) in two files or in one. Texts with a unit, s
 become bytes or flop per second; numbers stay.
 """
 
-import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from typing import Any, cast
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 import networkx as nx
 import pandas as pd
+from networkx.readwrite.graphml import GraphMLReader
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_csv, read_text, refusal
-from dlsim.given import number, rate, whole
-from dlsim.steady.check import exact
+from dlsim.files import StrPath, placed, read_csv, read_text, refusal
+from dlsim.given import number, rate
+from dlsim.steady.network import held, per_connection
 from dlsim.steady.simgrid import Zones
 
 Document = dict[str, list[dict[str, Any]]]
@@ -31,27 +32,9 @@ Edge = tuple[str, str, str, Mapping[str, Any], bool]
 
 #: What a node may carry to be a site, and to hold an application (the first is enough).
 SITE, APPLICATION = ("speed", "gateway"), ("priority", "work", "data")
+#: What tells a node or an edge of networkx on which line of its file it begins.
+LINE = "dlsim_line"
 _NUMBERS = ("bandwidth", "max_connect", "connections", "capacity", "weight")
-
-
-def per_connection(
-    capacity: float, bandwidth: float | None = None, connections: float | None = None
-) -> tuple[float, float]:
-    """Return bandwidth and number of the connections that a link's capacity holds.
-
-    One of the two has to be given: what one connection gets (the window of TCP over the round
-    trip, for instance), or how many share the link.
-
-    >>> per_connection(1000, bandwidth=64)
-    (64.0, 15)
-    """
-    capacity = float(number("capacity", capacity))
-    if (bandwidth is None) == (connections is None):
-        raise InputError("a capacity needs the bandwidth of one connection, or their number")
-    if bandwidth is None:
-        return capacity / (count := whole("connections", connections)), count
-    one = float(number("bandwidth", bandwidth, above=True))
-    return one, math.floor(exact(capacity) / exact(one))
 
 
 def _merged(name: str, several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -64,13 +47,29 @@ def _merged(name: str, several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             raise InputError(f"{name}: one of its parallel links has {field}, another has none")
     if len(several) > 1 and {"capacity", "bandwidth"} <= set(several[0]):
         one = min(link["bandwidth"] for link in several)  # no connection uses the rests of two
-        held = [per_connection(link["capacity"], one)[1] for link in several]
-        rows = zip(several, held, strict=True)
+        counts = [per_connection(link["capacity"], one)[1] for link in several]
+        rows = zip(several, counts, strict=True)
         several = [{**link, "bandwidth": one, "connections": count} for link, count in rows]
         several = [{f: link[f] for f in link if f != "capacity"} for link in several]
     kind = {"bandwidth": min, "weight": min}
     fields = dict.fromkeys(field for link in several for field in link)
     return {f: kind.get(f, sum)(link[f] for link in several if f in link) for f in fields}
+
+
+def _misnamed(name: Any, known: Iterable[str]) -> str:
+    """Return what is wrong with the name of a field that is nearly a known one, else ""."""
+    near = get_close_matches(str(name).casefold(), known, 1, 0.8)
+    what = "is not read; rename it (did you mean {}?) or remove it"
+    return what.format(near[0]) if near and name not in known else ""
+
+
+def _told(where: str, data: Mapping[str, Any], fields: Collection[str]) -> dict[str, float]:
+    """Return those of the fields that a site or a link carries; only counts may be infinite."""
+    for name in data:
+        if what := _misnamed(name, fields):
+            raise InputError(f"{where}: {name} {what}")
+    found = {f: rate(f"{where}: {f}", data[f]) for f in fields if f in data}
+    return {f: x if "connect" in f else number(f"{where}: {f}", x) for f, x in found.items()}
 
 
 def _with_sites(what: str, sites: Iterable[Told]) -> Document:
@@ -82,14 +81,19 @@ def _with_sites(what: str, sites: Iterable[Told]) -> Document:
     if not sites:
         raise InputError(f"no {what} carries a speed, which makes it a site (with a gateway)")
     document: Document = {"site": [], "application": [], "link": []}
+    seen = set[str]()
     homes = {name for _, name, data in sites if "priority" in data}
     for where, name, data in sites:
         if "gateway" not in data:
             raise InputError(f"{where}: gateway is missing; a site has speed and gateway")
-        numbers = {field: rate(f"{where}: {field}", data[field]) for field in SITE}
-        document["site"].append({"name": name, "router": name, **numbers})
+        if name in seen:
+            raise InputError(f"{where}: sites must have different names, got {name!r} twice")
+        seen.add(name)
+        numbers = _told(where, data, (*SITE, *APPLICATION))
+        site = {field: numbers[field] for field in SITE}
+        document["site"].append({"name": name, "router": name, **site})
         if name in homes or not homes:
-            sizes = {f: rate(f"{where}: {f}", data.get(f, 1.0)) for f in APPLICATION}
+            sizes = {field: numbers.get(field, 1.0) for field in APPLICATION}
             document["application"].append({"name": name, "origin": name, **sizes})
     return document
 
@@ -100,44 +104,50 @@ def _linked(document: Document, edges: Iterable[Edge]) -> Document:
     for where, u, v, data, is_one_way in edges:
         if u == v:
             continue  # no way leads over it
-        numbers = {f: rate(f"{where}: {f}", data[f]) for f in _NUMBERS if f in data}
+        numbers = _told(where, data, _NUMBERS)
         if not {"bandwidth", "capacity"} & set(numbers):
             raise InputError(f"{where}: needs bandwidth (of a connection) or capacity; got {data}")
         ends = (v, u) if not is_one_way and (v, u, False) in parallel else (u, v)
         several = parallel.setdefault((*ends, is_one_way), [])
         several.append((where, str(data.get("name") or f"{ends[0]} - {ends[1]}"), numbers))
+    seen = set[str]()
     for (u, v, is_one_way), several in parallel.items():
         name = " + ".join(dict.fromkeys(name for _, name, _ in several))
-        numbers = _merged(several[0][0], [one for _, _, one in several])
-        link = {"name": name, "start": u, "end": v, **numbers}
+        where, numbers = several[0][0], _merged(several[0][0], [one for _, _, one in several])
+        if name in seen:
+            raise InputError(f"{where}: links must have different names, got {name!r} twice")
+        seen.add(name)
+        bandwidth, most = placed(where, held, numbers)
+        link = {"name": name, "start": u, "end": v, "bandwidth": bandwidth, "max_connect": most}
+        link |= {"weight": numbers["weight"]} if "weight" in numbers else {}
         document["link"].append(link | ({"one_way": True} if is_one_way else {}))
     return document
 
 
-def _simgrid(text: str) -> Document:
-    """Read a platform of SimGrid."""
-    zones = Zones(ElementTree.fromstring(_declaring_nothing(text)))
-    document = _with_sites("host", zones.sites)
-    return document | {"link": zones.links, "route": list(zones.routes())}
-
-
-def document_of(graph: nx.Graph) -> Document:
+def _document_of(path: str, graph: nx.Graph) -> Document:
     """Return a graph as a document: nodes with a speed are sites, edges are links.
 
     Parallel edges are one link; those of a directed graph are used one way.
     """
-    called = {node: str(data.get("label", data.get("name", node))) for node, data in
-              graph.nodes(data=True)}  # fmt: skip
+    usual = graph.graph.get("node_default", {}), graph.graph.get("edge_default", {})
+    nodes = {node: {**usual[0], **data} for node, data in graph.nodes(data=True)}
+    called = {node: str(data.get("label", data.get("name", node))) for node, data in nodes.items()}
     if len(set(called.values())) < len(called):
         called = {node: str(node) for node in called}
-    nodes = ((f"node {called[node]!r}", called[node], data) for node, data in
-             graph.nodes(data=True) if "speed" in data)  # fmt: skip
-    edges = (
-        (f"edge {called[u]!r} - {called[v]!r}", called[u], called[v],
-         {f: data[f] for f in data if f != "name"}, graph.is_directed())
-        for u, v, data in graph.edges(data=True)
-    )  # fmt: skip
-    return _linked(_with_sites("node", nodes), edges)
+
+    def where(what: str, data: Mapping[str, Any]) -> str:
+        return f"{path}, line {data[LINE]}: {what}"
+
+    sites = ((where(f"node {called[node]!r}", data), called[node], data)
+             for node, data in nodes.items() if "speed" in data)  # fmt: skip
+    edges = list[Edge]()
+    for u, v, data in graph.edges(data=True):
+        at = where(f"edge {called[u]!r} - {called[v]!r}", data)
+        if unknown := [called[node] for node in (u, v) if LINE not in nodes[node]]:
+            raise InputError(f"{at}: no node has the id {unknown[0]!r}; add it, or name another")
+        known = {f: one for f, one in {**usual[1], **data}.items() if f not in ("name", LINE)}
+        edges.append((at, called[u], called[v], known, graph.is_directed()))
+    return _linked(_with_sites("node", sites), edges)
 
 
 _YES = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
@@ -152,8 +162,7 @@ def _sorted(path: Path) -> tuple[list[Edge], list[Told]]:
     frame = read_csv(path, {}, _RULES, numbered=True)
     frame = frame.rename(columns={old: new for old, new in _ALSO.items() if new not in frame})
     for column in (column for column in frame if column not in _RULES):
-        if near := get_close_matches(str(column).casefold(), _RULES, 1, 0.8):
-            what = f"is not read; rename it (did you mean {near[0]}?) or remove it"
+        if what := _misnamed(column, _RULES):
             raise refusal(path, 1, what, str(column))
     if not {"speed", "start"} & set(frame):
         what = "needs the columns start and end (of links), or name, speed and gateway (of sites)"
@@ -194,25 +203,121 @@ def _csv(path: Path) -> Document:
 _DECLARED = re.compile("<!(ENTITY|ATTLIST|ELEMENT|NOTATION)")
 
 
-def _declaring_nothing(text: str) -> str:
-    """Return XML without a document type of its own: entities and defaults may grow at will."""
+class Placed(Element):
+    """An element of XML that knows the line where it begins."""
+
+    line = 0
+
+
+def parsed(path: str, text: str, namespace: str = "") -> Any:
+    """Return XML as `Placed` elements; of `namespace` where they name none.
+
+    A document type of its own is refused: entities and defaults may grow at will.
+    """
     if found := _DECLARED.search(text):
-        raise InputError(f"declares a document type of its own ({found[0]} ...>); leave that out")
-    return text
+        what = f"declares a document type of its own ({found[0]} ...>); leave that out"
+        raise refusal(path, text.count("\n", 0, found.start()) + 1, what)
+    parser, builder = expat.ParserCreate(namespace_separator="}"), TreeBuilder(Placed)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        one: Any = builder.start("{" + tag if "}" in tag else namespace + tag, attributes)
+        one.line = parser.CurrentLineNumber
+
+    def unknown(name: str, _: bool) -> None:
+        what = f"&{name}; is declared nowhere; write what it stands for"
+        raise refusal(path, parser.CurrentLineNumber, what)
+
+    parser.StartElementHandler, parser.SkippedEntityHandler = start, unknown
+    parser.EndElementHandler, parser.CharacterDataHandler = builder.end, builder.data
+    parser.buffer_text = True
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise refusal(path, error.lineno, _said(path, error)) from error
+    return builder.close()
+
+
+class _GraphML(GraphMLReader):
+    """The reader of networkx, which notes the line of every node and edge, and refuses by it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def decode_data_elements(self, keys: Any, one: Any) -> dict[str, Any]:
+        try:
+            return {**super().decode_data_elements(keys, one), LINE: one.line}
+        except Exception as error:
+            raise refusal(self.path, one.line, _said(self.path, error)) from error
+
+    def add_node(self, graph: nx.Graph, one: Any, *rest: Any) -> None:
+        name = one.get("id")
+        if not name or LINE in graph.nodes.get(name, ()):
+            raise refusal(self.path, one.line, f"a node needs an id of its own, got {name!r}")
+        super().add_node(graph, one, *rest)
+
+    def add_edge(self, graph: nx.Graph, one: Any, keys: Any) -> None:
+        if one.get("directed", "") == str(not graph.is_directed()).lower():
+            what = "all edges must be directed or none; got directed="
+            raise refusal(self.path, one.line, f"{what}{one.get('directed')!r}")
+        super().add_edge(graph, one, keys)
+
+
+def _graphml(path: str, text: str) -> Document:
+    reader = _GraphML(path)
+    root = parsed(path, text, f"{{{reader.NS_GRAPHML}}}")
+    graphs = root.findall(f"{{{reader.NS_GRAPHML}}}graph")
+    if len(graphs) != 1:
+        what = f"must be <graphml> of one <graph>, got <{root.tag.split('}')[-1]}> of {len(graphs)}"
+        raise refusal(path, graphs[1].line if graphs else root.line, what)
+    return _document_of(path, reader.make_graph(graphs[0], *reader.find_graphml_keys(root)))
+
+
+#: A text or comment of GML, or the beginning of the graph or of one of its parts.
+_GML = re.compile(r'"[^"]*"|#.*|\b(graph|node|edge)\s*\[')
+
+
+def _gml(path: str, text: str) -> Document:
+    """Read GML with the line of every node and edge in it, and parallel edges."""
+    lines: dict[str, list[int]] = {"node": [], "edge": []}
+    line, seen = 1, 0
+
+    def noted(found: re.Match[str]) -> str:
+        nonlocal line, seen
+        line, seen = line + text.count("\n", seen, found.start()), found.start()
+        if found[1] in lines:
+            lines[found[1]].append(line)
+        more = {None: "", "graph": " multigraph 1"}
+        return found[0] + more.get(found[1], f" {LINE} {line} ")
+
+    try:
+        graph = nx.parse_gml(_GML.sub(noted, text).splitlines(), label="id")
+    except nx.NetworkXError as error:
+        if at := re.search(r" at \((\d+), \d+\)$", str(error)):
+            raise refusal(path, int(at[1]), _said(path, error)) from error
+        if at := re.match(r"(node|edge) #(\d+) ", str(error)):
+            raise refusal(path, lines[at[1]][int(at[2])], _said(path, error)) from error
+        raise
+    return _document_of(path, graph)
+
+
+def _simgrid(path: str, text: str) -> Document:
+    zones = Zones(path, parsed(path, text))
+    document = _with_sites("host", zones.sites)
+    return document | {"link": zones.links, "route": list(zones.routes())}
 
 
 #: By the ending of a file's name: what writes such files, and how they are read.
-READERS: dict[str, tuple[str, Callable[[str], Document]]] = {
-    ".graphml": (
-        "GraphML as networkx writes it",
-        lambda text: document_of(nx.parse_graphml(_declaring_nothing(text))),
-    ),
-    ".gml": (
-        "GML as networkx writes it",
-        lambda text: document_of(nx.parse_gml(text.splitlines(), label="id")),
-    ),
+READERS: dict[str, tuple[str, Callable[[str, str], Document]]] = {
+    ".graphml": ("GraphML as networkx writes it", _graphml),
+    ".gml": ("GML as networkx writes it", _gml),
     ".xml": ("a platform of SimGrid", _simgrid),
 }
+
+
+def _said(path: str, error: Exception) -> str:
+    told = re.sub(rf" {LINE} \d+ | multigraph 1", "", str(error))
+    return f"not {READERS[Path(path).suffix][0]} ({type(error).__name__}: {told})"
 
 
 def read_document(path: StrPath) -> Document | None:
@@ -222,12 +327,10 @@ def read_document(path: StrPath) -> Document | None:
         return _csv(Path(path))
     if ending not in READERS:
         return None
-    what, read = READERS[ending]
-    text = read_text(path)
+    text, name = read_text(path), os.fspath(path)
     try:
-        return read(text)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from error
+        return cast(Document, placed(name, READERS[ending][1], name, text))
+    except InputError:
+        raise
     except Exception as error:  # of any kind: networkx trusts its files
-        said = f"not {what} ({type(error).__name__}: {error})"
-        raise InputError(f"{os.fspath(path)}: {said}") from error
+        raise InputError(f"{name}: {_said(name, error)}") from error

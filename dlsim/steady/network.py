@@ -1,5 +1,6 @@
 """The sites of a virtual organisation and what joins them, all of which may change (section 7)."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -9,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import table
+from dlsim.given import number, table, whole
+from dlsim.steady.check import exact
 from dlsim.steady.graphs import lightest_routes, shortest_routes
 from dlsim.steady.model import Floats, Platform, called
 from dlsim.steady.routes import Limits, listed
@@ -17,6 +19,38 @@ from dlsim.steady.routes import Limits, listed
 _NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
 #: What an application of a moment is: origin, priority, work, data.
 Wanted = tuple[int, float | Floats, float, float]
+
+
+def per_connection(
+    capacity: float, bandwidth: float | None = None, connections: float | None = None
+) -> tuple[float, float]:
+    """Return bandwidth and number of the connections that a link's capacity holds.
+
+    One of the two has to be given: what one connection gets (the window of TCP over the round
+    trip, for instance), or how many share the link.
+
+    >>> per_connection(1000, bandwidth=64)
+    (64.0, 15)
+    """
+    capacity = float(number("capacity", capacity))
+    if (bandwidth is None) == (connections is None):
+        raise InputError("a capacity needs the bandwidth of one connection, or their number")
+    if bandwidth is None:
+        return capacity / (count := whole("connections", connections)), count
+    one = float(number("bandwidth", bandwidth, above=True))
+    return one, math.floor(exact(capacity) / exact(one))
+
+
+def held(link: Mapping[str, Any]) -> tuple[float, float]:
+    """Return bandwidth and most connections of a link, which may tell its capacity instead."""
+    one, most = link.get("bandwidth"), link.get("max_connect", link.get("connections"))
+    if {"max_connect", "connections"} <= set(link):
+        raise InputError("max_connect and connections are the same; give one")
+    if "capacity" in link:
+        return per_connection(link["capacity"], one, most)
+    if one is None:
+        raise InputError("bandwidth is missing; it is that of one connection")
+    return one, math.inf if most is None else most
 
 
 def _column(links: pd.DataFrame, name: str, missing: Any) -> list[Any]:

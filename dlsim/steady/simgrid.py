@@ -8,14 +8,15 @@ for: the gateway of a site, and connections or connection_bandwidth of a link.
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element
 
 import networkx as nx
 
 from dlsim.errors import InputError
-from dlsim.given import member, option, rate, whole
+from dlsim.files import placed, refusal
+from dlsim.given import member, number, option, rate, whole
+from dlsim.steady.network import held
 from dlsim.steady.routes import need_pairs
 
 _SHORTEST = ("Floyd", "Dijkstra", "DijkstraCache")
@@ -38,24 +39,26 @@ class _Hop(NamedTuple):
     gw_dst: str | None
 
 
-def _known(one: Element) -> dict[str, Any]:
+def _known(one: Any) -> dict[str, Any]:
     """Return the attributes and properties of an element."""
     return dict(one.attrib) | {p.get("id", ""): p.get("value") for p in one.findall("prop")}
 
 
-def _id(one: Element, name: str = "id") -> str:
+def _id(one: Any, name: str = "id") -> str:
     if not (found := one.get(name)):
         raise InputError(f"<{one.tag}> needs {name}, got {dict(one.attrib)}")
     return found
 
 
 class Zones:
-    """Zones of a platform and what they hold."""
+    """Zones of a platform and what they hold; of XML whose elements know their `line`."""
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, path: str, root: Any) -> None:
+        self.path = path
         tops = [one for one in root if one.tag in _NESTED]
         if root.tag != "platform" or len(tops) != 1:
-            raise InputError(f"must be a platform of one zone, got <{root.tag}> of {len(tops)}")
+            what = f"must be a platform of one zone, got <{root.tag}> of {len(tops)}"
+            raise refusal(path, (tops[1] if len(tops) > 1 else root).line, what)
         #: Sites as (where, name, what is known), links as table rows, the point that each site is.
         self.sites, self.links = list[tuple[str, str, dict[str, Any]]](), list[dict[str, Any]]()
         self._points = list[str]()
@@ -66,17 +69,30 @@ class Zones:
         self._paths = dict[tuple[str, str], dict[str, list[str]]]()
         for one in root.iter():
             if one.tag in ("link", "backbone"):
-                self._link(one)
+                self._at(one, self._link)
         self._place(tops[0], "")
 
-    def _link(self, one: Element) -> None:
+    def _at(self, one: Any, read: Callable[..., Any], *rest: Any) -> Any:
+        """Read an element; a refusal names its line, or that of what is inside it."""
+        try:
+            return read(one, *rest)
+        except InputError as error:
+            if str(error).startswith(f"{self.path}, line "):
+                raise
+            raise refusal(self.path, one.line, str(error)) from error
+
+    def _link(self, one: Any) -> None:
         link, name = _known(one), _id(one)
         where, policy = f"link {name!r}", str(link.get("sharing_policy", "SHARED")).upper()
         option(f"{where}: sharing_policy", policy, _POLICIES)
-        capacity = rate(f"{where}: bandwidth", link.get("bandwidth"))
+        what = f"{where}: bandwidth"
+        capacity = number(what, rate(what, link.get("bandwidth")))
+        names = [name] if policy in ("SHARED", "FATPIPE") else [f"{name}_UP", f"{name}_DOWN"]
+        if twice := [label for label in names if label in self._other]:
+            raise InputError(f"link {twice[0]!r} is there twice; give every link its own id")
+        self._other |= dict(zip(names, names[::-1], strict=True))
         if policy == "FATPIPE":  # every connection gets all of it
             self.links.append({"name": name, "bandwidth": capacity})
-            self._other[name] = name
             return
         # SimGrid's bandwidth is that of all connections: a <prop> tells what one gets, or how many
         shares = {"connections": "connections", "connection_bandwidth": "bandwidth"}
@@ -85,12 +101,22 @@ class Zones:
         if len(told) != 1:
             raise InputError(f'{where}: needs <prop id="connections" value="..."/>, or '
                              "connection_bandwidth, what one connection gets")  # fmt: skip
-        names = [name] if policy == "SHARED" else [f"{name}_UP", f"{name}_DOWN"]
-        self._other |= dict(zip(names, names[::-1], strict=True))
-        self.links += [{"name": label, "capacity": capacity, **told} for label in names]
+        one, most = placed(where, held, {"capacity": capacity, **told})
+        self.links += [{"name": label, "bandwidth": one, "max_connect": most} for label in names]
 
-    def _place(self, one: Element, above: str) -> None:
+    def _place(self, one: Any, above: str) -> None:
         """Note a zone or a point of one."""
+        name = self._at(one, self._note, above)
+        if one.tag in _ZONES:
+            for child in one:
+                if child.tag in (*_NESTED, "host", "router"):
+                    self._place(child, name)
+            for child in one:
+                if child.tag in (*_ROUTES, "host_link"):
+                    self._at(child, self._hop, name)
+            self._backbones[name] = [_id(child) for child in one if child.tag == "backbone"]
+
+    def _note(self, one: Any, above: str) -> str:
         name = self._point(_id(one), above)
         if one.tag in _ZONES:
             routing = option(f"routing of zone {name!r}", one.get("routing", "Full"), _ROUTING)
@@ -98,15 +124,11 @@ class Zones:
             for child in one:
                 if child.tag not in _READ or (routing == "Cluster" and child.tag in _NESTED):
                     rule = f"hosts, {'' if routing == 'Cluster' else 'zones, '}links and routes"
-                    raise InputError(f"zone {name!r}: <{child.tag}> is not read; write {rule}")
-                if child.tag in (*_NESTED, "host", "router"):
-                    self._place(child, name)
-            for child in one:
-                if child.tag in (*_ROUTES, "host_link"):
-                    self._hop(name, child)
-            self._backbones[name] = [_id(child) for child in one if child.tag == "backbone"]
+                    what = f"zone {name!r}: <{child.tag}> is not read; write {rule}"
+                    raise refusal(self.path, child.line, what)
         elif one.tag == "cluster" or {"speed", "power"} & set(one.keys()):
             self._site(one, name)
+        return name
 
     def _point(self, name: str, above: str) -> str:
         if name in self._above:
@@ -114,7 +136,7 @@ class Zones:
         self._above[name] = above
         return name
 
-    def _site(self, one: Element, name: str) -> None:
+    def _site(self, one: Any, name: str) -> None:
         """Note a host, or a cluster as one site whose gateway is its backbone."""
         data, where, hosts, point = _known(one), f"{one.tag} {name!r}", 1, name
         if one.tag == "cluster":
@@ -132,15 +154,16 @@ class Zones:
             self._routing[name], self._hops[name] = "None", {}
         cores = whole(f"{where}: core", rate(f"{where}: core", data.get("core", "1")))
         speed = rate(f"{where}: speed", data.get("speed", data.get("power")))
+        where = f"{self.path}, line {one.line}: {where}"
         self.sites.append((where, name, data | {"speed": hosts * cores * speed}))
         self._points.append(point)
 
-    def _hop(self, zone: str, one: Element) -> None:
+    def _hop(self, one: Any, zone: str) -> None:
         """Note a <route> or, of a zone with Cluster routing, a <host_link>; "" is everybody."""
         if one.tag == "host_link":
             host = self._end(zone, _id(one))
-            self._add(zone, host, "", _Hop(None, [_id(one, "up")], None))
-            self._add(zone, "", host, _Hop(None, [_id(one, "down")], None))
+            for name, ends in (("up", (host, "")), ("down", ("", host))):
+                self._add(zone, *ends, _Hop(None, [self._passed(one, zone, name)], None))
             return
         src, dst = (self._end(zone, one.get(end, "*")) for end in ("src", "dst"))
         gates = list[str | None]()
@@ -150,12 +173,15 @@ class Zones:
                 rule = f"must be a point inside {end!r}, got {gate!r}"
                 raise InputError(f"zone {zone!r}, <{one.tag}>: {name} {rule}")
             gates.append(gate)
-        way = [_id(link) + _SUFFIX.get(link.get("direction", "").upper(), "")
-               for link in one.findall("link_ctn")]  # fmt: skip
+        way = [self._at(link, self._passed, zone) for link in one.findall("link_ctn")]
         self._add(zone, src, dst, _Hop(gates[0], way, gates[1]))
         if one.get("symmetrical", "YES").upper() != "NO" and src != dst:
             back = [self._other[label] for label in way[::-1]]
             self._add(zone, dst, src, _Hop(gates[1], back, gates[0]))
+
+    def _passed(self, one: Any, zone: str, name: str = "id") -> str:
+        label = _id(one, name) + _SUFFIX.get(one.get("direction", "").upper(), "")
+        return str(member(f"link of a route of zone {zone!r}", label, self._other))
 
     def _end(self, zone: str, end: str) -> str:
         if end == "*" and self._routing[zone] == "Star":
@@ -166,8 +192,6 @@ class Zones:
         return end
 
     def _add(self, zone: str, src: str, dst: str, hop: _Hop) -> None:
-        for label in hop.links:
-            member(f"link of a route of zone {zone!r}", label, self._other)
         if (src, dst) in self._hops[zone]:
             raise InputError(f"zone {zone!r}: {src or '*'} to {dst or '*'} has a route already")
         self._hops[zone][src, dst] = hop

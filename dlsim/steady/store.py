@@ -52,9 +52,9 @@ from dlsim.given import (
     text,
     whole,
 )  # fmt: skip
-from dlsim.steady.foreign import per_connection, read_document
+from dlsim.steady.foreign import read_document
 from dlsim.steady.model import Platform
-from dlsim.steady.network import Network
+from dlsim.steady.network import Network, held
 from dlsim.steady.routes import Limits, Share
 
 
@@ -183,18 +183,6 @@ def from_document(document: Mapping[str, Any]) -> Platform:
     return _platform(tables_of("a platform", document, SCHEMA, TOP, 0))
 
 
-def _held(row: Row) -> tuple[float, float]:
-    """Return bandwidth and most connections of a link."""
-    one, most = row.get("bandwidth"), row.get("max_connect", row.get("connections"))
-    if {"max_connect", "connections"} <= set(row):
-        raise InputError("max_connect and connections are the same; give one")
-    if "capacity" in row:
-        return per_connection(row["capacity"], one, most)
-    if one is None:
-        raise InputError("bandwidth is missing; it is that of one connection")
-    return one, math.inf if most is None else most
-
-
 def _site(names: Sequence[str], value: Any, name: str = "site") -> int:
     """Return the number of a site that a file names."""
     if isinstance(value, str) and any(names):
@@ -257,8 +245,8 @@ def network_of(found: Row) -> Network:
     names = [row.get("name", "") for row in sites]
     if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise InputError(f"sites must have different names, got {twice[0]!r} twice")
-    held = [(row["name"], *placed(row.where, _held, row)) for row in rows]
-    links = pd.DataFrame(held, columns=["name", *_NUMBERS]).set_index("name")
+    told = [(row["name"], *placed(row.where, held, row)) for row in rows]
+    links = pd.DataFrame(told, columns=["name", *_NUMBERS]).set_index("name")
     links = table("links", links, _NUMBERS)  # each label once
     for column in ("start", "end", "one_way", "weight"):
         if any(column in row for row in rows):
