@@ -22,7 +22,7 @@ from dlsim.steady.routes import need_pairs
 _SHORTEST = ("Floyd", "Dijkstra", "DijkstraCache")
 _ROUTING = ("Full", *_SHORTEST, "Star", "Cluster", "None")
 _POLICIES = ("SHARED", "FATPIPE", "SPLITDUPLEX", "FULLDUPLEX")
-_SUFFIX = {"UP": "_UP", "DOWN": "_DOWN"}
+_SUFFIX = {"NONE": "", "UP": "_UP", "DOWN": "_DOWN"}
 _ZONES, _NESTED, _ROUTES = (
     ("zone", "AS"),
     ("zone", "AS", "cluster"),
@@ -174,13 +174,19 @@ class Zones:
                 raise InputError(f"zone {zone!r}, <{one.tag}>: {name} {rule}")
             gates.append(gate)
         way = [self._at(link, self._passed, zone) for link in one.findall("link_ctn")]
+        if len(set(way)) < len(way):
+            raise InputError(f"zone {zone!r}: a route must pass each link once, got {way}")
         self._add(zone, src, dst, _Hop(gates[0], way, gates[1]))
-        if one.get("symmetrical", "YES").upper() != "NO" and src != dst:
+        both = option("symmetrical", one.get("symmetrical", "YES").upper(), ("YES", "NO"))
+        if both == "YES" and src != dst:
             back = [self._other[label] for label in way[::-1]]
             self._add(zone, dst, src, _Hop(gates[1], back, gates[0]))
 
     def _passed(self, one: Any, zone: str, name: str = "id") -> str:
-        label = _id(one, name) + _SUFFIX.get(one.get("direction", "").upper(), "")
+        way, label = one.get("direction", "NONE").upper(), _id(one, name)
+        label += _SUFFIX[option("direction", way, _SUFFIX)]
+        if f"{label}_UP" in self._other:
+            raise InputError(f"link {label!r} is split in two; give it direction UP or DOWN")
         return str(member(f"link of a route of zone {zone!r}", label, self._other))
 
     def _end(self, zone: str, end: str) -> str:
