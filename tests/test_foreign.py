@@ -285,7 +285,7 @@ graph [
         (GRAPHML, 9, 'id="nice"', 'id="lyon"', "a node needs an id of its own, got 'lyon'"),
         (GRAPHML, 9, "160bps", "160 baud", "node 'nice': gateway must be .* '160 baud'"),
         (GRAPHML, 13, 'target="nice"', 'target="nise"', "no node has the id 'nise'"),
-        (GRAPHML, 13, 'target="nice"', 'target="nice" directed="true"', "directed or none"),
+        (GRAPHML, 13, 'target="nice"', 'target="nice" directed="true"', "or none of them"),
         (GRAPHML, 13, 'key="b"', 'key="d"', "no key d"),
         (GRAPHML, 13, '"b">3', '"b">-3', "edge 'lyon' - 'nice': bandwidth must be .* '-3'"),
         (GRAPHML, 13, '"b">3', '"b">1e999', "bandwidth must be a finite number"),

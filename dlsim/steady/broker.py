@@ -158,6 +158,13 @@ class _Application:
     cancelled: bool = False
 
 
+def _logged(name: str, doc: str) -> Any:
+    def read(broker: "Broker") -> pd.DataFrame:
+        return pd.DataFrame(broker._log[name], columns=_COLUMNS[name])
+
+    return property(read, doc=doc)
+
+
 class Broker:
     """A broker and the world it works in, moved through time by `at` and `event`.
 
@@ -225,8 +232,7 @@ class Broker:
 
     def at(self, time: float) -> Self:
         """Let time pass until then, as `advance` does, and return the broker."""
-        self.advance(time)
-        return self
+        return self.advance(time)
 
     def event(self, do: str, /, **fields: Any) -> Self:
         """Let happen now what an [[event]] of a file may say, and return the broker.
@@ -418,8 +424,8 @@ class Broker:
             self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
         self._reasons += [reason] * bool(reason)
 
-    def advance(self, until: float = math.inf) -> None:
-        """Let time pass, by default until nothing more can happen."""
+    def advance(self, until: float = math.inf) -> Self:
+        """Let time pass, by default until nothing more can happen, and return the broker."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
@@ -429,8 +435,9 @@ class Broker:
             left = [(app.load - app.done) / rate for app, rate in pairs if rate > 0]
             then = min(until, self._next_tick(), self.now + min(left, default=math.inf))
             if math.isinf(then):
-                return
+                break
             self._pass(then, rates)
+        return self
 
     def _settle(self) -> None:
         """Solve the steady state of what is there now, if that has changed."""
@@ -597,20 +604,9 @@ class Broker:
         self._settle()
         return pd.DataFrame(self._log["schedules"], columns=_COLUMNS["schedules"])
 
-    @property
-    def rates(self) -> pd.DataFrame:
-        """Return what each application was planned to get and got, stretch by stretch."""
-        return pd.DataFrame(self._log["rates"], columns=_COLUMNS["rates"])
-
-    @property
-    def sites(self) -> pd.DataFrame:
-        """Return each change of a site: speed declared, delivered and estimated."""
-        return pd.DataFrame(self._log["sites"], columns=_COLUMNS["sites"])
-
-    @property
-    def links(self) -> pd.DataFrame:
-        """Return each change of a link: bandwidths as of a site's speeds, and max_connect."""
-        return pd.DataFrame(self._log["links"], columns=_COLUMNS["links"])
+    rates = _logged("rates", "What each application was planned to get and got, by stretches.")
+    sites = _logged("sites", "Each change of a site: speed declared, delivered and estimated.")
+    links = _logged("links", "Each change of a link: bandwidths as of a site, and max_connect.")
 
     def summary(self) -> dict[str, float]:
         """Return the numbers that sum a run up.

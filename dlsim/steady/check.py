@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     name: Callable[[int], str]
     used: Any
     limit: Any
-    cells: Callable[[int], list[Pair]]
+    cells: Callable[[int], list[Pair]] = lambda _: []
     is_sending: bool = True
 
 
@@ -57,10 +57,6 @@ def _added(where: Any, values: Any, size: int) -> Any:
 
 def _where(mask: Any) -> list[Pair]:
     return list(zip(*np.nonzero(mask), strict=True))
-
-
-def _no_cells(_: int) -> list[Pair]:
-    return []
 
 
 def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
@@ -122,16 +118,15 @@ def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) 
         back[k, to] = opened[k, to]
         both = back[k, to] + back[to, k]
         caps = np.array([p.limits.between(*pair) for pair in zip(k, to, strict=True)])
-        yield Rows(between("connections between {} and {}", k, to), both, caps, _no_cells)
+        yield Rows(between("connections between {} and {}", k, to), both, caps)
     counts = np.repeat(opened[k, to], [len(way) for way in links])
     total = _added(np.concatenate([[], *links]).astype(int), counts, len(p.links))
     capacity = p.links["max_connect"].to_numpy()
-    yield Rows(lambda i: f"(6d) link {p.links.index[i]}", total, capacity, _no_cells)
+    yield Rows(lambda i: f"(6d) link {p.links.index[i]}", total, capacity)
     idle = opened.copy()
     idle[k, to] = 0
     u, v = np.nonzero(idle)
-    name = between("connections {} -> {} without a link", u, v)
-    yield Rows(name, idle[u, v], 0 * idle[u, v], _no_cells)
+    yield Rows(between("connections {} -> {} without a link", u, v), idle[u, v], 0 * idle[u, v])
 
 
 def broken(p: Platform, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:

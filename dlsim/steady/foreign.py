@@ -72,23 +72,26 @@ def _told(where: str, data: Mapping[str, Any], fields: Collection[str]) -> dict[
     return {f: x if "connect" in f else number(f"{where}: {f}", x) for f, x in found.items()}
 
 
+def _once(what: str, name: str, seen: set[str]) -> None:
+    if name in seen:
+        raise InputError(f"{what} must have different names, got {name!r} twice")
+    seen.add(name)
+
+
 def _with_sites(what: str, sites: Iterable[Told]) -> Document:
     """Return a document of sites and their applications, from what each carries.
 
     Those with a priority hold an application; where none has one, every site does.
     """
-    sites = list(sites)
+    sites, seen = list(sites), set[str]()
     if not sites:
         raise InputError(f"no {what} carries a speed, which makes it a site (with a gateway)")
     document: Document = {"site": [], "application": [], "link": []}
-    seen = set[str]()
     homes = {name for _, name, data in sites if "priority" in data}
     for where, name, data in sites:
         if "gateway" not in data:
             raise InputError(f"{where}: gateway is missing; a site has speed and gateway")
-        if name in seen:
-            raise InputError(f"{where}: sites must have different names, got {name!r} twice")
-        seen.add(name)
+        _once(f"{where}: sites", name, seen)
         numbers = _told(where, data, (*SITE, *APPLICATION))
         site = {field: numbers[field] for field in SITE}
         document["site"].append({"name": name, "router": name, **site})
@@ -114,13 +117,11 @@ def _linked(document: Document, edges: Iterable[Edge]) -> Document:
     for (u, v, is_one_way), several in parallel.items():
         name = " + ".join(dict.fromkeys(name for _, name, _ in several))
         where, numbers = several[0][0], _merged(several[0][0], [one for _, _, one in several])
-        if name in seen:
-            raise InputError(f"{where}: links must have different names, got {name!r} twice")
-        seen.add(name)
+        _once(f"{where}: links", name, seen)
         bandwidth, most = placed(where, held, numbers)
         link = {"name": name, "start": u, "end": v, "bandwidth": bandwidth, "max_connect": most}
-        link |= {"weight": numbers["weight"]} if "weight" in numbers else {}
-        document["link"].append(link | ({"one_way": True} if is_one_way else {}))
+        rest = {"weight": numbers.get("weight"), "one_way": is_one_way or None}
+        document["link"].append(link | {f: x for f, x in rest.items() if x is not None})
     return document
 
 
@@ -257,9 +258,8 @@ class _GraphML(GraphMLReader):
         super().add_node(graph, one, *rest)
 
     def add_edge(self, graph: nx.Graph, one: Any, keys: Any) -> None:
-        if one.get("directed", "") == str(not graph.is_directed()).lower():
-            what = "all edges must be directed or none; got directed="
-            raise refusal(self.path, one.line, f"{what}{one.get('directed')!r}")
+        if one.get("directed") == ("false" if graph.is_directed() else "true"):
+            raise refusal(self.path, one.line, "all edges must be directed, or none of them")
         super().add_edge(graph, one, keys)
 
 

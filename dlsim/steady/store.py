@@ -70,12 +70,8 @@ def labels(name: str, value: Any) -> list[Any]:
     return [label(name, one) for one in items(name, value)]
 
 
-def _amount(name: str, value: Any) -> float:
-    return float(number(name, real(name, value)))
-
-
-def _work(name: str, value: Any) -> float:
-    return float(number(name, real(name, value), above=True))
+def _amount(name: str, value: Any, above: bool = False) -> float:
+    return float(number(name, real(name, value), above=above))
 
 
 def _priority(name: str, value: Any) -> Any:
@@ -117,7 +113,8 @@ NETWORK: Schema = {
 SCHEMA: Schema = {
     **NETWORK,
     "application": {
-        "name?": text, "origin": _place, "priority": _priority, "work": _work, "data": _amount
+        "name?": text, "origin": _place, "priority": _priority,
+        "work": partial(_amount, above=True), "data": _amount,
     },
 }  # fmt: skip
 LIMITS: dict[str, Fields] = {
