@@ -313,3 +313,11 @@ def test_a_refusal_of_a_graph_names_its_line(tmp_path, text, line, old, new, wor
         read_platform(path)
     assert str(refusal.value).startswith(f"{path}, line {line}: ")
     assert "dlsim_line" not in str(refusal.value)
+
+
+def test_parallel_edges_of_gml_need_no_word_for_them(tmp_path):
+    edge = GML[GML.index("  edge") : GML.rindex("]")].replace("connections 2", "connections 1")
+    (tmp_path / "g.gml").write_text(GML[: GML.index("  edge")] + 2 * edge + "]")
+    p = read_platform(tmp_path / "g.gml")
+    assert p.links[["bandwidth", "max_connect"]].to_numpy().tolist() == [[3, 2]]
+    assert solve(p, "MILP").objective == pytest.approx(6)

@@ -3,7 +3,8 @@
 GraphML and GML as networkx writes them, platforms of SimGrid, and CSV: sites (name, speed,
 gateway, and priority, work, data of an application) and links (start, end, bandwidth, connections
 or capacity, weight, one_way, name) in two files or in one. Texts with a unit, such as 10Gbps,
-become bytes or flop per second; numbers stay.
+become bytes or flop per second; numbers stay. Usual values of GraphML's keys count, and GML may
+hold parallel edges without saying so. A refusal names the line of its element, node or edge.
 """
 
 import os

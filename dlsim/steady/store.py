@@ -307,7 +307,7 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     ----------
     path : path
         JSON where the name ends in ``.json``, a graph of networkx with ``.graphml`` or
-        ``.gml``, a flat platform of SimGrid with ``.xml``, otherwise TOML.
+        ``.gml``, a platform of SimGrid with ``.xml``, otherwise TOML.
     limit : int, optional
         Most bytes: of a JSON file 32 MiB, of a TOML file 8 MiB.
 
