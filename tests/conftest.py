@@ -56,7 +56,7 @@ def one_warm_process():
 
 def pytest_collection_modifyitems(config, items):
     """Leave the tests that are marked so to where a scale is asked for (see `tests.scale`)."""
-    if "DLSIM_TEST_SCALE" in os.environ:
+    if os.environ.keys() & {"DLSIM_TEST_SCALE", "DLSIM_TEST_LONG"}:
         return
     deep = [item for item in items if item.get_closest_marker("deep")]
     config.hook.pytest_deselected(items=deep)
