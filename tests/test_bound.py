@@ -2,6 +2,7 @@
 
 import random
 import time
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -120,6 +121,34 @@ def test_what_it_says_by_hand():
     hopeless = tasks.assign(deadline=3.9)
     assert clairvoyant_bound(hopeless, cluster).ratio == 1
     assert np.isnan(clairvoyant_bound(tasks[:0], cluster).ratio)
+
+
+@pytest.mark.parametrize("partition", ["opr", "exact"])
+@pytest.mark.parametrize("work", [False, True])
+def test_prices_prove_the_bound_in_fractions_without_its_code(partition, work):
+    """Weak duality (Y.price), needs from E(sigma, n) in Fractions; times since first arrival."""
+    source = random.Random(f"{partition}{work}")
+    for _ in range(40):
+        nodes, cms, cps = source.randint(1, 4), source.choice([1, 2, 8]), source.choice([1, 9, 20])
+        w, beta = cms + cps, Fraction(cps, cms + cps)
+        unit = [n * w * (1 - beta) / (1 - beta**n) for n in range(1, nodes + 1)]  # W(1, n)
+        sigma = [source.randint(1, 9) for _ in range(8)]
+        due = [int(s * unit[-1] / nodes * source.randint(3, 12) / 4) + 1 for s in sigma]
+        come = [source.randint(5, 60) for _ in sigma]
+        tasks = pd.DataFrame({"arrival": come, "sigma": sigma, "deadline": due}, dtype=float)
+        found = clairvoyant_bound(tasks, Cluster(nodes, cms, cps), partition, work)
+        prices = [
+            (Fraction(a) + min(come), Fraction(b) + min(come), Fraction(u))
+            for a, b, u in found.prices[["begin", "end", "node"]].to_numpy().tolist()
+        ]
+        total = sum(nodes * u * (b - a) for a, b, u in prices)
+        for a, s, d in zip(come, sigma, due, strict=True):
+            need = [s * x for n, x in enumerate(unit, 1) if s * x <= n * d]
+            if need:
+                least = min((u for x, y, u in prices if x < a + d and y > a), default=0)
+                each = min(need) if partition == "opr" else s * w
+                total += max(0, (s if work else 1) - each * least)
+        assert float(total) == pytest.approx(found.value, rel=1e-6)
 
 
 def test_order_unit_and_clock_do_not_matter():

@@ -58,7 +58,8 @@ class Bound(NamedTuple):
         No schedule refuses less: 1 minus its share of all tasks (a whole number of them), or of
         all data.
     prices : DataFrame
-        begin end node link: what a unit of node time and of the link's time is worth when.
+        begin end node link: what a unit of node time and of the link's time is worth when; times
+        since the first arrival.
     """
 
     value: float
