@@ -186,6 +186,21 @@ def test_herding_foretells_what_is_measured():
             assert abs(np.mean(gap)) < 0.06
 
 
+@pytest.mark.parametrize(
+    ("interval", "opt", "probe", "sign"), [(30.0, 0.5, 900.0, 1), (60.0, 0.9, 2700.0, -1)]
+)
+def test_where_herding_is_not_all_as_its_notes_say(interval, opt, probe, sign):
+    # twice Table 1's rate: told 18 points too high (standard error 1.4); Opt 0.9: 18 too low (1.6)
+    gap = []
+    for seed in range(20, 23):
+        env = Environment.random(seed, interval, horizon=12 * 3600.0)
+        fresh = simulate(env, Scheduler("deadline", opt=opt, load_correction=True))
+        told = expected_failure(fresh, [probe], opt)["expected"].iloc[0]
+        own = simulate(env, Scheduler("deadline", opt=opt), Reading(probe=probe))
+        gap.append(sign * (told - own.failure_rate))
+    assert 0.08 < np.mean(gap) < 0.28
+
+
 def test_a_herd_at_one_server():
     # one server: all choose alike; twelve probes an hour, no data, so that nobody is on his way
     rows = [(30.0 * k, 0, 0, 100.0, 30 * k + 50.0) for k in range(400)]

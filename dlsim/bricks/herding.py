@@ -60,6 +60,12 @@ def expected_failure(
     DataFrame
         Per probe interval: probe, expected (failure rate), alike (the share q of the requests
         that choose as another one does), ahead (mean number of its herd before a request).
+
+    Notes
+    -----
+    Off by more where herds are not alone to blame (six draws of 12 hours): at twice Table 1's
+    rate, where most requests fail even with Load Correction, up to 18 points too high (Opt 0.5,
+    900 s), for it takes the queues of the corrected run; for Opt 0.9 up to 18 too low (2700 s).
     """
     env, r = fresh.environment, fresh.environment.requests
     time, send, recv, work, due = (
