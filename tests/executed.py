@@ -16,7 +16,7 @@ from dlsim import files
 from dlsim.study import notebooks, warm
 from dlsim.study.claims import SYMBOLS, reference_of
 
-_VERDICT = re.compile(rf"\*\*([\w-]+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
+_VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
 
 
 class _Shared(warm.Warm):
@@ -67,6 +67,7 @@ def unsaid(path, card, elsewhere=()):
     What another notebook says is named in `elsewhere`.
     """
     table = pd.read_csv(card, keep_default_na=False)
+    table["id"] = table["id"].str.replace(r".*-", "", regex=True)  # the number of a claim
     pairs = pd.Series(zip(table["id"], table["verdict"], strict=True))
     due = pairs[(table["figure"] != "") & ~table["id"].isin(elsewhere)]
     found = set(_VERDICT.findall(said(path)))

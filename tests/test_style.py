@@ -198,7 +198,7 @@ def test_verdicts_carry_colour_and_symbol():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
     counted = plot.verdict_heat(frame.replace("in part", "in part 17/20").rename({"c-1": "mcdf-2"}))
     assert [text.get_text() for text in counted.texts][1] == f"{SYMBOLS['in part']} 17/20"
-    assert counted.get_yticklabels()[0].get_text().startswith("mcdf-2: Without admission control")
+    assert counted.get_yticklabels()[0].get_text().startswith("2: Without admission control")
     with pytest.raises(InputError, match="got 'maybe'"):
         plot.verdict_heat(frame.replace("holds", "maybe"))
     with pytest.raises(InputError, match="empty"):

@@ -104,6 +104,11 @@ class Claim:
     figure: str = ""
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
 
+    @property
+    def number(self) -> str:
+        """Its number among the claims of its paper."""
+        return self.id.rpartition("-")[2]
+
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""
         for name, options in (("whose", WHOSE), ("kind", KINDS), ("direction", tuple(MARGINS))):
@@ -204,8 +209,8 @@ class Verdict:
     def sentence(self) -> str:
         """The claim, its verdict, and what was measured, for a reader."""
         found = f" Measured: {self.statistic}." if self.statistic else ""
-        claim = self.claim
-        return f"{self.symbol} **{claim.id} {self.word}**: {claim.text}{found} {self.reason}"
+        claim, word = self.claim, f"claim {self.claim.number} {self.word}"
+        return f"{self.symbol} **{word}**: {claim.text}{found} {self.reason}"
 
 
 def _number(value: float, unit: str) -> str:

@@ -398,7 +398,7 @@ def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         found = f"got {unknown[0]!r}" if unknown else "got an empty table"
         raise InputError(f"every cell must be one of {', '.join(words)}; {found}")
     texts = parts.map(lambda part: f"{SYMBOLS[part[1]]} {part[2] or ''}".strip())
-    claims = {claim.id: f"{claim.id}: {shorten(claim.text, 62, placeholder=' ...')}"
+    claims = {claim.id: f"{claim.number}: {shorten(claim.text, 75, placeholder=' ...')}"
               for claim in load_claims()}  # fmt: skip
     rows, columns = frame.shape
     label = max(len(str(name)) for name in frame.columns)
