@@ -284,6 +284,22 @@ def test_what_is_no_notebook_is_said_and_linked_as_it_is(folder):
     assert "notebooks/20-mcdf.ipynb" in page.links
 
 
+def test_a_computed_sentence_stands_by_its_picture(folder):
+    path = folder / "notebooks" / "20-mcdf.ipynb"
+    write_notebook(path, folder / "figures" / "mcdf-gantt.png")
+    book = nbformat.read(path, 4)
+    said = {"text/markdown": "**1 < 2** in <i>all</i> cases", "text/plain": "'quoted'"}
+    book.cells[1].outputs.insert(0, new_output("display_data", said))  # as Jupyter has it
+    nbformat.write(book, path)
+    text, _ = page_of(folder)
+    shown = "<strong>1 &lt; 2</strong> in &lt;i&gt;all&lt;/i&gt; cases"
+    assert shown in text[text.index('id="mcdf-gantt"') :].split("</section>")[0]
+    assert text.count(shown) == 1
+    page = path.with_suffix(".html").read_text()
+    assert shown in page
+    assert "quoted" not in page
+
+
 def test_the_page_of_an_unchanged_notebook_is_kept(folder):
     page_of(folder)
     place = folder / "notebooks" / "20-mcdf.html"

@@ -35,7 +35,7 @@ from dlsim.progress import step
 from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.edition import HERE, THERE, executed, pictures, write_edition
 from dlsim.study.figures import load_figures
-from dlsim.study.pages import mathml, pages_of, present, typeset
+from dlsim.study.pages import mathml, pages_of, present, sentences, typeset
 from dlsim.study.report import findings
 from dlsim.study.scorecard import read
 
@@ -180,6 +180,7 @@ def _sources(run: Path, source: Path) -> None:
     shown = {
         "titles": titles, "papers": papers, "scorecard": scorecard, "told": told,
         "figures": [row for row in figures if row.id in pngs], "panels": panels,
+        "sentences": sentences(paths, {png: name for name, png in pngs.items()}),
         "findings": findings(scorecard, papers), "claims": known, "symbols": SYMBOLS,
         "parts": macros({"claims": known}), "modules": list(_modules()), "word": word,
         "commands": list(_commands()), "version": dlsim.__version__, "inspect": inspect,

@@ -266,12 +266,17 @@ def _execute(
 
 
 def _forget_places(partial: Path, name: str) -> bytes:
-    """Return a notebook with names where papermill wrote the folders of this machine."""
+    """Return a notebook with names where papermill wrote the folders of this machine.
+
+    A sentence that a cell computes comes after the pictures of the cell.
+    """
     import nbformat
 
     book = nbformat.reads(read_text(partial, LIMIT), as_version=4)
     about = book.metadata.get("papermill", {})
     about |= {"input_path": Path(about.get("input_path", name)).name, "output_path": name}
+    for cell in book.cells:
+        cell.get("outputs", []).sort(key=lambda one: "text/markdown" in one.get("data", {}))
     return (nbformat.writes(book) + "\n").encode()
 
 

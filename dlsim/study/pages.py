@@ -121,8 +121,8 @@ def _page(path: Path) -> Path | None:
     return page if page.is_file() else None
 
 
-def _markdown() -> Callable[[str], Any]:
-    """Return what turns a notebook's Markdown into HTML."""
+def markdown(escape: bool = False) -> Callable[[str], Any]:
+    """Return what turns a notebook's Markdown into HTML; what is HTML already may be escaped."""
     import mistune
 
     class Renderer(mistune.HTMLRenderer):
@@ -130,13 +130,38 @@ def _markdown() -> Callable[[str], Any]:
             name = html.escape(slug(html.unescape(re.sub("<[^>]+>", "", text))))
             return f'<h{level} id="{name}">{text}</h{level}>\n'
 
+        def table(self, text: str) -> str:
+            return f'<div class="scroll" tabindex="0"><table>\n{text}</table></div>\n'
+
         def block_math(self, text: str) -> str:
             return mathml(text, block=True)
 
         def inline_math(self, text: str) -> str:
             return mathml(text)
 
-    return mistune.create_markdown(renderer=Renderer(escape=False), plugins=["math", "table"])
+    return mistune.create_markdown(renderer=Renderer(escape=escape), plugins=["math", "table"])
+
+
+def sentences(paths: Iterable[Path], pictures: Mapping[bytes, str]) -> dict[str, str]:
+    """Return what executed notebooks computed of their pictures: Markdown by a picture's name.
+
+    A picture is known by its bytes, or by the name that an edition wrote beside it.
+    """
+    import nbformat
+
+    found, shown = dict[str, str](), list[str]()
+    for cell in (cell for path in paths for cell in nbformat.read(path, 4).cells):
+        if cell.cell_type == "markdown":
+            shown = []
+        outputs = [(one.get("data", {}), one) for one in cell.get("outputs", [])]
+        for data, one in sorted(outputs, key=lambda pair: "text/markdown" in pair[0]):
+            if "image/png" in data:
+                png = base64.b64decode(data["image/png"])
+                shown.append(one.metadata.get("figure") or pictures.get(png, ""))
+            elif "text/markdown" in data:
+                text = " ".join("".join(data["text/markdown"]).split())
+                found, shown = found | dict.fromkeys(shown, text), []
+    return found
 
 
 class _Shown:
@@ -171,7 +196,7 @@ class _Shown:
         return f'{kind}="{place}"'
 
     def output(self, output: Any, name: str) -> str:
-        """Show one output of a cell: its picture, its table, its formula, or its text."""
+        """Show one output of a cell: picture, table, sentence, formula or text."""
         data = output.get("data", {})
         if "image/png" in data:
             png = base64.b64decode(data["image/png"])
@@ -181,6 +206,8 @@ class _Shown:
             return f'<img src="{place}" alt="{Path(place).stem}" loading="lazy"{width}>'
         if "text/html" in data:
             return f'<div class="scroll" tabindex="0">{typeset("".join(data["text/html"]))}</div>'
+        if "text/markdown" in data:  # a computed sentence
+            return str(markdown(escape=True)("".join(data["text/markdown"])))
         if "text/latex" in data:
             return mathml("".join(data["text/latex"]).strip("$ \n"), block=True)
         text = (
@@ -196,13 +223,11 @@ class _Shown:
         from pygments.formatters import HtmlFormatter
         from pygments.lexers import PythonLexer
 
-        markdown, code, cells = _markdown(), HtmlFormatter(), []
+        text_of, code, cells = markdown(), HtmlFormatter(), []
         for k, cell in enumerate(nbformat.read(path, 4).cells):
             one: dict[str, Any] = {"text": "", "outputs": []}
             if cell.cell_type == "markdown":
-                one["text"] = Markup(
-                    _PLACE.sub(self.linked, markdown(present(cell.source, others)))
-                )
+                one["text"] = Markup(_PLACE.sub(self.linked, text_of(present(cell.source, others))))
             elif cell.cell_type == "code" and cell.source.strip():
                 coloured = highlight(cell.source, PythonLexer(), code)
                 one["code"] = Markup(_PLAIN.sub(r"\1", coloured))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from markupsafe import Markup
 
 import dlsim
 from dlsim import files
@@ -39,7 +40,7 @@ from dlsim.study.claims import (
 )  # fmt: skip
 from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
 from dlsim.study.notebooks import NotebookResult
-from dlsim.study.pages import pages_of, write_pages
+from dlsim.study.pages import markdown, pages_of, sentences, write_pages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -216,13 +217,19 @@ def write_report(
     judged = claims.groupby("paper", sort=False)
     scorecards: dict[str, list[Any]] = {str(p): rows.to_dict("records") for p, rows in judged}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    pngs = {files.read_bytes(path): path.stem for path in (folder / "figures").glob("*.png")}
+    said, text_of = dict[str, Markup](), markdown(escape=True)
+    for book in there:
+        with suppress(Exception):  # of what is no notebook `write_pages` has told
+            found = sentences([book], pngs)
+            said |= {name: Markup(text_of(text)) for name, text in found.items()}
     page = pages_of(folder).get_template("page.html").render(
         headline=record["headline"], record=record, now=time.strftime("%Y-%m-%d %H:%M %Z"),
         papers=papers, ran=ran,
         scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
         others=[row for row in figures if row.notebook not in ran], scorecard=scorecards,
         findings=findings(scorecards, papers), claims={one.id: one for one in load_claims()},
-        shown={row.id for row in drawn},
+        shown={row.id for row in drawn}, sentences=said,
     )  # fmt: skip
     return home.write(path.name, page.encode("utf-8", "backslashreplace"))
 
