@@ -45,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     "extensions": ["myst_nb", "sphinx.ext.autodoc", "numpydoc", __name__],
     "html_theme": "furo", "html_math_renderer": "mathml", "html_css_files": ["dlsim.css"],
     "html_static_path": ["_static"], "html_extra_path": ["_shown"], "html_copy_source": False,
+    "html_show_search_summary": False,  # a page of a folder may not read another
     "html_show_sphinx": False, "html_show_copyright": False,
     "nb_execution_mode": "off", "nb_ipywidgets_js": {}, "nb_merge_streams": True,
     "myst_enable_extensions": ["dollarmath", "html_image", "colon_fence"],
@@ -58,6 +59,7 @@ SETTINGS: dict[str, Any] = {
 ACCESS = {
     b'role="heading"': b'role="heading" aria-level="2"', b"<pre>": b'<pre tabindex="0">',
     b'<math display="block">': b'<math display="block" tabindex="0">',
+    b'<div class="table-wrapper': b'<div tabindex="0" class="table-wrapper',
 }  # fmt: skip
 
 
