@@ -82,6 +82,9 @@ def _swf_lies(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
         count = int(said) if said.isdecimal() else -1
         if count < value or (count > value and label != "MaxProcs"):
             notes.append(f"header says {label} {said!r}, the jobs say {value}")
+    whole = jobs["job"][(jobs["job"] >= 0) & ~jobs["status"].isin((2, 3, 4))]
+    if again := int(whole.duplicated().sum()):
+        notes.append(f"{again} lines have the number of a job before them, and count as jobs too")
     if (jobs["submit"].diff() < 0).any():
         notes.append("submit times are not in order")
     return notes

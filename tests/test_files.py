@@ -496,6 +496,7 @@ def test_odd_values_are_data(tmp_path):
         ("; MaxProcs: -" + "9" * 5000, r"header says MaxProcs '-9+', the jobs say 128"),
         (b"; Installation: Universit\xe4t", r"line 1: a comment is not UTF-8, read as Latin-1"),
         (JOB.replace("1 0", "3 99", 1), r"submit times are not in order"),
+        (JOB, r"1 lines have the number of a job before them, and count as jobs too"),
     ],
 )
 def test_lies_of_a_header_are_noted(tmp_path, head, note):
