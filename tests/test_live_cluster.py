@@ -114,6 +114,13 @@ def test_functions_are_known_by_where_they_can_be_imported():
         function_named("tests.cluster_work:nothing")
 
 
+def test_a_script_that_ends_itself_is_no_module(tmp_path, monkeypatch):
+    (tmp_path / "ends_itself.py").write_text("raise SystemExit('usage: ends_itself FILE')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"cannot be imported \(SystemExit: usage: ends_itself"):
+        function_named("ends_itself:main")
+
+
 def test_a_log_is_one_heads_and_holds_what_it_can_give_back(corpus, tmp_path):
     first = Journal(tmp_path / "log")
     with pytest.raises(InputError, match="another run writes to it; wait for its end"):
@@ -341,6 +348,7 @@ def test_a_function_that_raises_ends_its_load_only(head, big):
     failing = head.submit(work.breaks, load, 600)
     with pytest.raises(LoadFailedError, match="no such word"):
         failing.result(60)
+    assert not head.table().loc[failing.number, "kept"]  # failed in time is not done in time
     fine = head.submit(work.slow_words, loads.items("a b c " * 1000), 600)
     assert sum(fine.result(60)) == 3000
 
@@ -362,6 +370,31 @@ def test_what_can_only_fail_later_is_refused(head, big):
 
     with pytest.raises(InputError, match="size of the load must be"):
         head.calibrate(work.words, Nothing())
+
+
+def test_a_load_of_three_records_is_measured_whole(head):
+    load = loads.items(["a b", "c", "d"])  # a tenth of it, and less, is nothing
+    until(lambda: not head._plan.running)
+    head.calibrate(len, load, repeats=1)
+    assert {one.units for one in head.measured(len).samples} == {3.0}
+    assert head.submit(len, load, 600, operator.add).result(60) == 3
+
+
+def test_what_ends_all_that_are_to_measure_it_is_not_measured(head, monkeypatch):
+    until(lambda: not head._plan.running)
+    monkeypatch.setattr(head, "_measured", lambda *_: None)
+    with pytest.raises(LoadFailedError, match="was not measured: every worker that got a piece"):
+        head.calibrate(work.unsendable, loads.items("a b " * 100))
+
+
+def test_a_stream_has_loads_that_can_be_cut(head):
+    load, tasks = loads.items("abcd"), pd.DataFrame(columns=["arrival", "sigma", "deadline"])
+    head.costs[name_of(len)].add(Sample("w", 4.0, 0.01, 0.01))
+    with pytest.raises(InputError, match="tasks must have at least one row, got none"):
+        head.replay(len, load, tasks)
+    tasks.loc[0] = 0.0, 0.4, 60.0  # of an item: would be rounded to none
+    with pytest.raises(InputError, match=r"first record of the load, .* got 0.4 units: take more"):
+        head.replay(len, load, tasks.astype(float))
 
 
 @pytest.mark.parametrize(

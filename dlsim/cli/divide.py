@@ -17,7 +17,6 @@ from dlsim.realtime import Reading
 
 
 def _head(args: argparse.Namespace) -> Head:
-    sys.path.insert(0, os.getcwd())  # where module:function is looked for, by workers here too
     reading = Reading.of({"link": "shared"} | reading_of(args.reading))
     return Head(
         args.scheduler, workers=args.workers, policy=args.policy, reading=reading,
@@ -27,7 +26,8 @@ def _head(args: argparse.Namespace) -> Head:
 
 
 def _work(args: argparse.Namespace) -> tuple[Callable[[Any], Any], Load, Any]:
-    """Return the function, the load and what combines results."""
+    """Return the function, the load and what combines results, before a cluster is started."""
+    sys.path.insert(0, os.getcwd())  # where module:function is looked for, by workers here too
     load = (loads.rows if args.rows else loads.lines)(args.input, args.where)
     return function_named(args.function), load, args.combine and function_named(args.combine)
 
@@ -46,8 +46,8 @@ def _told(job: Job) -> None:
 def divide(args: argparse.Namespace) -> int:
     """Promise one load, or make an offer; then do it, and show predicted beside real."""
     deadline = duration("--deadline", args.deadline)
+    function, load, combine = _work(args)
     with _head(args) as head:
-        function, load, combine = _work(args)
         if not head.knows(function, load):
             print("measuring", flush=True)
             print(head.calibrate(function, load).to_string(float_format="{:.4g}".format))
@@ -72,8 +72,8 @@ def divide(args: argparse.Namespace) -> int:
 
 def measure(args: argparse.Namespace) -> int:
     """Measure what a function costs on a cluster."""
+    function, load, _ = _work(args)
     with _head(args) as head:
-        function, load, _ = _work(args)
         print(head.calibrate(function, load, repeats=args.repeats).to_string())
         slow, p = head.measured(function, load).slowest()
         print("the workers are equal, as far as this shows" if slow == 1 else
@@ -85,8 +85,8 @@ def measure(args: argparse.Namespace) -> int:
 def replay(args: argparse.Namespace) -> int:
     """Submit a stream of loads, beside its simulation."""
     tasks = read_csv(args.tasks, dict.fromkeys(("arrival", "sigma", "deadline"), "nonnegative"))
+    function, load, combine = _work(args)
     with _head(args) as head:
-        function, load, combine = _work(args)
         if not head.knows(function, load):
             head.calibrate(function, load)
         found = head.replay(function, load, tasks, combine)

@@ -253,13 +253,21 @@ class Head:
                     raise InputError("calibrate while nothing waits or runs; see Head.wait()")
                 workers = list(self._plan.workers.values())
             costs = self.measured(function, load)
+            pieces = [load.cut([share, 1 - share])[0] for share in shares]
+            # of a load of a few records, too short for such shares, all is sent
+            sizes = [piece for piece in pieces if piece] or [p for p in load.cut([1.0]) if p]
             for turn in range(repeats + 1):
-                for piece in [load.cut([share, 1 - share])[0] for share in shares]:
-                    for worker in workers if piece else ():
-                        sample = self._measured(function, piece, worker)  # type: ignore[arg-type]
+                for piece in sizes:
+                    for worker in workers:
+                        sample = self._measured(function, piece, worker)
                         if turn and sample:
                             with self._changed:
                                 self._learn(costs, _measured_as(function, load), sample)
+            if not costs.samples:
+                raise LoadFailedError(
+                    f"{name_of(function)} was not measured: every worker that got a piece went; "
+                    "does it end them, or need more memory than they have?"
+                )
             return costs.summary()
 
     def _measured(
@@ -375,12 +383,18 @@ class Head:
         Raises
         ------
         InputError
-            For tasks that `dlsim.realtime.simulate` refuses, or longer than the load.
+            For no tasks, tasks that `dlsim.realtime.simulate` refuses, and those longer than the
+            load or shorter than half of its first record.
         """
+        if not len(tasks):
+            raise InputError("tasks must have at least one row, got none")
         beside = simulate(tasks, self.cluster(function, load=load), self.policy, self.reading).tasks
-        if (tasks["sigma"] > load.size).any():
-            most = tasks["sigma"].max()
+        least, most = tasks["sigma"].min(), tasks["sigma"].max()
+        if most > load.size:
             raise InputError(f"sigma must be at most the load, {load.size:g} units; got {most:g}")
+        if not load.cut([least, load.size - least])[0]:
+            rule = "sigma must reach to the middle of the first record of the load"
+            raise InputError(f"{rule}, which is not cut; got {least:g} units: take more")
         begin, jobs = time.time() - float(tasks["arrival"].iloc[0]), []
         rows = tasks[["arrival", "sigma", "deadline"]].astype(float).to_numpy().tolist()
         for label, (arrival, sigma, deadline) in zip(tasks.index, rows, strict=True):
@@ -511,10 +525,13 @@ class Head:
         with self._changed:
             if job.future.done():
                 return
-            job.end = time.time()
             job.done.clear()
             if self._journal:
                 self._journal.add_end(job, error)
+            if error is None:
+                job.end = time.time()
+            else:
+                self._say(f"load {job.number} failed: {error}")
             if error is None and not math.isnan(job.begun):
                 ratio = (job.end - job.begun) / (job.expected - job.begun)
                 job.costs.ratios.append(ratio)

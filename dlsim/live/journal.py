@@ -33,7 +33,7 @@ def function_named(name: str) -> Callable[..., Any]:
     """Import ``module:function``, or refuse it."""
     try:
         found = pkgutil.resolve_name(name if ":" in name else f"{name}:")
-    except Exception as error:  # whatever an import raises
+    except (Exception, SystemExit) as error:  # whatever an import raises; a script may end itself
         raise InputError(
             f"{name}: cannot be imported ({type(error).__name__}: {error}); name it as "
             "module:function, from a folder where Python finds the module"

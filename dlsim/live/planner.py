@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.live.costs import Costs
+from dlsim.live.costs import Costs, Sample
 from dlsim.live.job import Chunk, Job, Promise, Task, Worker, load_of
 from dlsim.realtime import Cluster, Policy, Reading, split_load
 from dlsim.realtime.online import Plan, plan
@@ -48,8 +48,11 @@ class Planner:
         self.link = 0.0
 
     def warm(self) -> None:
-        """Compile what plans, before anything is promised."""
-        one = Cluster(1)
+        """Compile and import what plans, before anything is promised."""
+        one, costs = Cluster(1), Costs()
+        for k in range(6):
+            costs.add(Sample("ab"[k % 2], 1.0, 1.0, 1.0 + k))
+        costs.slowest()
         plan([1.0], [1.0], [0.0], one, self.policy, self.reading)
         split_load(1.0, [0.0], one, self.partition, self.policy.rounds)
 
