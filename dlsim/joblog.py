@@ -37,6 +37,7 @@ GWF_NUMBERS = (
 )  # fmt: skip
 GWF_NAMES = ("user", "group", "queue")
 
+_UNKNOWN = "a job is a line of numbers with blanks between, -1 for what is unknown"
 #: Where joining the values of one label ends: each costs a copy of those before it.
 _LONGEST_NOTE = 2**16
 
@@ -103,7 +104,7 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
         elif text:
             fields = text.split()
             if len(fields) != len(SWF_FIELDS):
-                what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}"
+                what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}; {_UNKNOWN}"
                 raise refusal(path, number, what)
             values.extend(finite(path, number, SWF_FIELDS, fields))
     if not values:
@@ -131,7 +132,7 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
         elif text:
             fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
             if len(fields) != len(GWF_FIELDS):
-                what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}"
+                what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}; {_UNKNOWN}"
                 raise refusal(path, number, what)
             some = [fields[GWF_FIELDS.index(name)] for name in GWF_NUMBERS]
             values.extend(finite(path, number, GWF_NUMBERS, some))

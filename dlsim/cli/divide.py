@@ -60,12 +60,14 @@ def divide(args: argparse.Namespace) -> int:
             return 1
         result = job.result()
         print(job.chunks.to_string(index=False, float_format="{:.4g}".format))
-        print(
-            f"\ndone in {job.end - job.arrival:.4g} s, expected {job.expected - job.arrival:.4g} s"
-        )
+        is_new = not same  # of one that goes on, the head that was killed knew what it expected
+        expected = f", expected {job.expected - job.arrival:.4g} s" * is_new
+        print(f"\ndone in {job.end - job.arrival:.4g} s{expected}")
         now = [fit.unit for fit in head.measured(function, load).fits()]
-        print("a unit is fitted to take {:.4g} s to send, {:.4g} s to compute; before this load "
-              "{:.4g} s, {:.4g} s".format(*now, *job.unit))  # fmt: skip
+        before = "; before this load {:.4g} s, {:.4g} s".format(*job.unit) * is_new
+        print(
+            "a unit is fitted to take {:.4g} s to send, {:.4g} s to compute".format(*now) + before
+        )
         print(f"result: {result!r:.200}")
     return 0 if job.end <= job.due else 1
 

@@ -178,7 +178,7 @@ def main(args: argparse.Namespace) -> int:
     texts = table.rename(columns={"failure rate": "requests failed"})
     for name in ("requests failed", "beyond traces", *texts.columns.intersection(["lost"])):
         texts[name] = [f"{100 * share:.4g} %" for share in texts[name]]
-    print(f"\n{texts.to_string(float_format=lambda x: f'{x:.4g}')}")
+    print(f"\n{texts.to_string(float_format='{:.4g}'.format, na_rep='-')}")
     print("\ncost: mean Mops/s of the server that ran a request; lateness in seconds")
     print("every outcome passed its check: transfers, queues, deadlines, choices")
     if home:
