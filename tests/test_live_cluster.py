@@ -372,6 +372,16 @@ def test_what_can_only_fail_later_is_refused(head, big):
         head.calibrate(work.words, Nothing())
 
 
+def test_a_file_cut_short_after_its_promise_ends_its_load_only(head, tmp_path):
+    (tmp_path / "short").write_text("a b\n" * 1000)
+    load = loads.lines(tmp_path / "short")
+    head.costs[name_of(work.words)].add(Sample("w", 1000.0, 0.01, 0.01))
+    (tmp_path / "short").write_text("a b\n")
+    with pytest.raises(LoadFailedError, match=r"ends at byte 4, not at .*: it was changed"):
+        head.submit(work.words, load, 600).result(60)
+    assert sum(head.submit(work.words, loads.items("a b " * 100), 600).result(60)) == 200
+
+
 def test_a_load_of_three_records_is_measured_whole(head):
     load = loads.items(["a b", "c", "d"])  # a tenth of it, and less, is nothing
     until(lambda: not head._plan.running)

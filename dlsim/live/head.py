@@ -23,7 +23,7 @@ from dlsim.live.costs import Costs, Sample
 from dlsim.live.job import Chunk, Job, LoadFailedError, Promise, Task, Worker, load_of
 from dlsim.live.journal import Journal, function_named, name_of
 from dlsim.live.loads import File, Load, Piece
-from dlsim.live.planner import MOST_TRIES, SOON, Planner
+from dlsim.live.planner import MOST_TRIES, SOON, CutError, Planner
 from dlsim.realtime import Cluster, Policy, Reading, simulate
 from dlsim.realtime.model import policy_named
 from dlsim.realtime.online import need_online
@@ -435,7 +435,11 @@ class Head:
             while not self._closed:
                 if self._client.status == "closed":
                     raise ConnectionError(_GONE)
-                wake = self._plan.step(time.time())
+                try:
+                    wake = self._plan.step(time.time())
+                except CutError as error:
+                    self._fail(error.args[0], error.__cause__ or error)
+                    continue
                 if self._plan.to_send:
                     self._changed.notify_all()
                 self._changed.wait(min(max(wake, SOON / 2), PATIENCE))

@@ -31,6 +31,10 @@ STRAGGLES, BEYOND = 2.0, 1.5
 MOST_TRIES = 5
 
 
+class CutError(Exception):
+    """A load, the argument, that cannot be cut: its file was changed, say."""
+
+
 class Planner:
     """The plan of a head; `say` gets sentences, `keep` what a load was divided into."""
 
@@ -177,7 +181,11 @@ class Planner:
         )
         places = (order % split.alpha.shape[-1]).tolist()
         chunks, slack = [], max(STRAGGLES, BEYOND * costs.worst())
-        for k, piece in enumerate(task.load.cut(shares.tolist())):
+        try:
+            pieces = task.load.cut(shares.tolist())
+        except Exception as error:  # whatever a load of one's own raises
+            raise CutError(job) from error
+        for k, piece in enumerate(pieces):
             if piece:
                 worker, at = chosen[places[k]], tuple(now + float(times[k]) for times in planned)
                 chunk = Chunk((*task.key, k), piece, worker, at, tries=task.tries)  # type: ignore[arg-type]
