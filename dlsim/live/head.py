@@ -274,6 +274,8 @@ class Head:
         self, function: Callable[[Any], Any], piece: Piece, worker: Worker
     ) -> Sample | None:
         """Send a piece to a worker and wait for it; None where the worker is gone."""
+        if self._plan.workers.get(worker.address) is not worker:
+            return None  # to send to it would wait for it
         start = time.time()
         try:
             sent, running = self._sent(piece, worker, function)

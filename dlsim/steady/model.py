@@ -137,7 +137,7 @@ class Platform:
     def __post_init__(self) -> None:
         speed = numbers("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
-            raise InputError(f"speed must list at least one cluster, got {self.speed!r}")
+            raise InputError(f"speed must list at least one cluster, got {speed.tolist()}")
         named = ("priority", "work", "data")
         # the length that two of the three have, so that the odd one is blamed
         apps = sorted(len(numbers(name, getattr(self, name))) for name in named)[1]
