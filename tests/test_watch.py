@@ -253,8 +253,9 @@ def test_signals_end_everything_with_a_stopped_kernel_too(signalled, kind):
 def test_a_run_is_found_by_its_mark_whoever_the_parent_is():
     code = (
         "import os, subprocess, sys\n"
-        "words = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
-        "one = subprocess.Popen(words, stdout=subprocess.DEVNULL)\n"
+        "words = [sys.executable, '-c', 'import time; print(flush=True); time.sleep(600)']\n"
+        "one = subprocess.Popen(words, stdout=subprocess.PIPE)\n"
+        "one.stdout.readline()  # until then the system may show it without an environment\n"
         "print(one.pid, flush=True)"
     )
     environment = processes.marked("a-mark-of-this-test")
