@@ -124,9 +124,9 @@ def is_compiled() -> bool:
     return any(Path(*_kernel_place()).rglob("*.nbi"))
 
 
-def records(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
-    """Return fresh records; what is not compiled knows the fields of a slower class only."""
-    fresh = np.zeros(shape, dtype)
+def records(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
+    """Return fresh records, all 0 if `blank`; uncompiled code needs a slower class of them."""
+    fresh = np.zeros(shape, dtype) if blank else np.empty(shape, dtype)
     return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
 
 

@@ -32,7 +32,7 @@ def words(text):
     return len(re.findall(r"\w+", text))
 
 
-def _vocabulary(text):
+def vocabulary(text):
     """Count each word of a text."""
     found = Counter()
     for line in text.splitlines():
@@ -41,7 +41,7 @@ def _vocabulary(text):
 
 
 def held_vocabulary(text):
-    return held(_vocabulary, text)
+    return held(vocabulary, text)
 
 
 #: Host, time, request, status and bytes of an answer in a web server's log.

@@ -22,6 +22,7 @@ import pytest
 from dlsim.cli import lab as lab_command
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +37,8 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
     "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
+PANELS = ("timing", "schedules", "idle_times", "wan", "grid", "herding", "queue", "pipeline")
+LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 OWN = ("config", "data", "runtime", "workspaces", "settings", "ipython")
 
 
@@ -179,6 +182,26 @@ class Notebook:
             kind,
         )
 
+    def dress(self, width, theme):
+        """Give the lab a width and a theme, and the notebook all of it."""
+        self.page.set_viewport_size({"width": width, "height": 1000})
+        self.page.evaluate(
+            "async theme => { const lab = window.jupyterapp; lab.shell.collapseLeft();"
+            " lab.shell.collapseRight();"
+            " await lab.commands.execute('apputils:change-theme', {theme}); }",
+            f"JupyterLab {theme.title()}",
+        )
+        light = "false" if theme == "dark" else "true"
+        self.page.wait_for_selector(f"body[data-jp-theme-light={light}]")
+
+    def faults(self, part):
+        """What hinders somebody in a part of the page, by axe-core: the serious and critical."""
+        found = axe.Axe().run(self.page, part, {"preload": False}).response["violations"]
+        return [
+            (one["id"], one["nodes"][0]["html"][:200])
+            for one in found if one["impact"] in ("serious", "critical")
+        ]  # fmt: skip
+
     def keep(self, word):
         shots = os.environ.get("DLSIM_SCREENSHOTS")
         if shots:
@@ -199,9 +222,7 @@ def state_of(output):
     return image.get_attribute("src"), output.locator(".dlsim-link code").inner_text()
 
 
-@pytest.mark.parametrize(
-    "name", ["timing", "schedules", "idle_times", "wan", "grid", "herding", "queue", "pipeline"]
-)
+@pytest.mark.parametrize("name", PANELS)
 def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
     output = explorer.show(f"explore.{name}(")
     output.locator(".dlsim-link code").wait_for()
@@ -268,6 +289,26 @@ def test_a_button_saves_the_picture_and_says_where(explorer, folder):
     assert path.name.startswith("explore-timing")
     assert path.read_bytes().startswith(b"<?xml")
     path.unlink()
+
+
+#: What reaches beyond the right edge of the notebook, but what is scrolled on purpose.
+BEYOND = """part => { const end = document.querySelector('.jp-Notebook').getBoundingClientRect();
+  return [...document.querySelectorAll(part + ' *')].filter(one => {
+    const box = one.getBoundingClientRect(); return box.width && box.right > end.right + 1;
+  }).map(one => `${one.tagName} ${one.className}`); }"""
+
+
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_can_be_read_by_all(explorer, name, width, theme):
+    explorer.dress(width, theme)
+    output = explorer.show(f"explore.{name}(")
+    output.locator(".dlsim-link code").wait_for()
+    place = output.evaluate("box => box.closest('.jp-Cell').dataset.windowedListIndex")
+    part = f'.jp-Notebook .jp-Cell[data-windowed-list-index="{place}"] .jp-OutputArea-output'
+    explorer.keep(f"{name}-{width}-{theme}")
+    assert explorer.page.evaluate(BEYOND, part) == []
+    assert explorer.faults(part) == []
 
 
 def test_the_explorer_shows_no_error_and_asks_nobody_else(explorer):

@@ -530,10 +530,10 @@ def panel(title: str, *controls: Control, **more: Any) -> Callable[[Callable[...
 
 
 #: Widths of the columns: controls, then picture; the switches fill rows.
-_LEFT = w.Layout(flex="0 1 23em", min_width="18em")
-_RIGHT = w.Layout(flex="1 1 34em", min_width="24em", max_width="62em")
+_LEFT = w.Layout(flex="0 1 23em", min_width="min(18em, 100%)")
+_RIGHT = w.Layout(flex="1 1 34em", min_width="min(24em, 100%)", max_width="62em")
 _ROW = w.Layout(flex_flow="row wrap")
-_GRID = w.Layout(grid_template_columns="repeat(auto-fill, minmax(23em, 1fr))")
+_GRID = w.Layout(grid_template_columns="repeat(auto-fill, minmax(min(23em, 100%), 1fr))")
 #: Labels stand above their fields; what cannot change the picture, and a picture that is not
 #: of the values shown, turn pale: the latter after a moment, or every move would flicker.
 _LOOK = """<style>

@@ -119,7 +119,7 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     """Return the rank of every task in a static order; the table's where there is none."""
     if not callable(policy.order) or policy.is_timed:
-        return np.arange(len(tasks), dtype=np.float64)
+        return np.arange(float(len(tasks)))
     rule = (
         f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"

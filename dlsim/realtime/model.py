@@ -115,7 +115,8 @@ COLUMNS = ("arrival", "sigma", "deadline")
 def task_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
     """Return the columns of a table of tasks, or refuse it."""
     known: Any = {"row": "task", "labels": table("tasks", tasks, COLUMNS).index}
-    tasks = pd.DataFrame(tasks)  # without attrs, which every column taken would copy deeply
+    if tasks.attrs:
+        tasks = pd.DataFrame(tasks)  # without those, which every column taken would copy deeply
     first: Any = {"arrival": {"rule": "finite and at least 0"}}
     above = {"above": True, "rule": "finite and above 0"}
     return [column(name, tasks[name], **first.get(name, above), **known) for name in COLUMNS]

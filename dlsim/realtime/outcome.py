@@ -95,21 +95,22 @@ class Schedule:
     @classmethod
     def of(cls, run: Run, given: Given, *about: Any) -> Self:
         """Make the tables of a run; a task misses its deadline where it ends after it."""
-        done, start = run.done, run.origin + run.done["start"]
-        arrival = given.arrival - run.origin
-        due = arrival + run.deadline
+        done, origin = run.done, run.origin
+        arrival = given.arrival - origin if origin > 0 else given.arrival
+        missed = run.admitted & ~(done["end"] - arrival <= run.deadline)
+        if missed.any():  # those few may yet be in time up to the tolerance
+            due = arrival + run.deadline
+            missed &= ~(done["end"] <= latest_finish(due, due - arrival))
         columns = {
             "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
-            "admitted": run.admitted, "start": start, "nodes": done["nodes"],
-            "estimate": run.origin + done["estimate"], "completion": run.origin + done["end"],
-            "missed": run.admitted & ~(done["end"] <= latest_finish(due, due - arrival)),
+            "admitted": run.admitted, "start": origin + done["start"], "nodes": done["nodes"],
+            "estimate": origin + done["estimate"], "completion": origin + done["end"],
+            "missed": missed,
         }  # fmt: skip
         # not copied: nobody else has these arrays
-        table = functools.partial(pd.DataFrame, index=given.labels, copy=False)
-        more = {name: done[name] for name in ("turn", "kind", "rounds")}
-        more |= {"began": done["start"], "until": done["estimate"]}
-        runs: Any = functools.partial(table, more)
-        fields = (table(columns), *about, given, runs, run.counts)
+        tasks = pd.DataFrame(columns, index=given.labels, copy=False)
+        runs: Any = functools.partial(_how, done, given.labels)
+        fields = (tasks, *about, given, runs, run.counts)
         return cls(*fields)
 
     @classmethod
@@ -303,6 +304,17 @@ class _WhenAsked:
 
 
 Schedule.runs = _WhenAsked()  # type: ignore[assignment]  # most ask for the tasks alone
+
+
+def _how(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
+    """Tell how every task ran; see `Schedule.runs`."""
+    turn = done.get("turn")
+    if turn is None:
+        turn = np.full(len(labels), -1)
+        turn[done["order"]] = np.arange(len(done["order"]))
+    more = {"turn": turn, "kind": done["kind"], "rounds": done["rounds"]}
+    more |= {"began": done["start"], "until": done["estimate"]}
+    return pd.DataFrame(more, index=labels, copy=False)
 
 
 def _ratio(part: Floats, weight: Floats) -> float:

@@ -2,7 +2,6 @@
 
 import functools
 from collections import namedtuple
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,7 @@ class Run(NamedTuple):
     origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
-    done: dict[str, NDArray[Any]]  # by the names of RESULT
+    done: dict[str, Any]  # by the names of RESULT, or as `_done` has it
     offer: float
     counts: NDArray[np.int64] | None
     offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
@@ -74,7 +73,7 @@ def _switches(
         method = state.CAPACITY if policy.partition == "exact-n" else method
         method = state.SCAN if policy.partition in IN_ROUNDS else method
     takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
-    known = {name: float(cost) for name, cost in asdict(cluster).items()}
+    known = {name: float(cost) for name, cost in vars(cluster).items()}
     known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
     return known | {
         "edf": policy.order == "edf", "dc": policy.order == "dc", "all_nodes": every, "part": part,
@@ -103,26 +102,26 @@ def is_plain(rules: Any) -> bool:
     return in_line and usual and not (batches or other)
 
 
-def _done(kind: int, start: Floats, end: Floats, nodes: Any, turn: Any) -> dict[str, NDArray[Any]]:
-    """Return what became of tasks that end as estimated, by the names of RESULT."""
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "turn": turn}
-    return done | {"kind": np.full(len(turn), kind), "rounds": np.ones(len(turn), dtype=np.int64)}
+def _done(kind: int, start: Floats, end: Floats, nodes: Any, order: Any) -> dict[str, Any]:
+    """Return what became of tasks that end as estimated, and who ran, in order of dispatch."""
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order}
+    return done | {"kind": kind, "rounds": 1}  # of all
 
 
 def _run_plain(
     given: Given, arrival: Floats, rules: Any, span: float, table: Table
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Any]:
     """Return what became of tasks under plain rules, by the names of RESULT."""
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
     start, end = np.empty(m), np.empty(m)
-    nodes, turn, order = (np.empty(m, dtype=np.int64) for _ in range(3))
-    run_opr(
+    nodes, order = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    ran = run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
-        records(m + 1, state.ENTRY), order, start, end, nodes, turn,
+        records(m + 1, state.ENTRY, blank=False), order, start, end, nodes,
     )  # fmt: skip
-    return _done(OPR, start, end, nodes, turn)
+    return _done(OPR, start, end, nodes, order[:ran])
 
 
 def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -> dict[str, Any]:
@@ -138,8 +137,7 @@ def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -
         table.unit, np.zeros((RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start,
         end, nodes,
     )  # fmt: skip
-    turn = np.where(nodes > 0, np.cumsum(nodes > 0) - 1, -1)
-    return _done(OPTIMUM, start, end, nodes, turn)
+    return _done(OPTIMUM, start, end, nodes, np.flatnonzero(nodes))
 
 
 def run_policy(
@@ -166,8 +164,9 @@ def run_policy(
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
     admitted = np.ones(m, dtype=bool)
-    # ranks of a static order are no instants: however long tasks last, two are never one
-    given = given._replace(key=given.key * max(1.0, span))
+    if callable(policy.order) and span > 1:
+        # ranks of a static order are no instants: however long tasks last, two are never one
+        given = given._replace(key=given.key * span)
     if policy.nodes == "leader":
         alone = {"link": "per_task", "release": "estimate", "backfill": "off"}
         if rules.offers or count or any(getattr(reading, k) != v for k, v in alone.items()):

@@ -1,7 +1,8 @@
 """How well promises hold on real workers: the tables under data/live, and how they were made.
 
 ``python -m tests.benchmarks.live_cluster data/live`` measures on eight worker processes here, each
-held to a tenth of a core by pausing (`tests.cluster_work`), so that two cores carry them.
+held to a tenth of a core by pausing (`tests.cluster_work`), so that two cores carry them; and on
+two that are not held.
 `kills` writes what becomes of loads whose workers, or whose head, are killed.
 """
 
@@ -22,6 +23,7 @@ from dlsim.live import Head, loads
 from dlsim.live.head import _run
 from dlsim.realtime import workload
 from tests import cluster_work as work
+from tests.benchmarks.realtime import promises
 
 WORKERS, POLICIES = 8, ("EDF-OPR-MN", "EDF-DLT", "EDF-EXACT-N", "EDFAN")
 #: What is computed: the function, what adds two results up, and the seconds of one unit on a core.
@@ -50,15 +52,17 @@ def inputs(folder):
 def stream(head, function, load, count, seconds, seed):
     """Loads by paper I's law (load .8, DCRatio 3) whose mean takes so long on all nodes."""
     cluster = head.cluster(function)
-    units = seconds * 8 / (cluster.cps + cluster.cms)
+    units = seconds * cluster.nodes / (cluster.cps + cluster.cms)
     tasks = workload.dcratio(cluster, 0.8, 8 * seconds * count, seed, mean=units, dc_ratio=3.0)
     tasks = tasks[tasks["sigma"] <= load.size].head(count).reset_index(drop=True)
     return tasks[["arrival", "sigma", "deadline"]]
 
 
-def replayed(name, function, combine, load, policy, count, seconds=2.0, seed=7):
-    """One stream of loads on eight workers: a row per load, the chunks, the measurements."""
-    with Head(workers=WORKERS, policy=policy) as head:
+def replayed(
+    name, function, combine, load, policy, count, workers=WORKERS, seconds=2.0, seed=7
+):  # fmt: skip
+    """One stream of loads on some workers: a row per load, the chunks, the measurements."""
+    with Head(workers=workers, policy=policy) as head:
         head.calibrate(function, load, (0.005, 0.01, 0.02, 0.03), 2)
         tasks = stream(head, function, load, count, seconds, seed)
         found = head.replay(function, load, tasks, combine)
@@ -193,9 +197,12 @@ def main(out, count=34):
     with tempfile.TemporaryDirectory() as folder:
         given = inputs(folder)
         first = next(iter(given))
-        runs = [(name, POLICIES[0]) for name in given] + [(first, p) for p in POLICIES[1:]]
-        for name, policy in runs:
-            table, sent, measured = replayed(name, *given[name], policy, count)
+        runs = [(name, given[name], POLICIES[0]) for name in given]
+        runs += [(first, given[first], policy) for policy in POLICIES[1:]]
+        whole = work.vocabulary, *given[first][1:]
+        runs.append((f"{first}, two whole cores", whole, POLICIES[0], 2, 0.5))
+        for name, what, policy, *held in runs:
+            table, sent, measured = replayed(name, *what, policy, count, *held)
             print(name, policy, _line(table), flush=True)
             rows.append(table)
             chunks.append(sent)
@@ -210,6 +217,7 @@ def main(out, count=34):
     write_csv(out / "samples.csv", pd.concat(samples).reset_index(drop=True))
     write_csv(out / "races.csv", pd.concat(races).reset_index(drop=True))
     write_csv(out / "repeats.csv", pd.concat(repeats).reset_index(drop=True))
+    write_csv(out / "decisions.csv", pd.DataFrame(promises()))
     kills(out / "kills.csv")
 
 

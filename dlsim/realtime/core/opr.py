@@ -72,9 +72,9 @@ def first_fit(now, floor, sigma, limit, span, first, time, nodes, unit, fixed):
 @kernel
 def run_opr(
     arrival, sigma, deadline, key, edf, cms, shared, span, unit, fixed, times, counts, plan,
-    order, start, end, nodes, turn,
+    order, start, end, nodes,
 ):  # fmt: skip
-    """Simulate all arrivals; `order` are those that ran or wait, in order of dispatch.
+    """Simulate all arrivals; return how many of `order` ran, in order of dispatch.
 
     Three lists of releases: what the plan in force leaves over; what the first `known` of
     `order` did; one in the making. Who gets before others is planned from the second, with
@@ -87,7 +87,7 @@ def run_opr(
     left_nodes[0] = ran_nodes[0] = top
     a, b, i, j = 0, 1, 0, 1  # the bounds of the first two
     for x in range(size):
-        start[x], end[x], nodes[x], turn[x] = np.nan, np.nan, 0, -1
+        start[x], end[x], nodes[x] = np.nan, np.nan, 0
         if arrival[x] > now:
             now = arrival[x]
             while first < last:
@@ -153,5 +153,4 @@ def run_opr(
             start[y], end[y], nodes[y] = one.start, one.end, one.nodes
         left, made, left_nodes, made_nodes = made, left, made_nodes, left_nodes
         a, b, link = f, g, sent
-    for p in range(last):
-        turn[order[p]] = p
+    return last
