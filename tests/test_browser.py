@@ -38,6 +38,9 @@ FLAGS = (
     "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
 PANELS = ("timing", "schedules", "idle_times", "wan", "grid", "herding", "queue", "pipeline")
+#: JupyterLab's own: pictures of a cell get no name (a sentence below says it), and what is wider
+#: than the notebook, a table or a line of code, is scrolled by keys though it is no stop of Tab.
+OF_THE_LAB = {"image-alt", "scrollable-region-focusable"}
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 OWN = ("config", "data", "runtime", "workspaces", "settings", "ipython")
 
@@ -171,7 +174,7 @@ class Notebook:
         assert place >= 0
         cell = self.page.locator(f'.jp-Notebook .jp-Cell[data-windowed-list-index="{place}"]')
         cell.wait_for()
-        return cell.locator(".jp-OutputArea-output").first
+        return cell.locator(".jp-OutputArea-output").last
 
     def outputs_of(self, kind):
         """All outputs of one type, from the model: cells out of sight are not in the page."""
@@ -192,7 +195,7 @@ class Notebook:
             f"JupyterLab {theme.title()}",
         )
         light = "false" if theme == "dark" else "true"
-        self.page.wait_for_selector(f"body[data-jp-theme-light={light}]")
+        self.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
 
     def faults(self, part):
         """What hinders somebody in a part of the page, by axe-core: the serious and critical."""
@@ -325,6 +328,13 @@ def test_a_paper_notebook_runs_to_its_end(browser, lab):
         assert len(book.outputs_of("image/png")) >= 8
         book.page.locator(".jp-OutputArea-output img").first.wait_for()
         book.keep("end")
+        for width, theme in LOOKS:
+            book.dress(width, theme)
+            for part in ("iit.table1", "study.say", "scorecard.verdicts"):
+                book.show(f"{part}(")
+                book.keep(f"{part}-{width}-{theme}")
+                found = book.faults(".jp-Cell :is(.jp-RenderedMarkdown, .jp-OutputArea-output)")
+                assert [one for one in found if one[0] not in OF_THE_LAB] == []
         assert book.errors == []
         assert book.strangers == []
     finally:

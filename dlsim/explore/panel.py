@@ -27,6 +27,8 @@ from typing import Any
 import ipywidgets as w
 import matplotlib
 import numpy as np
+from IPython.core.getipython import get_ipython
+from IPython.display import Javascript, display
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
@@ -542,12 +544,29 @@ _LOOK = """<style>
 .dlsim-field.widget-inline-hbox > .widget-label {flex: 1 0 100%; height: auto; text-align: left;
   white-space: normal; line-height: 1.35; margin-top: 5px}
 .dlsim-inert {opacity: 0.4}
+.dlsim-panel code {overflow-wrap: anywhere; white-space: normal}
 .dlsim-picture {height: auto !important}
 .dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
 .dlsim-words {line-height: 1.4; min-height: 4.2em; font-weight: 600}
 .dlsim-error {line-height: 1.4; min-height: 4.2em; border-left: 4px solid #d55e00;
   padding-left: 0.6em}
 </style>"""
+#: Sliders and pictures have no name for those who hear them unless the page gives them one.
+_NAMES = """window.dlsimNames ??= new MutationObserver(() => {
+  for (const field of document.querySelectorAll('.dlsim-field'))
+    for (const one of field.querySelectorAll('[role=slider]'))
+      one.ariaLabel = field.querySelector('.widget-label').textContent;
+  for (const one of document.querySelectorAll('img.dlsim-picture'))
+    one.alt = one.closest('.dlsim-panel').querySelector('.dlsim-words')?.textContent ?? '';
+});
+window.dlsimNames.observe(document.body, {childList: true, subtree: true});"""
+
+
+@functools.cache
+def _name_all() -> None:
+    """Name what panels of this session show, where a browser shows it."""
+    if getattr(get_ipython(), "kernel", None):
+        display(Javascript(_NAMES))
 
 
 def _message(kind: str, text: str) -> str:
@@ -559,6 +578,7 @@ class _Box(w.VBox):
     """A panel; where there are no widgets, its picture as it opened."""
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        _name_all()
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if self.picture:
             bundle["image/png"] = base64.b64encode(self.picture).decode("ascii")
