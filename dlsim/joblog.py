@@ -18,6 +18,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import LOG, StrPath, field_value, numbered_lines, read_csv, refusal
+from dlsim.gpulogs import is_philly, read_gpu_log
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
 SWF_FIELDS = tuple(
@@ -286,8 +287,10 @@ def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None
 def _from_csv(path: StrPath, limit: int) -> tuple[pd.DataFrame, pd.Timestamp | None]:
     wanted = {"submit": "any", "run_time": "number or blank", "processors": "number or blank"}
     more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
-    table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit,
-                     numbered=True)  # fmt: skip
+    table = read_gpu_log(path, limit)
+    if table is None:
+        table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit,
+                         numbered=True)  # fmt: skip
     if table.empty:
         raise refusal(path, 1, "no job below the first line; give one line per job")
     table["submit"], epoch = _instants(path, table["submit"])
@@ -306,20 +309,24 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
     """Read a job log whose name tells its format: .swf, .gwf or .csv, plain or with .gz.
 
     A CSV file has the columns submit (seconds, or ISO dates), run_time (seconds) and processors,
-    and may have wait, time_requested, user, group and queue. Jobs without run time, processors or
-    submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the machine are
-    left out and counted.
+    and may have wait, time_requested, user, group and queue; or it is one of the published logs of
+    `dlsim.gpulogs`, of which Philly's is .json or called cluster_job_log. Jobs without run time,
+    processors or submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the
+    machine are left out and counted.
     """
     name, epoch = os.fspath(path).lower().removesuffix(".gz"), None
     header: dict[str, str] = {}
     notes: list[str] = []
-    if name.endswith(".csv"):
+    is_csv = name.endswith(".csv") or is_philly(path)
+    if is_csv:
         jobs, epoch = _from_csv(path, limit)
+        notes = jobs.attrs.get("notes", [])
     elif name.endswith((".gwf", ".swf")):
         jobs, header, notes = (read_gwf if name.endswith(".gwf") else read_swf)(path, limit)
     else:
         raise InputError(
-            f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it"
+            f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it; Philly's "
+            "in .json"
         )
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
@@ -332,7 +339,6 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
         "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
         "estimate": used["time_requested"].where(used["time_requested"] > 0),
     }).join(_named(used, header))  # fmt: skip
-    is_csv = name.endswith(".csv")
     table.index = (used.index + (not is_csv)).rename("line" if is_csv else "row")
     if "job" in used and used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")

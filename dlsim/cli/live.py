@@ -193,9 +193,17 @@ def play(args: argparse.Namespace) -> int:
     """Simulate policies on applications of a table of measured times."""
     if args.policy and args.compare:
         raise InputError("--policy and --compare cannot be combined; name one of them")
-    path = args.csv or shared_file("data/examples/applications.csv")
-    apps, reading = workload.from_csv(path), Reading.of(reading_of(args.reading))
-    jobs = workload.draw(apps, args.jobs, args.seed, cv=args.cv, outliers=0.0)
+    if args.csv and args.log:
+        raise InputError("--csv and --log cannot be combined; name one of them")
+    path, reading = args.log or args.csv, Reading.of(reading_of(args.reading))
+    if args.log:
+        whole("--jobs", args.jobs)
+        jobs = workload.from_log(path, args.mix, args.seed).head(args.jobs)
+        count = jobs["app"].nunique()
+    else:
+        apps = workload.from_csv(path := path or shared_file("data/examples/applications.csv"))
+        jobs = workload.draw(apps, args.jobs, args.seed, cv=args.cv, outliers=0.0)
+        count = len(apps)
     usual = "history,preferred,mct,round-robin,rsc,asjf"
     rows = []
     for name in (args.policy or args.compare or usual).split(","):
@@ -204,7 +212,7 @@ def play(args: argparse.Namespace) -> int:
         waits = s.jobs["start"] - s.jobs["arrival"]
         rows.append({"policy": name, "makespan": s.makespan, "mean_wait": waits.mean(),
                      "on_gpu": s.jobs["device"].str.startswith("gpu").sum()})  # fmt: skip
-    print(f"{args.jobs} jobs of {len(apps)} applications ({path})")
+    print(f"{len(jobs)} jobs of {count} applications ({path})")
     _show(pd.DataFrame(rows), ["policy", "makespan", "mean_wait", "on_gpu"])
     return 0
 

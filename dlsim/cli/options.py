@@ -105,6 +105,10 @@ LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "simulate": ("schedule your own measured applications, simulated", [
         ("--csv", str, "columns app, cpu_time, gpu_time in seconds, blank for no version, such as "
          "calibrate --csv writes (default: an example measured here)", "FILE"),
+        ("--log", str, "the first jobs of a real log instead: .swf, .gwf, .csv or those of the GPU "
+         "clusters Helios, PAI and Philly; what ran on one GPU takes on the CPU what --mix says",
+         "LOG"),
+        ("--mix", "lee", "lee, transfer, wide, gpuheavy or balanced (default lee)"),
         ("--jobs", 24, "jobs drawn of them (default 24)"),
         _SEED,
         ("--cv", 0.1, "noise of run times (default 0.1)", "X"),

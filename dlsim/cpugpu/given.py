@@ -53,6 +53,13 @@ def together(a: Any, b: Any, span: Any) -> Any:
     return not_after(a, b, span) & not_after(b, a, span)
 
 
+def first_least(found: list[Any], finishes: list[float], now: float) -> Any:
+    """Return the first of those with the least finish, up to the one tolerance."""
+    least = min(finishes)
+    limit = latest_finish(least, least - now)
+    return next(one for one, at in zip(found, finishes, strict=True) if at <= limit)
+
+
 def before(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the one before in its lane; `first` where there is none."""
     lanes, values = np.asarray(lanes), np.asarray(values, dtype=float)

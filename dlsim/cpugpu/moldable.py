@@ -26,6 +26,7 @@ from dlsim.cpugpu.given import (
     apart,
     before,
     estimates_of,
+    first_least,
     hold,
     near,
     time_column,
@@ -341,13 +342,6 @@ def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[
         yield Booking(job, way, nodes, start + way.time, start)
 
 
-def _first_least(found: list[Any], finishes: list[float], now: float) -> Any:
-    """Return the first of those with the least finish, up to the one tolerance."""
-    least = min(finishes)
-    limit = latest_finish(least, least - now)
-    return next(one for one, at in zip(found, finishes, strict=True) if at <= limit)
-
-
 def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float) -> Plan:
     """Book a batch on the devices as they are expected to be free: the best of all tries."""
     ways = {job: row.options(job, pool) for job in batch}
@@ -358,10 +352,10 @@ def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: flo
         for job in longest if order == "longest" else batch:
             found = list(_placed(job, ways[job], instants, job.arrival))
             ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = _first_least(found, ends, job.arrival)
+            best = first_least(found, ends, job.arrival)
             _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
             tries[-1].append(best)
-    return _first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
+    return first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
 
 
 def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
