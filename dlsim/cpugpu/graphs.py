@@ -11,28 +11,17 @@ import heapq
 import math
 from bisect import insort
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dlsim.cpugpu import model
 from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import apart, before, first_least, hold, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.intake import need_known
-from dlsim.cpugpu.model import (
-    CLASSES,
-    POLICIES,
-    Decision,
-    Item,
-    Machine,
-    Measures,
-    Policy,
-    Reading,
-    State,
-    policy_named,
-)
+from dlsim.cpugpu.model import Decision, Item, Machine, Measures, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, named, number, option, table, usual, whole
 from dlsim.kernel import latest_finish
@@ -250,7 +239,7 @@ class _Run:
                         break
                     start = max(start, end)
                 starts[d], ends[d] = start, start + time
-            d = _first_least(ends, 0.0)
+            d = first_least(range(len(ends)), ends.tolist(), 0.0)
             self.arrive(j, d, 0.0, book=True)
             insort(busy[d], (starts[d], ends[d]))
             self.made[j] = ends[d], self.memory[d]
@@ -285,13 +274,13 @@ class _Run:
                 end = max(free, self.data[other.job]) + self.times[other.job, d]
                 free = end if np.isnan(self.end[other.job]) else self.end[other.job]
             ends.append(float(max(free, self.arrive(item.job, d, state.now)) + time))
-        return Decision(item.job, _first_least(ends, state.now), name, tuple(ends))
+        return Decision(item.job, first_least(range(len(ends)), ends, state.now), name, tuple(ends))
 
     def play(self, desk: Desk) -> None:
         """Let a desk decide as tasks get ready; a device waits for the data of its next task."""
         graph, times, classes = self.graph, self.times, np.array(desk.state.classes)
         least = {c: np.fmin.reduce(times[:, classes == c], axis=1, initial=math.inf)
-                 for c in CLASSES}  # fmt: skip
+                 for c in model.CLASSES}  # fmt: skip
         waits = [len(own) + 1 for own in graph.makers]
         events = [(float(at), j, -1, 0.0) for j, at in enumerate(graph.arrival)]
         heapq.heapify(events)
@@ -316,12 +305,6 @@ class _Run:
                 self.start[j] = max(now, self.data[j])
                 self.end[j] = self.start[j] + times[j, d]
                 heapq.heappush(events, (float(self.end[j]), j, d, now))
-
-
-def _first_least(finishes: Any, now: float) -> int:
-    """Return the first device with the least finish, up to the one tolerance."""
-    able = [d for d, end in enumerate(finishes) if end == end]
-    return int(first_least(able, [finishes[d] for d in able], now))
 
 
 def run_graph(
@@ -362,9 +345,11 @@ def run_graph(
     instance("graph", graph, TaskGraph, "; see cholesky()")
     machine, (reading, known) = usual("machine", machine, Machine), need_known(reading, history)
     run = _Run(graph, machine)
-    rows = {one: Policy(getattr(run, one)) for one in RIVALS}
-    rows |= {one: row for one, row in POLICIES.items() if row.rule != "ideal"}
-    name, row = named("policy of a task graph", policy, rows, lambda own: policy_named(own)[0])
+    rows = {one: row for one, row in model.POLICIES.items() if row.rule != "ideal"}
+    rows |= {one: Policy(getattr(run, one)) for one in RIVALS}
+    name, row = named(
+        "policy of a task graph", policy, rows, lambda own: model.policy_named(own)[0]
+    )
     if name == "heft":
         run.heft()
     else:

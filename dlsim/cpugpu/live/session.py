@@ -296,6 +296,10 @@ def run_live(
 
     Notes
     -----
+    Every job brings its data and takes its result back, which its time holds: nothing lies on a
+    device for the next one, so that what is learned has the transfer term of StarPU's dmda
+    (`dlsim.cpugpu.run_graph`) in it.
+
     A kernel is compiled and run at the size of its first job before the session. A time in
     which something was compiled is not learned: a kernel is run once more, a function is
     tried again by rule 2. A job whose worker dies goes back to the head of the main queue
