@@ -253,26 +253,60 @@ def insert_block(time, nodes, s):
 
 
 @kernel
+def end_of_run(k, count, blocks):
+    """Return where blocks that fall, or all rise, from a place on cease to; turn what rises."""
+    end = k + 1
+    while end < count and blocks[end].time <= blocks[end - 1].time:
+        end += 1
+    if end > k + 1:
+        return end
+    while end < count and blocks[end].time > blocks[end - 1].time:
+        end += 1
+    i, j = k, end - 1
+    while i < j:
+        time, nodes = blocks[i].time, blocks[i].nodes
+        move_block(i, blocks[j], blocks)
+        blocks[j].time, blocks[j].nodes = time, nodes
+        i, j = i + 1, j - 1
+    return end
+
+
+@kernel
+def merge_runs(count, blocks, other):
+    """Merge blocks, run by run with the next one, into others, latest first; False for one run."""
+    first = 0
+    while first < count:
+        middle = end_of_run(first, count, blocks)
+        if first == 0 and middle == count:
+            return False
+        last = end_of_run(middle, count, blocks) if middle < count else count
+        i, j = first, middle
+        for k in range(first, last):
+            if j == last or (i < middle and blocks[i].time >= blocks[j].time):
+                move_block(k, blocks[i], other)
+                i += 1
+            else:
+                move_block(k, blocks[j], other)
+                j += 1
+        first = last
+    return True
+
+
+@kernel
 def insert_own(count, s):
     """Add running blocks: the first of `State.own`."""
-    falls, size = True, 0
-    for k in range(1, count):
-        falls = falls and s.own[k].time <= s.own[k - 1].time
-    if not falls:
-        for k in range(count):
-            size = push(s.heap, size, s.own[k].time, s.own[k].nodes)
-        for k in range(count - 1, -1, -1):
-            move_block(k, s.heap[0], s.own)
-            size = pop(s.heap, size)
+    own, other = s.own, s.heap
+    while merge_runs(count, own, other):
+        own, other = other, own
     make_room(count, s)
     head = s.head[0]
     i, k = head.stop - 1, 0
     while k < count:
-        if i >= head.block and s.blocks[i].time > s.own[k].time:
+        if i >= head.block and s.blocks[i].time > own[k].time:
             move_block(i + count - k, s.blocks[i], s.blocks)
             i -= 1
         else:
-            move_block(i + count - k, s.own[k], s.blocks)
+            move_block(i + count - k, own[k], s.blocks)
             k += 1
     head.stop += count
 
