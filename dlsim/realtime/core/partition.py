@@ -347,16 +347,18 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
 @kernel
 def write_fall(time, step, ratio, nodes, span, count, out):
     """Write when nodes end, each `step` before the one before; those of one instant as one."""
-    begin = time
-    out[count].time, out[count].nodes = time, nodes
+    begin, first = time, 0
+    out[count].time = time
     if same_instant(time, time - (nodes - 1) * step, span):
+        out[count].nodes = nodes
         return count + 1
     for k in range(1, nodes):
         time, step = time - step, step * ratio
         if not same_instant(time, begin, span):
-            out[count].nodes -= nodes - k
-            count, begin = count + 1, time
-            out[count].time, out[count].nodes = time, nodes - k
+            out[count].nodes = k - first
+            count, begin, first = count + 1, time, k
+            out[count].time = time
+    out[count].nodes = nodes - first
     return count + 1
 
 

@@ -17,6 +17,9 @@ Records = NDArray[np.void]
 # Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
+#: Sorted runs of releases are inserted one by one, more of them merged before.
+FEW_RUNS = 4
+
 #: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`.
 BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
 BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
@@ -253,32 +256,40 @@ def insert_block(time, nodes, s):
 
 
 @kernel
-def end_of_run(k, count, blocks):
-    """Return where blocks that fall, or all rise, from a place on cease to; turn what rises."""
-    end = k + 1
+def end_of_run(first, count, blocks):
+    """Return where blocks cease to fall, or all to rise, that do so from a place on."""
+    end = first + 1
     while end < count and blocks[end].time <= blocks[end - 1].time:
         end += 1
-    if end > k + 1:
-        return end
-    while end < count and blocks[end].time > blocks[end - 1].time:
-        end += 1
-    i, j = k, end - 1
-    while i < j:
-        time, nodes = blocks[i].time, blocks[i].nodes
-        move_block(i, blocks[j], blocks)
-        blocks[j].time, blocks[j].nodes = time, nodes
-        i, j = i + 1, j - 1
+    if end == first + 1:
+        while end < count and blocks[end].time > blocks[end - 1].time:
+            end += 1
     return end
 
 
 @kernel
+def runs_in(count, blocks, ends):
+    """Write where runs of blocks end, and return how many there are; turn those that rise."""
+    first, runs = 0, 0
+    while first < count:
+        end = end_of_run(first, count, blocks)
+        i, j = first, end - 1
+        while i < j and blocks[i].time < blocks[j].time:
+            time, nodes = blocks[i].time, blocks[i].nodes
+            move_block(i, blocks[j], blocks)
+            blocks[j].time, blocks[j].nodes = time, nodes
+            i, j = i + 1, j - 1
+        ends[runs].nodes = first = end
+        runs += 1
+    return runs
+
+
+@kernel
 def merge_runs(count, blocks, other):
-    """Merge blocks, run by run with the next one, into others, latest first; False for one run."""
+    """Merge blocks into others, each falling run with the next one."""
     first = 0
     while first < count:
         middle = end_of_run(first, count, blocks)
-        if first == 0 and middle == count:
-            return False
         last = end_of_run(middle, count, blocks) if middle < count else count
         i, j = first, middle
         for k in range(first, last):
@@ -289,26 +300,31 @@ def merge_runs(count, blocks, other):
                 move_block(k, blocks[j], other)
                 j += 1
         first = last
-    return True
 
 
 @kernel
 def insert_own(count, s):
-    """Add running blocks: the first of `State.own`."""
-    own, other = s.own, s.heap
-    while merge_runs(count, own, other):
+    """Add running blocks: the first of `State.own`, run by run."""
+    own, other, head, blocks, k = s.own, s.heap, s.head[0], s.blocks, 0
+    runs = runs_in(count, own, other)
+    while runs > FEW_RUNS:
+        merge_runs(count, own, other)
         own, other = other, own
+        runs = runs_in(count, own, other)
     make_room(count, s)
-    head = s.head[0]
-    i, k = head.stop - 1, 0
-    while k < count:
-        if i >= head.block and s.blocks[i].time > own[k].time:
-            move_block(i + count - k, s.blocks[i], s.blocks)
-            i -= 1
-        else:
-            move_block(i + count - k, own[k], s.blocks)
+    for run in range(runs):
+        last, i = other[run].nodes, head.stop - 1
+        head.stop += last - k
+        while i >= head.block and blocks[i].time > own[last - 1].time:
+            if blocks[i].time > own[k].time:
+                move_block(i + last - k, blocks[i], blocks)
+                i -= 1
+            else:
+                move_block(i + last - k, own[k], blocks)
+                k += 1
+        while k < last:
+            move_block(i + last - k, own[k], blocks)
             k += 1
-    head.stop += count
 
 
 @kernel
