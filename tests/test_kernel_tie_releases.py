@@ -180,10 +180,11 @@ def test_a_group_of_the_remodel_ends_with_its_first_node():
     sent = sp.summation(tau * x * sp.Symbol("q") ** m, (m, 0, 3)).subs("q", q)
     assert sp.simplify(sent - x * (tau + own) * (1 - q**4)) == 0
     for t, c, size, r in draws(100, 6):
-        unit = {len(r): exact_time((t, c, Q(0), Q(0), size), len(r)) / size}
+        whole = exact_time((t, c, Q(0), Q(0), size), len(r))
         _, node_by_node = laid(REMODEL, t, c, size, r)
         own = [SimpleNamespace() for _ in r]
-        given = REMODEL, pool(r), len(r), len(r), size, 0, t, c, unit
+        end = r[-1] + K.remodelled_time(pool(r), len(r), size, t, c, whole)
+        given = REMODEL, pool(r), len(r), len(r), size, end, t, c, {len(r): whole / size}
         assert K.ends_in_groups(*given, False, 0, own) == (*node_by_node, 0)
         *found, count = K.ends_in_groups(*given, True, 0, own)
         assert found == list(node_by_node)
@@ -201,6 +202,10 @@ def test_nodes_of_a_group_end_step_by_step():
     ]
     assert K.write_fall(Q(50), Q(1, 10**15), q, 9, Q(1), 0, out) == 1  # one instant
     assert (out[0].time, out[0].nodes) == (50, 9)
+    assert K.write_fall(Q(50), Q(4, 10**12), Q(1, 2), 6, Q(1), 0, out) == 4  # the last four by two
+    assert [((50 - one.time) * 10**12, one.nodes) for one in out] == [
+        (0, 1), (4, 1), (6, 2), (Q(15, 2), 2)
+    ]  # fmt: skip
 
 
 def test_the_optimum_is_the_greatest_bound_of_opt_blk():

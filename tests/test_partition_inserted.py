@@ -12,7 +12,14 @@ import pytest
 from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.partition import OPTIMUM, REMODEL, ends_in_groups, optimum, spread
+from dlsim.realtime.core.partition import (
+    OPTIMUM,
+    REMODEL,
+    ends_in_groups,
+    optimum,
+    remodelled_time,
+    spread,
+)
 from dlsim.realtime.core.state import BLOCK
 from dlsim.realtime.partition import table_for
 from tests.scale import SCALE
@@ -270,7 +277,8 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     unit, lead = (getattr(table_for(Cluster(n, cms, cps), "dlt"), x) for x in ("unit", "lead"))
     pool = np.empty(groups, BLOCK).view(np.recarray)
     pool.time = np.sort(rng.random(groups)) * rng.choice([0.1, 10, 100])
-    pool.nodes, end = nodes, 0.0
+    pool.nodes = nodes
+    end = pool.time[-1] + remodelled_time(pool, groups, sigma, cms, cps, sigma * unit[n])
     if kind == OPTIMUM:
         end, n, groups = optimum(pool, groups, sigma, cms / (cms + cps), unit)
     release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))

@@ -56,7 +56,7 @@ def all_at_release(r):
 
 
 @kernel(inline=True)
-def search(i, time, before, total, q, r, c):
+def search(i, time, before, total, asked, q, r, c):
     """Look for the fewest nodes in before+1..total, all released by `time`, that are in time."""
     one, later = q[i], np.inf
     if has_fixed_count(i, q, r):
@@ -77,7 +77,7 @@ def search(i, time, before, total, q, r, c):
     if low <= high and time + (c.fixed[high] + one.sigma * c.unit[high]) <= one.limit:
         n = fewest(time, one.limit, one.sigma, low, high, c.unit, c.fixed)
     fails = n - 1 if n > 0 else high
-    if fails > before:
+    if asked and fails > before:
         later = time + duration(one.sigma, fails, c.unit, c.fixed)
     return n, later
 
@@ -165,7 +165,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
                 break
             found = n > 0
         else:
-            n, beyond = search(i, time, before, total, q, r, c)
+            n, beyond = search(i, time, before, total, asked, q, r, c)
             later, found = min(later, beyond), n > 0
             fixed = has_fixed_count(i, q, r)
             scan = r.method == state.SCAN

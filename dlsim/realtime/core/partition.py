@@ -347,11 +347,15 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
 @kernel
 def write_fall(time, step, ratio, nodes, span, count, out):
     """Write when nodes end, each `step` before the one before; those of one instant as one."""
-    begin, first = time, 0
-    out[count].time = time
+    begin, first, out[count].time = time, 0, time
     if same_instant(time, time - (nodes - 1) * step, span):
         out[count].nodes = nodes
         return count + 1
+    if not same_instant(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
+        for k in range(count, count + nodes):
+            out[k].time, out[k].nodes = time, 1
+            time, step = time - step, step * ratio
+        return count + nodes
     for k in range(1, nodes):
         time, step = time - step, step * ratio
         if not same_instant(time, begin, span):
@@ -371,8 +375,8 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
 
     .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
 
-    so that the first of each group decides; the optimum ends at once. Where the remodel's nodes are
-    each their `own`, write when they end into `out`; return also how many places are filled.
+    so that the first of each group decides; the optimum ends at once. `end` is the estimate. Where
+    the remodel's nodes are each their `own`, write when they end into `out`; return also how many places are filled.
     """
     clock, count = pool[0].time, 0
     if kind == OPTIMUM:
@@ -385,7 +389,10 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
         return end, clock, 0
     time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
     chi = cps * time / (time + (last - clock))
-    load = remodelled_time(pool, groups, sigma, cms, cps, time) / (cms + chi)
+    whole = end - last
+    if last - clock > time:  # shares over so long a wait multiply what the clock has rounded
+        whole = remodelled_time(pool, groups, sigma, cms, cps, time)
+    load = whole / (cms + chi)
     for g in range(groups):
         ahead, m = cps * time / (time + (last - pool[g].time)), pool[g].nodes
         if g > 0:
@@ -393,7 +400,10 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
         chi, clock = ahead, max(clock, pool[g].time)
         finish = clock + load * cms + load * cps
         completion = max(completion, finish)
-        if own:
+        if own and m == 1:
+            out[count].time, out[count].nodes = finish, 1
+            count += 1
+        elif own:
             step = load * cms * (cps - chi) / (cms + chi)
             count = write_fall(finish, step, chi / (cms + chi), m, span, count, out)
         if m == 1 or chi == 0:  # without computing the first has all of it

@@ -189,7 +189,7 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, c)
         return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
-    n, later = search(i, t, 0, r.nodes, q, r, c)
+    n, later = search(i, t, 0, r.nodes, asked, q, r, c)
     if r.method == state.FRAGMENT and 0 < n <= idle:
         n = max(n, min(idle, one.top))
     return (n if n > 0 else -1), later
