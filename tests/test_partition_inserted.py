@@ -6,6 +6,7 @@ The true optimum is held to linear programs, to bisection and to its closed form
 import itertools
 import random
 from fractions import Fraction as Q
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from dlsim.realtime.core.partition import (
     remodelled_time,
     spread,
 )
-from dlsim.realtime.core.state import BLOCK
+from dlsim.realtime.core.state import BLOCK, fresh_state, insert_own
 from dlsim.realtime.partition import table_for
 from tests.scale import SCALE
 from tests.twins import inserted, splits
@@ -292,3 +293,27 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     assert (count > 0) == (kind == REMODEL)
     single = np.repeat(own.time[:count], own.nodes[:count])
     np.testing.assert_allclose(single, rows[: len(single), 3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
+    """Whatever runs they are made of: falling, rising, many short ones, equal times."""
+    rng = np.random.default_rng(seed)
+    rules = SimpleNamespace(nodes=40, finish=True, part=0, rounds=1)
+    s = fresh_state(3, rules, 1.0)
+    s.head["idle"] = 0
+    known = []
+    while len(known) < 60:
+        steps = rng.integers(-3, 4, int(rng.integers(1, 20))) * rng.choice([1, 0, -1])
+        steps = np.sort(steps) if seed % 3 == 0 else steps
+        new = [(float(t), k) for k, t in enumerate(rng.integers(0, 30) + np.cumsum(steps))]
+        for k, (time, nodes) in enumerate(new):
+            s.own[k]["time"], s.own[k]["nodes"] = time, nodes
+        insert_own(len(new), s)
+        known += new
+        head = s.head[0]
+        found = [
+            (float(b["time"]), int(b["nodes"])) for b in s.blocks[head["block"] : head["stop"]]
+        ]
+        assert sorted(found) == sorted(known)
+        assert [time for time, _ in found] == sorted(time for time, _ in known)

@@ -376,7 +376,8 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
     .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
 
     so that the first of each group decides; the optimum ends at once. `end` is the estimate. Where
-    the remodel's nodes are each their `own`, write when they end into `out`; return also how many places are filled.
+    the remodel's nodes are each their `own`, write when they end into `out`; return also how many
+    places are filled.
     """
     clock, count = pool[0].time, 0
     if kind == OPTIMUM:
