@@ -18,6 +18,7 @@ import secrets
 import stat
 import struct
 import sys
+import tempfile
 import tokenize
 import tomllib
 import zipfile
@@ -38,7 +39,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.given import anything, option, rate, text
+from dlsim.given import UNITS, anything, nearest, option, rate, text
 
 StrPath = str | os.PathLike[str]
 
@@ -100,6 +101,12 @@ def unwritable(path: StrPath, error: Exception) -> DlsimError:
     if getattr(error, "errno", None) in FULL:
         return StudyError(f"{what}; free some space on the disk and run again")
     return InputError(f"{what}; choose a folder that you may write to")
+
+
+def try_place(path: Path) -> None:
+    """Make a file without a name where a file or folder is to be, or an OSError says why not."""
+    place = next(one for one in (path, *path.parents) if os.path.lexists(one))
+    tempfile.TemporaryFile(dir=place).close()
 
 
 def write_bytes(
@@ -496,16 +503,20 @@ _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
+    "known or -1": (_number, "a finite number, -1 for what is unknown", "d"),
     "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
     "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
-    "rate or blank": (
-        lambda text: rate("it", text) if text else math.nan,
-        "a number, with a unit such as 10Gbps or without, or blank",
-        "d",
-    ),
+    **{
+        f"{of} rate or blank".strip(): (
+            lambda text, of=of: rate("it", text, of) if text else math.nan,
+            f"a number, {unit and f'with a unit such as {unit} or without, '}or blank",
+            "d",
+        )
+        for of, (_, unit) in UNITS.items()
+    },
     "whole": (_whole, "a whole number", "q"),
     "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
     "any": (str, "a text", ""),
@@ -525,7 +536,8 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
     if missing := [name for name in required if name not in names]:
-        what = f"no such column; the first line names {', '.join(names)[:200] or 'none'}"
+        near = nearest(missing[0], names)
+        what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
         raise refusal(path, 1, what, missing[0])
     if len(names) > MOST_COLUMNS:
         raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}: not a table")
@@ -590,4 +602,4 @@ def read_csv(
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
         raise refusal(path, lines[at], what, unique)
-    return frame.set_axis(list(lines)) if numbered else frame
+    return frame.set_axis(np.array(lines)) if numbered else frame

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -38,20 +38,31 @@ GWF_NUMBERS = (
 )  # fmt: skip
 GWF_NAMES = ("user", "group", "queue")
 
+#: Labels of a header that are read.
+_LABELS = {
+    label.casefold(): label for label in (
+        "MaxProcs", "MaxNodes", "MaxJobs", "MaxRecords", "UnixStartTime", "TimeZone",
+        "TimeZoneString", "Queue",
+    )
+}  # fmt: skip
+_EMPTY = "the file ends without a single job line; give a line per job"
 _UNKNOWN = "a job is a line of numbers with blanks between, -1 for what is unknown"
 #: Where joining the values of one label ends: each costs a copy of those before it.
 _LONGEST_NOTE = 2**16
 
 
 def _swf_comment(header: dict[str, str], text: bytes) -> bool:
-    """Take a `; Label: value` line into the header; tell whether it was UTF-8."""
+    """Take a `; Label: value` line into the header; tell whether it was UTF-8.
+
+    A label that is read may be written in any case.
+    """
     try:
         comment, clean = text.decode(), True
     except UnicodeDecodeError:
         comment, clean = text.decode("latin-1"), False
-    found = re.match(r";\s*([A-Z]\w*):\s*(.*)", comment)
+    found = re.match(r";\s*([A-Za-z]\w*)\s*:\s*(.*)", comment)
     if found:
-        label, value = found[1], found[2].strip()
+        label, value = _LABELS.get(found[1].casefold(), found[1]), found[2].strip()
         before = header.get(label)
         if before is None:
             header[label] = value
@@ -69,7 +80,7 @@ def finite(path: StrPath, number: int, names: Sequence[str], fields: list[bytes]
     except ValueError:
         pass
     return [
-        field_value(path, number, name, field.decode("ascii", "backslashreplace"), "number")
+        field_value(path, number, name, field.decode("ascii", "backslashreplace"), "known or -1")
         for name, field in zip(names, fields, strict=True)
     ]
 
@@ -109,7 +120,7 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
                 raise refusal(path, number, what)
             values.extend(finite(path, number, SWF_FIELDS, fields))
     if not values:
-        raise refusal(path, max(1, number), "the file ends without a single job line")
+        raise refusal(path, max(1, number), _EMPTY)
     rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _swf_lies(header, jobs)
@@ -144,7 +155,7 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
                 word = fields[GWF_FIELDS.index(name)].strip()
                 values.append(known.setdefault(word, float(len(known) - 1)))
     if not values:
-        raise refusal(path, max(1, number), "the file ends without a single job line")
+        raise refusal(path, max(1, number), _EMPTY)
     columns = [*GWF_NUMBERS, "job", *names]
     jobs = pd.DataFrame(np.frombuffer(values).reshape(-1, len(columns)), columns=columns)
     jobs.attrs["names"] = {
@@ -176,7 +187,8 @@ def usable_jobs(
     order = jobs["submit"][why == ""].sort_values(kind="stable").index
     if order.empty:
         counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
-        raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts})")
+        remedy = "correct these fields, or MaxProcs of its header"
+        raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts}); {remedy}")
     why[order[len(order[:most]) :]] = "beyond max_jobs"
     return order[:most], {str(k): int(n) for k, n in why[why != ""].value_counts().items()}
 
@@ -284,7 +296,8 @@ def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None
     return (dates - first).dt.total_seconds(), first
 
 
-def _from_csv(path: StrPath, limit: int) -> tuple[pd.DataFrame, pd.Timestamp | None]:
+def _read_csv(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read a job log in CSV: jobs, with the date of second 0 in their attrs; no header or notes."""
     wanted = {"submit": "any", "run_time": "number or blank", "processors": "number or blank"}
     more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
     table = read_gpu_log(path, limit)
@@ -301,8 +314,21 @@ def _from_csv(path: StrPath, limit: int) -> tuple[pd.DataFrame, pd.Timestamp | N
         codes, words = pd.factorize(table[name] if name in table else np.full(len(table), ""))
         names[name] = dict(enumerate(words.tolist()))
         table[name] = codes.astype(float)
-    table.attrs["names"] = names
-    return table, epoch
+    table.attrs |= {"names": names, "epoch": epoch}
+    return table, {}, table.attrs.get("notes", [])
+
+
+#: How a log is read, by how its name ends, with .gz or without.
+READERS: dict[str, Callable[..., tuple[pd.DataFrame, dict[str, str], list[str]]]] = {
+    ".swf": read_swf, ".gwf": read_gwf, ".csv": _read_csv,
+}  # fmt: skip
+
+
+def ending_of(path: StrPath) -> str:
+    """Return what tells the format of a log: its name's ending, in lower case and without .gz."""
+    if is_philly(path):  # made one table, as the others are
+        return ".csv"
+    return os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1]
 
 
 def read_log(path: StrPath, limit: int = LOG) -> Log:
@@ -314,20 +340,10 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
     processors or submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the
     machine are left out and counted.
     """
-    name, epoch = os.fspath(path).lower().removesuffix(".gz"), None
-    header: dict[str, str] = {}
-    notes: list[str] = []
-    is_csv = name.endswith(".csv") or is_philly(path)
-    if is_csv:
-        jobs, epoch = _from_csv(path, limit)
-        notes = jobs.attrs.get("notes", [])
-    elif name.endswith((".gwf", ".swf")):
-        jobs, header, notes = (read_gwf if name.endswith(".gwf") else read_swf)(path, limit)
-    else:
-        raise InputError(
-            f"{os.fspath(path)}: a job log ends in .swf, .gwf or .csv, or .gz after it; Philly's "
-            "in .json"
-        )
+    if (ending := ending_of(path)) not in READERS:
+        rule = "the name of a job log ends in .swf, .gwf or .csv, or .gz after it (Philly's in .json); rename it"
+        raise InputError(f"{os.fspath(path)}: {rule}")
+    jobs, header, notes = READERS[ending](path, limit)
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
     fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
@@ -339,10 +355,11 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
         "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
         "estimate": used["time_requested"].where(used["time_requested"] > 0),
     }).join(_named(used, header))  # fmt: skip
+    is_csv = ending == ".csv"
     table.index = (used.index + (not is_csv)).rename("line" if is_csv else "row")
     if "job" in used and used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")
-    epoch, (first, last) = epoch or _epoch(header), table["submit"].iloc[[0, -1]]
+    epoch, (first, last) = jobs.attrs.get("epoch") or _epoch(header), table["submit"].iloc[[0, -1]]
     if epoch is None and first >= 5e8 and last < 4e9:
         epoch, note = pd.Timestamp(0, unit="s", tz="UTC"), "submit times count from 1970 (UTC)"
         notes = [*notes, note]

@@ -16,7 +16,16 @@ from typing import Any, Self
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.files import PART, StrPath, numbered_lines, opened, parse_json, unwritable, write_bytes
+from dlsim.files import (
+    PART,
+    StrPath,
+    numbered_lines,
+    opened,
+    parse_json,
+    try_place,
+    unwritable,
+    write_bytes,
+)  # fmt: skip
 
 #: The file that makes a folder dlsim's, and the version of its lines.
 RECORD, FORMAT = ".dlsim-record.jsonl", 1
@@ -71,11 +80,9 @@ class Owned:
         try:
             names = os.listdir(self.folder) if os.path.lexists(self.folder) else []
             there = sorted(name for name in names if not PART.fullmatch(name))
-            place = next(p for p in (self.folder, *self.folder.parents) if p.exists())
+            try_place(self.folder)
         except OSError as error:
             raise self._refusal(f"cannot be written to ({error.strerror})") from error
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            raise self._refusal(f"cannot be written to ({place} is no folder of yours)")
         if there and RECORD not in there:
             some = ", ".join(there[:3]) + ", ..." * (len(there) > 3)
             raise self._refusal(f"not empty, and this dlsim did not make it (it holds {some})")

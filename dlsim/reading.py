@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Self
 from dlsim.given import mapping, number, option
 
 
-def switch(*options: Any, rule: str = "") -> Any:
+def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
     """Return the field of a switch with these options, the default first.
 
-    An engine asks by the name `rule` whether the second one is chosen.
+    An engine asks by the name `rule` whether the second one is chosen; the notebooks of the
+    `papers`, a letter each, map their claims against it.
     """
-    return field(default=options[0], metadata={"options": options, "rule": rule})
+    known = {"options": options, "rule": rule, "papers": papers}
+    return field(default=options[0], metadata=known)
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class BaseReading:
                 option(name, value, one.metadata.get("options") or self.OPTIONS[name])
 
     @classmethod
-    def switches(cls) -> dict[str, tuple[str, ...]]:
-        """Return every `switch` with its options, the default first."""
-        return {one.name: one.metadata["options"] for one in fields(cls)}
+    def switches(cls, paper: str = "") -> dict[str, tuple[str, ...]]:
+        """Return every `switch`, or those of a paper, with its options, the default first."""
+        own = (one for one in fields(cls) if paper in one.metadata.get("papers", ""))
+        return {one.name: one.metadata["options"] for one in own}
 
     @classmethod
     def of(cls, switches: Mapping[str, Any]) -> Self:

@@ -1,11 +1,13 @@
 """Notebooks that tests execute, and what an executed one shows."""
 
+import ast
 import atexit
+import contextlib
 import functools
+import io
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -38,12 +40,33 @@ def _shared():
     return shared
 
 
-@contextmanager
+@contextlib.contextmanager
 def one_warm_process():
     """Let batches fork their notebooks from one process; `tests.test_warm` looks at their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warm, "Warm", lambda *_: _shared())
         yield
+
+
+def in_one_space(path, folder, given=()):
+    """Run a notebook's cells in a folder; return what they leave, and what each shows, by its id.
+
+    Parameters `given` stand for those of the notebook.
+    """
+    names, shown = {}, {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for cell in nbformat.read(path, as_version=4).cells:
+            body = ast.parse(cell.source).body if cell.cell_type == "code" else []
+            last = [body.pop().value] if body and isinstance(body[-1], ast.Expr) else []
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(ast.Module(body, []), cell.id, "exec"), names)
+            shown[f"{cell.id} said"] = printed.getvalue()
+            for value in last:
+                shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+            if "parameters" in cell.metadata.get("tags", ()):
+                names.update(given)
+    return names, shown
 
 
 def execute(name, out, **values):

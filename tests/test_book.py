@@ -19,6 +19,7 @@ from PIL import Image
 
 from dlsim.cli import main
 from dlsim.errors import InputError
+from dlsim.owned import Owned
 from dlsim.study.edition import write_edition
 from dlsim.study.report import Results, write_report
 from tests.scale import deep
@@ -120,7 +121,7 @@ def test_equal_results_are_an_equal_edition(run, edition, tmp_path):
     for path in (again / "notebooks").glob("*.ipynb"):
         text = path.read_text("utf-8").replace(str(run), str(again)).replace("8abf0", "41cc7")
         path.write_text(text.replace("03:01", "04:17").replace("jobs = 7", "jobs = 3"))
-    write_edition(again, tmp_path / "edition")
+    write_edition(again, Owned(tmp_path / "edition", "edition"))
     for path in sorted(path for path in edition.rglob("*") if path.is_file()):
         twin = tmp_path / "edition" / path.relative_to(edition)
         assert path.read_bytes() == twin.read_bytes(), path.name
@@ -131,7 +132,7 @@ def test_an_edition_that_names_a_place_is_refused(run, tmp_path):
     path = tmp_path / "run" / "notebooks" / "70-explore.ipynb"
     path.write_text(path.read_text().replace("# Explore", f"# See {Path.home()}/mine"))
     with pytest.raises(InputError, match=r"tells of this machine: .*/mine; let the notebook not"):
-        write_edition(tmp_path / "run", tmp_path / "edition")
+        write_edition(tmp_path / "run", Owned(tmp_path / "edition", "edition"))
     assert not (tmp_path / "edition").exists()
 
 

@@ -251,15 +251,15 @@ BROKEN = {
     "no text": ([",0,1"], None, "line 2, field link"),
     "too few fields": (["a,0"], None, "line 2"),
     "empty": ([], None, "holds no value"),
-    "falls": (["a,1,1", "a,0,1"], None, "link a, field time"),
-    "same time twice": (["a,0,1", "a,0,2"], None, "link a, field time"),
+    "falls": (["a,1,1", "b,9,1", "a,0,1"], None, "line 4, link a, field time: 0.0 comes after 1.0"),
+    "same time twice": (["a,0,1", "a,0,2"], None, "line 3, link a, field time: .* each once"),
     "starts later": (["a,0,1", "a,1,1", "b,1,1", "b,2,1"], None, "a step to average over"),
-    "starts too late": (["a,0,1", "a,1,1", "b,2,1", "b,3,1"], None, "link a, field time: ends at"),
+    "starts too late": (["a,0,1", "a,1,1", "b,2,1", "b,3,1"], None, "line 3, link a, .*: ends at"),
     "one stamp": (["a,0,1"], None, "one time stamp"),
-    "other stamps": (["a,0,1", "a,1,1", "b,0,1", "b,2,1"], None, "link b, field time"),
+    "other stamps": (["a,0,1", "a,1,1", "b,0,1", "b,2,1"], None, "line 5, link b, field time"),
     "fewer stamps": (["a,0,1", "a,1,1", "b,0,1"], None, "field time"),
-    "irregular": (["a,0,1", "a,1,1", "a,3,1"], None, "step to average"),
-    "zero at the end": (["a,0,1", "a,1,0"], None, "held after the end"),
+    "irregular": (["a,0,1", "a,1,1", "a,3,1"], None, "line 4, .*step to average"),
+    "zero at the end": (["a,0,1", "a,1,0"], None, "line 3, .*held after the end.* cut it off"),
 }
 
 

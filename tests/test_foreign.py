@@ -66,18 +66,29 @@ def test_a_directed_edge_leads_one_way(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("8bps", 1), ("1 kbit/s", 125), ("2MBps", 2e6), ("1KiBps", 1024), ("3Gf", 3e9), ("5", 5),
-     ("1e3Bps", 1000), (7, 7)],
+    ("of", "text", "value"),
+    [("data", "8bps", 1), ("data", "1 kbit/s", 125), ("data", "2MBps", 2e6), ("work", "2M", 2e6),
+     ("data", "1KiBps", 1024), ("work", "3Gf", 3e9), ("", "5", 5), ("data", "1e3Bps", 1000),
+     ("", 7, 7)],
 )  # fmt: skip
-def test_units(text, value):
-    assert rate("x", text) == value
+def test_units(of, text, value):
+    assert rate("x", text, of) == value
 
 
+@pytest.mark.parametrize("of", ["data", "work", ""])
 @pytest.mark.parametrize("text", ["fast", "1 furlong", "-3bps", "1.2.3Bps", True, None])
-def test_what_is_no_rate_is_refused(text):
+def test_what_is_no_rate_is_refused(text, of):
     with pytest.raises(InputError, match="x must be"):
-        rate("x", text)
+        rate("x", text, of)
+
+
+@pytest.mark.parametrize(("of", "text", "words"), [
+    ("data", "7Gf", "with a unit such as 10Gbps, got '7Gf'"),
+    ("work", "10Gbps", "with a unit such as 3Gf, got '10Gbps'"), ("", "2bps", "at least 0, got"),
+])  # fmt: skip
+def test_a_unit_of_something_else_is_refused(of, text, words):
+    with pytest.raises(InputError, match=words):
+        rate("x", text, of)
 
 
 @written
@@ -202,6 +213,13 @@ LINES = """<?xml version='1.0'?>
     ("line", "old", "new", "words"),
     [
         (2, "platform", "zone", "must be a platform of one zone, got <zone> of 1"),
+        (3, '  <zone id="world"', '  <include file="a.xml"/><zone id="world"', "<include> is not"),
+        (23, "</platform>", '<trace id="t"/></platform>', "<trace> is not read here"),
+        (9, '"7Bps"', '"7Gf"', "link 'e': bandwidth must be .* '7Gf'"),
+        (9, '"7Bps"', '"7Bps" bandwidth_file="e.bw"', "<link> 'e': bandwidth_file is not read"),
+        (5, '"10f"', '"10Gbps"', "host 'lyon': speed must be .* '10Gbps'"),
+        (5, '"20Bps"', '"20f"', "host 'lyon': gateway must be .* '20f'"),
+        (5, '"10f"', '"10f" state_file="h.txt"', "<host> 'lyon': state_file is not read"),
         (3, 'routing="Full">\n    <zone', 'routing="RIP">\n    <zone', "routing of zone 'world'"),
         (4, 'id="east" routing', "routing", "<zone> needs id"),
         (5, 'speed="10f"', 'speed="quick"', "host 'lyon': speed must be .* 'quick'"),

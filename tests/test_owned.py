@@ -12,10 +12,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from dlsim import explore
 from dlsim.cli import lab, main
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.owned import ASIDE, KINDS, RECORD, Owned
+from dlsim.papers import mcdf
 from dlsim.study.report import Results
 from tests.scale import SCALE
 
@@ -219,6 +221,9 @@ COMMANDS = {
     "broker": ["broker", str(shared_file("data/examples/organisation.toml"))],
     "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
     "grid": ["grid", str(shared_file("data/examples/cluster.swf"))],
+    "advise": ["advise", str(shared_file("data/examples/cluster.swf"))],
+    "book": ["book", "--from", "nowhere"],
+    "edition": ["book", "--from", "nowhere", "--edition"],
 }
 
 
@@ -231,6 +236,39 @@ def test_no_command_writes_into_a_folder_of_somebody_elses(tmp_path, capsys, ver
     assert said.out == ""  # before anything ran
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
     assert (tmp_path / "run.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("place", ["", "file", "file/below", "/proc/self/below"])
+def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
+    tmp_path, capsys, monkeypatch, verb, place
+):
+    """Even by root, who may write to every place that is one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main([*COMMANDS[verb], "--out", place]) == 2
+    said = capsys.readouterr()
+    assert ("cannot be written to" if place else "--out must name a folder") in said.err
+    assert "choose a new or empty folder with --out" in said.err
+    assert said.out == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years")
+    for make in (mcdf.Study, lambda out: explore.save_pictures(out)):
+        with pytest.raises(InputError, match=r"it holds thesis\.tex"):
+            make(out=str(tmp_path))
+
+
+def test_a_file_is_refused_before_anything_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    words = ["live", "replay", "--function", "json:loads", "--input", "i", "--tasks", "t", "--csv"]
+    for place, said in (("file", "a file is there"), ("file/a.csv", "nothing can be written to")):
+        assert main([*words, place]) == 2
+        assert f"--csv {place}: {said}" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):

@@ -1,16 +1,13 @@
 """What 80-your-own shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
-import ast
-import contextlib
-import io
 import itertools
 import math
 from pathlib import Path
 
-import nbformat
 import pytest
 from gmpy2 import mpq as Fraction
 
+from tests.executed import in_one_space
 from tests.twins import inserted, own, realtime
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "80-your-own.ipynb"
@@ -19,18 +16,7 @@ NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "80-your-own.ipynb"
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """Everything that the notebook's cells leave, and what each shows, by its id."""
-    names, shown = {}, {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
-            body = ast.parse(cell.source).body if cell.cell_type == "code" else []
-            last = [body.pop().value] if body and isinstance(body[-1], ast.Expr) else []
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                exec(compile(ast.Module(body, []), cell.id, "exec"), names)
-            shown[f"{cell.id} said"] = printed.getvalue()
-            for value in last:
-                shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
-    return names, shown
+    return in_one_space(NOTEBOOK, tmp_path_factory.mktemp("elsewhere"))
 
 
 def same(table, rows):

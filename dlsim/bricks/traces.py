@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -321,49 +321,60 @@ def _read_npz(path: files.StrPath, limit: int) -> Traces:
     return files.placed(os.fspath(path), Traces, *found)
 
 
-def _refuse(path: files.StrPath, link: object, what: str, field: str = "time") -> InputError:
-    return InputError(f"{os.fspath(path)}, link {link}, field {field}: {what}")
+def _refuse(
+    path: files.StrPath, line: Any, link: object, what: str, field: str = "time"
+) -> InputError:
+    return InputError(f"{os.fspath(path)}, line {line}, link {link}, field {field}: {what}")
 
 
-def _stamps(
-    path: files.StrPath, table: pd.DataFrame, resample: str
-) -> dict[str, tuple[Floats, Floats]]:
+class _Stamps(NamedTuple):
+    """When a link was measured, what was measured, and on which lines it is told."""
+
+    time: Floats
+    values: Floats
+    lines: Any
+
+
+def _stamps(path: files.StrPath, table: pd.DataFrame, resample: str) -> dict[str, _Stamps]:
     """Return rising stamps from 0 on, where all links have begun, and values, of every link."""
     if table.empty:
         raise InputError(f"{os.fspath(path)}: holds no value; give a line per link and time")
     found = {}
     for link, rows in table.groupby("link", sort=False):
-        time = rows["time"].to_numpy()
-        if not (np.diff(time) > 0).all():
-            raise _refuse(path, link, "must rise from line to line; sort the lines by link, time")
+        time, lines = rows["time"].to_numpy(), rows.index.to_numpy()
+        for at in np.flatnonzero(np.diff(time) <= 0).tolist():
+            what = f"{time[at + 1]} comes after {time[at]}; sort the lines by link, time, each once"
+            raise _refuse(path, lines[at + 1], link, what)
         if rows["throughput"].iloc[-1] == 0:
-            what = "the last value is held after the end, so it must be above 0"
-            raise _refuse(path, link, what, "throughput")
-        found[str(link)] = time, rows["throughput"].to_numpy()
-    start, last = max((time[0], link) for link, (time, _) in found.items())
-    for link, (time, values) in found.items():
+            what = "the last value is held after the end, so it must be above 0, got 0; cut it off"
+            raise _refuse(path, lines[-1], link, what, "throughput")
+        found[str(link)] = _Stamps(time, rows["throughput"].to_numpy(), lines)
+    start, last = max((one.time[0], link) for link, one in found.items())
+    for link, (time, values, lines) in found.items():
         if time[-1] < start:
             what = f"ends at {time[-1]} s, before link {last} begins at {start}; leave one out"
-            raise _refuse(path, link, what)
+            raise _refuse(path, lines[-1], link, what)
         first = int(np.searchsorted(time, start, "right")) - 1
         value = np.interp(start, time, values) if resample == "linear" else values[first]
-        time = np.concatenate([[start], time[first + 1 :]])
-        found[link] = time - start, np.concatenate([[value], values[first + 1 :]])
+        time = np.concatenate([[start], time[first + 1 :]]) - start
+        values = np.concatenate([[value], values[first + 1 :]])
+        found[link] = _Stamps(time, values, lines[first:])
     return found
 
 
-def _common_step(path: files.StrPath, stamps: dict[str, tuple[Floats, Floats]]) -> float:
+def _common_step(path: files.StrPath, stamps: dict[str, _Stamps]) -> float:
     """Return the step of stamps that are regular and the same for every link."""
-    steps = {len(time) for time, _ in stamps.values()}
+    steps = {len(one.time) for one in stamps.values()}
     if max(steps) == 1:
         raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
-    first = next(iter(stamps.values()))[0]
+    first = next(iter(stamps.values())).time
     step = float(first[1]) if len(first) > 1 else math.nan
-    for link, (time, _) in stamps.items():
+    for link, (time, _, lines) in stamps.items():
         regular = np.abs(time - step * np.arange(len(time))) <= _JITTER * step
         if len(steps) > 1 or not regular.all():
             what = "stamps are not the same regular ones for every link"
-            raise _refuse(path, link, f"{what}; give read_traces a step to average over")
+            at = lines[int(np.argmin(regular))]
+            raise _refuse(path, at, link, f"{what}; give read_traces a step to average over")
     return step
 
 
@@ -402,14 +413,15 @@ def read_traces(
         packed = stream.read(2) == b"PK"
     if packed:
         return _read_npz(path, limit or files.LIMIT)
-    stamps = _stamps(path, files.read_csv(path, COLUMNS, limit=limit or files.LIMIT), resample)
-    rows = [row for _, row in stamps.values()]
+    table = files.read_csv(path, COLUMNS, limit=limit or files.LIMIT, numbered=True)
+    stamps = _stamps(path, table, resample)
+    rows = [one.values for one in stamps.values()]
     if step is None:
         step = _common_step(path, stamps)
     else:
         check_values(np.ones(1), step)
-        steps = math.ceil(max(time[-1] for time, _ in stamps.values()) / step) + 1
+        steps = math.ceil(max(one.time[-1] for one in stamps.values()) / step) + 1
         if steps * len(stamps) > MOST_VALUES:
             raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
-        rows = [_averaged(*stamp, float(step), steps, resample) for stamp in stamps.values()]
+        rows = [_averaged(*one[:2], float(step), steps, resample) for one in stamps.values()]
     return files.placed(os.fspath(path), Traces, np.array(rows), float(step), tuple(stamps))

@@ -496,6 +496,6 @@ def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
 
 
 def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
-    """Make requests, as `from_swf`, of a log whose name tells its format: .gwf, .gwf.gz or SWF."""
-    name = os.fspath(path).lower().removesuffix(".gz")
-    return (from_gwf if name.endswith(".gwf") else from_swf)(path, clients, **options)
+    """Make requests, as `from_swf`, of a log whose name tells its format; SWF by default."""
+    read = joblog.READERS.get(joblog.ending_of(path), joblog.read_swf)
+    return from_swf(path, clients, read=read, **options)

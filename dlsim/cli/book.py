@@ -25,7 +25,7 @@ import nbformat
 
 import dlsim
 from dlsim import files
-from dlsim.cli.words import switches_of
+from dlsim.cli.words import folder_of, switches_of
 from dlsim.errors import DlsimError, InputError
 from dlsim.explore import pages as panel_pages
 from dlsim.explore.pages import TOURS, drawn
@@ -194,16 +194,16 @@ def _sources(run: Path, source: Path) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Make the book of a run, or its executed edition."""
-    run = Path(args.run)
+    run, home = Path(args.run), folder_of(args, "edition" if args.edition else "book")
+    assert home is not None
     if args.edition:
-        size = write_edition(run, args.out)
+        size = write_edition(run, home)
         print(f"{args.out}: {size / 1e6:.2f} MB of executed notebooks")
         return 0
     missing = [name for name in ("sphinx", "myst_nb", "furo", "numpydoc") if not find_spec(name)]
     if missing:
         raise InputError(f"{missing[0]} is not installed; pip install 'dlsim[docs]', then again")
     executed(run)
-    home = Owned(args.out, "book", "choose a new or empty folder with --out").check()
     from sphinx.application import Sphinx
 
     sys.setrecursionlimit(10_000)  # a long page is pickled from node to node

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dlsim.cli.words import reading_of
+from dlsim.cli.words import file_of, reading_of
 from dlsim.files import read_csv, write_csv
 from dlsim.given import duration
 from dlsim.live import Head, Job, loads
@@ -86,6 +86,7 @@ def measure(args: argparse.Namespace) -> int:
 
 def replay(args: argparse.Namespace) -> int:
     """Submit a stream of loads, beside its simulation."""
+    csv = file_of("--csv", args.csv) if args.csv else None
     tasks = read_csv(args.tasks, dict.fromkeys(("arrival", "sigma", "deadline"), "nonnegative"))
     function, load, combine = _work(args)
     with _head(args) as head:
@@ -96,6 +97,6 @@ def replay(args: argparse.Namespace) -> int:
     kept, promised = found["kept"].sum(), found["promised"].sum()
     print(f"\n{promised} of {len(found)} promised, {kept} of these kept; "
           f"the simulation admits {found['simulated'].sum()}")  # fmt: skip
-    if args.csv:
-        write_csv(args.csv, found)
+    if csv:
+        write_csv(csv, found)
     return 0 if kept == promised else 1

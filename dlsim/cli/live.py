@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from dlsim.cli import divide
-from dlsim.cli.words import reading_of
+from dlsim.cli.words import file_of, reading_of
 from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
 from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.live.devices import shared_cores
@@ -45,29 +45,6 @@ def _factors(args: argparse.Namespace) -> list[float]:
         pass
     raise InputError(f"--factor must be above 0 and at most 100, or several such numbers with "
                      f"commas between, got {args.factor}")  # fmt: skip
-
-
-def _place(option: str, name: str) -> Path:
-    """Return where a file will be written, refused before anything runs if it cannot be."""
-    path, why = Path(name), ""
-    kinds = {
-        "a symbolic link": path.is_symlink, "a folder": path.is_dir, "a file": path.is_file,
-        "a device or the like": path.exists,
-    }  # fmt: skip
-    what = next((what for what, is_one in kinds.items() if is_one()), "")
-    if option == "--log" and what == "a file":  # which a log goes on with, or is put beside
-        try:
-            live.Log.read(path)
-        except InputError as error:
-            why = str(error)
-    elif what:
-        why = f"{path}: {what} is there"
-    if why:
-        raise InputError(f"{option} {why}; it stays as it is: name a new file, or move it away")
-    near = next(folder for folder in path.parents if os.path.lexists(folder))
-    if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
-        raise InputError(f"{option} {path}: nothing can be written to {near}; name another folder")
-    return path
 
 
 def _free(path: Path, same: str) -> None:
@@ -104,7 +81,7 @@ def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
 def measure(args: argparse.Namespace) -> int:
     """Measure every kernel on every device and keep the times."""
     kernels, factors = _kernels(args), _factors(args)
-    csv = _place("--csv", args.csv) if args.csv else None
+    csv = file_of("--csv", args.csv) if args.csv else None
     devices = _devices(args)
     with Store(args.history) as store, live.CREWS[args.crew]([s.name for s in devices]) as crew:
         table = live.calibrate(kernels, crew, devices, args.repeats, store, factors)
@@ -113,7 +90,7 @@ def measure(args: argparse.Namespace) -> int:
             with suppress(OSError):
                 csv.parent.mkdir(parents=True, exist_ok=True)
             with locked(csv.parent):
-                workload.to_csv(apps, _place("--csv", args.csv))
+                workload.to_csv(apps, file_of("--csv", args.csv))
     _show(table, ["app", "device", "backend", "seconds", "std", "transfer", "agrees"])
     return int(_blame(table, "{app} on {device}"))
 
@@ -139,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     """Run jobs, each where the policy sends it; keep times, decisions and output."""
     reading = Reading.of(reading_of(args.reading))
     name, policy = policy_named(args.policy)
-    path = _place("--log", args.log)
+    path = file_of("--log", args.log, live.Log.read)
     jobs = _jobs(args)
     needs_process = any(job.kernel.has_function for job in jobs)
     crew = args.crew or ("processes" if needs_process else "threads")

@@ -240,7 +240,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--horizon", float, "simulated time (default: mcdf 1e6, else 1e7)"),
     ]),
     "grid": ("replay a job log on a Grid of servers, schedulers side by side (paper B)", [
-        ("log", str, "a job log: .swf or .gwf, or with .gz after that", "LOG"),
+        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
         ("--schedulers", str, "greedy, or deadline-0.7 with its Opt; +L: Load Correction, +F: a "
          "fallback (default greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F)", "A,B,..."),
         ("--window", str, "only requests of the first 7d, say, or from 7d:14d", "LENGTH"),

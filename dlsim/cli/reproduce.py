@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from dlsim.cli.words import by_notebook, reading_of
+from dlsim.cli.words import by_notebook, folder_of, reading_of
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.study.figures import load_figures
@@ -38,6 +38,7 @@ def main(args: argparse.Namespace) -> int:
     for name in ("runs", "seed", "jobs"):
         if getattr(args, name) < 0:
             raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    folder_of(args, "results")
     from dlsim.kernel import need_cache  # these take their time; a refusal should not
     from dlsim.study import workers
     from dlsim.study.notebooks import run_all

@@ -393,29 +393,27 @@ class Reading(BaseReading):
         `Schedule.counts`: whether a task on one node counts.
     """
 
-    an_nodes: str = switch("all", "best", rule="best")
-    mn_order: str = switch("skip", "strict", rule="strict")
-    mn_count: str = switch("at_start", "frozen", rule="frozen")
-    dc_at_N: str = switch("formula", "inf", rule="infinite_top")
-    order_when: str = switch("each_tk", "once", rule="once")
-    link: str = switch("per_task", "shared", rule="shared")
-    batch_order: str = switch("index", "policy", rule="by_policy")
-    batch_commit: str = switch("replan", "commit", rule="commit")
-    same_time: str = switch("dispatch", "test", rule="test_first")
-    late: str = switch("run", "drop")
-    # those that paper I adds
-    release: str = switch("estimate", "finish", rule="finish")
-    commit: str = switch("first", "last", rule="last")
-    backfill: str = switch("off", "on")
-    split: str = switch("all", "piece")
-    scope: str = switch("chosen", "all", rule="every")
-    ties: str = switch("fail", "skip", rule="skip_ties")
-    count_single: str = switch("no", "yes", rule="single")
+    an_nodes: str = switch("all", "best", rule="best", papers="M")
+    mn_order: str = switch("skip", "strict", rule="strict", papers="M")
+    mn_count: str = switch("at_start", "frozen", rule="frozen", papers="MI")
+    dc_at_N: str = switch("formula", "inf", rule="infinite_top", papers="M")
+    order_when: str = switch("each_tk", "once", rule="once", papers="M")
+    link: str = switch("per_task", "shared", rule="shared", papers="MI")
+    batch_order: str = switch("index", "policy", rule="by_policy", papers="M")
+    batch_commit: str = switch("replan", "commit", rule="commit", papers="M")
+    same_time: str = switch("dispatch", "test", rule="test_first", papers="MI")
+    late: str = switch("run", "drop", papers="M")
+    release: str = switch("estimate", "finish", rule="finish", papers="I")
+    commit: str = switch("first", "last", rule="last", papers="I")
+    backfill: str = switch("off", "on", papers="I")
+    split: str = switch("all", "piece", papers="I")
+    scope: str = switch("chosen", "all", rule="every", papers="I")
+    ties: str = switch("fail", "skip", rule="skip_ties", papers="I")
+    count_single: str = switch("no", "yes", rule="single", papers="I")
 
 
 #: Every switch of `Reading` with its options, the default first; those that paper M leaves open.
-SWITCHES = Reading.switches()
-SWITCHES_M = dict(list(SWITCHES.items())[:10])
+SWITCHES, SWITCHES_M = Reading.switches(), Reading.switches("M")
 
 
 def policy_named(policy: "str | Policy") -> tuple[str, Policy]:

@@ -36,6 +36,8 @@ SITE, APPLICATION = ("speed", "gateway"), ("priority", "work", "data")
 #: What tells a node or an edge of networkx on which line of its file it begins.
 LINE = "dlsim_line"
 _NUMBERS = ("bandwidth", "max_connect", "connections", "capacity", "weight")
+#: Fields with a unit, and what they are a rate of.
+_RATES = {"speed": "work", **dict.fromkeys(("gateway", "bandwidth", "capacity"), "data")}
 
 
 def _merged(name: str, several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _told(where: str, data: Mapping[str, Any], fields: Collection[str]) -> dict[
     for name in data:
         if what := _misnamed(name, fields):
             raise InputError(f"{where}: {name} {what}")
-    found = {f: rate(f"{where}: {f}", data[f]) for f in fields if f in data}
+    found = {f: rate(f"{where}: {f}", data[f], _RATES.get(f, "")) for f in fields if f in data}
     return {f: x if "connect" in f else number(f"{where}: {f}", x) for f, x in found.items()}
 
 
@@ -157,6 +159,7 @@ _YES = {"": False, "no": False, "false": False, "0": False, "yes": True, "true":
 _ALSO = {"source": "start", "from": "start", "target": "end", "to": "end", "site": "name"}
 _RULES = dict.fromkeys(("name", "start", "end", "one_way", *_ALSO), "any")
 _RULES |= dict.fromkeys((*SITE, *APPLICATION, *_NUMBERS), "rate or blank")
+_RULES |= {name: f"{of} rate or blank" for name, of in _RATES.items()}
 
 
 def _sorted(path: Path) -> tuple[list[Edge], list[Told]]:

@@ -40,7 +40,10 @@ class _Hop(NamedTuple):
 
 
 def _known(one: Any) -> dict[str, Any]:
-    """Return the attributes and properties of an element."""
+    """Return the attributes and properties of an element; what changes with time is refused."""
+    if told := [name for name in one.attrib if name.endswith("_file")]:
+        what = "is not read: in steady state nothing changes with time; leave it out"
+        raise InputError(f"<{one.tag}> {_id(one)!r}: {told[0]} {what}")
     return dict(one.attrib) | {p.get("id", ""): p.get("value") for p in one.findall("prop")}
 
 
@@ -56,6 +59,10 @@ class Zones:
     def __init__(self, path: str, root: Any) -> None:
         self.path = path
         tops = [one for one in root if one.tag in _NESTED]
+        for other in root if root.tag == "platform" else ():
+            if other.tag not in (*_NESTED, "config", "prop"):
+                what = f"<{other.tag}> is not read here; write what it stands for inside the zone"
+                raise refusal(path, other.line, what)
         if root.tag != "platform" or len(tops) != 1:
             what = f"must be a platform of one zone, got <{root.tag}> of {len(tops)}"
             raise refusal(path, (tops[1] if len(tops) > 1 else root).line, what)
@@ -86,7 +93,7 @@ class Zones:
         where, policy = f"link {name!r}", str(link.get("sharing_policy", "SHARED")).upper()
         option(f"{where}: sharing_policy", policy, _POLICIES)
         what = f"{where}: bandwidth"
-        capacity = number(what, rate(what, link.get("bandwidth")))
+        capacity = number(what, rate(what, link.get("bandwidth"), "data"))
         names = [name] if policy in ("SHARED", "FATPIPE") else [f"{name}_UP", f"{name}_DOWN"]
         if twice := [label for label in names if label in self._other]:
             raise InputError(f"link {twice[0]!r} is there twice; give every link its own id")
@@ -95,8 +102,8 @@ class Zones:
             self.links.append({"name": name, "bandwidth": capacity})
             return
         # SimGrid's bandwidth is that of all connections: a <prop> tells what one gets, or how many
-        shares = {"connections": "connections", "connection_bandwidth": "bandwidth"}
-        told = {new: rate(f"{where}: {old}", link[old]) for old, new in shares.items()
+        shares = (("connections", "connections", ""), ("connection_bandwidth", "bandwidth", "data"))
+        told = {new: rate(f"{where}: {old}", link[old], of) for old, new, of in shares
                 if old in link}  # fmt: skip
         if len(told) != 1:
             raise InputError(f'{where}: needs <prop id="connections" value="..."/>, or '
@@ -153,7 +160,7 @@ class Zones:
             point = self._point(data.get("router_id") or usual, name)
             self._routing[name], self._hops[name] = "None", {}
         cores = whole(f"{where}: core", rate(f"{where}: core", data.get("core", "1")))
-        speed = rate(f"{where}: speed", data.get("speed", data.get("power")))
+        speed = rate(f"{where}: speed", data.get("speed", data.get("power")), "work")
         where = f"{self.path}, line {one.line}: {where}"
         self.sites.append((where, name, data | {"speed": hosts * cores * speed}))
         self._points.append(point)

@@ -135,9 +135,9 @@ def _notebook(path: Path, known: Mapping[bytes, str]) -> str:
     return text + "\n"
 
 
-def write_edition(run: Path, out: files.StrPath) -> int:
+def write_edition(run: Path, home: Owned) -> int:
     """Write the edition of a run, and return its size in bytes."""
-    home, paths = Owned(out, "edition", "choose a new or empty folder with --out"), executed(run)
+    paths = executed(run)
     known = {png: name for name, png in pictures(run).items()}
     parts = dict[str, bytes]()
     for path in paths:

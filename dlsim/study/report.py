@@ -56,7 +56,7 @@ class Results:
         home = files.project_root() or Path.cwd()
         place = folder or home / "results" / paper
         self.paper = paper
-        self.home = Owned(place, remedy="choose another folder with out=...")
+        self.home = Owned(place, remedy="choose another folder with out=...").check()
         self.folder = self.home.folder
 
     def _write(self, kind: str, name: str, ending: str, data: bytes) -> Path:

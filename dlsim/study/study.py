@@ -101,6 +101,8 @@ class Study:
         if self.reading is not None:
             mapping("reading", self.reading)
         self.check()
+        if self.out:
+            Results(self.out, self.KEY)  # refused now, not when all is computed
 
     def check(self) -> None:
         """Refuse the paper's own parameters."""

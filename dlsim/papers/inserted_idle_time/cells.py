@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from dlsim.kernel import latest_finish
-from dlsim.realtime import SWITCHES as OF_ENGINE
 from dlsim.realtime import (
     Cluster,
     Policy,
@@ -34,13 +33,9 @@ COUNTS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 GENERATORS = ("dcratio", "user_split")
 #: Switches of the engine that matter here (batches, set-up costs, overtaking and no admission
 #: do not occur), then of the workload, with their options, the default first.
-SWITCHES: dict[str, tuple[str, ...]] = {
-    **{name: OF_ENGINE[name] for name in (
-        "release", "commit", "link", "backfill", "split", "mn_count", "same_time", "scope", "ties",
-        "count_single",
-    )},
-    **{k: v for name in GENERATORS for k, v in workload.SWITCHES[name].items()},
-}  # fmt: skip
+SWITCHES: dict[str, tuple[str, ...]] = Reading.switches("I") | {
+    k: v for name in GENERATORS for k, v in workload.SWITCHES[name].items()
+}
 #: Suffixes of the policies, FIFO and EDF alike, in the order of the paper and beyond.
 ROLES = (
     "DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT", "OPR-MN", "OPR-FRAG", "EQ-MN", "UMR-MN",
@@ -83,6 +78,12 @@ def both(roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(named(order, role) for order in ("FIFO", "EDF") for role in roles)
 
 
+def order_of(name: str, policy: Policy) -> str:
+    """Return with which of the paper's orders a policy is compared: its name's, else its own."""
+    is_fifo = name.startswith("FI") if name in both(ROLES) else policy.order == "fifo"
+    return "FIFO" if is_fifo else "EDF"
+
+
 #: What all workloads of a study have in common.
 Setting = namedtuple("Setting", "nodes cps mean dc_ratio horizon")
 
@@ -113,7 +114,8 @@ def waits(s: Schedule) -> pd.DataFrame:
     node of the task is free. Of this wait the time is *used* in which it receives or
     computes.
     """
-    chunks, early = s.chunks, s.policy.partition in EARLY_PARTITIONS
+    chunks, partition = s.chunks, s.policy.partition
+    early = callable(partition) or partition in EARLY_PARTITIONS
     code, tasks = pd.factorize(chunks["task"])
     order = np.lexsort((chunks["node"], code))  # stable: rounds stay in their order
     code, node = code[order], chunks["node"].to_numpy()[order]
@@ -125,7 +127,7 @@ def waits(s: Schedule) -> pd.DataFrame:
     size = np.diff(np.r_[first, len(order)])
     code, node, done = code[first], node[first], np.maximum.reduceat(end, first)
     ran = s.tasks.loc[tasks]
-    at_once = s.reading.release == "finish" or s.policy.partition == "pieces"
+    at_once = s.reading.release == "finish" or partition == "pieces"
     released = done if at_once else ran["estimate"].to_numpy()[code]
     floor = ran["start" if early else "arrival"].to_numpy()[code]
     before = pd.Series(released).groupby(node).shift(fill_value=-np.inf)
@@ -158,8 +160,8 @@ def compare(
 ) -> list[Row]:  # fmt: skip
     """Run all policies on one workload (Figures 2 to 4, Table 1); 0 = as the setting says.
 
-    ``discordant`` counts the tasks that a policy decides otherwise than the remodel in the
-    same order, which has to come before it (else NaN).
+    ``discordant`` counts the tasks that a policy decides otherwise than the remodel in its
+    order (`order_of`), which has to come before it (else NaN).
     """
     own = {"nodes": nodes or setting.nodes, "dc_ratio": dc_ratio or setting.dc_ratio}
     here = setting._replace(**own)
@@ -179,7 +181,7 @@ def compare(
         if s.policy.partition in ("dlt", "I", "II") and in_line:
             row |= _counts(s, counting)
         row |= idle_use(s) if name in use else {}
-        remodel = decided.get(named("FIFO" if name.startswith("FI") else "EDF", "DLT"))
+        remodel = decided.get(named(order_of(name, s.policy), "DLT"))
         other = math.nan if remodel is None else float((admitted != remodel).sum())
         rows.append(row | {"discordant": other})
     return rows
@@ -194,11 +196,11 @@ CHOICES = {
 
 def which(
     load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
-    seed: Any,
+    seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Choose numbers of nodes in several ways, all under the engine's default reading."""
     here = setting._replace(nodes=nodes, dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
     rows = []
     for name, policy in CHOICES.items():
         s = simulate(tasks, cluster, policy)
@@ -210,11 +212,11 @@ def which(
 
 def starts(
     load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
-    seed: Any,
+    seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Follow the leader from either start: with the fewest nodes, or with all."""
     here, rows = setting._replace(nodes=nodes, dc_ratio=dc_ratio), []
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
     for start, dear in (("fewest", 0.0), ("all", math.inf)):
         with patch.object(run, "DEAR", dear):
             ratio = simulate(tasks, cluster, CHOICES["leader"]).reject_ratio
@@ -223,11 +225,12 @@ def starts(
 
 
 def in_rounds(
-    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any
+    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any,
+    drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Serve first come, first served with as many rounds as one likes, and with one."""
     here = setting._replace(dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
     rows = []
     for nodes, name in (("fewest", "EXACT-N"), ("all", "AN")):
         ratio = simulate(tasks, cluster, CHOICES[name]).reject_ratio
@@ -247,22 +250,24 @@ def in_rounds(
 
 
 def bounded(
-    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any
-) -> Row:
+    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any,
+    mine: Mapping[str, Policy] = NOBODY, drawn_by: Any = None,
+) -> Row:  # fmt: skip
     """Bound what any planner must refuse, in one round on nodes as they are released."""
     here = setting._replace(dc_ratio=dc_ratio)
-    tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed)
-    best = min(simulate(tasks, cluster, name).reject_ratio for name in BEST)
+    tasks, cluster, reading, _ = drawn(here, load, tau, switches, seed, drawn_by)
+    who: dict[str, str | Policy] = {**{name: name for name in BEST}, **mine}
+    best = min(simulate(tasks, cluster, one).reject_ratio for one in who.values())
     return {"bound": clairvoyant_bound(tasks, cluster, link=reading.link).ratio, "best": best}
 
 
 def rungs(
     tau: float, dc_ratio: float, load: float, *, count: int, few: int, setting: Setting,
-    switches: Switches, seed: Any,
+    switches: Switches, seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
     here = setting._replace(nodes=few, dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed)
+    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
     found = ladder(tasks.iloc[:count], cluster)
     return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
 

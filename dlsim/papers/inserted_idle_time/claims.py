@@ -197,16 +197,19 @@ def feasible(nodes: int, ratios: Sequence[float]) -> pd.DataFrame:
 
 
 def less_refused(
-    frame: pd.DataFrame, over: Mapping[str, str], by: Sequence[str], text: str = "{}"
-) -> pd.DataFrame:
+    frame: pd.DataFrame, over: Mapping[str, str], by: Sequence[str], text: str = "{}",
+    beside: Sequence[str] = (),
+) -> pd.DataFrame:  # fmt: skip
     """Estimate what roles refuse less than other roles, under FIFO and under EDF.
 
-    Each has the error of its pairs, and that without pairing.
+    Each has the error of its pairs, and that without pairing; policies of one's own `beside` are
+    compared with the remodel.
     """
     values, keys, tables = wide(frame, by), list(by), {}
     spread = values.groupby(keys).var()
     for order in ORDERS:
         names = [(policy(order, role), policy(order, base)) for role, base in over.items()]
+        names += [(name, policy(order, "DLT")) for name in beside]
         pairs = {text.format(mine, base): (base, mine) for mine, base in names}
         apart = differences(values, pairs)
         alone = pd.DataFrame({name: spread[a] + spread[b] for name, (a, b) in pairs.items()})

@@ -77,6 +77,10 @@ class Study(study.Study):
         workload.split_reading(self.reading or {}, *GENERATORS)
         Cluster(self.nodes, self.cms, self.cps)
         vars(self)["mine"] = policies_of(self.policies, both(cells.ROLES))
+        for name, policy in self.mine.items():
+            if not policy.admission:
+                rule = "refuses nobody, and this paper counts refusals"
+                raise InputError(f"policy {name!r} {rule}; use one with admission control")
         vars(self)["drawn_by"] = workload_of(self.workload)
         for name in ("mean", "dc_ratio", "cps"):
             number(name, getattr(self, name), above=True)
@@ -121,6 +125,12 @@ class Study(study.Study):
         """Policies of one's own beside the paper's."""
         return tuple(name for name in self.mine if name not in both(cells.ROLES))
 
+    def over_remodel(self, order: str) -> dict[str, tuple[str, str]]:
+        """Pair the remodel of an order with the policies beside that are compared with it."""
+        remodel = cells.named(order, "DLT")
+        own = (name for name in self.beside if cells.order_of(name, self.mine[name]) == order)
+        return {f"{remodel} - {name}": (remodel, name) for name in own}
+
     def main(
         self, policies: Sequence[str], use: Sequence[str] = (), switches: Switches | None = None,
         loads: Sequence[float] = (), taus: Sequence[float] = (),
@@ -139,9 +149,10 @@ class Study(study.Study):
         loads = () if switches is None else self.size.reading_loads
         policies, use = (claims.ROLES, claims.USE) if loads else (cells.ROLES, cells.USED)
         last = loads[-1:] or TAU_LOADS
-        beyond = () if loads else ("EDF-EXACT", "EDF-EXACT-N")
+        beyond = () if loads else ("EDF-EXACT", "EDF-EXACT-N", *self.beside)
         taus = self.main(("EDF-DLT", "EDDO-II", *beyond), (), switches, last, self.taus)
-        main = self.main((*both(policies), *self.beside), both(use), switches, loads)
+        shown, used = (*both(policies), *self.beside), (*both(use), *self.beside)
+        main = self.main(shown, used, switches, loads)
         return claims.Evidence(main.assign(use=main["used"] / main["idle"]), taus)
 
     @functools.cached_property

@@ -76,18 +76,12 @@ def compare(
 
 
 def bounded(
-    load: float,
-    *,
-    nodes: int,
-    cms: float,
-    cps: float,
-    horizon: float,
-    switches: Switches,
-    seed: Any,
-) -> list[Row]:
+    load: float, *, nodes: int, cms: float, cps: float, horizon: float, switches: Switches,
+    seed: Any, drawn_by: Any = None,
+) -> list[Row]:  # fmt: skip
     """Bound what any planner must refuse of the workload of Figure 4."""
     cluster = Cluster(nodes, cms, cps)
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
     ratios = {
         name: clairvoyant_bound(tasks, cluster, "opr", work=name == "work", link=reading.link).ratio
         for name in UNITS
@@ -119,12 +113,12 @@ def unequal(late: float, few: int, *, count: int, cms: float, cps: float, seed: 
 
 def rungs(
     load: float, *, count: int, few: int, cms: float, cps: float, horizon: float,
-    switches: Switches, seed: Any,
+    switches: Switches, seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
     """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
     cluster = Cluster(few, cms, cps)
     laws = {name: value for name, value in switches.items() if name not in SWITCHES_M}
-    tasks, _ = tasks_and_reading(cluster, load, horizon, seed, laws)
+    tasks, _ = tasks_and_reading(cluster, load, horizon, seed, laws, drawn_by)
     found = ladder(tasks.iloc[:count], cluster)
     return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
 

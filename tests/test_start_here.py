@@ -1,0 +1,64 @@
+"""00-start-here with files of an operator, a researcher and a lecturer: each ends in a picture."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.executed import in_one_space
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "00-start-here.ipynb"
+FILES = {
+    "log.csv": "submit;run_time;processors\n2026-03-01 10:00;60,0;2\n2026-03-01 10:00:30;60;1\n",
+    "loads.csv": "\ufeffarrival,sigma,deadline\r\n0,6,10\r\n0,18,64\r\n0,6,16\r\n",
+    "rule.py": """from dlsim.realtime import Policy
+
+def as_they_come(tasks):
+    return tasks["arrival"]
+
+mine = Policy(as_they_come, "all")
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """What the cells leave where the parameters name files of a user, and what each shows."""
+    folder = tmp_path_factory.mktemp("user")
+    for name, text in FILES.items():
+        (folder / name).write_bytes(text.encode())
+    given = {
+        "loads": str(folder / "loads.csv"), "log": str(folder / "log.csv"), "jobs": 1,
+        "mine": f"{folder}/rule.py:mine", "policy": "FIFOMN", "nodes": 2, "cms": 1.0, "cps": 1.0,
+    }  # fmt: skip
+    return in_one_space(NOTEBOOK, folder, given)
+
+
+def test_an_operators_log_ends_in_its_deadlines(seen):
+    """The first job needs both processors to end in time, the second is content with one after."""
+    names, shown = seen
+    advice = names["advice"]
+    assert advice.log.epoch.isoformat() == "2026-03-01T10:00:00+00:00"
+    assert advice.jobs["nodes"].tolist() == [2, 1]
+    assert advice.jobs["completion"].tolist() == pytest.approx([60, 120], abs=0.2)
+    assert "would promise 100 % of 2 jobs" in str(shown["start-22"])
+    assert shown["start-21"].axes[0].get_ylabel() == "jobs admitted"
+
+
+def test_a_researchers_policy_stands_on_the_papers_figure(seen):
+    """Whoever comes first gets all nodes: that is the paper's FIFOAN under another name."""
+    names, shown = seen
+    assert [text.get_text() for text in names["ax"].get_legend().get_texts()][-1] == "mine"
+    ratios = names["rows"].pivot(index=["load", "replicate"], columns="policy", values="ratio")
+    assert set(ratios) == {"MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "mine"}
+    assert ratios["mine"].tolist() == ratios["FIFOAN"].tolist()
+    said = f"mine refuses {100 * ratios['FIFOAN'].mean():.1f} % of the tasks"
+    assert said in str(shown["start-24"])
+
+
+def test_a_lecturers_loads_are_drawn(seen):
+    """The hand case of the README; on all nodes E(6) = 8, and E(18) = 24 after it."""
+    names, shown = seen
+    assert "FIFOMN refuses [2] and is done at 44; FIFOAN refuses [2] and is done at 32." in str(
+        shown["start-26"]
+    )
+    assert [ax.get_title(loc="left") for ax in names["axes"]] == ["FIFOMN", "FIFOAN"]
