@@ -239,7 +239,11 @@ def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, byt
             while line := stream.readline(LONGEST_LINE + 1):
                 number, total = number + 1, total + len(line)
                 if len(line) > LONGEST_LINE:
-                    raise refusal(path, number, f"longer than {LONGEST_LINE} bytes: not a table")
+                    raise refusal(
+                        path,
+                        number,
+                        f"longer than {LONGEST_LINE} bytes: not a table; check the file",
+                    )
                 if total > limit:
                     raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
                 if total > growth:
@@ -540,7 +544,7 @@ def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[
         what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
         raise refusal(path, 1, what, missing[0])
     if len(names) > MOST_COLUMNS:
-        raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}: not a table")
+        raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}; leave some out")
     for name, count in Counter(names).items():
         if not name or count > 1:
             what = "a column without a name" if not name else "two columns of this name"
@@ -582,6 +586,7 @@ def read_csv(
             lines.append(reader.line_num)
             if len(row) != len(names):
                 what = f"{len(row)} fields instead of {len(names)} ({', '.join(names)})"
+                what += f"; write quotes around a text with {comma!r}"
                 raise refusal(path, lines[-1], what)
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)

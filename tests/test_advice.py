@@ -67,6 +67,7 @@ def test_a_log_with_its_header(log):
     ("; MaxProcs: unknown\n; UnixStartTime: 86400\n; TimeZoneString: Atlantis/Main\n", 4, "+00:00"),
     ("; MaxProcs: 8 (2 x 4)\n; UnixStartTime: 0\n", 8, None),
     ("; MaxProcs: 99999999999999999999\n; UnixStartTime: never\n", 4, None),
+    (";maxprocs : 6\n; UNIXSTARTTIME: 86400\n; timezone:3600\n", 6, "+01:00"),
     ("", 4, None), ("; MaxProcs: 1,024\n; UnixStartTime: 1e9\n", 4, None),
     ("; UnixStartTime: 8589934592000\n", 4, None),
 ])  # fmt: skip

@@ -59,14 +59,18 @@ def test_requests_are_those_of_the_same_log_in_the_other_format(tmp_path, log):
     lines = [
         " ".join(f"{row.get(name, -1):.0f}" for name in SWF_FIELDS) for _, row in jobs.iterrows()
     ]
-    other = tmp_path / "log.swf"
+    other, sheet = tmp_path / "log.swf", tmp_path / "LOG.CSV"
     other.write_text("\n".join(lines) + "\n")
+    sheet.write_text(
+        "submit;run_time;processors;user\n2026-03-29T01:59:00+01:00;60,0;1;ann\n"
+        "2026-03-29T03:59:30+03:00;30;2;bob\n2026-03-29 01:00;-1;1;ann\n2026-03-29 01:00:30;90;4;\n"
+    )
     assert read_swf(other)[0]["user"].tolist() == [0, 1, 0, -1]
     for work in ("run_time", "processor_time"):
-        mine, usual = (
-            workload.from_log(path, clients=2, seed=3, work=work) for path in (log, other)
+        mine, usual, third = (
+            workload.from_log(path, clients=2, seed=3, work=work) for path in (log, other, sheet)
         )
-        assert mine.to_csv() == usual.to_csv()
+        assert mine.to_csv() == usual.to_csv() == third.to_csv()
         assert mine.attrs["skipped"] == {"run time not above 0": 1}
         assert mine.attrs["synthesised"] == ["send", "recv", "deadline"]
     assert mine["work"].tolist() == [60 * 300.0, 2 * 30 * 300.0, 4 * 90 * 300.0]

@@ -115,7 +115,9 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
         if not sign:
             raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
         if name in found:
-            raise InputError(f"--reading sets {name} twice, to {found[name]!r} and {value!r}")
+            raise InputError(
+                f"--reading sets {name} twice, to {found[name]!r} and {value!r}; give one"
+            )
         found[name] = value
     return found
 

@@ -1,5 +1,6 @@
 """Two policies on one workload, one admission test after the other (papers M and I)."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from dlsim.given import label
 from dlsim.kernel import same_instant
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Offer, Reading, Schedule, simulate
 from dlsim.realtime import workload as laws
-from dlsim.realtime.model import ABOUT
+from dlsim.realtime.model import ABOUT, Policy
 from dlsim.realtime.partition import execution_time
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
@@ -209,9 +210,13 @@ def _listed(v: Values) -> bool:
     return bool(v["source"] == "my lists")
 
 
-def _splits(v: Values) -> bool:
-    """Tell whether a policy splits tasks as users ask, who are drawn."""
-    return any(POLICIES[v[side]].nodes == "user" for side in ("left", "right"))
+def _one(is_so: Callable[[Policy], bool]) -> Callable[[Values], bool]:
+    """Tell of values whether one of the two policies is so."""
+    return lambda v: any(is_so(POLICIES[v[side]]) for side in ("left", "right"))
+
+
+#: Whether a policy splits tasks as users ask, who are drawn.
+_splits = _one(lambda p: p.nodes == "user")
 
 
 @panel(
@@ -236,6 +241,10 @@ def _splits(v: Values) -> bool:
         **dict.fromkeys(("load", "count"), lambda v: not _listed(v)),
         **dict.fromkeys(("arrival", "sigma", "deadline"), _listed),
         **dict.fromkeys(("batch", "interval"), lambda v: bool(v["source"] == "paper M")),
+        **dict.fromkeys(("dc_at_N", "order_when"), _one(lambda p: p.order == "dc")),
+        "an_nodes": _one(lambda p: p.nodes == "all"), "split": _splits,
+        "late": _one(lambda p: not p.admission),
+        "release": _one(lambda p: p.partition not in ("opr", "pieces", "exact")),
     },
     ends={"step": lambda v: len(v["arrival"]) if _listed(v) else int(v["count"])},
 )  # fmt: skip

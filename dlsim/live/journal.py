@@ -39,7 +39,7 @@ def function_named(name: str) -> Callable[..., Any]:
             "module:function, from a folder where Python finds the module"
         ) from error
     if not callable(found):
-        raise InputError(f"{name}: is no function")
+        raise InputError(f"{name}: is no function; name one")
     return found
 
 

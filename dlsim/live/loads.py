@@ -115,7 +115,9 @@ def _bytes_of(place: tuple[str, int, int]) -> bytes:
         stream.seek(start)
         data = stream.read(end - start)
     if len(data) != end - start:
-        raise InputError(f"{path}: ends at byte {start + len(data)}, not at {end}: it was changed")
+        raise InputError(
+            f"{path}: ends at byte {start + len(data)}, not at {end}: it was changed; put it back"
+        )
     return data
 
 

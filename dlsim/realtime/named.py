@@ -49,7 +49,8 @@ def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
             raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
         if label in known and policy.admission != POLICIES[label].admission:
             raise InputError(
-                f"policy {name} cannot stand for {label}: one has admission control, one has not"
+                f"policy {name} cannot stand for {label}: one has admission control, one has not; "
+                "choose another label"
             )
         chosen[label] = policy
     return chosen

@@ -267,7 +267,9 @@ class Broker:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
         k = self._site(site)
         if not self._speed.declared[k]:
-            raise InputError(f"site {site!r} cannot withdraw: it is not registered at {self.now:g}")
+            raise InputError(
+                f"site {site!r} cannot withdraw: it is not registered at {self.now:g}; leave it out"
+            )
         self._speed.declare(k, 0.0)
         self._changed("withdraw", site=k)
 
@@ -275,7 +277,7 @@ class Broker:
         """Set what a site really delivers; the broker notices by observing it."""
         k = self._site(site)
         if not self._speed.declared[k]:
-            raise InputError(f"site {site!r} delivers nothing: it is not registered")
+            raise InputError(f"site {site!r} delivers nothing: it is not registered; leave it out")
         self._speed.real[k] = number("speed", speed)
         self._changed(site=k)
 

@@ -47,7 +47,9 @@ def _merged(name: str, several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     for field in ("bandwidth", "max_connect", "connections", "capacity"):
         if 0 < sum(field in link for link in several) < len(several):
-            raise InputError(f"{name}: one of its parallel links has {field}, another has none")
+            raise InputError(
+                f"{name}: one of its parallel links has {field}, another has none; give all"
+            )
     if len(several) > 1 and {"capacity", "bandwidth"} <= set(several[0]):
         one = min(link["bandwidth"] for link in several)  # no connection uses the rests of two
         counts = [per_connection(link["capacity"], one)[1] for link in several]
@@ -88,7 +90,7 @@ def _with_sites(what: str, sites: Iterable[Told]) -> Document:
     """
     sites, seen = list(sites), set[str]()
     if not sites:
-        raise InputError(f"no {what} carries a speed, which makes it a site (with a gateway)")
+        raise InputError(f"no {what} carries a speed; give one, and a gateway, to every site")
     document: Document = {"site": [], "application": [], "link": []}
     homes = {name for _, name, data in sites if "priority" in data}
     for where, name, data in sites:

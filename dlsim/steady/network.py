@@ -76,7 +76,9 @@ def joined(
         both = any(one_way) and not is_one_way
         for u, v in (way, way[::-1])[: 1 + both]:
             if graph.has_edge(u, v):
-                raise InputError(f"link {name!r} joins two routers that a link joins already")
+                raise InputError(
+                    f"link {name!r} joins two routers that a link joins already; merge them"
+                )
             graph.add_edge(u, v, name=name, weight=weight)
     graph.add_nodes_from(routers)
     # taken out again, not left out: of equal routes the order of all nodes chooses one

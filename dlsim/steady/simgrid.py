@@ -139,7 +139,7 @@ class Zones:
 
     def _point(self, name: str, above: str) -> str:
         if name in self._above:
-            raise InputError(f"zone {above!r}: {name!r} is there twice")
+            raise InputError(f"zone {above!r}: {name!r} is there twice; give everything its own id")
         self._above[name] = above
         return name
 
@@ -206,7 +206,9 @@ class Zones:
 
     def _add(self, zone: str, src: str, dst: str, hop: _Hop) -> None:
         if (src, dst) in self._hops[zone]:
-            raise InputError(f"zone {zone!r}: {src or '*'} to {dst or '*'} has a route already")
+            raise InputError(
+                f"zone {zone!r}: {src or '*'} to {dst or '*'} has a route already; leave one out"
+            )
         self._hops[zone][src, dst] = hop
 
     def _zones(self, point: str) -> list[str]:

@@ -231,7 +231,7 @@ def _named_routes(
             ways[to, k] = row["links"][::-1]
         for way in (way for way in ways if way in routes):
             there = " to ".join(names[n] if n < len(names) and names[n] else str(n) for n in way)
-            raise InputError(f"{row.where}: {there} has a route already")
+            raise InputError(f"{row.where}: {there} has a route already; leave one out")
         routes |= ways
     return routes
 
@@ -261,7 +261,9 @@ def network_of(found: Row) -> Network:
             way = row["start"], row["end"]
             ways = {way} if row.get("one_way") else {way, way[::-1]}
             if ways & there:
-                raise InputError(f"{row.where}: joins two routers that a link joins already")
+                raise InputError(
+                    f"{row.where}: joins two routers that a link joins already; merge them"
+                )
             there |= ways
     return Network(
         [name or f"cluster {k}" for k, name in enumerate(names)],
