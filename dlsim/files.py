@@ -502,12 +502,16 @@ def _whole(text: str) -> int:
     return value
 
 
+def _rate(text: str, of: str) -> float:
+    return rate("it", text, of) if text else math.nan
+
+
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
-#: What a field may be: its parser, how a message says it, and the array that keeps it ("": none).
+#: What a field may be: its parser, how a message says it (and the remedy), and the array that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
-    "known or -1": (_number, "a finite number, -1 for what is unknown", "d"),
+    "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
     "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),
@@ -515,7 +519,7 @@ RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
     **{
         f"{of} rate or blank".strip(): (
-            lambda text, of=of: rate("it", text, of) if text else math.nan,
+            partial(_rate, of=of),
             f"a number, {unit and f'with a unit such as {unit} or without, '}or blank",
             "d",
         )
@@ -533,7 +537,8 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
     try:
         return parse(text.strip())
     except ValueError:
-        what = f"must be {wanted}, got {text[:40]!r}"
+        rule, sign, remedy = wanted.partition("; ")
+        what = f"must be {rule}, got {text[:40]!r}{sign}{remedy}"
         raise refusal(path, line, what, name) from None
 
 

@@ -214,7 +214,7 @@ LINES = """<?xml version='1.0'?>
     [
         (2, "platform", "zone", "must be a platform of one zone, got <zone> of 1"),
         (3, '  <zone id="world"', '  <include file="a.xml"/><zone id="world"', "<include> is not"),
-        (23, "</platform>", '<trace id="t"/></platform>', "<trace> is not read here"),
+        (24, "</platform>", '<trace id="t"/></platform>', "<trace> is not read here"),
         (9, '"7Bps"', '"7Gf"', "link 'e': bandwidth must be .* '7Gf'"),
         (9, '"7Bps"', '"7Bps" bandwidth_file="e.bw"', "<link> 'e': bandwidth_file is not read"),
         (5, '"10f"', '"10Gbps"', "host 'lyon': speed must be .* '10Gbps'"),
