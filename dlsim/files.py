@@ -508,7 +508,8 @@ def _rate(text: str, of: str) -> float:
 
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
-#: What a field may be: its parser, how a message says it (and the remedy), and the array that keeps it ("": none).
+#: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
+#: that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
