@@ -1,5 +1,7 @@
 """Policies and a workload of one's own in a study; what a cache knows of a function."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,7 +165,7 @@ def rows_of(out, name, who, column="policy"):
     table = pd.read_csv(out / "data" / f"{name}.csv")
     table = table[table["order"] == "EDF"] if "order" in table else table  # its own
     about = table[column].str.split(" ").map(lambda words: who in words)
-    rows = table[about].assign(**{column: table[column].str.replace(who, "it")})
+    rows = table[about].replace(re.escape(who), "it", regex=True)
     return rows.drop(columns="row", errors="ignore").reset_index(drop=True)
 
 
