@@ -365,3 +365,29 @@ def test_random_logs_are_advised_on(tmp_path):
         assert (admitted["completion"] <= due * (1 + 1e-9)).all()
         assert (admitted["nodes"] >= 1).all()
         assert all(findings(a))
+
+
+def test_where_many_wait_some_of_the_refused_are_asked(tmp_path, monkeypatch):
+    """One in three is told what it would be told among all; the sentence says so."""
+    path = tmp_path / "busy.swf"
+    path.write_text(drawn(300, 5, nodes=4))
+    terms = Terms(policies=["EDF-DLT"], laxity=8)
+    every = advise(read_log(path), terms)
+    assert every.every == 1
+    away = every.refused
+    assert len(away) > 30
+    tasks = tasks_of(read_log(path), every.cluster, terms)
+    waited = 0  # who was admitted, had come and had not begun, when one was refused
+    for now in tasks["arrival"][away.index]:
+        there = every.jobs["admitted"] & (tasks["arrival"] <= now)
+        waited += (1 + (there & (every.jobs["start"] > now)).sum()) ** 2
+    monkeypatch.setattr("dlsim.realtime.outcome.MOST_TESTS", waited / 2.5)
+    some = advise(read_log(path), terms)
+    assert some.every == 3
+    assert some.refused.index.tolist() == away.index.tolist()
+    told = some.refused["asked"]
+    assert told.tolist() == [k % 3 == 0 for k in range(len(away))]
+    assert some.refused["promise"][told].equals(away["promise"][told])
+    assert some.refused["promise"][~told].isna().all()
+    assert f"one in 3 of them is asked, {told.sum()} in all; " in findings(some)[2]
+    assert "none at all" not in findings(some)[2]

@@ -99,8 +99,9 @@ def _of_promises(a: Advice) -> str:
     refused, jobs = a.refused, len(a.counted)
     if refused.empty:
         return f"{a.chosen} refuses nobody."
-    ratio = (refused["promise"] / refused["deadline"]).dropna()
-    never = len(refused) - len(ratio)
+    asked = refused[refused["asked"]]
+    ratio = (asked["promise"] / asked["deadline"]).dropna()
+    never = len(asked) - len(ratio)
     text = f"Of {jobs:,} jobs {len(refused):,} are refused"
     if not a.told:
         return (
@@ -108,6 +109,8 @@ def _of_promises(a: Advice) -> str:
             f" others may pass, it is for up to {MOST_OFFERS:,} (choose a policy that serves in"
             " line, such as EDF-OPR-MN, or a window)."
         )
+    if a.every > 1:
+        text += f"; so many wait that one in {a.every:,} of them is asked, {len(asked):,} in all"
     if len(ratio):
         half, most = (float(ratio.quantile(q)) for q in (0.5, 0.9))
         whom = f"of {len(ratio):,} of them half" if never else "half of them"
@@ -271,10 +274,11 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     )
     made["time"] = fig, "Load, queue and refusals over time", note
 
-    ratio = np.sort((a.refused["promise"] / a.refused["deadline"]).dropna())
+    asked = a.refused[a.refused["asked"]]
+    ratio = np.sort((asked["promise"] / asked["deadline"]).dropna())
     if len(ratio):
         fig, ax = figure()
-        ax.step(ratio, np.arange(1, len(ratio) + 1) / len(a.refused), where="post", color="#0072B2")
+        ax.step(ratio, np.arange(1, len(ratio) + 1) / len(asked), where="post", color="#0072B2")
         ax.set(ylim=(0, 1), ylabel="refused jobs that accept",
                xlabel="deadline that could have been promised, over the one asked for")  # fmt: skip
         tens = range(int(np.floor(np.log10(ratio[0]))), int(np.ceil(np.log10(ratio[-1]))) + 1)

@@ -122,6 +122,8 @@ class Advice:
     told : bool
         Whether the refused are told what they could have been promised: not where others may pass
         (such as MCDF) and more than `dlsim.realtime.outcome.MOST_OFFERS` are refused.
+    every : int
+        Of how many refused jobs one is told: 1 but where so many wait that it would take minutes.
     """
 
     log: Log
@@ -136,6 +138,7 @@ class Advice:
     queues: pd.DataFrame
     days: pd.DataFrame
     told: bool = True
+    every: int = 1
 
     @property
     def counted(self) -> pd.DataFrame:
@@ -380,13 +383,16 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     s.check()
     step(f"what {chosen} could have promised to those it refuses")
     nobody = pd.DataFrame(columns=["deadline", "nodes"], dtype=float)
-    offers = (nobody if s.offers_take_long else s.offers()).reindex(tasks.index)
+    every = s.offers_within_reach
+    found = nobody if s.offers_take_long else s.offers(every)
+    offers = found.reindex(tasks.index)
     jobs = log.jobs.assign(
         counted=counted, **starts, deadline=tasks["deadline"], raised=tasks["raised"],
         admitted=s.tasks["admitted"], nodes=s.tasks["nodes"],
         start=s.tasks["start"] + log.jobs["submit"].iloc[0],
         completion=s.tasks["completion"] + log.jobs["submit"].iloc[0],
-        promise=offers["deadline"], promise_nodes=offers["nodes"].fillna(0).astype(int),
+        asked=tasks.index.isin(found.index), promise=offers["deadline"],
+        promise_nodes=offers["nodes"].fillna(0).astype(int),
     )  # fmt: skip
     policies = [name for name in table.index if name in schedules]
     nodes = [
@@ -398,5 +404,5 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
         log, terms, cluster, chosen, jobs, table, pd.DataFrame(nodes),
         _laxer(log, cluster, terms, policies), _per(behind, "user"), _per(behind, "queue"),
         _over_time(jobs, cluster, s).assign(date=lambda days: days["begins"].map(log.date)),
-        not s.offers_take_long,
+        not s.offers_take_long, every,
     )  # fmt: skip

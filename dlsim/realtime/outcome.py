@@ -1,6 +1,7 @@
 """What a run leaves: what became of every task and chunk, with the figures' measures."""
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import label
+from dlsim.given import label, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.layout import fill_chunks
@@ -24,6 +25,8 @@ from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
+#: Tests of offers that take about half a minute.
+MOST_TESTS = 1e8
 
 
 class Offer(NamedTuple):
@@ -263,8 +266,25 @@ class Schedule:
         """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
         return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MOST_OFFERS
 
-    def offers(self) -> pd.DataFrame:
+    @property
+    def offers_within_reach(self) -> int:
+        """Of how many refused tasks one is asked in `offers` that takes about half a minute.
+
+        The deadline of everybody who waits may have to be tried, each in a plan of all of them.
+        """
+        table = self.tasks[["arrival", "start"]]
+        came, begun = (np.sort(table[name][self.tasks["admitted"]]) for name in table)
+        now = table["arrival"][~self.tasks["admitted"]].to_numpy()
+        waiting = np.searchsorted(came, now, "right") - np.searchsorted(begun, now, "right")
+        return math.ceil(float(((1.0 + waiting) ** 2).sum()) / MOST_TESTS) or 1
+
+    def offers(self, every: int = 1) -> pd.DataFrame:
         """Find what every refused task could have been promised, in one run.
+
+        Parameters
+        ----------
+        every : int
+            Ask one of so many refused tasks only, in the order of the table.
 
         Returns
         -------
@@ -279,8 +299,11 @@ class Schedule:
                 f"{under(self.name, self.reading)}"
             )
         known = self.given, self.cluster, self.policy, self.reading, self.negotiate
-        run = run_policy(*known, ask=True)
-        away, asked = ~self.tasks["admitted"].to_numpy(), run.offers
+        away = np.flatnonzero(~self.tasks["admitted"])[:: whole("every", every)]
+        ask = np.zeros(len(self.tasks), dtype=bool)
+        ask[away] = True
+        run = run_policy(*known, ask=ask)
+        asked = run.offers
         assert asked is not None
         columns = {name: asked[name][away] for name in ("deadline", "nodes")}
         columns["start"], columns["estimate"] = (

@@ -142,24 +142,25 @@ def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -
 
 def run_policy(
     given: Given, cluster: Cluster, policy: Policy, reading: Reading,
-    negotiate: float, probe: int = -1, count: bool = False, ask: bool = False,
+    negotiate: float, probe: int = -1, count: bool = False, ask: Any = None,
 ) -> Run:  # fmt: skip
     """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
 
-    With `ask` everyone who is refused gets one.
+    With `ask`, a flag per task, those of them who are refused get one.
     Under plain rules nothing is counted unless asked for: the loop that counts is slower.
     """
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition)
-    if policy.is_own and (negotiate > 0 or probe >= 0 or ask):
+    if policy.is_own and (negotiate > 0 or probe >= 0 or ask is not None):
         what = under(policy_named(policy)[0], reading)
         raise InputError(
             f"no offers are made by functions of one's own ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
-    rules = rules_of(cluster, policy, reading, negotiate, negotiate > 0 or probe >= 0 or ask)
+    offers_any = negotiate > 0 or probe >= 0 or ask is not None
+    rules = rules_of(cluster, policy, reading, negotiate, offers_any)
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
@@ -176,7 +177,7 @@ def run_policy(
             )
         done = _run_leader(given, arrival, cluster, table)
         admitted = done["nodes"] > 0
-    elif policy.admission and is_plain(rules) and not (count or ask):
+    elif policy.admission and is_plain(rules) and not (count or ask is not None):
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
@@ -187,10 +188,10 @@ def run_policy(
             s, members = state.fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
             waits = rules.in_line and rules.strict and not rules.mine
             run = functools.partial(events.run, None if waits else True)
-            if ask:
+            if ask is not None:
                 offers = records(m, state.OFFER)
-                offers["deadline"] = np.nan
-            kept = records(m + 2, state.ENTRY) if ask else None
+                offers["deadline"], offers["nodes"] = np.nan, np.where(ask, 0, -1)
+            kept = records(m + 2, state.ENTRY) if ask is not None else None
             run = functools.partial(run, offers, kept, q, rules, s, members)
             offer = run(probe, deadline, admitted, results, table)
             counts = s.counts[: state.PLANNED] if waits else None

@@ -53,7 +53,8 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
     Returns the offer to `probe`, nan if there is none: the answer to a deadline changes only
     where some count n_min(t_k) changes or, in EDF order, at another task's deadline, and each
     test returns the next such deadline; so the first that is admitted is the smallest one.
-    With `asked`, whoever is refused gets his offer there, and is not held to it.
+    With `asked`, whoever is refused gets his offer there, and is not held to it; nobody whose
+    number of nodes is below 0.
     """
     size, i, answer = len(q), 0, np.nan
     while True:
@@ -99,7 +100,7 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
                     due = np.nextafter(now + given, np.inf)
                 if not bargains or due == np.inf or not meets(due, ceiling, ceiling - now):
                     if asked is not None:
-                        if not asks:
+                        if not asks and asked[x].nodes == 0:
                             move_plan(s.plan[0, first:last], kept[first:])
                             given, ceiling = earliest(x, now, q, r, c) - now, np.inf
                             bargains = asks = True
