@@ -341,8 +341,8 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
     machine are left out and counted.
     """
     if (ending := ending_of(path)) not in READERS:
-        rule = "the name of a job log ends in .swf, .gwf or .csv, or .gz after it (Philly's in .json); rename it"
-        raise InputError(f"{os.fspath(path)}: {rule}")
+        rule = "a job log's name ends in .swf, .gwf or .csv, or .gz after it, Philly's in .json"
+        raise InputError(f"{os.fspath(path)}: {rule}; rename it")
     jobs, header, notes = READERS[ending](path, limit)
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
     nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
