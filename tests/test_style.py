@@ -187,6 +187,15 @@ def test_lines_refuse_what_they_cannot_draw(change, message):
         plot.policy_lines(summary(["MCDF"]), "load", interval="box")
 
 
+def test_a_heat_map_names_rows_in_their_order_and_brackets_what_is_not_shown():
+    names = pd.Categorical(["wide", "narrow"], ["wide", "narrow"])
+    table = pd.DataFrame({"what": names, "x": [2.0, 2.0], "estimate": [1.0, -0.5]})
+    ax = plot.heat(table.assign(low=[0.5, -1.5], high=[1.5, 0.5]), "what", "x", 1.0)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["wide", "narrow"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["2"]
+    assert [text.get_text() for text in ax.texts] == ["1.00", "[-0.50]"]
+
+
 def test_verdicts_carry_colour_and_symbol():
     words = list(SYMBOLS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcdef"))

@@ -265,7 +265,8 @@ def ladder(tasks: pd.DataFrame, cluster: Cluster) -> dict[str, float]:
             served = online_best(tasks, cluster, "opr", order, plan=plan)
             refused[rung] = 1 - served / len(tasks)
         else:
-            refused[rung] = simulate(tasks, cluster, how).reject_ratio
+            served = int(simulate(tasks, cluster, how).tasks["admitted"].sum())
+            refused[rung] = 1 - served / len(tasks)
     return refused
 
 

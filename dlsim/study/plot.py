@@ -333,7 +333,7 @@ def tiles(
 def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | None = None) -> Axes:
     """Draw a map of differences, coloured by their root; in brackets if the interval contains 0."""
     grid = {name: table.pivot(index=rows, columns=columns, values=name) for name in ENDS}
-    shown: Any = grid["estimate"].rename(index="{:g}".format, columns="{:g}".format)
+    shown: Any = grid["estimate"].rename(index=word, columns=word)
     unsure = ((grid["low"] <= 0) & (grid["high"] >= 0)).to_numpy()
     said = (shown.round(2) + 0.0).map("{:.2f}".format)  # no minus sign before 0.00
     ax, bound = axes_of(ax), np.sqrt(far)
