@@ -26,10 +26,10 @@ def _figures() -> None:
 def _policies() -> None:
     print("policies of dlsim simulate, dlsim advise and papers M and I:")
     for name, policy in POLICIES.items():
-        print(f"  {name:<14}{about(policy)}")
+        print(f"  {name:<20}{about(policy)}")
     print("\npolicies of dlsim live and paper C:")
     for name in cpugpu.POLICIES:
-        print(f"  {name:<14}{cpugpu.ABOUT[name]}")
+        print(f"  {name:<20}{cpugpu.ABOUT[name]}")
 
 
 def _readings() -> None:

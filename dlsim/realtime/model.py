@@ -27,19 +27,25 @@ ORDERS = ("fifo", "edf", "dc")
 NODES = ("min", "all", "fragment", "user", "leader")
 PARTITIONS = (
     "opr", "equal", "pieces", "dlt", "I", "II", "exact", "exact-n", "umr", "umr-iit",
+    "rounds-exact", "rounds-exact-n",
 )  # fmt: skip
 
 #: Partitions that serve nodes from different release times and know no set-up times.
-WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n")
-#: Partitions in several rounds.
-IN_ROUNDS = ("umr", "umr-iit")
+WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n", "rounds-exact", "rounds-exact-n")
+#: Partitions in several rounds: by a formula, by the best sizes.
+UMR, BEST_ROUNDS = ("umr", "umr-iit"), ("rounds-exact", "rounds-exact-n")
+IN_ROUNDS = UMR + BEST_ROUNDS
+#: Partitions that choose the number of nodes by when they themselves would end.
+FROM_OPTIMUM = ("exact-n", "rounds-exact-n")
+#: Most sizes of rounds that are decided together, N (rounds + 1).
+MOST_SIZES, MOST_LOG = 2_000, 460
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
 #: What a load was split by, after a constraint was tested; codes in `core.partition`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
-    "rounds from releases", "own",
+    "rounds from releases", "own", "best rounds",
 )  # fmt: skip
 
 
@@ -47,6 +53,8 @@ def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None
     """Refuse what is no number of rounds of a partition: "best" or 1..MOST_ROUNDS, else 1."""
     if partition not in IN_ROUNDS:
         whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
+    elif partition in BEST_ROUNDS:
+        whole("rounds", rounds, 1, MOST_ROUNDS, f"a whole number in 1..{MOST_ROUNDS}")
     elif not (isinstance(rounds, str) and rounds == "best"):
         whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
 
@@ -101,7 +109,21 @@ def check_partition(
         raise InputError(
             f"partition {partition!r} needs cms > 0, got 0: without transmission one round does"
         )
-    if partition in IN_ROUNDS and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
+    if partition in BEST_ROUNDS and cluster.cps == 0:
+        raise InputError(
+            f"partition {partition!r} needs cps > 0, got 0: without computing one node does"
+        )
+    if partition in BEST_ROUNDS and cluster.nodes * (int(rounds) + 1) > MOST_SIZES:
+        raise InputError(
+            f"partition {partition!r} decides at most {MOST_SIZES} sizes together, N (rounds + 1); "
+            f"got N={cluster.nodes}, rounds={rounds}: give fewer rounds, or use partition 'exact'"
+        )
+    if partition in BEST_ROUNDS and cluster.nodes * np.log1p(cluster.cms / cluster.cps) > MOST_LOG:
+        raise InputError(
+            f"partition {partition!r} needs (1 + cms/cps)**N below 1e200, got N={cluster.nodes}, "
+            f"cms={cluster.cms}, cps={cluster.cps}: the last node would get nothing; use fewer"
+        )
+    if partition in UMR and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
         raise InputError(
             "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
             "give a number of rounds"
@@ -228,10 +250,13 @@ class Policy:
         Split); ``dlt``, the remodel of [6]; ``I`` and ``II``, equal finish under
         Constraint 1 or 2 of paper I, else the remodel; ``exact``, the true single-round
         optimum on the nodes that the deadline asks for; ``exact-n``, on the fewest
-        nodes whose optimum meets it; ``umr-iit``, several rounds; or
+        nodes whose optimum meets it; ``umr-iit``, several rounds; ``rounds-exact`` and
+        ``rounds-exact-n``, the best sizes of several rounds (ours), each in order of release, on
+        the nodes that the deadline asks for where they start together, and on the fewest; or
         ``partition(sigma, release, state)``, the shares of the nodes by their release.
     rounds : int or "best"
-        Rounds of ``umr`` and ``umr-iit``; 1 otherwise.
+        Rounds of ``umr`` and ``umr-iit``, and, as a number, of ``rounds-exact`` and
+        ``rounds-exact-n``; 1 otherwise.
     admission : bool
         Whether a task that would break a deadline is refused.
     overtake : bool
@@ -300,7 +325,7 @@ class Policy:
             yield f"partition={partition!r} needs admission control; use partition='opr'"
         if not self.admission and self.is_timed:
             yield "an order that changes with time needs admission control; use order(tasks)"
-        if callable(nodes) and partition in ("exact-n", "pieces"):
+        if callable(nodes) and partition in (*FROM_OPTIMUM, "pieces"):
             yield f"partition={partition!r} chooses the number of nodes; use nodes='min' or 'user'"
         if callable(partition) and nodes in ("user", "fragment"):
             yield "a partition of one's own needs nodes='min', 'all' or a function"
@@ -312,8 +337,8 @@ class Policy:
         bare = ("opr", "exact", "exact-n")
         if nodes == "all" and not (partition in bare or callable(partition)):
             yield f"nodes='all' needs partition='opr' or 'exact', got {partition!r}"
-        if partition == "exact-n" and nodes != "min":
-            yield "partition='exact-n' chooses the number of nodes itself; use nodes='min'"
+        if partition in FROM_OPTIMUM and nodes != "min":
+            yield f"partition={partition!r} chooses the number of nodes itself; use nodes='min'"
         if (partition == "pieces") != (nodes == "user"):
             both = "nodes='user' and partition='pieces' (User Split) belong together"
             yield f"{both}; got nodes={nodes!r}, partition={partition!r}"
@@ -323,13 +348,14 @@ class Policy:
             yield "nodes='leader' needs order='fifo', partition='exact' and no overtaking"
 
 
-#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last six rows
+#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last eight rows
 #: go beyond it.
 _IN_LINE: tuple[tuple[Any, ...], ...] = (
     ("OPR-MN", "min", "opr"), ("DLT", "min", "dlt"), ("I", "min", "I"), ("II", "min", "II"),
     ("EQ-MN", "min", "equal"), ("OPR-FRAG", "fragment", "opr"), ("US", "user", "pieces"),
     ("EXACT", "min", "exact"), ("EXACT-N", "min", "exact-n"), ("UMR-MN", "min", "umr", 4),
-    ("UMR-IIT", "min", "umr-iit", 4),
+    ("UMR-IIT", "min", "umr-iit", 4), ("ROUNDS-EXACT", "min", "rounds-exact", 4),
+    ("ROUNDS-EXACT-N", "min", "rounds-exact-n", 4),
 )  # fmt: skip
 
 #: The papers' algorithms by the names of their legends.
@@ -446,6 +472,8 @@ PARTITION_WORDS = {
     "exact": "as they come free, true optimum",
     "exact-n": "as they come free, n from the true optimum",
     "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
+    "rounds-exact": "as they come free, best sizes of rounds",
+    "rounds-exact-n": "as they come free, best sizes of rounds, n from them",
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def plan(
 
     Deadlines, releases (0 or less: idle) and when the head node's link is free count from now on.
     """
-    m, table = len(sigma), table_for(cluster, policy.partition)
+    m, table = len(sigma), table_for(cluster, policy.partition, policy.rounds)
     rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
     q, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
     asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)

@@ -17,9 +17,10 @@ from dlsim.realtime.core.partition import OPR, OPTIMUM
 from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import (
-    IN_ROUNDS,
+    FROM_OPTIMUM,
     PARTITIONS,
     POLICIES,
+    UMR,
     Cluster,
     Policy,
     Reading,
@@ -70,8 +71,8 @@ def _switches(
     part, method = BY_OWN, state.FEWEST
     if not callable(policy.partition):
         part = PARTITIONS.index(policy.partition)
-        method = state.CAPACITY if policy.partition == "exact-n" else method
-        method = state.SCAN if policy.partition in IN_ROUNDS else method
+        method = state.CAPACITY if policy.partition in FROM_OPTIMUM else method
+        method = state.SCAN if policy.partition in UMR else method
     takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
     known = {name: float(cost) for name, cost in vars(cluster).items()}
     known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
@@ -152,7 +153,7 @@ def run_policy(
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
-    table = table_for(cluster, policy.partition)
+    table = table_for(cluster, policy.partition, policy.rounds)
     if policy.is_own and (negotiate > 0 or probe >= 0 or ask is not None):
         what = under(policy_named(policy)[0], reading)
         raise InputError(

@@ -2,7 +2,8 @@
 
 from dlsim.kernel import kernel
 from dlsim.realtime.core.demand import fill_shares
-from dlsim.realtime.core.partition import EQUAL, OPR, OWN, PIECES, ROUNDS, spread
+from dlsim.realtime.core.partition import BEST, EQUAL, OPR, OWN, PIECES, ROUNDS, spread
+from dlsim.realtime.core.rounds import fill_sizes
 from dlsim.realtime.core.state import has_come
 
 
@@ -36,7 +37,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 
 @kernel
 def fill_chunks(
-    mine, runs, first, times, costs, c, own, span, free, chosen, release, ints, out
+    mine, runs, first, times, costs, c, own, span, free, chosen, release, room, ints, out
 ):  # fmt: skip
     r"""Fill one row per chunk, task by task in order of dispatch; `mine` are rules of one's own."""
     shared, finish = own
@@ -49,6 +50,8 @@ def fill_chunks(
         base = first[task]
         if kind == OWN:
             fill_shares(mine, task, size, release, n, (float(len(free)), *costs), c, out, base)
+        elif kind == BEST:
+            fill_sizes(size, release, n, rounds, costs[0], costs[1], room, out, base)
         spread(kind, release, n, size, rounds, end, costs, c.unit, c.lead, shared, out, base)
         for row in range(base, base + n * rounds):
             ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]

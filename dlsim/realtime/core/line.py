@@ -21,6 +21,7 @@ from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.demand import (
     assign,
+    best_rounds,
     ends,
     ends_together,
     has_fixed_count,
@@ -30,6 +31,7 @@ from dlsim.realtime.core.demand import (
     vacate,
 )
 from dlsim.realtime.core.partition import duration, fewest
+from dlsim.realtime.core.rounds import soonest
 
 #: Behind fewer tasks a newcomer is planned by planning them again.
 LONG = 8
@@ -109,21 +111,48 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
 
 
 @kernel
-def fewest_carrying(pool, groups, limit, sigma, part, unit):
-    """Return the fewest nodes of a pool that carry sigma, or 0; nodes and groups looked at."""
+def reach_in_rounds(pool, groups, before, i, q, r, s):
+    """Return the fewest nodes that are in time in rounds and more than `before`, or 0.
+
+    All groups but the last one release `before`.
+    """
+    n = 0
+    for g in range(groups):
+        for k in range(n, n + pool[g].nodes):
+            s.release[k] = pool[g].time
+        n += pool[g].nodes
+    theta, load = r.cms / r.cps, q[i].sigma * r.cps
+    if soonest(s.release, n, r.rounds, theta, load, s.work)[0] > q[i].limit:
+        return 0
+    low, high = before, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        if soonest(s.release, middle, r.rounds, theta, load, s.work)[0] <= q[i].limit:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@kernel
+def fewest_carrying(pool, groups, i, q, r, s, c):
+    """Return the fewest nodes of a pool that are in time, or 0; nodes and groups looked at."""
     head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
+    limit, part = q[i].limit, r.cms / (r.cms + r.cps)
     while n == 0 and g < groups:
         before, total = total, total + pool[g].nodes
-        if pool[g].time < limit:
+        if pool[g].time < limit and r.part == state.BY_ROUNDS_N:
+            n = reach_in_rounds(pool, g + 1, before, i, q, r, s)
+        elif pool[g].time < limit:
             n, head, run, closed = reach(
-                limit, head, run, closed, pool[g].time, before, total, sigma, part, unit
+                limit, head, run, closed, pool[g].time, before, total, q[i].sigma, part, c.unit
             )
         g += 1
     return n, total, g
 
 
 @kernel
-def next_optimum(pool, groups, total, n, i, q, r, c):
+def next_optimum(pool, groups, total, n, i, q, r, s, c):
     """Return the deadline at which one node less than n would do, or all of them where n = 0."""
     if n == 1:
         return np.inf
@@ -131,7 +160,10 @@ def next_optimum(pool, groups, total, n, i, q, r, c):
     if n > 0:
         pool[groups - 1].nodes = last - (total - n) - 1
     filled = groups - 1 if pool[groups - 1].nodes == 0 else groups
-    end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
+    if r.part == state.BY_ROUNDS_N:
+        end = best_rounds(pool, filled, i, q, r, s)[0]
+    else:
+        end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
     pool[groups - 1].nodes = last
     return end
 
@@ -157,7 +189,9 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
         if known > 0:
             found = total >= known
         elif r.method == state.CAPACITY and not r.frozen:
-            if time < one.limit:
+            if time < one.limit and r.part == state.BY_ROUNDS_N:
+                n = reach_in_rounds(s.pool, groups, before, i, q, r, s)
+            elif time < one.limit:
                 n, head, run, closed = reach(
                     one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
                 )
@@ -180,7 +214,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             found, later = False, end
     if not found:
         if asked and r.method == state.CAPACITY and not r.frozen:
-            later = next_optimum(s.pool, groups, total, 0, i, q, r, c)
+            later = next_optimum(s.pool, groups, total, 0, i, q, r, s, c)
         return 0, groups, idle, block, size, later
     if r.method == state.FRAGMENT and known == 0:
         time = s.pool[groups - 1].time
@@ -195,7 +229,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             break
         n = max(n, min(total, one.top))
     if asked and r.method == state.CAPACITY and not r.frozen:
-        later = next_optimum(s.pool, groups, total, n, i, q, r, c)
+        later = next_optimum(s.pool, groups, total, n, i, q, r, s, c)
     if total > n:
         if groups == 1 and whole:
             idle = total - n
@@ -287,7 +321,7 @@ def rest_of(s):
     """Return the state in which all of the plan in force has run."""
     return state.State(
         s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.own, s.release, s.rows,
-        s.counts, s.rest_head, s.rest,
+        s.work, s.counts, s.rest_head, s.rest,
     )  # fmt: skip
 
 
