@@ -439,7 +439,7 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
 
 
 def _no_later(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
-    """One round on the same nodes, which several may do as well, carries no more by the estimate."""
+    """By the estimate one round on the same nodes carries no more."""
     c, served = s.cluster, [list[float]() for _ in s.index]
     for task, release, place in zip(k.task, x.release.tolist(), k.by_task.place, strict=True):
         if place < s.nodes[task]:

@@ -187,3 +187,103 @@ def makespan(costs, sigma, n, rounds, c_0):
     """End of the last computation on n nodes free at 0 (tested against `sent_in_rounds`)."""
     first = n * (costs.st + costs.cms * c_0)
     return first + rounds * costs.sc + costs.cps * sigma / Fraction(n)
+
+
+# --- the best sizes of several rounds -----------------------------------------------------------
+
+
+def best_rounds(costs, sigma, r, rounds):
+    """Chunks and completion of the best sizes, on the nodes that are worth waiting for."""
+    best = None
+    for n in range(1, len(r) + 1):
+        if n < len(r) and r[n] == r[n - 1]:
+            continue
+        if best is not None and r[n - 1] >= best[1]:
+            break
+        sizes, end = best_sizes(costs, sigma, r[:n], rounds)
+        if best is None or end < best[1]:
+            best = sent_by_size(costs, sigma, sizes, r[:n]), end
+    return best
+
+
+def sent_by_size(costs, sigma, sizes, r):
+    """Each round serves all nodes in order of release; nothing is sent where nothing is due."""
+    chunks, link, busy = [], r[0], list(r)
+    for k, size in enumerate(sizes):
+        i = k % len(r)
+        if size > 0:
+            begin = max(r[i], link)
+            link = begin + size * costs.cms
+            busy[i] = max(busy[i], link) + size * costs.cps
+            chunks.append(Chunk(i, size / sigma, begin, link, busy[i]))
+    return chunks
+
+
+def best_sizes(costs, sigma, r, rounds):
+    """Solve the linear program of n x rounds sends: sizes x, waits w before the first n, the end.
+
+    Send i of the first round begins u_i after r_i, send k is computed, with all that its node gets
+    later, f_k before the end. At first node 1 gets all, and who is released before that is sent
+    waits for nothing.
+    """
+    n, count = len(r), len(r) * rounds
+    late = [i for i in range(n) if r[i] - r[0] > costs.cms * sigma]
+    wide = count + n  # x_2, x_3, ...; w_i, or u_i if late; f_1; the constant
+
+    def column(k, value=1):
+        return [Fraction(value) * (j == k) for j in range(wide)]
+
+    def plus(*terms):
+        return [sum(row[j] * by for by, row in terms) for j in range(wide)]
+
+    def total(some):
+        return plus(*((1, x[k]) for k in some)) if some else column(-1, 0)
+
+    x = [None, *(column(k - 1) for k in range(1, count))]
+    x[0] = plus((sigma, column(wide - 1)), *((-1, row) for row in x[1:]))
+    rows, waits = [x[0]], [column(-1, 0)]
+    for i in range(1, n):
+        own, sent = column(count - 2 + i), (costs.cms, total(range(i)))
+        since = column(wide - 1, r[i] - r[0])
+        if i in late:
+            waits.append(plus((1, since), (1, own), (-sent[0], sent[1])))
+            rows.append(plus((1, waits[i]), (-1, waits[i - 1])))
+        else:
+            waits.append(plus((1, waits[i - 1]), (1, own)))
+            rows.append(plus((1, waits[i]), sent, (-1, since)))
+    done = [
+        plus(
+            (1, waits[min(k, n - 1)]),
+            (costs.cms, total(range(k + 1))),
+            (costs.cps, total(range(k, count, n))),
+        )
+        for k in range(count)
+    ]
+    end = plus((1, done[0]), (1, column(wide - 2)))
+    rows += [plus((1, end), (-1, row)) for row in done[1:]]
+    values, least = simplex([*rows, end])
+    return [values.get(("row", 0), 0), *(values.get(("column", k), 0) for k in range(count - 1))], (
+        r[0] + least
+    )
+
+
+def simplex(t):
+    """Minimise the last row: rows and columns stay at least 0; return what is not 0, the least."""
+    rows, columns = [("row", i) for i in range(len(t) - 1)], [("column", j) for j in range(len(t[0]) - 1)]
+    for step in range(10_000):
+        down = [j for j in range(len(columns)) if t[-1][j] < 0]
+        if not down:
+            return {name: row[-1] for name, row in zip(rows, t, strict=False)}, t[-1][-1]
+        j = min(down, key=t[-1].__getitem__) if step < 500 else min(down, key=columns.__getitem__)
+        bound = [(t[i][-1] / -t[i][j], rows[i], i) for i in range(len(rows)) if t[i][j] < 0]
+        i = min(bound)[2]
+        entry = t[i][j]
+        t[i] = [-value / entry for value in t[i]]
+        t[i][j] = 1 / entry
+        for k, row in enumerate(t):
+            part = row[j]
+            if k != i and part:
+                row[j] = Fraction(0)
+                t[k] = [a + part * b if b else a for a, b in zip(row, t[i], strict=True)]
+        rows[i], columns[j] = columns[j], rows[i]
+    raise AssertionError("no end")
