@@ -83,7 +83,7 @@ REMODELLED = (0, 2, Q(529, 11), Q(424, 11))
 THIRD = (Q(77, 2), 2, Q(109, 2), Q(109, 2))
 BY_HAND = [
     *[(GAMMA, p, {}, [(0, 2, 9, 9)]) for p in ROWS_I if p.split("-")[-1] in
-      ("MN", "DLT", "I", "II", "EXACT", "N") and "EQ" not in p and "UMR" not in p],
+      ("MN", "DLT", "I", "II", "EXACT", "N") and not any(x in p for x in ("EQ", "UMR", "ROUNDS"))],
     *[(THREE, p, {}, [FIRST, (21, 2, 53, 53), None]) for p in ("FIFO-OPR-MN", "EDF-OPR-MN")],
     *[(THREE, p, {}, [FIRST, REMODELLED, None]) for p in ("FIFO-DLT", "EDF-DLT")],
     *[(THREE, p, {}, [FIRST, WHOLE, THIRD])

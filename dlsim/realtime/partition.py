@@ -106,7 +106,8 @@ def table_for(
             last = n * fill_visits(n, int(rounds), theta, starts)
             unit[n] = cluster.cps * starts[last] / starts[last - n : last].sum()
         blank = np.zeros(len(unit))
-        return _read_only(unit, blank, blank, blank, blank, blank)
+        least = np.where(np.arange(len(unit)) > 1 + unit[1:].argmin(), np.inf, 0.0)
+        return _read_only(unit, blank, least, blank, blank, blank)
     table = table_of(cluster)
     if partition not in ("equal", "pieces"):
         return table

@@ -269,7 +269,10 @@ def best_sizes(costs, sigma, r, rounds):
 
 def simplex(t):
     """Minimise the last row: rows and columns stay at least 0; return what is not 0, the least."""
-    rows, columns = [("row", i) for i in range(len(t) - 1)], [("column", j) for j in range(len(t[0]) - 1)]
+    rows, columns = (
+        [("row", i) for i in range(len(t) - 1)],
+        [("column", j) for j in range(len(t[0]) - 1)],
+    )
     for step in range(10_000):
         down = [j for j in range(len(columns)) if t[-1][j] < 0]
         if not down:
