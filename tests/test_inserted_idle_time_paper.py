@@ -424,7 +424,7 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
         "admission partitions gantt readings left prices leader rounds"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals", "starts")}
+    more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals", "starts", "sizes")}
     assert tables == pictures | more
     use = pd.read_csv(out / "data" / f"{KEY}-use.csv").set_index("policy")
     assert set(use.index) == set(cells.both(cells.USED))

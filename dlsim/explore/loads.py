@@ -13,7 +13,7 @@ from dlsim.errors import InputError
 from dlsim.explore.panel import Numbers, Slider, new_figure, panel, say
 from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, simulate, split_load
-from dlsim.realtime.model import IN_ROUNDS, PARTITIONS
+from dlsim.realtime.model import IN_ROUNDS
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, total_cost
 from dlsim.study.gantt import draw_bars, draw_chunks, key, legend_above, mark, name_rows
 from dlsim.study.style import INK
@@ -127,7 +127,7 @@ def timing(
     return figure
 
 
-#: What each partition of `dlsim.realtime.model.PARTITIONS` is, in words.
+#: What each partition of `dlsim.realtime.model.PARTITIONS` is that is drawn, in words.
 NAMES = {
     "opr": "wait for the last node (OPR)",
     "equal": "wait, equal shares",
@@ -139,6 +139,7 @@ NAMES = {
     "exact-n": "fewest nodes in time",
     "umr": "wait, in rounds",
     "umr-iit": "from release, in rounds",
+    "rounds-exact": "best sizes of rounds",
 }
 
 
@@ -149,7 +150,7 @@ def splits_of(
     times, cluster = sorted(release), Cluster(len(release), cms, cps)
     splits = {
         name: split_load(sigma, times, cluster, name, rounds if name in IN_ROUNDS else 1)
-        for name in PARTITIONS
+        for name in NAMES
     }
     for count in range(1, len(times)):  # the fewest nodes that end in time; all if none do
         fewer = split_load(sigma, times[:count], cluster, "exact-n")

@@ -43,7 +43,9 @@ ROLES = (
 )  # fmt: skip
 #: Those that start on a node before all nodes of the task are free, and their partitions.
 EARLY = ("DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT")
-EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
+EARLY_PARTITIONS = (
+    "dlt", "I", "II", "exact", "exact-n", "umr-iit", "rounds-exact", "rounds-exact-n", "pieces",
+)  # fmt: skip
 #: Those whose use of idle time is measured: OPR-MN, which leaves it unused, comes first.
 USED = ("OPR-MN", *EARLY)
 #: Partitions of one load on given release times: legend, partition, and what is compared.
@@ -300,6 +302,7 @@ def over_limit(tau: float, nodes: int, *, count: int, setting: Setting, seed: An
         ends = {
             "one round": split_load(sigma, free, cluster).completion,
             "UMR-IIT, 4 rounds": split_load(sigma, free, cluster, "umr-iit", 4).completion,
+            "best sizes, 4 rounds": split_load(sigma, free, cluster, "rounds-exact", 4).completion,
             "best of 2 rounds per release": split_in_rounds(sigma, free, cluster, 2).completion,
         }
         for name, end in ends.items():

@@ -20,7 +20,8 @@ c        E(n) and what goes with it (`dlsim.realtime.partition.Table`)
 d        what became of the tasks (RESULT)
 ======== =====================================================================================
 
-Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `demand` (one task),
+Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `rounds` (its best
+sizes in several rounds), `demand` (one task),
 `line` and `plan` (admission tests), `events` (the loop), `opr` (the loop of a line whose tasks
 start and end together), `layout` (chunks), `rigid` (jobs that cannot be divided).
 """
