@@ -37,7 +37,7 @@ UMR, BEST_ROUNDS = ("umr", "umr-iit"), ("rounds-exact", "rounds-exact-n")
 IN_ROUNDS = UMR + BEST_ROUNDS
 #: Partitions that choose the number of nodes by when they themselves would end.
 FROM_OPTIMUM = ("exact-n", "rounds-exact-n")
-#: Most sizes of rounds that are decided together, N (rounds + 1).
+#: Most sizes of rounds that are decided together, N (rounds + 1), and most of N log(1 + cms/cps).
 MOST_SIZES, MOST_LOG = 2_000, 460
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.

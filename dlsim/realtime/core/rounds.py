@@ -11,7 +11,9 @@ which end by the next one or by :math:`e - r_i`, whichever is first: one paramet
 is concave in e, so that Newton's steps from below end at the root. That is the optimum where the
 last visits follow one another. Else the nodes behind the gap may leave the link to the others at
 earlier visits: simplex steps from there, few or none, on a tableau whose columns are the same
-recursion, find it.
+recursion, find it. Every result is an optimum of its order alone: from round 2 on all nodes wait
+for the last release, and what other orders gain is at most what `dlsim.realtime.sends.rounds_limit`
+leaves.
 """
 
 import numpy as np
@@ -38,18 +40,18 @@ def fill_visits(n, rounds, theta, starts):
 
 
 @kernel
-def take_all(release, n, rounds, theta, load, starts, cut):
+def take_all(since, n, rounds, theta, load, starts, cut):
     """Return when a load ends if each visit takes all there is, and the visits of the first run.
 
     `load` is chi sigma; `cut` says of the last visits, in their order, which end at a release.
     The first run ends with the visit of that place; -1 where the node released last has no time.
     """
     last = n * (rounds - 1)
-    end, steps = release[n - 1] + load * (1 + theta), 0
+    end, steps = since[n - 1] + load * (1 + theta), 0
     while True:
         first, scale, rate = 0, np.inf, 0.0
         for k in range(n):
-            fits = (end - release[n - 1 - k]) / starts[last + k + 1]
+            fits = (end - since[n - 1 - k]) / starts[last + k + 1]
             if fits < scale:
                 first, scale, rate = k, fits, 1.0 / starts[last + k + 1]
         total, slope, begin, gain = 0.0, 0.0, np.inf, 0.0
@@ -58,8 +60,8 @@ def take_all(release, n, rounds, theta, load, starts, cut):
             if k <= first:
                 total, slope = total + scale * starts[last + k], slope + rate * starts[last + k]
                 continue
-            if end - release[n - 1 - k] <= begin:
-                begin, gain, cut[k] = end - release[n - 1 - k], 1.0, 1.0
+            if end - since[n - 1 - k] <= begin:
+                begin, gain, cut[k] = end - since[n - 1 - k], 1.0, 1.0
             before = starts[last + k - n] if rounds > 1 else 0.0
             begin = (begin + theta * scale * before) / (1 + theta)
             gain = (gain + theta * rate * before) / (1 + theta)
@@ -67,15 +69,15 @@ def take_all(release, n, rounds, theta, load, starts, cut):
         cut[first] = 1.0
         move = (load - total) / slope
         end, steps = end + move, steps + 1
-        if steps > 1 and (not move > 4e-16 * (end - release[0]) or steps > 4 * n):
+        if steps > 1 and (not move > 4e-16 * end or steps > 4 * n):
             return end, first if scale > 0 else -1
 
 
 @kernel
-def respond(end, part, kind, at, first, release, n, rounds, theta, starts, cut, out):
+def respond(end, part, kind, at, first, since, n, rounds, theta, starts, cut, out):
     """Write what all visits have taken and the slack of the last ones, under one pattern.
 
-    For releases times `part`; of `kind` 1 the visit `at` takes 1 less than there is, of `kind` 2
+    Releases since the first count `part` times; of `kind` 1 the visit `at` takes 1 less than there is, of `kind` 2
     the last visit `at` ends by 1 earlier than it must.
     """
     size, last, y = n * rounds, n * (rounds - 1), 0.0
@@ -84,13 +86,13 @@ def respond(end, part, kind, at, first, release, n, rounds, theta, starts, cut, 
         y += theta * (out[m] - (out[m - n] if m >= n else 0.0))
         if m >= last and m < last + first and kind == 2 and m - last == at:
             y += 1.0
-    due = end - part * release[n - 1 - first] - (kind == 2 and at == first)
+    due = end - part * since[n - 1 - first] - (kind == 2 and at == first)
     scale = (due - y) / starts[last + first + 1]
     for m in range(last + first + 1):
         out[m] += scale * starts[m]
     begin = 0.0
     for k in range(n - 1, first, -1):
-        stop = end - part * release[n - 1 - k] if cut[k] > 0 else begin
+        stop = end - part * since[n - 1 - k] if cut[k] > 0 else begin
         stop -= kind == 2 and at == k
         less = 1.0 if kind == 1 and at == last + k else 0.0
         before = out[last + k - n] if rounds > 1 else 0.0
@@ -101,18 +103,18 @@ def respond(end, part, kind, at, first, release, n, rounds, theta, starts, cut, 
         after = out[last + k + 1] + (1.0 if kind == 1 and at == last + k + 1 else 0.0)
         before = out[last + k - n] if rounds > 1 else 0.0
         stop = out[last + k] + less + theta * (out[last + k] - before)
-        due = end - part * release[n - 1 - k]
+        due = end - part * since[n - 1 - k]
         out[size + k] = after - stop if cut[k] > 0 else due - stop
 
 
 @kernel
-def fill_tableau(end, first, release, n, rounds, theta, starts, cut, slope, out, t):
+def fill_tableau(end, first, since, n, rounds, theta, starts, cut, slope, out, t):
     """Write sizes, slacks and the end, the rows, by what visits leave or end earlier, the columns.
 
     Return how many of both there are. The last column is the solution that takes all.
     """
     size, wide = n * rounds, n * rounds + n
-    known = first, release, n, rounds, theta, starts, cut
+    known = first, since, n, rounds, theta, starts, cut
     respond(1.0, 0.0, 0, 0, *known, slope)
     rise = 0.0
     for m in range(size - n, size):
@@ -179,12 +181,14 @@ def soonest(release, n, rounds, theta, load, work):
 
     `load` is chi sigma. The sizes stand in the first row of `work`, as they are sent.
     """
-    sizes, starts, cut, out, t = work[0], work[1], work[2], work[3], work[6:]
+    sizes, starts, cut, out, since, t = work[0], work[1], work[2], work[3], work[6], work[7:]
+    for k in range(n):
+        since[k] = release[k] - release[0]
     rounds = fill_visits(n, rounds, theta, starts)
-    end, first = take_all(release, n, rounds, theta, load, starts, cut)
+    end, first = take_all(since, n, rounds, theta, load, starts, cut)
     if first < 0:
         return np.inf, rounds
-    size, wide, known = n * rounds, 0, (first, release, n, rounds, theta, starts, cut)
+    size, wide, known = n * rounds, 0, (first, since, n, rounds, theta, starts, cut)
     if rounds > 1 and first < n - 1:
         wide = fill_tableau(end, *known, sizes, out, t)
         end = descend(wide, work[4], work[5], t)
@@ -199,7 +203,7 @@ def soonest(release, n, rounds, theta, load, work):
             out[m] -= out[m - n]
     for m in range(size):
         sizes[size - 1 - m] = out[m] if m >= size - n or out[m] > TOL * load else 0.0
-    return end, rounds
+    return release[0] + end, rounds
 
 
 @kernel

@@ -111,7 +111,7 @@ def fresh_state(tasks: int, rules: Any, span: float) -> State:
 def room_of(nodes: int, rounds: int) -> NDArray[np.float64]:
     """Return the room in which the best sizes of so many rounds are found, none for 0."""
     wide = nodes * (rounds + 1) if rounds else 0
-    return np.empty((wide + 6, wide + 1))
+    return np.empty((wide + 7, wide + 1))
 
 
 def fresh_results(tasks: int) -> Records:
