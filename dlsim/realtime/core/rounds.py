@@ -77,8 +77,8 @@ def take_all(since, n, rounds, theta, load, starts, cut):
 def respond(end, part, kind, at, first, since, n, rounds, theta, starts, cut, out):
     """Write what all visits have taken and the slack of the last ones, under one pattern.
 
-    Releases since the first count `part` times; of `kind` 1 the visit `at` takes 1 less than there is, of `kind` 2
-    the last visit `at` ends by 1 earlier than it must.
+    Releases since the first count `part` times; of `kind` 1 the visit `at` takes 1 less than there
+    is, of `kind` 2 the last visit `at` ends by 1 earlier than it must.
     """
     size, last, y = n * rounds, n * (rounds - 1), 0.0
     for m in range(last + first + 1):  # the first run, had it begun at 0
