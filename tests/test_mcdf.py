@@ -190,7 +190,7 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path):
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
-    names += " setups sensitivity both left ladder unequal"
+    names += " setups sensitivity both left ladder unequal spread"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
     more = (
         "claims sensitivities readings-intervals pairs lead fig4-lead fig5-lead fig6-lead fig7-lead"

@@ -204,17 +204,30 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
 def _in_turn(s: Evidence, line: Rows) -> list[bool]:
     """Tell per start whether everyone who waited then ranked no lower."""
     start, known = s.start[line], s.arrival[line]
-    if s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
-        rank = known + s.deadline[line]
-        slack = ROUNDING * s.deadline[line] + instant(s.scale, rank)
-    else:
-        assert s.given is not None
-        rank, slack = s.given.key[line], np.zeros(len(line))
-    known = known + instant(s.scale, known)
+    if s.policy.order == "edf":
+        return in_turn_of_deadline(start, known, s.deadline[line], line, s.scale)
+    assert s.given is not None
+    return in_turn(start, known, s.given.key[line], np.zeros(len(line)), line, s.scale)
+
+
+def in_turn_of_deadline(
+    start: Floats, arrival: Floats, deadline: Floats, line: Rows, scale: float
+) -> list[bool]:
+    """Tell it of ranks by deadline: equal ones are told apart by nothing but rounding."""
+    due = arrival + deadline
+    slack = ROUNDING * deadline + instant(scale, due)
+    return in_turn(start, arrival, due, slack, line, scale)
+
+
+def in_turn(
+    start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
+) -> list[bool]:
+    """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
+    known = arrival + instant(scale, arrival)
     coming, waiting = np.argsort(known, kind="stable")[::-1].tolist(), list[Any]()
     waiter = list(zip(rank.tolist(), line.tolist(), start.tolist(), strict=True))
     least = zip((rank - slack).tolist(), np.where(slack == 0, line, -1).tolist(), strict=True)
-    until, known, good = start + instant(s.scale, start), known.tolist(), list[bool]()
+    until, known, good = start + instant(scale, start), known.tolist(), list[bool]()
     for now, end, bound in zip(start.tolist(), until.tolist(), least, strict=True):
         while coming and known[coming[-1]] < now:
             heapq.heappush(waiting, waiter[coming.pop()])

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, floats, instance, label, number, option, usual
+from dlsim.given import MOST, column, floats, instance, number, option, usual
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
@@ -96,14 +96,7 @@ def simulate(
 
 def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
     """Return the columns that are simulated, or refuse the table."""
-    arrival, sigma, deadline = model.task_columns(tasks)
-    back = arrival[1:] < arrival[:-1]
-    if back.any():
-        task = label(tasks.index[int(np.argmax(back)) + 1])
-        raise InputError(
-            f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
-            "use tasks.sort_values('arrival', kind='stable')"
-        )
+    arrival, sigma, deadline = model.sorted_columns(tasks)
     wanted = np.zeros(len(tasks), dtype=np.int64)
     if policy.nodes == "user":
         if "user_nodes" not in tasks.columns:

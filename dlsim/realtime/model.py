@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, flag, named, number, option, table, whole
+from dlsim.given import column, flag, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
@@ -142,6 +142,28 @@ def task_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
     first: Any = {"arrival": {"rule": "finite and at least 0"}}
     above = {"above": True, "rule": "finite and above 0"}
     return [column(name, tasks[name], **first.get(name, above), **known) for name in COLUMNS]
+
+
+def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """Return them of tasks in the order of arrival, or refuse another order."""
+    columns = task_columns(tasks)
+    back = np.diff(columns[0]) < 0
+    if back.any():
+        task = label(tasks.index[int(np.argmax(back)) + 1])
+        raise InputError(
+            f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
+            "use tasks.sort_values('arrival', kind='stable')"
+        )
+    return columns
+
+
+def node_columns(nodes: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """Return cms and cps of unequal nodes, or refuse the table."""
+    labels = table("nodes", nodes, ("cms", "cps"), empty=False).index
+    cms, cps = (column(name, nodes[name], row="node", labels=labels) for name in ("cms", "cps"))
+    if not (cms + cps > 0).all():
+        raise InputError("nodes must each have cms + cps above 0: give the unit load a cost")
+    return [cms, cps]
 
 
 class TaskView(NamedTuple):

@@ -49,7 +49,7 @@ class Run(NamedTuple):
     offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
 
 
-def _places(due: Floats, span: float) -> Floats:
+def places(due: Floats, span: float) -> Floats:
     """Number deadlines from the smallest up; those that are one instant share a number."""
     order = np.argsort(due, kind="stable")
     inner = due[order]
@@ -201,7 +201,7 @@ def run_policy(
         else:
             waiting, drop = records(m, state.BLOCK), reading.late == "drop"
             if rules.edf:
-                q["key"] = _places(arrival + deadline, span)
+                q["key"] = places(arrival + deadline, span)
             events.run_all_admitted(q, rules, waiting, drop, span, results, table)
         done = {name: np.ascontiguousarray(results[name]) for name in state.RESULT.names or ()}
     return Run(origin, deadline, admitted, done, offer, counts, offers)

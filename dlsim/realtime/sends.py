@@ -26,8 +26,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, instance, number, option, table, whole
-from dlsim.realtime.model import MOST_ROUNDS, Cluster
+from dlsim.given import MOST, column, instance, number, option, whole
+from dlsim.realtime.model import MOST_ROUNDS, Cluster, node_columns
 from dlsim.realtime.partition import Floats
 
 #: Most unequal nodes of which all orders are tried, and most sends of one linear program.
@@ -185,13 +185,10 @@ def split_unequal(sigma: float, nodes: pd.DataFrame, order: str | Sequence[int] 
     best [1, 0] 15.333
     """
     sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
-    labels = table("nodes", nodes, ("cms", "cps")).index
-    cms, cps = (column(c, nodes[c], row="node", labels=labels) for c in ("cms", "cps"))
+    cms, cps = node_columns(nodes)
     release = np.zeros(len(nodes))
     if "release" in nodes:
-        release = column("release", nodes["release"], -MOST, row="node", labels=labels)
-    if not len(nodes) or not (cms + cps > 0).all():
-        raise InputError("nodes must hold at least one node, each with cms + cps above 0")
+        release = column("release", nodes["release"], -MOST, row="node", labels=nodes.index)
     bound = _unequal_bound(sigma, release, cms, cps)
     by_link, by_release = np.lexsort((release, cms)), np.lexsort((cms, release))
     if not isinstance(order, str):

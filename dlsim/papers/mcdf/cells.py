@@ -8,7 +8,17 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import Cluster, Policy, Reading, clairvoyant_bound, named, simulate, workload
+from dlsim.realtime import (
+    Cluster,
+    Policy,
+    Reading,
+    clairvoyant_bound,
+    execution_time,
+    named,
+    simulate,
+    simulate_unequal,
+    workload,
+)
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.outcome import Schedule
@@ -109,6 +119,30 @@ def unequal(late: float, few: int, *, count: int, cms: float, cps: float, seed: 
             end = split_unequal(1.0, nodes, order).completion - release.min()
             over.setdefault(name, []).append(end / best - 1)
     return [{"order": name, "excess": float(np.mean(some))} for name, some in over.items()]
+
+
+def spread(
+    load: float, apart: float, *, nodes: int, cms: float, cps: float, horizon: float,
+    switches: Switches, seed: Any, drawn_by: Any = None,
+) -> list[Row]:  # fmt: skip
+    """Serve a workload by nodes of which the slowest is so many times slower than the fastest.
+
+    All of them together divide a load in the time of the equal ones for which it was drawn.
+    """
+    cluster, steps = Cluster(nodes, cms, cps), np.geomspace(1, apart, nodes)
+    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
+    mixed, rows = generator(seed).permutation(steps), []
+    for what, links, speeds in (("speed", 1, steps), ("link", steps, 1), ("both", steps, mixed)):
+        some = pd.DataFrame({"cms": cms * links, "cps": cps * speeds}, index=range(nodes))
+        some *= execution_time(1.0, nodes, cluster) / split_unequal(1.0, some).completion
+        for partition in ("opr", "exact"):
+            s = simulate_unequal(tasks, some, "edf", partition, reading.link)
+            if seed.spawn_key[-1:] == (0,):
+                s.check()
+            surplus = (s.tasks["nodes"] - s.tasks["least"]).sum() / s.tasks["nodes"].sum()
+            kept = {"what": what, "partition": partition, "ratio": s.reject_ratio}
+            rows.append(kept | {"surplus": surplus})
+    return rows
 
 
 def rungs(

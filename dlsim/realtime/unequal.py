@@ -1,0 +1,264 @@
+"""Admission to a cluster whose nodes differ in speed and link (both papers' future work).
+
+The papers' test, one task at a time: a newcomer is admitted if it and all who wait meet their
+deadlines when they are planned in order, each on the fewest nodes that are in time. What changes
+is who these are, and who is sent to first (`dlsim.realtime.core.unequal`). There are no set-ups.
+"""
+
+from bisect import bisect
+from dataclasses import dataclass, field, fields
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlsim.given import option
+from dlsim.kernel import clock_origin, latest_finish
+from dlsim.realtime.check_unequal import check_unequal
+from dlsim.realtime.core import unequal as core
+from dlsim.realtime.model import node_columns, sorted_columns
+from dlsim.realtime.partition import Floats
+from dlsim.realtime.run import places
+
+#: What a policy may be made of here.
+ORDERS, PARTITIONS, LINKS = ("edf", "fifo"), ("opr", "exact"), ("per_task", "shared")
+
+
+@dataclass(frozen=True)
+class UnequalSchedule:
+    """What became of tasks on unequal nodes; plain tables.
+
+    Attributes
+    ----------
+    tasks : DataFrame
+        arrival sigma deadline admitted start nodes completion least, indexed as the input; NaN, 0
+        and False where a task was refused. `least`: fewer nodes than these could not have met the
+        deadline on what the tasks before it left (proved); what `nodes` has more is the search's.
+    chunks : DataFrame
+        task node alpha send_start send_end compute_end, in order of dispatch and transmission.
+    nodes : DataFrame
+        The cluster: cms and cps of every node.
+    order, partition, link : str
+        As given to `simulate_unequal`.
+    given : DataFrame, optional
+        The tasks as they came, which `check` compares with.
+    """
+
+    tasks: pd.DataFrame
+    chunks: pd.DataFrame
+    nodes: pd.DataFrame
+    order: str
+    partition: str
+    link: str
+    given: pd.DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def reject_ratio(self) -> float:
+        """Refused tasks per arrived task (paper M, section 6)."""
+        return float((~self.tasks["admitted"]).mean())
+
+    def check(self) -> None:
+        """Verify the schedule from the model's definition alone, or raise ScheduleError."""
+        check_unequal(*(getattr(self, one.name) for one in fields(self)))
+
+
+class _Served(NamedTuple):
+    """How a task is served: by which nodes, how much of it from when until when."""
+
+    task: int
+    start: float
+    end: float
+    sent: float
+    least: int
+    who: NDArray[np.int64]
+    load: Floats
+    begin: Floats
+    done: Floats
+
+
+class _Nodes:
+    """The nodes by link, and how a load is served by them."""
+
+    def __init__(self, cms: Floats, cps: Floats, partition: str, span: float) -> None:
+        n, few = len(cms), core.FEW
+        short = [row for k in range(1, few + 1) for row in permutations(range(few), k)]
+        rows = [[*row, *[-1] * (few - len(row))] for row in short]
+        first = np.searchsorted([len(row) for row in short], np.arange(few + 2))
+        ints, floats = np.zeros((3, n), dtype=np.int64), np.zeros((5, n))
+        self.room = core.Room(
+            cms, cps, np.zeros(n + 1), np.array(rows), first, floats[0], ints[0], *floats[1:4],
+            np.zeros((n + 1, n + 1)), floats[4], *np.zeros((2, 2, 2 * n + 2)),
+            np.zeros((4, n), dtype=np.int64), *ints[1:],
+        )  # fmt: skip
+        self.room.who[:] = np.arange(n)
+        core.fill_rates(n, self.room)
+        self.room.most[:] = self.room.rate[0]
+        self.is_together, self.span = partition == "opr", span
+
+    def serve(
+        self, i: int, sigma: float, limit: float, floor: float, release: Floats
+    ) -> _Served | None:
+        """Serve a task on nodes that are released, from `floor` on; None if it would be late."""
+        c = self.room
+        np.maximum(release, floor, out=c.release)
+        if self.is_together:
+            n, start, end, sent = core.start_together(sigma, limit, floor, self.span, c)
+            least = n
+        else:
+            c.turn[:] = np.argsort(c.release, kind="stable")
+            n, start, end, sent, least = core.as_released(sigma, limit, c)
+        if n == 0:
+            return None
+        kept = (x[:n].copy() for x in (c.who, c.load, c.begin, c.done))
+        return _Served(i, start, end, sent, least, *kept)
+
+
+class _Ahead(NamedTuple):
+    """What tasks leave to those behind: releases, when the last one starts, a free link."""
+
+    release: Floats
+    start: float
+    link: float
+
+    def after(self, one: _Served) -> "_Ahead":
+        release = self.release.copy()
+        release[one.who] = one.done
+        return _Ahead(release, one.start, max(self.link, one.sent))
+
+
+def simulate_unequal(
+    tasks: pd.DataFrame,
+    nodes: pd.DataFrame,
+    order: str = "edf",
+    partition: str = "opr",
+    link: str = "per_task",
+) -> UnequalSchedule:
+    """Schedule divisible tasks as they arrive on nodes of different speed and link.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        Columns arrival, sigma, deadline (relative); index = task id. Sorted by arrival.
+    nodes : DataFrame
+        A row per node: cms and cps, the time to send it and to compute one unit of data.
+    order : {"edf", "fifo"}
+        Who is planned first; nobody starts before those ahead of it.
+    partition : {"opr", "exact"}
+        Nodes of a task start together, at the first instant at which those that are free can meet
+        its deadline: the fewest of them, and of so many those that end soonest, the fastest link
+        first. Or each as it is released: the fewest that can meet the deadline, in the order that
+        ends soonest, each sent what ends the load soonest.
+    link : {"per_task", "shared"}
+        The head node's link is serial within a task, or across all tasks.
+
+    Returns
+    -------
+    UnequalSchedule
+        Tables of what was decided; `UnequalSchedule.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For tasks, nodes or words that cannot be used.
+
+    Notes
+    -----
+    On equal nodes these are EDF-OPR-MN and EDF-EXACT-N (or FIFO-...). "opr" is decided exactly,
+    and so is "exact" for up to five nodes, of which all sets in all orders are tried. Of more, one
+    node after another is chosen, with which most is carried in the order of links or of releases;
+    `least` says how many nodes are proved to be needed.
+
+    References
+    ----------
+    Papers M and I, their future work; paper M, section 5 (the test).
+
+    Examples
+    --------
+    The slow node alone would be late, the fast one is not.
+
+    >>> nodes = pd.DataFrame({"cms": [1, 2], "cps": [9, 2]})
+    >>> tasks = pd.DataFrame({"arrival": [0, 1], "sigma": [3, 3], "deadline": [12, 40]})
+    >>> s = simulate_unequal(tasks, nodes)
+    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
+    [[True, 0.0, 1, 12.0], [True, 1.0, 1, 31.0]]
+    >>> s.chunks["node"].tolist()
+    [1, 0]
+    """
+    cms, cps = node_columns(nodes)
+    for name, value, known in (
+        ("order", order, ORDERS), ("partition", partition, PARTITIONS), ("link", link, LINKS)
+    ):  # fmt: skip
+        option(name, value, known)
+    arrival, sigma, deadline = sorted_columns(tasks)
+    origin, by_link = clock_origin(arrival), np.lexsort((cps, cms))
+    span = float(sigma.min() * (cms + cps).min()) if len(sigma) else 0.0
+    server = _Nodes(cms[by_link], cps[by_link], partition, span)
+    served = _admit(arrival - origin, sigma, deadline, server, order == "edf", link == "shared")
+    given = pd.DataFrame({"arrival": arrival, "sigma": sigma, "deadline": deadline}, tasks.index)
+    tables = _of_tasks(given, served, origin), _of_chunks(given, served, by_link, origin, cms)
+    return UnequalSchedule(*tables, nodes, order, partition, link, given)
+
+
+def _admit(
+    arrival: Floats, sigma: Floats, deadline: Floats, server: _Nodes, edf: bool, shared: bool
+) -> list[_Served]:
+    """Return how those are served who are admitted, in order of dispatch (paper M, section 5).
+
+    Those ahead of a newcomer keep the plan in force, which is what planning them anew gives.
+    """
+    due = arrival + deadline
+    limit, sizes = latest_finish(due, deadline).tolist(), sigma.tolist()
+    by_due = places(due, server.span).tolist() if edf else [0.0] * len(due)
+    rank = [(place, i) for i, place in enumerate(by_due)]
+    ran, plan, now = list[_Served](), list[_Served](), -np.inf
+    left = _Ahead(np.full(len(server.room.cms), -np.inf), -np.inf, -np.inf)
+    for x, at in enumerate(arrival.tolist()):
+        while plan and at > now and plan[0].start <= latest_finish(at, server.span):
+            ran.append(plan.pop(0))
+            left = left.after(ran[-1])
+        now, ahead, made = at, left, list[_Served]()
+        place = bisect(plan, rank[x], key=lambda one: rank[one.task])
+        for one in plan[:place]:
+            ahead = ahead.after(one)
+        for i in (x, *(one.task for one in plan[place:])):
+            floor = max(now, ahead.start, ahead.link if shared else -np.inf)
+            found = server.serve(i, sizes[i], limit[i], floor, ahead.release)
+            if found is None:
+                break
+            made.append(found)
+            ahead = ahead.after(found)
+        else:
+            plan[place:] = made
+    return ran + plan
+
+
+def _of_tasks(given: pd.DataFrame, served: list[_Served], origin: float) -> pd.DataFrame:
+    """Return what became of every task."""
+    start, end = np.full((2, len(given)), np.nan)
+    nodes, least = np.zeros((2, len(given)), dtype=np.int64)
+    for one in served:
+        start[one.task], end[one.task] = origin + one.start, origin + one.end
+        nodes[one.task], least[one.task] = len(one.who), one.least
+    columns = {"admitted": nodes > 0, "start": start, "nodes": nodes, "completion": end}
+    return given.assign(**columns, least=least)
+
+
+def _of_chunks(
+    given: pd.DataFrame, served: list[_Served], by_link: NDArray[np.int64], origin: float,
+    cms: Floats,
+) -> pd.DataFrame:  # fmt: skip
+    """Return the chunks of all tasks that are served."""
+    rows = np.repeat([one.task for one in served], [len(one.who) for one in served]).astype(int)
+    node = by_link[np.concatenate([np.empty(0, dtype=np.int64), *(one.who for one in served)])]
+    load, begin, done = (
+        np.concatenate([np.empty(0), *(getattr(one, name) for one in served)])
+        for name in ("load", "begin", "done")
+    )
+    alpha = load / np.bincount(rows, load, len(given))[rows]
+    columns = {"task": given.index[rows], "node": node, "alpha": alpha, "send_start": begin}
+    columns |= {"send_end": begin + load * cms[node], "compute_end": done}
+    times = ["send_start", "send_end", "compute_end"]
+    chunks = pd.DataFrame(columns)
+    return chunks.assign(**{name: origin + chunks[name] for name in times})
