@@ -1,7 +1,7 @@
 """Admission on nodes of different speed and link: the equal engine, all sets, programs."""
 
 from dataclasses import replace
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -209,31 +209,28 @@ def test_dearest_node_is_sent_to_first_that_computes_for_free():
 
 
 def test_many_nodes_are_no_fewer_than_proved_and_seldom_more_than_needed():
-    rng, more, proved = np.random.default_rng(11), 0, 0
-    for _ in range(30):
+    rng, found = np.random.default_rng(11), []
+    for _ in range(60):
         nodes = cluster_of(rng, 7).sort_values("cms", ignore_index=True)
-        release, sigma = rng.uniform(0, 40, 7), rng.uniform(1, 4)
-        limit = 40 + rng.uniform(0, 40)
-        found = nodes_of(nodes, release).serve(0, sigma, limit, 0.0, release)
-        fewest = next(
-            m
-            for m in range(1, 8)
-            if m > 3
-            or any(
-                program(w, release, nodes, end=limit) >= sigma
-                for some in combinations(range(7), m)
-                for w in permutations(some)
-            )
+        release, sigma = rng.uniform(0, 40, 7), rng.uniform(1, 7)
+        limit = rng.uniform(45, 80)
+        server = nodes_of(nodes, release)
+        tried = (
+            any(core.carried(np.array(w), m, limit, server.room) >= sigma for w in some)
+            for m, some in ((m, permutations(range(7), m)) for m in range(1, 6))
         )
-        if found is None:
-            assert fewest > 3
+        fewest = next((m for m, is_enough in enumerate(tried, 1) if is_enough), 6)
+        one = server.serve(0, sigma, limit, 0.0, release)
+        if one is None:
+            assert fewest == 6
             continue
-        assert found.least <= fewest <= len(found.who)
-        more += len(found.who) > fewest
-        proved += len(found.who) == found.least
-        assert found.end <= limit
-    assert proved > 10
-    assert more <= 3
+        assert one.least <= fewest <= len(one.who)
+        assert one.end <= limit * (1 + 1e-12)
+        found.append((one.least, fewest, len(one.who)))
+    least, fewest, n = np.array(found).T
+    assert set(fewest) >= {1, 2, 3, 4}
+    assert (n == fewest)[fewest < 6].mean() > 0.95
+    assert (least == fewest)[fewest < 6].mean() > 0.75
 
 
 # ------------------------------------------------------------------ properties
@@ -311,7 +308,7 @@ def broken(table, row, column, value):
         ("tasks", "c", "start", 0.5, "no task starts before it arrives"),
         ("tasks", "a", "completion", 13, "meets its deadline"),
         ("tasks", "b", "least", 2, "no fewer nodes than it needs"),
-        ("tasks", "c", "start", 14.5, "a task starts on arrival"),
+        ("tasks", "c", "start", 14.5, "starts on an arrival or when"),
         ("tasks", "b", "start", 10, "the first send starts with the task"),
         ("tasks", "b", "completion", 23.5, "complete when its last node is"),
         ("chunks", 3, "task", "e", "a task in the table"),

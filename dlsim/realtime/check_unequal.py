@@ -83,21 +83,19 @@ def _order_rules(e: _Evidence) -> Iterator[Rule]:
     """Who starts when."""
     line = np.flatnonzero(e.admitted)
     line = line[np.argsort(e.start[line], kind="stable")]
-    start, arrival, index = e.start[line], e.arrival[line], e.index[line]
+    start, index = e.start[line], e.index[line]
     if e.order == "fifo":
         starts = e.start[e.admitted]
         behind = not_after(np.maximum.accumulate(starts), starts, e.scale)
         yield "tasks start in the order of arrival", e.index[e.admitted], behind
     else:
-        turn = in_turn_of_deadline(start, arrival, e.deadline[line], line, e.scale)
+        turn = in_turn_of_deadline(start, e.arrival[line], e.deadline[line], line, e.scale)
         yield "nobody passes a waiting task of an earlier deadline", index, turn
-    others = [[-np.inf], e.k.compute_end, e.k.send_end if e.link == "shared" else []]
-    free = np.sort(np.concatenate(others))
+    sent = e.k.send_end if e.link == "shared" else []
+    free = np.sort(np.concatenate([[-np.inf], e.arrival, e.k.compute_end, sent]))
     last = free[np.searchsorted(free, start + instant(e.scale, start), side="right") - 1]
-    before = np.concatenate([[-np.inf], start])[:-1]
-    prompt = not_after(start, np.maximum(np.maximum(last, before), arrival), e.scale)
-    words = "a task starts on arrival, with another, or when nodes or the link get free"
-    yield words, index, prompt
+    words = "a task starts on an arrival or when nodes or the link get free"
+    yield words, index, not_after(start, last, e.scale)
 
 
 def _chunk_rules(e: _Evidence) -> Iterator[Rule]:

@@ -221,6 +221,13 @@ def fewest_bound(sigma, end, c):
 
 
 @kernel
+def keep(line, n, c):
+    """Keep what is under trial."""
+    for j in range(n):
+        line[j] = c.line[3, j]
+
+
+@kernel
 def try_orders(some, count, n, end, c):
     """Write the best n of a few nodes, in the best of all orders, as `line[2]`; return the data.
 
@@ -238,9 +245,21 @@ def try_orders(some, count, n, end, c):
         data = carried(c.line[3], n, end, c) if is_there else 0.0
         if data > most * (1 + BETTER):
             most = data
-            for j in range(n):
-                c.line[2, j] = c.line[3, j]
+            keep(c.line[2], n, c)
     return most
+
+
+@kernel
+def filled(who, n, end, c):
+    """Return what nodes sent to in this order compute by `end` if each is given all it can do."""
+    t, data = -np.inf, 0.0
+    for j in range(n):
+        i = who[j]
+        t = max(t, c.release[i])
+        if t < end:
+            load = (end - t) / (c.cms[i] + c.cps[i])
+            t, data = t + load * c.cms[i], data + load
+    return data
 
 
 @kernel
@@ -261,7 +280,7 @@ def search(sigma, end, low, high, c):
     """Write the fewest nodes that carry a load by `end`, in order, as `line[2]`; 0 if none do.
 
     Of a few nodes all sets are tried. Else one node after another is chosen, that with which most
-    is carried by link or by release; of the set all orders if they are few.
+    is done if each does all it can, sent to by link or by release; of a few all orders are tried.
     """
     size = len(c.cms)
     if size <= FEW:
@@ -277,21 +296,26 @@ def search(sigma, end, low, high, c):
             for by in range(2):
                 if c.taken[k] == 0 and c.release[k] < end:
                     insert(k, n - 1, by, c)
-                    data = carried(c.line[3], n, end, c)
+                    data = filled(c.line[3], n, end, c)
                     if data > most * (1 + BETTER):
                         most, best = data, k
-                        for j in range(n):
-                            c.line[2, j] = c.line[3, j]
         if best < 0:
             return 0
-        c.taken[best] = 1
+        c.taken[best], most = 1, 0.0
         for by in range(2):
             insert(best, n - 1, by, c)
-            for j in range(n):
-                c.line[by, j] = c.line[3, j]
-        if n >= low and n <= FEW:
+            keep(c.line[by], n, c)
+        if low <= n <= FEW:
             most = try_orders(c.line[1], n, n, end, c)
-        if n >= low and most >= sigma:
+        elif low <= n:
+            for by in range(2):
+                for j in range(n):
+                    c.line[3, j] = c.line[1 - by, j]
+                data = carried(c.line[3], n, end, c)
+                if data > most * (1 + BETTER):
+                    most = data
+                    keep(c.line[2], n, c)
+        if low <= n and most >= sigma:
             return n
     return 0
 
