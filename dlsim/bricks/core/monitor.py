@@ -201,17 +201,30 @@ def _rank(value, server, s):
 
 
 @kernel(inline=True)
+def _move(old, new, order):
+    """Move what stands at a place to before another one, and what is between by one.
+
+    Places are unsigned: none counts from the end, and the processor moves several at once.
+    """
+    a, b, one, server = np.uint64(old), np.uint64(new), np.uint64(1), order[old]
+    if b > a:
+        b -= one
+        for i in range(a, b):
+            order[i] = order[i + one]
+    else:
+        for i in range(b, a):
+            order[a + b - i] = order[a + b - i - one]
+    order[b] = server
+
+
+@kernel(inline=True)
 def show_server(server, w, r, s):
     """Write 1 / P_serv of a server, and move it to its place in the order."""
-    value, order = _slowness(server, w, r, s), s.order
+    value = _slowness(server, w, r, s)
     if value == s.slowness[server]:
         return
     old, new = _rank(s.slowness[server], server, s), _rank(value, server, s)
-    for i in range(old, new - 1):
-        order[i] = order[i + 1]
-    for i in range(old, new, -1):
-        order[i] = order[i - 1]
-    order[new - (new > old)] = server
+    _move(old, new, s.order)
     s.slowness[server] = value
 
 
