@@ -105,6 +105,13 @@ def test_a_word_that_is_nearly_right_is_asked_for(capsys, tasks_csv):
     assert "did you mean simulate?" in capsys.readouterr().err
     _, _, err = run(capsys, "simulate", "--csv", str(tasks_csv), "--policy", "edf-exactn")
     assert "did you mean EDF-EXACT-N?" in err
+    for words, meant in (
+        (["claims", "mcfd"], "mcdf"), (["reproduce", "mdcf"], "mcdf"),
+        (["grid", "LOG.swf", "--schedulers", "gredy"], "greedy"),
+        (["reproduce", "mcdf", "--reading", "link=sharde"], "shared"),
+    ):  # fmt: skip
+        _, _, err = run(capsys, *words)
+        assert f"did you mean {meant}?" in err, words
 
 
 def test_simulate_negotiates(capsys, tasks_csv):

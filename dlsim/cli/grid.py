@@ -16,7 +16,7 @@ from dlsim.cli.advise import seconds_of
 from dlsim.cli.words import folder_of, names_of, png_of, write_tables
 from dlsim.errors import InputError
 from dlsim.files import placed, read_csv
-from dlsim.given import whole
+from dlsim.given import nearest, whole
 from dlsim.owned import Owned
 from dlsim.progress import step
 
@@ -36,6 +36,7 @@ def scheduler_of(name: str) -> Scheduler:
         raise InputError(
             "a scheduler is greedy or deadline, or deadline-0.7 (its Opt), and behind that +L for "
             f"Load Correction, +F or +F2 for one or two fallbacks; got {name!r}"
+            + nearest(name, USUAL.split(","))
         )
     more = re.search(r"\+F(\d*)", found[3])
     return Scheduler(

@@ -25,8 +25,8 @@ from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
-#: Tests of offers that take about half a minute.
-MOST_TESTS = 1e8
+#: Tests of offers that take about ten seconds.
+MOST_TESTS = 5e7
 
 
 class Offer(NamedTuple):
@@ -268,7 +268,7 @@ class Schedule:
 
     @property
     def offers_within_reach(self) -> int:
-        """Of how many refused tasks one is asked in `offers` that takes about half a minute.
+        """Of how many refused tasks one is asked in `offers` that takes some ten seconds.
 
         The deadline of everybody who waits may have to be tried, each in a plan of all of them.
         """

@@ -36,7 +36,7 @@ from scipy.special import stdtrit
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.given import MOST, number, option, table
+from dlsim.given import MOST, nearest, number, option, table
 from dlsim.study.stats import family, share_bounds
 
 #: Every direction with its default margin.
@@ -171,7 +171,8 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
         raise InputError(f"{path}: claim {twice[0]!r} is there twice; ids must differ")
     papers = list(dict.fromkeys(c.paper for c in claims))
     if paper is not None and paper not in papers:
-        raise InputError(f"claims are known of {', '.join(papers)}; got {paper!r}")
+        known = f"claims are known of {', '.join(papers)}"
+        raise InputError(f"{known}; got {paper!r}{nearest(paper, papers)}")
     return [c for c in claims if paper in (None, c.paper)]
 
 
