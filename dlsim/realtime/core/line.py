@@ -135,19 +135,30 @@ def reach_in_rounds(pool, groups, before, i, q, r, s):
 
 
 @kernel
-def fewest_carrying(pool, groups, i, q, r, s, c):
-    """Return the fewest nodes of a pool that are in time, or 0; nodes and groups looked at."""
+def fewest_carrying(pool, groups, limit, sigma, part, unit):
+    """Return the fewest nodes of a pool that carry sigma, or 0; nodes and groups looked at."""
     head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
-    limit, part = q[i].limit, r.cms / (r.cms + r.cps)
     while n == 0 and g < groups:
         before, total = total, total + pool[g].nodes
-        if pool[g].time < limit and r.part == state.BY_ROUNDS_N:
-            n = reach_in_rounds(pool, g + 1, before, i, q, r, s)
-        elif pool[g].time < limit:
+        if pool[g].time < limit:
             n, head, run, closed = reach(
-                limit, head, run, closed, pool[g].time, before, total, q[i].sigma, part, c.unit
+                limit, head, run, closed, pool[g].time, before, total, sigma, part, unit
             )
         g += 1
+    return n, total, g
+
+
+@kernel
+def fewest_in_time(pool, groups, i, q, r, s, c):
+    """Return the fewest nodes of a pool that are in time, or 0; nodes and groups looked at."""
+    if r.part != state.BY_ROUNDS_N:
+        part = r.cms / (r.cms + r.cps)
+        return fewest_carrying(pool, groups, q[i].limit, q[i].sigma, part, c.unit)
+    total, g, n = 0, 0, 0
+    while n == 0 and g < groups:
+        before, total, g = total, total + pool[g].nodes, g + 1
+        if pool[g - 1].time < q[i].limit:
+            n = reach_in_rounds(pool, g, before, i, q, r, s)
     return n, total, g
 
 

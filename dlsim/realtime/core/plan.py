@@ -30,7 +30,7 @@ from dlsim.realtime.core.demand import (
     sent_by,
     update_count,
 )
-from dlsim.realtime.core.line import all_at_release, fewest_carrying, next_optimum, search
+from dlsim.realtime.core.line import all_at_release, fewest_in_time, next_optimum, search
 
 
 @kernel(inline=True)
@@ -184,7 +184,7 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     if r.part == state.BY_OWN:  # with all nodes
         return r.nodes, later
     if r.method == state.CAPACITY and not r.frozen:
-        n, total, g = fewest_carrying(s.free, groups, i, q, r, s, c)
+        n, total, g = fewest_in_time(s.free, groups, i, q, r, s, c)
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, s, c)
         return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
