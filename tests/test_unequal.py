@@ -240,7 +240,7 @@ def test_many_nodes_are_no_fewer_than_proved_and_seldom_more_than_needed():
 @pytest.mark.parametrize(("order", "part"), WAYS)
 def test_schedules_are_valid_and_do_not_depend_on_clock_or_unit(order, part, link):
     rng = np.random.default_rng(13)
-    for n in (2, 4, 9):
+    for n in (2, 4, 9, 40):
         nodes = cluster_of(rng, n)
         tasks = queue(rng, 60, nodes, n)
         s = simulate_unequal(tasks, nodes, order, part, link)

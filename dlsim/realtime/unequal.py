@@ -105,14 +105,17 @@ class _Nodes:
         np.maximum(release, floor, out=c.release)
         if self.is_together:
             n, start, end, sent = core.start_together(sigma, limit, floor, self.span, c)
-            least = n
-        else:
+            times, least = (start, end, sent, c.begin, c.done), n
+        else:  # on a clock that begins now: there are more roundings
+            c.release[:] -= floor
             c.turn[:] = np.argsort(c.release, kind="stable")
-            n, start, end, sent, least = core.as_released(sigma, limit, c)
+            n, start, end, sent, least = core.as_released(sigma, limit - floor, c)
+            times = tuple(floor + x for x in (start, end, sent, c.begin, c.done))
         if n == 0:
             return None
-        kept = (x[:n].copy() for x in (c.who, c.load, c.begin, c.done))
-        return _Served(i, start, end, sent, least, *kept)
+        *ends, begin, done = times
+        kept = (x[:n].copy() for x in (c.who, c.load, begin, done))
+        return _Served(i, *ends, least, *kept)
 
 
 class _Ahead(NamedTuple):

@@ -332,12 +332,13 @@ def as_released(sigma, limit, c):
         return 0, 0.0, 0.0, 0.0, least
     if len(c.cms) <= FEW:
         least = n
-    better = n
-    while better > 0:
-        for j in range(better):
+    end, before, more = limit, np.inf, n
+    while more > 0 and end < before:  # else it would be a rounding
+        for j in range(more):
             c.who[j] = c.line[2, j]
-        end, n = soonest(better, sigma, c)
-        better = search(sigma * (1 + BETTER), end, n, n, c)
+        before = end
+        end, n = soonest(more, sigma, c)
+        more = search(sigma * (1 + BETTER), end, n, n, c)
     carried(c.who, n, end, c)
     n, sent = lay_out(n, end, c)
     return n, c.begin[0], end, sent, least
