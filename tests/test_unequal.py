@@ -242,7 +242,7 @@ def test_schedules_are_valid_and_do_not_depend_on_clock_or_unit(order, part, lin
     rng = np.random.default_rng(13)
     for n in (2, 4, 9, 40):
         nodes = cluster_of(rng, n)
-        tasks = queue(rng, 60, nodes, n)
+        tasks = queue(rng, 60 + 5 * n, nodes, 12 * n)
         s = simulate_unequal(tasks, nodes, order, part, link)
         s.check()
         assert 0 < s.reject_ratio < 1

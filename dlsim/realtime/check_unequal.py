@@ -91,7 +91,7 @@ def _order_rules(e: _Evidence) -> Iterator[Rule]:
     else:
         turn = in_turn_of_deadline(start, e.arrival[line], e.deadline[line], line, e.scale)
         yield "nobody passes a waiting task of an earlier deadline", index, turn
-    sent = e.k.send_end if e.link == "shared" else []
+    sent = np.where(e.link == "shared", e.k.send_end, -np.inf)
     free = np.sort(np.concatenate([[-np.inf], e.arrival, e.k.compute_end, sent]))
     last = free[np.searchsorted(free, start + instant(e.scale, start), side="right") - 1]
     words = "a task starts on an arrival or when nodes or the link get free"

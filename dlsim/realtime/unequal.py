@@ -86,12 +86,12 @@ class _Nodes:
         short = [row for k in range(1, few + 1) for row in permutations(range(few), k)]
         rows = [[*row, *[-1] * (few - len(row))] for row in short]
         first = np.searchsorted([len(row) for row in short], np.arange(few + 2))
-        ints, floats = np.zeros((3, n), dtype=np.int64), np.zeros((5, n))
-        self.room = core.Room(
-            cms, cps, np.zeros(n + 1), np.array(rows), first, floats[0], ints[0], *floats[1:4],
-            np.zeros((n + 1, n + 1)), floats[4], *np.zeros((2, 2, 2 * n + 2)),
-            np.zeros((4, n), dtype=np.int64), *ints[1:],
-        )  # fmt: skip
+        room = {"cms": cms, "cps": cps, "orders": np.array(rows), "first": first}
+        room |= {name: np.zeros(n) for name in ("release", "load", "begin", "done", "stop")}
+        room |= {name: np.zeros(n, dtype=np.int64) for name in ("who", "taken", "turn")}
+        room |= {"most": np.zeros(n + 1), "rate": np.zeros((n + 1, n + 1))}
+        room |= {name: np.zeros((2, 2 * n + 2)) for name in ("at", "value")}
+        self.room = core.Room(**room, line=np.zeros((4, n), dtype=np.int64))
         self.room.who[:] = np.arange(n)
         core.fill_rates(n, self.room)
         self.room.most[:] = self.room.rate[0]
@@ -110,12 +110,12 @@ class _Nodes:
             c.release[:] -= floor
             c.turn[:] = np.argsort(c.release, kind="stable")
             n, start, end, sent, least = core.as_released(sigma, limit - floor, c)
-            times = tuple(floor + x for x in (start, end, sent, c.begin, c.done))
+            times = (floor + start, floor + end, floor + sent, floor + c.begin, floor + c.done)
         if n == 0:
             return None
-        *ends, begin, done = times
-        kept = (x[:n].copy() for x in (c.who, c.load, begin, done))
-        return _Served(i, *ends, least, *kept)
+        start, end, sent, begin, done = times
+        who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, begin, done))
+        return _Served(i, start, end, sent, least, who, load, begin, done)
 
 
 class _Ahead(NamedTuple):
