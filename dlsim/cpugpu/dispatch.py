@@ -118,8 +118,8 @@ def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     items = [item for _, item in held]
     names = list(dict.fromkeys(item.app for item in items))
     numbers = {name: a for a, name in enumerate(names)}
-    told = np.array([[item.declared.get(c, math.nan) for c in CLASSES] for item in items], float)
-    has = np.array([[c in item.declared for c in CLASSES] for item in items])
+    rows = np.array([item.row for item in items], float)
+    told, has = rows[:, :2], rows[:, 2:] > 0
     gpus = state.classes.count("gpu")
     w = world_of(
         r, np.zeros(len(items)), np.where(has, 1.0, told), (np.arange(devices) >= gpus).astype(int),

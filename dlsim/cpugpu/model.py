@@ -8,6 +8,7 @@ S. Chakradhar, CCGrid 2012.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -120,6 +121,12 @@ class Item:
         if len(times) == 1:
             return next(iter(times))
         return "gpu" if times["gpu"] <= times["cpu"] else "cpu"
+
+    @functools.cached_property
+    def row(self) -> tuple[float, ...]:
+        """Declared times by class, NaN for none, and whether there is a version."""
+        times = self.declared
+        return *(times.get(c, math.nan) for c in CLASSES), *(c in times for c in CLASSES)
 
 
 class Running(NamedTuple):
