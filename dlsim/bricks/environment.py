@@ -499,7 +499,7 @@ class Environment:
                 raise InputError(
                     f"{late:,} of {len(requests):,} requests come or are due after {end:g} s, when "
                     "the traces have ended and would be frozen; give longer traces or a window, "
-                    'or choose beyond="wrap"'
+                    'or choose beyond="wrap" (--beyond wrap)'
                 )
             env = env._wrapped((1 + LONGER) * until)
         requests["client"] %= max(1, len(env.clients))
