@@ -22,7 +22,17 @@ from numpy.random import Generator
 
 from dlsim import files, given, joblog
 from dlsim.errors import InputError
-from dlsim.given import LEAST, Seed, in_range, option, positive, seed_record, streams, whole
+from dlsim.given import (
+    LEAST,
+    Seed,
+    in_range,
+    instance,
+    option,
+    positive,
+    seed_record,
+    streams,
+    whole,
+)
 from dlsim.kernel import TOL
 from dlsim.realtime import laws, model
 from dlsim.realtime.laws import PURPOSES, frame, mean_least_time, realised_load, signed
@@ -166,6 +176,7 @@ def mcdf(
     ----------
     Paper M, section 6.1 and footnote 1.
     """
+    instance("cluster", cluster, Cluster)
     load, horizon, mean = positive(load=load, horizon=horizon, mean=mean)
     switches: dict[str, Any] = {"batch": batch, "interval": interval, "size": size}
     switches |= {"base": base, "deadline": deadline, "setup": setup}
@@ -270,6 +281,7 @@ def dcratio(
     ----------
     Paper I, section 5.1; the formulas for SystemLoad and 1/lambda are misprinted there.
     """
+    instance("cluster", cluster, Cluster)
     values = {"load": load, "horizon": horizon, "mean": mean, "dc_ratio": dc_ratio}
     load, horizon, mean, dc_ratio = positive(**values)
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
@@ -336,6 +348,7 @@ def user_split(
     [2, 3]
     """
     option("n_min", n_min, SWITCHES["user_split"]["n_min"])
+    instance("cluster", cluster, Cluster)
     names, nodes = ("sigma", "deadline"), cluster.nodes
     labels = given.table("tasks", tasks, names, unique=False).index
     sigma, deadline = (
