@@ -5,7 +5,7 @@ A task takes the nodes that are released first; who follows finds the others no 
 a test plans from the newcomer's place on and leaves what is before it. Nodes count in
 groups of one release time (`State.pool`): 65,536 nodes that end together cost 1.6 times what
 16 cost; with ``release="finish"`` nodes that end at different instants are groups of their own,
-and 16,384 cost some 70 times.
+and 16,384 cost some 15 times.
 
 With ``commit="last"`` a waiting task may have begun on its first nodes; its releases move
 with every test, and all is planned anew. `dlsim.realtime.core.plan` has the tests where
