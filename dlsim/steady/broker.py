@@ -294,7 +294,7 @@ class Broker:
         j, given = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
         numbers = {name: value for name, value in given.items() if value is not None}
         if not numbers:
-            raise InputError("change_link needs bandwidth or connections, or both")
+            raise InputError("change_link needs bandwidth or connections, or both; got neither")
         self.network = self.network.with_link(link, **numbers)
         if bandwidth is not None:
             self._bandwidth.declare(j, bandwidth)
@@ -311,7 +311,8 @@ class Broker:
     def _lose(self, event: str, link: Any, rule: str, lost: frozenset[Any]) -> None:
         j = self._link(link)
         if lost == self.network.lost:
-            raise InputError(f"link {link!r} {rule} at {self.now:g}")
+            remedy = "leave the event out, or put the one that it answers before it"
+            raise InputError(f"link {link!r} {rule} at {self.now:g}; {remedy}")
         self.network = replace(self.network, lost=lost)
         self._changed(event, link=j)
 
@@ -404,7 +405,7 @@ class Broker:
         app = self._all[member("application", name, self._all)]
         if app.cancelled or not math.isnan(app.completion):
             why = "was cancelled" if app.cancelled else f"was done at {app.completion:g}"
-            raise InputError(f"application {name!r} {why}")
+            raise InputError(f"application {name!r} {why}; name one that still runs")
         return app
 
     def _site(self, name: str) -> int:
