@@ -3,7 +3,7 @@
 DLSIM_TEST_SCALE multiplies the numbers of all differential and Hypothesis tests. Where it is not
 set, the tests that take seconds try a part of theirs, and some are deselected that look closer at
 what others look at too: the README's command takes minutes so. ``.ci/run`` runs that command with
-DLSIM_TEST_LONG=0.35: every test, and a third of what takes seconds. DLSIM_TEST_SCALE=1 is in full.
+DLSIM_TEST_LONG=0.3: none is deselected. DLSIM_TEST_SCALE=1 is in full.
 """
 
 import os
