@@ -101,9 +101,9 @@ class Schedule:
         done, origin = run.done, run.origin
         arrival = given.arrival - origin if origin > 0 else given.arrival
         missed = run.admitted & ~(done["end"] - arrival <= run.deadline)
-        if missed.any():  # those few may yet be in time up to the tolerance
-            due = arrival + run.deadline
-            missed &= ~(done["end"] <= latest_finish(due, due - arrival))
+        few = np.flatnonzero(missed)  # which may yet be in time up to the tolerance
+        due = arrival[few] + run.deadline[few]
+        missed[few] = ~(done["end"][few] <= latest_finish(due, due - arrival[few]))
         columns = {
             "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
             "admitted": run.admitted, "start": origin + done["start"], "nodes": done["nodes"],
