@@ -562,9 +562,8 @@ _NAMES = """window.dlsimNames ??= new MutationObserver(() => {
 window.dlsimNames.observe(document.body, {childList: true, subtree: true});"""
 
 
-@functools.cache
 def _name_all() -> None:
-    """Name what panels of this session show, where a browser shows it."""
+    """Name what panels show where a browser shows them; each brings it: any may be seen first."""
     if getattr(get_ipython(), "kernel", None):
         display(Javascript(_NAMES))
 
