@@ -25,6 +25,9 @@ import numba
 import numba.extending
 import numpy as np
 import platformdirs
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.sigutils import normalize_signature
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
@@ -145,11 +148,12 @@ def kernel(
         return functools.partial(kernel, inline=inline)
     if numba.config.DISABLE_JIT:
         return function
-    options = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
+    options: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["nogil"] = True  # other threads run meanwhile
     options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
-    options["no_cpython_wrapper"] = inline  # nor one that others take in from Python
-    return _cached(_without_literals(numba.njit(**options)(function)), _kernel_place())
+    called = _cached(numba.njit(**options)(function), *_kernel_place())
+    options |= {"no_cpython_wrapper": True, "pipeline_class": _ForKernels}
+    return _taken_in(called, _cached(numba.njit(**options)(function), *_kernel_place(), "parts"))
 
 
 @functools.cache
@@ -187,7 +191,7 @@ def _in_turn(folder: Path, what: str) -> Iterator[None]:
             fcntl.lockf(handle, fcntl.LOCK_UN, 1, byte)
 
 
-def _cached(compiled: Any, place: tuple[Path, str]) -> Any:
+def _cached(compiled: Any, *place: Any) -> Any:
     """Give a kernel its cache where it is first used: who only reads claims needs no folder."""
     compile_it, name = compiled.compile, f"{compiled.__module__}.{compiled.__qualname__}"
 
@@ -200,22 +204,70 @@ def _cached(compiled: Any, place: tuple[Path, str]) -> Any:
                 finally:
                     numba.config.CACHE_DIR = before
         with _in_turn(Path(*place), f"{name}{signature}"):
-            return compile_it(signature)
+            way_in = compile_it(signature)
+        made = compiled.overloads[normalize_signature(signature)[0]]  # with what it took in
+        for environment in made._find_referenced_environments():
+            made.library.codegen.set_env(environment.env_name, environment)
+        return way_in
 
     compiled.compile = compile_or_load
     return compiled
 
 
-def _without_literals(compiled: Any) -> Any:
-    """Compile a kernel once for an int, not once more for each literal that is passed to it."""
-    template = compiled.get_call_template
+class _Part(JITCodeLibrary):
+    """What only other kernels call: optimised by half, it becomes machine code with them alone.
+
+    Numba would optimise and translate each with all that it calls: more than half of its time.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Leave it to who takes it in."""
+
+    def _optimize_final_module(self) -> None:
+        little = {"cost": "cheap", "opt": 0, "loop_vectorize": False, "slp_vectorize": False}
+        half = self._codegen._module_pass_manager(**little)
+        passes, *builder = half if isinstance(half, tuple) else (half,)
+        passes.run(self._final_module, *builder)
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return that there is none, once it can be taken in."""
+        self._ensure_finalized()
+        return 0
+
+    serialize_using_object_code = JITCodeLibrary.serialize_using_bitcode
+
+
+class _ForKernels(Compiler):
+    """Compile a kernel for other kernels."""
+
+    def define_pipelines(self) -> Any:
+        """Return what numba does, for a library of ours."""
+        state = self.state
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+def _taken_in(called: Any, taken: Any) -> Any:
+    """Let kernels take in, of a kernel, what Python cannot call: the way in from there costs most.
+
+    It is compiled once for an int, not once more for each literal that is passed to it.
+    """
 
     def plain_template(args: Any, kws: Any) -> Any:
         unliteral = numba.types.unliteral
-        return template(tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()})
+        return taken.get_call_template(
+            tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()}
+        )
 
-    compiled.get_call_template = plain_template
-    return compiled
+    called.get_call_template, called.get_overload = plain_template, taken.get_overload
+    return called
 
 
 @numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions

@@ -65,6 +65,7 @@ def world_of(
         order[k] = np.lexsort((number, key))
         rank[k, order[k]] = np.arange(len(app))
     nobody = np.empty(0, dtype=np.int64), np.empty(0)
+    told = np.ascontiguousarray(told)  # another layout would be compiled once more
     return core.World(arrival, times, column, app, told, has, number, order, rank, gpus,
                       float(np.fmin.reduce(times, axis=None)), *nobody)  # fmt: skip
 

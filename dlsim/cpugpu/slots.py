@@ -135,7 +135,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     times = np.column_stack([np.full(len(line), np.nan), line["task_time"]])[job]
     r = core.Rules(core.FIFO if scheduler == "fifo" else core.SHARE, core.CPU)
     pool = pd.factorize(line["queue"])[0] if scheduler == "capacity" else places
-    weight = line["share" if scheduler == "capacity" else "weight"].to_numpy(float)
+    weight = line["share" if scheduler == "capacity" else "weight"].to_numpy(float, copy=True)
     w = world_of(
         r, line["arrival"].to_numpy()[job] - origin, times, np.ones(slots, np.int64), job, times,
         ~np.isnan(times), np.arange(len(job)), 0,
