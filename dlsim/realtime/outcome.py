@@ -111,7 +111,7 @@ class Schedule:
             "missed": missed,
         }  # fmt: skip
         # not copied: nobody else has these arrays
-        tasks = pd.DataFrame(columns, index=given.labels, copy=False)
+        tasks: Any = functools.partial(pd.DataFrame, columns, index=given.labels, copy=False)
         runs: Any = functools.partial(_how, done, given.labels)
         fields = (tasks, *about, given, runs, run.counts)
         return cls(*fields)
@@ -193,24 +193,31 @@ class Schedule:
     @property
     def reject_ratio(self) -> float:
         """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
-        return _ratio(self._refused(), np.ones(len(self.tasks)))
+        refused = self._refused()
+        return _ratio(refused, np.ones(len(refused)))
 
     @property
     def work_reject_ratio(self) -> float:
         """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
-        return _ratio(self._refused(), self.tasks["sigma"].to_numpy())
+        return _ratio(self._refused(), self._column("sigma"))
+
+    def _column(self, name: str) -> Any:
+        """Return a column of `tasks`, which need not be a table yet."""
+        tasks = vars(self)["tasks"]
+        return tasks.args[0][name] if callable(tasks) else tasks[name].to_numpy()
 
     def _refused(self) -> Floats:
         """Refused part of every task, 0 or 1 unless its pieces are admitted one by one."""
         if self.parts is not None:
             assert self.given is not None
             return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.wanted)
-        return np.asarray(~self.tasks["admitted"].to_numpy(), dtype=float)
+        return np.asarray(~self._column("admitted"), dtype=float)
 
     @property
     def miss_ratio(self) -> float:
         """Tasks that missed their deadline per arrived task (paper M, section 6)."""
-        return _ratio(self.tasks["missed"].to_numpy(dtype=float), np.ones(len(self.tasks)))
+        missed = self._column("missed").astype(float)
+        return _ratio(missed, np.ones(len(missed)))
 
     @property
     def is_physical(self) -> bool:
@@ -316,17 +323,22 @@ class Schedule:
 class _WhenAsked:
     """A field that holds a table, or what builds it when it is first asked for."""
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def __get__(self, s: Schedule | None, owner: type) -> Any:
-        known = {"runs": None} if s is None else vars(s)
-        if callable(known["runs"]):
-            known["runs"] = known["runs"]()
-        return known["runs"]
+        known: dict[str, Any] = {self.name: None} if s is None else vars(s)
+        if callable(known[self.name]):
+            known[self.name] = known[self.name]()
+        return known[self.name]
 
     def __set__(self, s: Schedule, table: Any) -> None:
-        vars(s)["runs"] = table
+        vars(s)[self.name] = table
 
 
-Schedule.runs = _WhenAsked()  # type: ignore[assignment]  # most ask for the tasks alone
+# a sweep asks for ratios alone, most others for the tasks
+Schedule.tasks = _WhenAsked("tasks")  # type: ignore[assignment]
+Schedule.runs = _WhenAsked("runs")  # type: ignore[assignment]
 
 
 def _how(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:

@@ -85,8 +85,7 @@ def cost(tasks, cluster, policy="EDF-OPR-MN", reading=None, repeats=3):
     """Microseconds per task of the engine, and what it had to do."""
     rule, reading = RULES[policy] if reading is None else (policy, reading)
     simulate(tasks.head(10), cluster, rule, reading)
-    seconds, s = timed(lambda: simulate(tasks, cluster, rule, reading), repeats)
-    table = s.tasks
+    seconds, table = timed(lambda: simulate(tasks, cluster, rule, reading).tasks, repeats)
     nodes, start, end = (table[name].to_numpy() for name in ("nodes", "start", "completion"))
     ran, arrival = nodes > 0, tasks["arrival"].to_numpy()
     return {
