@@ -25,6 +25,7 @@ import numba
 import numba.extending
 import numpy as np
 import platformdirs
+from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.sigutils import normalize_signature
@@ -268,6 +269,32 @@ def _taken_in(called: Any, taken: Any) -> Any:
 
     called.get_call_template, called.get_overload = plain_template, taken.get_overload
     return called
+
+
+if numba.config.DISABLE_JIT:
+
+    def call_at(function: Any, given: Any) -> Any:
+        """Call a function that returns a number."""
+        return function(*given)
+
+else:
+
+    @numba.extending.intrinsic
+    def call_at(typing: Any, address: Any, given: Any) -> Any:
+        """Call what `numba.cfunc` has compiled for arguments of these types, to a float.
+
+        Kernels are compiled once for all such functions, where a typed pointer among their
+        arguments would have them compiled once more.
+        """
+
+        def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kinds = [context.get_value_type(kind) for kind in given.types]
+            pointer = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
+            whole = range(len(kinds))
+            found = [builder.extract_value(values[1], k) for k in whole]
+            return builder.call(builder.inttoptr(values[0], pointer), found)
+
+        return numba.float64(numba.int64, given), call
 
 
 @numba.extending.register_jitable  # plain in Python, so that `meets` too runs on Fractions

@@ -5,8 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dlsim import kernel
 from dlsim.errors import InputError, ScheduleError
-from dlsim.realtime import Cluster, Policy, Reading, simulate, split_load, workload
+from dlsim.realtime import Cluster, Policy, Reading, own, run, simulate, split_load, workload
+from dlsim.realtime.core import demand, events
 from tests import strategies
 from tests.scale import SCALE
 from tests.twins import inserted
@@ -126,6 +128,31 @@ def test_paper_ms_order_as_a_function_is_mcdf_compiled_or_not():
     for order in (numba.njit(mcdf), mcdf):
         s = simulate(TASKS, CLUSTER, Policy(order, "min", overtake=True))
         pd.testing.assert_frame_equal(s.tasks, usual.tasks)
+
+
+def test_rules_are_called_with_the_types_they_are_compiled_for(monkeypatch):
+    # they are called at an address: other types would be read as these
+    kept, asked, define = [], [], kernel.call_at._defn
+
+    def keeps(*given):
+        kept.append(given)
+        return events.run(*given)
+
+    def defines(typing, address, given):
+        asked.append(given.types)
+        return define(typing, address, given)
+
+    monkeypatch.setattr(run, "events", type("Kept", (), {"run": staticmethod(keeps)}))
+    monkeypatch.setattr(demand, "call_at", numba.extending.intrinsic(defines))
+    simulate(TASKS.head(5), CLUSTER, policy_of("edf", "one_more", "halves", False))
+    _, _, _, q, r, s, *_, c = kept[0]
+    row, costs = numba.njit(demand.ask.py_func), (10.0, 10.0, 10.0, 0.0, 0.0)
+    assert row(r.own, 2, 0, 1, 0.0, 4, 1, q, r, c) >= 0
+    numba.njit(demand.fill_shares.py_func)(r.own, 0, 6.0, s.release, 2, costs, c, s.rows, 0)
+    np.testing.assert_allclose(s.rows[:2, 0], [2 / 3, 1 / 3])
+    assert [tuple(types) for types in asked] == [
+        own._signature(kind).args for kind in ("nodes", "partition")
+    ]
 
 
 def test_halves_worked_by_hand():

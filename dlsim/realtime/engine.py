@@ -231,7 +231,7 @@ def split_load(
     fill_releases(filled, s)
     completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
     rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
-    if rules.own:
+    if rules.mine:
         blame(rules.own, policy, ["the load"], s.release)
     estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()

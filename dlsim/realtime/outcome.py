@@ -381,7 +381,7 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     room = room_of(c.nodes, int(s.policy.rounds) if best else 0)
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes), room
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
-    mine = own_rules(s.policy) if callable(s.policy.partition) else None
+    mine = own_rules(s.policy)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
@@ -389,7 +389,7 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         bad = fill_chunks(mine, how[part], first, times[part], *given, *work, ints, out)
-        if mine:
+        if callable(s.policy.partition):
             blame(mine, s.policy, labels[part], work[1])
         if bad >= 0:
             bad += begin

@@ -1,9 +1,9 @@
 """Rules of one's own in the compiled engine: an order, a number of nodes, a partition.
 
-A function that `numba.njit` has decorated is reached through a pointer of a fixed signature: the
-engine is compiled once for all of them, a new function in half a second, and a call costs 0.1 us.
-(An engine compiled for each function would cost nothing per call, and half a minute first.) A
-plain function is called back in Python, which takes some 15 us.
+A function that `numba.njit` has decorated is called at its address: the engine is compiled once,
+for all of them and for none, a new function in half a second, and a call costs 0.1 us. (An engine
+compiled for each function would cost nothing per call, and a quarter of a minute first.) A plain
+function is called back in Python, which takes some 15 us.
 """
 
 import functools
@@ -23,12 +23,12 @@ from dlsim.realtime.partition import Floats, Table
 class Own(NamedTuple):
     """Rules of one's own as the engine calls them; `fault` is what one of them did wrong."""
 
-    key: Any
-    nodes: Any
-    shares: Any
-    fault: Floats  # place in FAULTS + 1, task, time or size, number of nodes, what was returned
+    rules: Any  # by RULES, where each is to be called; 0 for none
+    fault: Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
 
 
+#: Functions that can be called at any time; who is used least is forgotten.
+MOST = 1024
 #: What plain functions have raised, until it is told.
 RAISED: list[BaseException] = []
 
@@ -114,16 +114,10 @@ def _signature(kind: str) -> Any:
     return numba.float64(*(table if x is None else numba.typeof(x) for x in given))
 
 
-@functools.lru_cache(maxsize=64)
-def _compiled(kind: str, function: Callable[..., Any] | None) -> Any:
-    """Return a rule as the engine calls it; for None one that nobody asks."""
-    nobody = numba.njit(
-        {"partition": lambda sigma, release, state: release}.get(
-            kind, lambda task, n, t, state: 0.0
-        )
-    )
-    rule = _called(function, kind) if function else nobody
-    pointer = _pointer(kind, rule)
+@functools.lru_cache(MOST)
+def _compiled(kind: str, function: Callable[..., Any]) -> Any:
+    """Return a rule as the engine calls it."""
+    pointer = _pointer(kind, _called(function, kind))
     if numba.config.DISABLE_JIT:
         return pointer
     try:
@@ -137,17 +131,19 @@ def _compiled(kind: str, function: Callable[..., Any] | None) -> Any:
         ) from error
 
 
-def own_rules(policy: Policy) -> Own | None:
-    """Return the rules of one's own of a policy, None where there are none."""
-    if not policy.is_own:
-        return None
-    RAISED.clear()
-    functions = (policy.is_timed and policy.order, policy.nodes, policy.partition)
-    order, nodes, partition = (
-        _compiled(kind, one if callable(one) else None)
-        for kind, one in zip(RULES, functions, strict=True)
-    )
-    return Own(order, nodes, partition, np.zeros(5))
+def own_rules(policy: Policy) -> Own:
+    """Return the rules of one's own of a policy."""
+    if policy.is_own:
+        RAISED.clear()
+    own = (policy.is_timed and policy.order, policy.nodes, policy.partition)
+    found = [
+        _compiled(kind, one) if callable(one) else None
+        for kind, one in zip(RULES, own, strict=True)
+    ]
+    rules: Any = found
+    if not numba.config.DISABLE_JIT:
+        rules = np.array([one.address if one else 0 for one in found], dtype=np.int64)
+    return Own(rules, np.zeros(5))
 
 
 def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:

@@ -67,7 +67,6 @@ def _switches(
     switches = reading.rules()
     strict = switches["strict"] or every or not (policy.overtake or backfill)
     switches |= {"strict": strict, "frozen": switches["frozen"] and not every}
-    own = own_rules(policy)
     part, method = BY_OWN, state.FEWEST
     if not callable(policy.partition):
         part = PARTITIONS.index(policy.partition)
@@ -78,10 +77,10 @@ def _switches(
     known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
     return known | {
         "edf": policy.order == "edf", "dc": policy.order == "dc", "all_nodes": every, "part": part,
-        "in_line": own is not None or policy.nodes in ("all", "fragment") or takes_turns,
+        "in_line": policy.is_own or policy.nodes in ("all", "fragment") or takes_turns,
         "method": state.FRAGMENT if policy.nodes == "fragment" else method,
         "rounds": 0 if policy.rounds == "best" else int(policy.rounds),
-        "offers": offers, "own": own, "mine": own is not None, "timed": policy.is_timed,
+        "offers": offers, "own": own_rules(policy), "mine": policy.is_own, "timed": policy.is_timed,
         "counts": callable(policy.nodes), **switches,
     }  # fmt: skip
 
@@ -196,7 +195,7 @@ def run_policy(
             run = functools.partial(run, offers, kept, q, rules, s, members)
             offer = run(probe, deadline, admitted, results, table)
             counts = s.counts[: state.PLANNED] if waits else None
-            if rules.own:
+            if rules.mine:
                 blame(rules.own, policy, given.labels, s.release)
         else:
             waiting, drop = records(m, state.BLOCK), reading.late == "drop"

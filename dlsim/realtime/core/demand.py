@@ -5,7 +5,7 @@ Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.kernel import TOL, kernel, latest_finish, same_instant
+from dlsim.kernel import TOL, call_at, kernel, latest_finish, same_instant
 from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
 from dlsim.realtime.core.rounds import fill_sizes, soonest
@@ -27,16 +27,12 @@ def rank_of(i, n, q, r, c):
 @kernel
 def has_failed(own):
     """Tell whether a rule of one's own has returned what it must not."""
-    if own is None:
-        return False
     return own.fault[0] > 0
 
 
 @kernel
 def ask(own, kind, i, n, t, idle, waiting, q, r, c):
     """Return what an order (kind 1) or a rule for the number of nodes (2) of one's own says."""
-    if own is None:
-        return 0.0
     if r.method == state.SCAN:
         least, _ = partition.fewest_in_rounds(
             t, q[i].limit, q[i].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
@@ -44,11 +40,10 @@ def ask(own, kind, i, n, t, idle, waiting, q, r, c):
     else:
         least = fewest(t, q[i].limit, q[i].sigma, 1, q[i].top, c.unit, c.fixed)
     costs = (float(r.nodes), r.cms, r.cps, r.st, r.sc)
-    if kind == 1:
-        found = own.key(i, n, t, least, idle, waiting, q, costs, c)
-        good = found == found
-    else:
-        found = own.nodes(i, n, t, least, idle, waiting, q, costs, c)
+    given = (int(i), int(n), float(t), int(least), int(idle), int(waiting), q, costs, c)
+    found = call_at(own.rules[kind - 1], given)  # the types are those of `dlsim.realtime.own`
+    good = found == found
+    if kind == 2:
         good = 0 <= found <= r.nodes and found == np.floor(found)
         if good and r.part != state.BY_OWN and r.method != state.SCAN:
             found = min(found, q[i].top)
@@ -70,9 +65,8 @@ def rank_at(i, n, t, idle, waiting, q, r, c):
 @kernel
 def fill_shares(own, i, sigma, release, n, costs, c, out, base):
     """Write the shares of a partition of one's own."""
-    if own is None:
-        return
-    total = own.shares(sigma, release, n, costs, c, out, base)
+    given = (float(sigma), release, int(n), costs, c, out, int(base))
+    total = call_at(own.rules[2], given)
     good = abs(total - 1) <= SUM
     if not good and own.fault[0] == 0:
         own.fault[0], own.fault[1], own.fault[3], own.fault[4] = 3, i, n, total
