@@ -113,8 +113,10 @@ class _Server:
 
     def _as_released(self, n: int, free: Free, begin: float, sigma: float) -> Iterator[Way]:
         some = itertools.combinations(range(len(free)), n)
-        for who in some if self.nodes == "best" else [tuple(range(n))]:
-            release = [max(begin, free[k]) for k in who]
+        # nodes that are free at one time are one and the same
+        ways = {tuple(free[k] for k in who): who for who in some} if self.nodes == "best" else {}
+        for taken, who in ways.items() or [(free[:n], range(n))]:
+            release = [max(begin, time) for time in taken]
             end = least_end(release, sigma, self.c.cms, self.c.cps)
             if release[-1] < end:
                 rest = (time for k, time in enumerate(free) if k not in who)
