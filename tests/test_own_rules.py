@@ -1,5 +1,7 @@
 """Rules of one's own: an order that changes with time, a number of nodes, a partition."""
 
+import dataclasses
+
 import numba
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ from dlsim import kernel
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, own, run, simulate, split_load, workload
 from dlsim.realtime.core import demand, events
+from dlsim.realtime.model import KINDS
 from tests import strategies
 from tests.scale import SCALE
 from tests.twins import inserted
@@ -153,6 +156,13 @@ def test_rules_are_called_with_the_types_they_are_compiled_for(monkeypatch):
     assert [tuple(types) for types in asked] == [
         own._signature(kind).args for kind in ("nodes", "partition")
     ]
+
+
+def test_a_table_that_names_shares_of_ones_own_which_nobody_brought_is_refused():
+    s = simulate(TASKS.head(5), CLUSTER, "EDF-DLT")
+    forged = s.runs.assign(kind=KINDS.index("own"))
+    with pytest.raises(ScheduleError):
+        dataclasses.replace(s, runs=forged).check()
 
 
 def test_halves_worked_by_hand():

@@ -33,6 +33,8 @@ def has_failed(own):
 @kernel
 def ask(own, kind, i, n, t, idle, waiting, q, r, c):
     """Return what an order (kind 1) or a rule for the number of nodes (2) of one's own says."""
+    if not own.rules[kind - 1]:
+        return 0.0
     if r.method == state.SCAN:
         least, _ = partition.fewest_in_rounds(
             t, q[i].limit, q[i].sigma, 1, r.nodes, r.rounds, r.cms, r.cps, r.st, r.sc
@@ -64,7 +66,9 @@ def rank_at(i, n, t, idle, waiting, q, r, c):
 
 @kernel
 def fill_shares(own, i, sigma, release, n, costs, c, out, base):
-    """Write the shares of a partition of one's own."""
+    """Write the shares of a partition of one's own; none where a table only says so."""
+    if not own.rules[2]:
+        return
     given = (float(sigma), release, int(n), costs, c, out, int(base))
     total = call_at(own.rules[2], given)
     good = abs(total - 1) <= SUM
