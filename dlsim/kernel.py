@@ -235,6 +235,7 @@ class _Part(JITCodeLibrary):
         passes.run(self._final_module, *builder)
 
     def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # with any of them nothing may be cached
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
