@@ -1,8 +1,33 @@
-"""How long the whole suite takes; minutes each, so only by name."""
+"""How long the whole suite takes, minutes each, so only by name; what a first call waits for."""
 
+import os
+import subprocess
+import sys
 import tempfile
 
 from tests.benchmarks.parts import Part, run_dlsim
+
+_REALTIME = "realtime import Cluster, simulate, workload"
+_LOADS = "simulate(workload.mcdf(Cluster(4, 1, 9), 0.5, 1e4), Cluster(4, 1, 9), {!r})"
+_JOBS = "workload.draw(workload.applications('lee', seed=1), jobs=24, seed=1)"
+#: A first call of every engine.
+FIRST = {
+    "paper I's baseline": (_REALTIME, _LOADS.format("EDF-OPR-MN")),
+    "papers M and I": (_REALTIME, _LOADS.format("FIFOMN")),
+    "paper S": ("steady import solve, topology", "solve(topology.random(8, 0.4, seed=1), 'LPRG')"),
+    "paper B": (
+        "bricks import Environment, Scheduler, simulate",
+        "simulate(Environment.random(1, horizon=3600.0), Scheduler('greedy'))",
+    ),
+    "paper C": (
+        "cpugpu import Machine, simulate, workload", f"simulate({_JOBS}, Machine(1, 1), 'history')",
+    ),
+}  # fmt: skip
+CLOCKED = """import time
+from dlsim.{}
+begun = time.process_time()
+{}
+print(time.process_time() - begun)"""
 
 
 def reproduce(folder, *words):
@@ -24,7 +49,22 @@ def paper(seed=0, tasks=10_000):
         yield {"run": "paper", **reproduce(folder, f"--seed={seed}", "--scale=paper")}
 
 
+def first(seed=0, tasks=10_000):
+    """CPU seconds of a first call from an empty cache, and of the first one in a later process."""
+    for engine, lines in FIRST.items():
+        with tempfile.TemporaryDirectory() as folder:
+            where = os.environ | {"DLSIM_CACHE": folder, "NUMBA_CACHE_DIR": ""}
+            command = [sys.executable, "-c", CLOCKED.format(*lines)]
+            runs = [
+                subprocess.run(command, env=where, capture_output=True, text=True, check=True)
+                for _ in range(2)
+            ]
+        cold, later = (float(run.stdout) for run in runs)
+        yield {"engine": engine, "cold_seconds": cold, "later_seconds": later}
+
+
 PARTS = {
+    "first": Part("first calls from an empty cache: what the compiler takes", first),
     "reproduce": Part("dlsim reproduce, cold and cached", quick, True),
     "paper": Part("dlsim reproduce --scale paper, cold", paper, True),
 }
