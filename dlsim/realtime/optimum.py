@@ -112,10 +112,10 @@ class _Server:
         yield Way(start, end, tuple(sorted((*free[: k - n], *free[k:], *(end,) * n))))
 
     def _as_released(self, n: int, free: Free, begin: float, sigma: float) -> Iterator[Way]:
-        some = itertools.combinations(range(len(free)), n)
+        any_n = itertools.combinations(range(len(free)), n)
+        some = any_n if self.nodes == "best" else [tuple(range(n))]
         # nodes that are free at one time are one and the same
-        ways = {tuple(free[k] for k in who): who for who in some} if self.nodes == "best" else {}
-        for taken, who in ways.items() or [(free[:n], range(n))]:
+        for taken, who in {tuple(free[k] for k in who): who for who in some}.items():
             release = [max(begin, time) for time in taken]
             end = least_end(release, sigma, self.c.cms, self.c.cps)
             if release[-1] < end:
