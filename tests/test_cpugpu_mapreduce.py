@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu import POLICIES, History, Machine, simulate
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, dispatch, simulate
+from dlsim.cpugpu.graphs import cholesky, run_graph
 from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.mapreduce import (
     Costs,
@@ -23,6 +24,7 @@ from dlsim.cpugpu.mapreduce import (
     split_text,
     word_count,
 )
+from dlsim.cpugpu.model import SWITCHES
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import InputError, ScheduleError
@@ -95,6 +97,60 @@ def test_any_text_is_counted_under_any_faults(seed):
         loss_rate=source.choice([0, 0.2, 0.5]), seed=seed,
     )  # fmt: skip
     assert r.output == Counter(words_of(text))
+
+
+def told_and_anew(run, monkeypatch):
+    """Run with a core that is told what happens, and with one that is laid out every time."""
+    told = run()
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch.Desk, "_ask", lambda desk, *seen: dispatch.decide(*seen))
+        return told, run()
+
+
+@pytest.mark.parametrize("seed", range(int(60 * SCALE)))
+def test_what_the_core_is_told_is_the_state(seed, monkeypatch):
+    source = random.Random(seed)
+    pick, nodes = source.choice, source.randint(1, 5)
+    text = " ".join(pick("abcdefgh") * source.randint(1, 6) for _ in range(source.randint(9, 400)))
+    policy = POLICIES[pick(ONLINE)]
+    if seed % 2:
+        policy = Policy(
+            min_samples=pick([1, 2]), re_explore=pick([0, 3]), bound=pick([0.0, 0.1]),
+            estimate=pick(["mean", "median", "ewma"]), steal=pick([False, True]),
+        )  # fmt: skip
+    words = {name: pick(options) for name, options in SWITCHES.items()}
+    faults = {"loss_rate": pick([0, 0.2, 0.5]), "prefer_local": pick([False, False, True])}
+    dead = {node: source.uniform(0, 2) for node in range(nodes) if node and source.random() < 0.4}
+    told, anew = told_and_anew(
+        lambda: ran(
+            word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), policy,
+            reading=Reading.of(words), dead=dead, replicas=nodes, seed=seed, **faults,
+        ),
+        monkeypatch,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(told.attempts, anew.attempts, rtol=1e-12)
+    assert repr(told.history.table()) == repr(anew.history.table())
+
+
+@pytest.mark.parametrize("policy", ONLINE)
+def test_tasks_of_a_graph_enter_the_same_core(policy, monkeypatch):
+    told, anew = told_and_anew(lambda: run_graph(cholesky(7), Machine(2, 2), policy), monkeypatch)
+    pd.testing.assert_frame_equal(told.jobs, anew.jobs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("policy", ONLINE)
+def test_the_core_is_laid_out_once_a_stage_and_for_a_death(policy, monkeypatch):
+    """Whatever is lost: a decision costs no more in a queue of a thousand than in one of ten."""
+    made, blocks = [], split_text(README * 4, 300)
+    lay = dispatch._Laid.__init__
+    count = lambda *args, **given: (made.append(1), lay(*args, **given))[1]  # noqa: E731
+    monkeypatch.setattr(dispatch._Laid, "__init__", count)
+    group, fails = NodeGroup(4, 4, 4), {"loss_rate": 0.1, "seed": 3}
+    run_mapreduce(word_count(4), blocks, group, policy, **fails)
+    assert len(made) <= 3
+    made.clear()
+    run_mapreduce(word_count(4), blocks, group, policy, dead={1: 0.3}, replicas=2, **fails)
+    assert len(made) <= 5
 
 
 def test_a_dead_node_takes_its_maps_with_it():

@@ -1,15 +1,16 @@
 """A policy as the compiled core knows it: its runs, its decision for one state, and its desk.
 
-`play` runs a table of jobs. The live run, MapReduce and the audit of a log keep their queues in
-lists: `decide` copies what the policy looks at into arrays and asks `dlsim.cpugpu.core`; nothing
-is decided here. A `Desk` is a state that is changed by arrivals, decisions, starts and
-completions: who says when a job is done differs between the live run, MapReduce and `play`.
+`play` runs a table of jobs. The live run, MapReduce and task graphs keep their queues in lists: a
+`Desk` is a state that is changed by arrivals, decisions, starts and completions, and tells them
+to `dlsim.cpugpu.core`, which decides; nothing is decided here. `decide` asks it for one state.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from operator import attrgetter, indexOf
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import CLASSES, Decide, Decision, Item, Machine, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
-from dlsim.kernel import clock_origin
+from dlsim.kernel import clock_origin, records
 
 #: Rules that look at one job of the main queue; that predict; that need no free device.
 AT_HEAD = ("five", "mct", "strict", "round-robin")
@@ -100,43 +101,81 @@ def state_of(w: core.World, r: core.Rules, names: Sequence[Any], history: Histor
     return s
 
 
+class _Laid:
+    """What a desk holds as the core has it: laid out once, then told of all that happens."""
+
+    def __init__(self, state: State, r: core.Rules, waiting: list[Item], room: int = 0) -> None:
+        devices, gpus = len(state.classes), state.classes.count("gpu")
+        held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
+        held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
+        held += [(core.NOBODY, item) for item in waiting]
+        self.items, self.joins = [item for _, item in held], len(held)
+        self.apps = {name: a for a, name in enumerate(dict.fromkeys(i.app for i in self.items))}
+        self.at = {item.job: j for j, item in enumerate(self.items)}
+        self.places, self.events = np.array([place for place, _ in held], np.int64), list[Any]()
+        self.sorts = r.rule in (core.SPEED_UP, core.SHORTEST) or r.estimate == core.MEDIAN
+        rows = np.full((len(held) + room, 6), (math.nan, math.nan, 0, 0, 0, 0))
+        for j, item in enumerate(self.items):
+            rows[j] = *item.row, self.apps[item.app], item.job
+        told, has, (app, number) = rows[:, :2], rows[:, 2:4] > 0, rows[:, 4:].astype(np.int64).T
+        self.r = r._replace(share=0.0)
+        self.w = world_of(
+            self.r, np.zeros(len(rows)), np.where(has, 1.0, told),
+            (np.arange(devices) >= gpus).astype(int), app.copy(), told, has, number.copy(), gpus,
+        )  # fmt: skip
+        self.s = state_of(self.w, self.r, list(self.apps), state.history)
+        for j, job in enumerate(job for job in state.running if job is not None):
+            self.s.jobs["start"][j] = job.start
+
+    def take(self, item: Item) -> bool:
+        """Take one more job in, if there is room for it and nothing is sorted."""
+        j, w, a = len(self.items), self.w, self.apps.get(item.app)
+        if self.sorts or a is None or j >= len(w.app):
+            return False
+        gpu, cpu, *has = item.row
+        w.app[j], w.number[j], w.told[j], w.has[j] = a, item.job, (gpu, cpu), has
+        w.times[j] = np.where(has, 1.0, math.nan)
+        self.items.append(item)
+        self.at[item.job] = j
+        return self.fits()
+
+    def fits(self) -> bool:
+        """Tell whether there is a cell for one more job that joins a sub-queue."""
+        self.joins += 1
+        return self.r.rule != core.FIVE or self.joins <= len(self.w.app)
+
+    def decide(self, now: float) -> Decision | None:
+        """Decide at an instant, after all that has happened."""
+        told = records(len(self.events), core.EVENT, blank=False)
+        told[:] = self.events
+        self.events.clear()
+        head = self.s.head[0]
+        head["now"] = now
+        places, self.places = self.places, self.places[:0]
+        if not decide_from(places, told, self.w, self.r, self.s):
+            return None
+        finishes = tuple(self.s.finishes[head["job"]].tolist()) if head["foretold"] else ()
+        job = self.items[head["job"]].job
+        return Decision(job, int(head["on"]), core.WORDS[head["word"]], finishes)
+
+
 def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Decide what a built-in policy does in a state: the next job to move, or None."""
     r = rules_of(policy, reading)
-    if not (state.main or r.steal) or (r.rule not in _WHILE_BUSY and not state.free()):
+    if not _may_decide(state, r):
         return None
-    devices = len(state.classes)
-    held = [(d, job.item) for d, job in enumerate(state.running) if job is not None]
-    held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
     waiting = state.main[:1] if policy.rule in AT_HEAD and not r.bound else state.main
     if r.rule == core.FIFO:  # the first of each class
         heads = [next((i for i in state.main if i.preferred == c), None) for c in CLASSES]
         firsts = [item for item in heads if item is not None]
         waiting = firsts if r.target == core.PREFERRED else state.main[:1]
-    held += [(core.NOBODY, item) for item in waiting]
-    if not held:
-        return None
-    items = [item for _, item in held]
-    names = list(dict.fromkeys(item.app for item in items))
-    numbers = {name: a for a, name in enumerate(names)}
-    rows = np.array([item.row for item in items], float)
-    told, has = rows[:, :2], rows[:, 2:] > 0
-    gpus = state.classes.count("gpu")
-    w = world_of(
-        r, np.zeros(len(items)), np.where(has, 1.0, told), (np.arange(devices) >= gpus).astype(int),
-        np.array([numbers[item.app] for item in items]), told, has,
-        np.array([item.job for item in items], np.int64), gpus,
-    )  # fmt: skip
-    s = state_of(w, r, names, state.history)
-    s.head["now"] = state.now
-    for j, job in enumerate(job for job in state.running if job is not None):
-        s.jobs["start"][j] = job.start
-    if not decide_from(np.array([place for place, _ in held]), w, r, s):
-        return None
-    head = s.head[0]
-    finishes = tuple(s.finishes[head["job"]].tolist()) if head["foretold"] else ()
-    moved: Item = items[head["job"]]
-    return Decision(moved.job, int(head["on"]), core.WORDS[head["word"]], finishes)
+    return _Laid(state, r, waiting).decide(state.now)
+
+
+def _may_decide(state: State, r: core.Rules) -> bool:
+    """Tell whether a job could be moved, and what the rule needs of the devices is there."""
+    waits = bool(state.main) or (r.steal and any(state.queues))
+    return waits and (r.rule in _WHILE_BUSY or bool(state.free()))
 
 
 def decider(policy: Policy) -> Decide:
@@ -151,32 +190,46 @@ class Desk:
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
         decide: Decide | None = None, watch: Callable[[State, Decision], None] | None = None,
     ) -> None:  # fmt: skip
-        self.decide = decide or decider(policy)
+        self.decide = decide or (policy.rule if callable(policy.rule) else self._ask)
         self.policy, self.reading, self.watch = policy, reading, watch
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
+        self._rules, self._laid = rules_of(policy, reading), cast("_Laid | None", None)
 
     def arrive(self, now: float, items: Iterable[Item]) -> None:
         """Put jobs at the end of the main queue."""
         self.state.now = now
-        self.state.main.extend(items)
+        for item in items:
+            self.state.main.append(item)
+            if self._laid is not None and not self._laid.take(item):
+                self._laid = None
+            self._note(core.ARRIVED, item)
 
     def complete(self, now: float, device: int, seconds: float) -> None:
         """Take a finished job off its device; its time enters the history (rule 5)."""
         state, job = self.state, self._taken_off(now, device)
         state.history.measure(job.item.app, state.classes[device], seconds)
+        self._note(core.ENDED, None, device, seconds=seconds)
 
     def lose(self, now: float, device: int) -> None:
         """Put a job whose device broke back to the head of the main queue; rule 2 forgets it."""
         state, job = self.state, self._taken_off(now, device)
         state.history.withdraw(job.item.app, state.classes[device])
         state.main.insert(0, job.item)
+        if self._laid is not None and not self._laid.fits():
+            self._laid = None
+        self._note(core.LOST, None, device)
 
     def fail(self, now: float, device: int, again: Item | None = None) -> None:
         """Take a job that failed by its own fault off its device, unmeasured."""
         self._taken_off(now, device)
         if again is not None:
             self.state.main.insert(0, again)
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what the core was told: the state was changed otherwise than here."""
+        self._laid = None
 
     def dispatch(self, now: float) -> list[tuple[int, Item]]:
         """Follow rule 1 and the policy until nothing more can be decided."""
@@ -188,10 +241,27 @@ class Desk:
                     item = queue.pop(0)
                     state.running[device] = model.Running(item, now)
                     started.append((device, item))
+                    self._note(core.TAKEN_UP, None, device)
             decision = self.decide(state, self.policy, self.reading)
             if decision is None:
                 return started
             self._follow(decision)
+
+    def _ask(self, *seen: Any) -> Decision | None:
+        """Let the core decide, which is laid out anew only where it was not told of a change."""
+        state, r = self.state, self._rules
+        if not _may_decide(state, r):
+            return None
+        if self._laid is None:
+            self._laid = _Laid(state, r, state.main, room=16 + len(state.main) // 2)
+        return self._laid.decide(state.now)
+
+    def _note(
+        self, what: int, item: Item | None, device: int = -1, line: int = -1, seconds: float = 0.0
+    ) -> None:
+        if (laid := self._laid) is not None:
+            job = -1 if item is None else laid.at[item.job]
+            laid.events.append((what, job, device, line, self.state.now, seconds))
 
     def _taken_off(self, now: float, device: int) -> model.Running:
         job = self.state.running[device]
@@ -204,23 +274,25 @@ class Desk:
         state = self.state
         if self.watch is not None:
             self.watch(state, decision)
-        item = self._withdrawn(decision)
+        line, item = self._withdrawn(decision)
         cls = state.classes[decision.device]
         if cls not in item.declared:
             raise InputError(f"job {item.job} ({item.app}) has no version for a {cls}")
         state.queues[decision.device].append(item)
         state.history.assign(item.app, cls)
         self.decisions[item.job] = decision
+        self._note(core.MOVED, item, decision.device, line)
 
-    def _withdrawn(self, decision: Decision) -> Item:
-        for queue in [self.state.main, *self.state.queues]:
-            for place, item in enumerate(queue):
-                if item.job == decision.job:
-                    return queue.pop(place)
+    def _withdrawn(self, decision: Decision) -> tuple[int, Item]:
+        """Take a job that was decided out of its line, -1 the main queue."""
+        for line, queue in enumerate([self.state.main, *self.state.queues], -1):
+            with suppress(ValueError):
+                return line, queue.pop(indexOf(map(_JOB, queue), decision.job))
         raise InputError(f"the policy moved job {decision.job!r}, which does not wait")
 
 
 _WORDS = pd.Series(core.WORDS).array
+_JOB = attrgetter("job")
 
 
 class Trace(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu import mapdata
-from dlsim.cpugpu.dispatch import Desk, decider
+from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import apart, hold, near, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
@@ -108,7 +108,8 @@ class TaskRun:
         self.time = functools.cache(setting.costs.time)
         self.plan: Decide | None = None
         machine, policy, reading = setting.group.machine, setting.policy, setting.reading
-        self.desk = Desk(machine, policy, reading, setting.history, self._decider())
+        self.desk = Desk(machine, policy, reading, setting.history)
+        self.desk.decide = self._decider(self.desk.decide)
         self.attempts: list[Attempt] = []
         self.running: dict[str, Attempt] = {}
         self.outputs: dict[int, Attempt] = {}
@@ -145,8 +146,8 @@ class TaskRun:
                 if node not in self.dead and when <= limit:
                     self._die(node, now)
 
-    def _decider(self) -> Decide | None:
-        """Return what decides instead of the policy's rule, if anything does."""
+    def _decider(self, decide: Decide) -> Decide:
+        """Return what decides: the policy's rule, or what stands in its place."""
         rule, given = self.set.policy.rule, self.set
         if rule == "ideal":
             if given.lost or given.loss_rate or given.dead or given.prefer_local:
@@ -155,7 +156,6 @@ class TaskRun:
                     "without prefer_local"
                 )
             return lambda *seen: self.plan(*seen) if self.plan else None
-        decide = decider(given.policy)
 
         def local_first(state: State, policy: Policy, reading: Reading) -> Decision | None:
             """Of the tasks alike to a policy, serve the first whose block is there (section 4)."""
@@ -171,7 +171,7 @@ class TaskRun:
                 decision = decision._replace(finishes=())
             return decision._replace(job=local.job)
 
-        return local_first if given.prefer_local else None
+        return local_first if given.prefer_local else decide
 
     def _is_local(self, task: int, node: int) -> bool:
         return task >= self.maps or node in self.set.homes[task]
@@ -210,6 +210,7 @@ class TaskRun:
             for queue in [state.main, *state.queues]:
                 self.idle["reduce"].update(item.job for item in queue if item.job >= self.maps)
                 queue[:] = [item for item in queue if item.job < self.maps]
+            self.desk.changed()
         idle = self.idle["map" if is_missing else "reduce"]
         items = self._items(sorted(idle))
         idle.clear()
@@ -224,10 +225,11 @@ class TaskRun:
             ])  # fmt: skip
             plan = ideal_plan([state.now] * len(items), times, self.set.policy.objective)
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
-        if is_missing:
-            state.main[:0] = items
-        else:
+        if not is_missing:
             self.desk.arrive(now, items)
+        elif items:
+            state.main[:0] = items
+            self.desk.changed()
 
     def _unassigned(self, device: int, items: list[Item]) -> list[Item]:
         """Return items that leave a sub-queue unserved: rule 2 forgets the assignment."""
@@ -300,6 +302,7 @@ class TaskRun:
         state.classes = tuple(state.classes[d] for d in kept)
         for queue in [state.main, *state.queues]:  # a class whose last device is gone
             queue[:] = self._items(item.job for item in queue)
+        self.desk.changed()
         self._need_replicas(state.main)
         for task in [task for task, made in self.outputs.items() if made.node == node]:
             self.outputs.pop(task).outcome = "gone"

@@ -228,5 +228,7 @@ def adapt_split(
         if least:
             kept = [x if x >= least else 0 for x in share]
             share = [work * x / sum(kept) for x in kept]
+        else:  # ever smaller, but not none, however many rounds there are
+            share = [x or math.ulp(0.0) for x in share]
     table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
     return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)

@@ -145,11 +145,41 @@ def begin(w, r, s):
                     expect(a, c, w, r, s)
 
 
+@kernel(inline=True)
+def _note(event, w, r, s):
+    """Let one thing happen that a desk tells of."""
+    head, d = s.head[0], event.on
+    head.now = event.now
+    if event.what == state.ARRIVED:
+        change_main(event.job, 1, w, r, s)
+    elif event.what == state.MOVED:
+        head.job, head.on, head.line = event.job, d, event.line
+        _act(w, r, s)
+    elif event.what == state.TAKEN_UP:
+        if s.devices[d].job < 0:  # what was moved to a free device began at once
+            _start(d, w, r, s)
+    elif event.what == state.ENDED:
+        s.devices[d].end, w.times[s.devices[d].job, w.column[d]] = event.now, event.seconds
+        _complete(d, w, r, s)
+    else:
+        j, device = s.devices[d].job, s.devices[d]
+        device.job, device.end = NOBODY, np.inf
+        if s.lines[d].count == 0:
+            put(s.free, d)
+        known = s.known[w.app[j], int(d >= w.gpus)]
+        known.assigned = max(0, known.assigned - 1)
+        change_main(j, 2, w, r, s)
+
+
 @kernel
-def decide_from(places, w, r, s):
-    """Decide where jobs are at places: -1 the main queue, d runs on d, D + d waits there."""
-    begin(w, r, s)
+def decide_from(places, events, w, r, s):
+    """Decide where jobs are at places, and events have happened since.
+
+    A job of the main queue is at -1, one that runs on device d at d, one that waits there at D + d.
+    """
     devices = w.column.shape[0]
+    if places.shape[0] > 0:
+        begin(w, r, s)
     for j in range(places.shape[0]):
         if places[j] < 0:
             change_main(j, 1, w, r, s)
@@ -158,4 +188,6 @@ def decide_from(places, w, r, s):
             drop(s.free, places[j])
         else:
             join(j, places[j] - devices, w, r, s)
+    for k in range(events.shape[0]):
+        _note(events[k], w, r, s)
     return decide(w, r, s)

@@ -38,6 +38,19 @@ def _link(j, line, s):
 
 
 @kernel(inline=True)
+def _link_first(j, line, s):
+    """Put a job at the head of a line."""
+    end, job = s.lines[line], s.jobs[j]
+    job.before, job.next = NOBODY, end.head
+    if end.head >= 0:
+        s.jobs[end.head].before = j
+    else:
+        end.tail = j
+    end.head = j
+    end.count += 1
+
+
+@kernel(inline=True)
 def _unlink(j, line, s):
     """Take a job out of a line."""
     end, job = s.lines[line], s.jobs[j]
@@ -116,10 +129,10 @@ def versions(j, w):
 
 @kernel(inline=True)
 def change_main(j, step, w, r, s):
-    """Put a job into the main queue (step 1) or take it out (-1), also of what is sorted."""
+    """Put a job into the main queue (step 1; 2: at its head), or take it out (-1)."""
     if r.rule == state.SPEED_UP or r.rule == state.SHORTEST:
         c, waits = preferred(j, w), step > 0
-        s.lines[w.column.shape[0]].count += step
+        s.lines[w.column.shape[0]].count += 1 if waits else -1
         if r.rule == state.SPEED_UP:
             sums.change(s.sets[c], w.rank[0, j], waits)
             return
@@ -133,14 +146,16 @@ def change_main(j, step, w, r, s):
         line += w.app[j]
     elif r.rule == state.FIFO and r.target == state.PREFERRED:
         line += preferred(j, w)
-    if step > 0:
+    if step == 1:
         _link(j, line, s)
+    elif step > 1:
+        _link_first(j, line, s)
     else:
         _unlink(j, line, s)
     if r.bound > 0:
-        own = versions(j, w)
-        s.waiting[w.app[j], own] += step
-        sums.add_times(s.head[0], step, least_known(w.app[j], own, s))
+        own, more = versions(j, w), 1 if step > 0 else -1
+        s.waiting[w.app[j], own] += more
+        sums.add_times(s.head[0], more, least_known(w.app[j], own, s))
 
 
 @kernel(inline=True)

@@ -33,6 +33,9 @@ R2, R2S, R3, R3S, R4, R4Q, R0, STEAL, BY_MCT, BY_FIFO, BY_TURN, OWN, TAKEN = ran
 DONE, STUCK, CHOOSE = range(3)
 #: Where the loop is in an instant: before it, among its decisions, after the last one.
 BEFORE, DECIDING, DECIDED = range(3)
+#: What a desk says that has happened: a job arrived, was moved; a device took the next of its
+#: sub-queue, ended its job, lost it to the head of the main queue.
+ARRIVED, MOVED, TAKEN_UP, ENDED, LOST = range(5)
 NOBODY = -1
 
 #: What becomes of a job: the device it is on, its place among the decisions, why; neighbours in
@@ -67,6 +70,9 @@ HEAD = np.dtype(
     + [(k, "i8") for k in ("coming", "left", "turns", "done", "cells", "phase")]
     + [(k, "i8") for k in ("job", "on", "word", "line", "foretold")]
 )
+#: One of them: which, the job, the device, the line it comes from, when, how long it ran.
+EVENT = np.dtype([(k, "i8") for k in ("what", "job", "on", "line")]
+                 + [("now", "f8"), ("seconds", "f8")])  # fmt: skip
 
 
 class World(NamedTuple):
