@@ -8,8 +8,8 @@
   of its instances has plan_gpu / 100 GPUs, rounded up. Neither dates nor users are told.
 - Philly (Microsoft; M. Jeon et al., ATC 2019), ``cluster_job_log``, JSON: a list of jobs with
   status, vc, jobid, attempts, submitted_time, user; an attempt has start_time, end_time, detail,
-  a list of ip and gpus. A job ran from its first start to its last end, on as many GPUs as the
-  attempt with most of them.
+  a list of ip and gpus; fields beside these are of those who write such logs of their own. A job
+  ran from its first start to its last end, on as many GPUs as the attempt with most of them.
 
 Dates without a zone are read as UTC. Jobs that failed count with the time that they ran; without
 an end they have none.
@@ -104,14 +104,21 @@ _ATTEMPT: Fields = {"start_time": _date, "end_time": _date, "detail": items}
 _HOST: Fields = {"ip": anything, "gpus": items}
 
 
+def _row(where: str, given: Any, wanted: Fields) -> Any:
+    """Read the fields that are wanted, whatever stands beside them."""
+    if isinstance(given, dict):
+        given = {name: value for name, value in given.items() if name in wanted}
+    return row_of(where, given, wanted)
+
+
 def _philly(path: StrPath, document: Any) -> pd.DataFrame:
     rows, states, where = [], [], os.fspath(path)
     for k, given in enumerate(items(f"{where}: the document", document), 1):
-        job, most = row_of(f"{where}, job {k}", given, _JOB), 0
-        attempts = [row_of(f"{job.where}, attempt {n}", one, _ATTEMPT)
+        job, most = _row(f"{where}, job {k}", given, _JOB), 0
+        attempts = [_row(f"{job.where}, attempt {n}", one, _ATTEMPT)
                     for n, one in enumerate(job["attempts"], 1)]  # fmt: skip
         for one in attempts:
-            hosts = [row_of(f"{one.where}, detail", host, _HOST) for host in one["detail"]]
+            hosts = [_row(f"{one.where}, detail", host, _HOST) for host in one["detail"]]
             most = max(most, sum(len(host["gpus"]) for host in hosts))
         submit, end = job["submitted_time"], attempts[-1]["end_time"] if attempts else None
         start = next((one["start_time"] for one in attempts if one["start_time"]), None)
