@@ -14,6 +14,7 @@ import simpy
 
 from dlsim.cpugpu import History, Machine, Policy, learn, simulate, workload
 from dlsim.cpugpu.engine import ONLINE
+from dlsim.cpugpu.mapreduce import NodeGroup, run_mapreduce, split_text, word_count
 from tests.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
@@ -250,10 +251,23 @@ def study(seed=0, tasks=10_000, replicates=30, **options):
     }  # fmt: skip
 
 
+def blocks(seed=0, tasks=10_000, counts=(100, 1600, 6400)):
+    """Milliseconds of a MapReduce task from queue to end, by the number of blocks."""
+    text = " ".join(f"w{i % 997}" for i in range(7 * max(counts)))
+    for policy in ONLINE:
+        row = {"policy": policy}
+        for count in counts:
+            cut, group = split_text(text, count), NodeGroup(4, cpus=4, gpus=4)
+            call = functools.partial(run_mapreduce, word_count(), cut, group, policy, seed=seed)
+            row[f"{count} blocks"] = 1000 * timed(call, max(1, 1000 // count))[0] / (count + 4)
+        yield row
+
+
 PARTS = {
     "race": Part("queues of 2,000 jobs, beside plain Python and SimPy: who decides alike", race),
     "speed": Part("jobs per second of every policy, beside plain Python and SimPy", speed),
     "flat": Part("jobs per second of every policy on queues of a million", flat, True),
     "known": Part("jobs per second by the runs that the history knows", known),
     "study": Part("the learning study, mix lee, 8 batches x 24 jobs", study, True),
+    "blocks": Part("milliseconds of a MapReduce task, by the number of blocks", blocks, True),
 }
