@@ -18,6 +18,7 @@ from dlsim.explore.flows import METHODS, chain, funnel, platform_of
 from dlsim.steady import Reading, bound, solve, verify
 from tests.scale import SCALE
 from tests.steady_platforms import as_instance
+from tests.test_explore_panel import Draws
 from tests.twins import steady as twin
 
 PANEL = explore.wan
@@ -190,10 +191,11 @@ def hidden(ax, renderer):
 
 @pytest.mark.parametrize(("clusters", "seeds"), [(5, range(4)), (8, range(6)), (10, (0, 1, 4))])
 def test_labels_hide_neither_each_other_nor_clusters(clusters, seeds):
+    draws = Draws(PANEL)
     for network, seed in itertools.product(DRAWN, seeds):
-        figure, _ = PANEL.drawn(network=network, clusters=clusters, seed=seed)
-        renderer = figure.canvas.get_renderer()
-        found = [hidden(ax, renderer) for ax in figure.axes[:2]]
+        draws(network=network, clusters=clusters, seed=seed)
+        renderer = draws.figure.canvas.get_renderer()
+        found = [hidden(ax, renderer) for ax in draws.figure.axes[:2]]
         assert max(found) <= (clusters > 5), (network, seed)  # where short links are many
 
 
