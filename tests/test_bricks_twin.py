@@ -1,5 +1,6 @@
 """The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
 
+import functools
 import os
 import random
 import subprocess
@@ -431,17 +432,20 @@ def test_engine_equals_twin_switch_by_switch(kind, name, option):
         agree(env, base["scheduler"], base["reading"])
 
 
+@functools.cache
+def run_with(kind, name, option, seed):
+    """A run of the twin with one option."""
+    source, scheduler, reading = alone(name, seed)
+    base = {"scheduler": scheduler, "reading": reading}
+    base[kind][name] = option
+    case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
+    return by_twin(draw_environment(source), *case)
+
+
 def changes(kind, name, option, seed):
     """Whether an option other than the default makes another run."""
-    source, scheduler, reading = alone(name, seed)
     usual = TABLES[kind][name][0]
-    env, runs = draw_environment(source), []
-    for value in (usual, option):
-        base = {"scheduler": dict(scheduler), "reading": dict(reading)}
-        base[kind][name] = value
-        case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
-        runs.append(by_twin(env, *case))
-    return runs[0] != runs[1]
+    return run_with(kind, name, usual, seed) != run_with(kind, name, option, seed)
 
 
 @pytest.mark.parametrize(
