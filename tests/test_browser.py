@@ -45,6 +45,14 @@ LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 OWN = ("config", "data", "runtime", "workspaces", "settings", "ipython")
 
 
+#: All that is not a violation axe-core would describe too, which takes longer than to find it.
+FAULTS = """async part => {
+  const asked = {preload: false, resultTypes: ['violations'], selectors: false};
+  const found = await axe.run(part || document, asked);
+  return found.violations.filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(one => [one.id, one.nodes[0].html.slice(0, 200)]); }"""
+
+
 def copy_notebook(name, folder, **values):
     """Copy a notebook with other parameters, beside the pictures that it links."""
     book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
@@ -52,6 +60,13 @@ def copy_notebook(name, folder, **values):
     cell.source += "".join(f"\n{key} = {value!r}" for key, value in values.items())
     (folder / "notebooks").mkdir(exist_ok=True)
     nbformat.write(book, folder / "notebooks" / f"{name}.ipynb")
+
+
+def faults(page, part=None):
+    """What hinders somebody in (a part of) a page, by axe-core: the serious and critical."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe.Axe().axe_script)
+    return page.evaluate(FAULTS, part)
 
 
 @pytest.fixture(scope="module")
@@ -202,11 +217,7 @@ class Notebook:
 
     def faults(self, part):
         """What hinders somebody in a part of the page, by axe-core: the serious and critical."""
-        found = axe.Axe().run(self.page, part, {"preload": False}).response["violations"]
-        return [
-            (one["id"], one["nodes"][0]["html"][:200])
-            for one in found if one["impact"] in ("serious", "critical")
-        ]  # fmt: skip
+        return faults(self.page, part)
 
     def keep(self, word):
         shots = os.environ.get("DLSIM_SCREENSHOTS")
