@@ -8,7 +8,7 @@ import pytest
 from tests.test_report import drawing, ran, verdicts, write_notebook
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
+pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
 from dlsim.study.report import Results, write_report  # noqa: E402
 from tests.test_book import made, write_panel  # noqa: E402
@@ -47,7 +47,6 @@ def book(run):
 def new_tab(browser):  # noqa: F811
     """A page, and a list of what those opened in it should not have said or asked for."""
     page, wrong = browser.new_page(), []
-    page.add_init_script(axe.Axe().axe_script)
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda asked: asked.url.startswith(LOCAL) or wrong.append(asked.url))
