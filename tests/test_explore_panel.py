@@ -412,6 +412,12 @@ class TestPanel:
                 assert values_of_link(panel.link(**given), panel) == panel.values(**given)
                 draws_or_says_why_not(draws, given, to_the_end=value == last)
 
+    def test_all_switches_at_once_draw(self, name):
+        panel = getattr(explore, name)
+        moved = {switch: options[1] for switch, options in panel.switches.items()}
+        assert panel.figure(reading=moved).get_suptitle().endswith(".")
+
+    @deep
     def test_each_switch_draws(self, name):
         panel = getattr(explore, name)
         for switch, options in panel.switches.items():
@@ -501,10 +507,12 @@ def draws_or_says_why_not(draws, given, to_the_end=True):
     assert "nan" not in said
 
 
-def test_pictures_of_all_panels_are_saved_under_their_names(tmp_path):
+@pytest.mark.parametrize("names", [PANELS[2:4], pytest.param(PANELS, marks=deep)])
+def test_pictures_of_all_panels_are_saved_under_their_names(names, tmp_path, monkeypatch):
+    monkeypatch.setattr(explore, "PANELS", {name: explore.PANELS[name] for name in names})
     paths = explore.save_pictures(tmp_path / "figures")
     assert [path.name for path in paths] == [
-        f"explore-{name.replace('_', '-')}.png" for name in PANELS
+        f"explore-{name.replace('_', '-')}.png" for name in names
     ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     (tmp_path / "file").touch()
