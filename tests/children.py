@@ -3,8 +3,9 @@
 import os
 import signal
 import subprocess
+import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psutil
 
@@ -25,6 +26,49 @@ def spawn(command, **options):
     finally:
         signal.signal(signal.SIGINT, before)
         signal.signal(signal.SIGHUP, hang_up)
+
+
+#: Imports once, then does what is asked under each name, in a process of its own.
+_FORKS = """
+import os, sys, traceback
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+code, *names = sys.argv[1:]
+exec(code)
+children = {}
+for name in names:
+    if not (pid := os.fork()):
+        ended = 1
+        try:
+            ended = do(name) or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(ended)
+    children[pid] = name
+    say(name, "is", pid)
+for _ in names:
+    pid, status = os.wait()
+    say(children[pid], "ended", os.waitstatus_to_exitcode(status))
+"""
+
+
+@contextmanager
+def forked(code, names, **options):
+    """Start a process per name, each of which does ``do(name)`` of the code; kill what is left.
+
+    What can be read are lines: of each name, its process ("is"), what it says, how it "ended".
+    """
+    command = [sys.executable, "-W", "ignore", "-c", _FORKS, code, *names]
+    options |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with spawn(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def until(event, process=None, within=300.0):

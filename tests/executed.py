@@ -7,6 +7,7 @@ import functools
 import io
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,10 +22,42 @@ from dlsim.study.claims import SYMBOLS, reference_of
 _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
 
 
+#: A policy and a workload of one's own.
+FILE = files.shared_file("data/examples/policies.py")
+#: What a notebook computes here at the quick scale, as far as parameters do not say it.
+SMALL = {
+    "mcdf": {"ratio_horizon": 1e5, "pools": 20, "reading_loads": (0.5,)},
+    "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
+    "steady_state": {
+        "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
+        "reading_clusters": (5,), "churn_hours": 3.0,
+    },
+    "cpu_gpu": {"draws": 4, "words": 300},
+    "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
+}  # fmt: skip
+_COMMAND = """from importlib import import_module
+from dlsim.study import warm
+load, small = warm._load, {small}
+def lighter(names):
+    load(names)
+    import_module("dlsim.study.pictures")._DPI = 40
+    for paper, sizes in small.items():
+        scales = import_module(f"dlsim.papers.{{paper}}.study").SCALES
+        scales["quick"] = scales["quick"]._replace(**sizes)
+warm._load = lighter
+"""
+
+
 class _Shared(warm.Warm):
-    """A warm process that outlives its batches."""
+    """A warm process that outlives its batches; its notebooks draw and compute less."""
 
     end = warm.Warm.close
+
+    def fork(self, request):
+        command = [sys.executable, "-c", _COMMAND.format(small=SMALL) + warm._COMMAND[-1]]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(warm, "_COMMAND", command)
+            return super().fork(request)
 
     def close(self):
         """Stay for the next batch."""
@@ -98,6 +131,32 @@ def unsaid(path, card, elsewhere=()):
     fixed = [pair for cell in prose for pair in _VERDICT.findall(cell.source)]
     assert fixed == []  # what is written down cannot know the reading
     return sorted((set(due) - found) | (found - set(pairs)))
+
+
+def brought(like):
+    """Parameters of a notebook that bring a policy like one of the paper's, and a workload."""
+    return {"policies": [f"mine={like}"], "workload": f"{FILE}:bursts", "gantt": [like]}
+
+
+def shows_what_is_brought(out, paper, like, pictures):
+    """Whether each of the pictures has the same numbers for both policies."""
+    for picture in pictures.split():
+        name, _, column = picture.partition(":")
+        ours, theirs = (
+            _rows_of(out, f"{paper}-{name}", who, column or "policy") for who in ("mine", like)
+        )
+        assert len(ours) > 0, name
+        pd.testing.assert_frame_equal(ours, theirs)
+    return True
+
+
+def _rows_of(out, name, who, column):
+    """The rows of a picture's table that are about a policy, without its name."""
+    table = pd.read_csv(out / "data" / f"{name}.csv")
+    table = table[table["order"] == "EDF"] if "order" in table else table  # its own
+    about = table[column].str.split(" ").map(lambda words: who in words)
+    rows = table[about].replace(re.escape(who), "it", regex=True)
+    return rows.drop(columns="row", errors="ignore").reset_index(drop=True)
 
 
 def shown_beside_the_shipped(out, paper, reading):

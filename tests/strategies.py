@@ -5,12 +5,14 @@ meet a tie (deadlines that are exactly E(n), say): there the twin gets the Fract
 engine the nearest float.
 """
 
+import functools
 import itertools
 import math
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from gmpy2 import mpq as Fraction
 from hypothesis import strategies as st
@@ -67,6 +69,12 @@ def order_of(row: Policy) -> str:
     return row.order if isinstance(row.order, str) else "user"
 
 
+@functools.cache
+def costs_of(*costs: Fraction) -> twin.Costs:
+    """Return a cluster as the twin takes it, with all times that were found for it."""
+    return twin.Costs(*costs)
+
+
 class Instance(NamedTuple):
     """A cluster, rows of (arrival, sigma, deadline), and one key per task for user orders."""
 
@@ -86,14 +94,14 @@ class Instance(NamedTuple):
     @property
     def costs(self) -> twin.Costs:
         """The cluster as the twin takes it."""
-        return twin.Costs(*self[:5])
+        return costs_of(*self[:5])
 
     @property
     def table(self) -> pd.DataFrame:
         """The tasks as dlsim takes them."""
-        rows = [[float(x) for x in row] for row in self.rows]
-        table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
-        return table.assign(user_key=self.keys, user_nodes=self.user_nodes)
+        floats = np.array([[float(x) for x in row] for row in self.rows])
+        columns = dict(zip(("arrival", "sigma", "deadline"), floats.T, strict=True))
+        return pd.DataFrame(columns | {"user_key": self.keys, "user_nodes": self.user_nodes})
 
     @property
     def user_nodes(self) -> list[int]:
@@ -212,13 +220,18 @@ def seeded_for(
     start_up, set_up = source.choice([0, 0, 1, Fraction(1, 4)]), source.choice([0, 0, 1, 2])
     costs = (Fraction(x) for x in (cms, cps, start_up, set_up))
     instance = Instance(nodes, *costs, [], []).fit(policy)
+    before, since = instance.planner(policy, reading | {"backfill": "off"}), 0
     now = Fraction(source.randint(0, 8), 4)
-    for _ in range(source.randint(2, most)):
+    for i in range(source.randint(2, most)):
         row = (now, Fraction(source.randint(1, 40), source.choice([1, 4])), Fraction(10**6))
         instance = instance._replace(
             rows=[*instance.rows, row], keys=[*instance.keys, source.randint(0, 4)]
         )
-        last, r = met(source, instance, policy, reading)
+        tasks = inserted.table(instance.rows, instance.keys, instance.user_nodes)
+        if now > tasks[since].arrival:  # nothing changes any more for those who came before
+            before.arrive(tasks[since:i])
+            since = i
+        last, r = met(source, instance, policy, before.copy(), tasks[since:])
         instance = instance._replace(rows=[*instance.rows[:-1], last])
         now += source.choice([0, 0, Fraction(source.randint(0, 60), 4)])
         later = [t for t in r if t > now and Fraction(float(t)) == t]
@@ -231,17 +244,21 @@ Row = tuple[Fraction, Fraction, Fraction]
 
 
 def met(
-    source: random.Random, instance: Instance, policy: str, reading: dict[str, str]
+    source: random.Random,
+    instance: Instance,
+    policy: str,
+    planner: inserted.Twin,
+    tasks: list[inserted.Task],
 ) -> tuple[Row, list[Fraction]]:
     """Fit the last task to the state it finds; return it and the instants r_1..r_N there.
 
+    The planner knows whoever came before these tasks, which come at one instant.
     Its deadline is often exactly what some n can meet, its size sometimes such that a gap
     between two release times is exactly sigma tau.
     """
     row, (arrival, sigma, _) = ALL_ROWS[policy], instance.rows[-1]
-    planner = instance.planner(policy, reading | {"backfill": "off"})
-    planner.arrive(inserted.table(instance.rows, instance.keys, instance.user_nodes))
-    found = [p for p in planner.counted["arrival"] if p.task.index == len(instance.rows) - 1]
+    planner.arrive(tasks)
+    found = [p for p in planner.counted["arrival"] if p.task is tasks[-1]]
     r = list(found[-1].seen[1]) if found else [arrival]
     gaps = [b - a for a, b in itertools.pairwise(r) if b > a]
     if gaps and instance.cms and source.random() < 0.3:
@@ -296,15 +313,18 @@ def close(exact: object, value: float) -> bool:
 def differences(records: list[twin.Record], s: Schedule) -> list[str]:
     """List what differs between the twin's records and the engine's table."""
     found = []
-    for task, row in zip(records, s.tasks.itertuples(), strict=True):
-        same = (task.admitted, task.nodes, task.missed) == (row.admitted, row.nodes, row.missed)
-        estimate = getattr(task, "estimate", task.completion)
-        times = all(close(getattr(task, t), getattr(row, t)) for t in TIMES)
-        if not (same and times and close(estimate, row.estimate)):
-            found.append(f"task {row.Index}: twin {told(task)}, engine {row}")
+    columns = [s.tasks[name].tolist() for name in (*DECIDED, *TIMES, "estimate")]
+    for label, task, *row in zip(s.tasks.index, records, *columns, strict=True):
+        *times, estimate = row[len(DECIDED) :]
+        same = [getattr(task, name) for name in DECIDED] == row[: len(DECIDED)]
+        same = same and all(close(getattr(task, t), x) for t, x in zip(TIMES, times, strict=True))
+        if not (same and close(getattr(task, "estimate", task.completion), estimate)):
+            shown = s.tasks.loc[label].to_dict()
+            found.append(f"task {label}: twin {told(task)}, engine {shown}")
     return found
 
 
+DECIDED = ("admitted", "nodes", "missed")
 TIMES = ("start", "completion", "deadline")
 
 
@@ -320,10 +340,8 @@ def chunk_differences(records: inserted.Records, s: Schedule) -> list[str]:
     """List the tasks whose sends and computations are not the twin's."""
     columns = ["alpha", "send_start", "send_end", "compute_end"]
     by_task: dict[object, list[list[float]]] = {}
-    chunks = s.chunks  # lists, for a frame of every task would take longer than the engine
-    for label, row in zip(
-        chunks["task"].tolist(), chunks[columns].to_numpy().tolist(), strict=True
-    ):
+    # lists, for a frame of every task would take longer than the engine
+    for label, *row in zip(*(s.chunks[c].tolist() for c in ("task", *columns)), strict=True):
         by_task.setdefault(label, []).append(row)
     found = []
     for label, task in zip(s.tasks.index, records, strict=True):

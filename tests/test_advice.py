@@ -116,7 +116,7 @@ def test_seconds_of_1970_are_dates_and_dates_beyond_a_calendar_are_none(tmp_path
     read = read_log(path)
     assert read.date(read.jobs["submit"].iloc[0]) == "2001-09-09 01:46 UTC"
     assert read.jobs.index.tolist() == [2, 1]  # of the file, where job numbers tell nothing
-    path.write_text(f"; UnixStartTime: 86400\n{line(1, 0, -1, 9, 1)}\n{line(2, 5e11, 0, 9, 1)}\n")
+    path.write_text(f"; UnixStartTime: 86400\n{line(1, 0, -1, 9, 1)}\n{line(2, 1e10, 0, 9, 1)}\n")
     read = read_log(path)
     assert read.epoch is None
     assert "not shown" in read.notes[-1]

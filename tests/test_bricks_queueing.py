@@ -84,12 +84,15 @@ def test_what_monitors_see_is_what_theory_says():
     rho, rate = 0.5, 0.01
     waiting = rate * rho * 0.5 / (2 * (1 - rho))
     theory = {"util": rho, "queue": rho + rho**2 / (2 * (1 - rho)) + waiting, "clients": waiting}
-    seen = {load: [] for load in (*theory, "ext")}
+    # a probe sees all the time since the last one as "util", else one moment: the rarer a value,
+    # the more of them
+    probes = {"util": 200.0, "queue": 100.0, "clients": 50.0, "ext": 200.0}
+    seen = {load: [] for load in probes}
     for seed in range(RUNS):
         env = server(seed, rate, lambda stream, n: np.zeros(n), 2 * rho)
         for load, means in seen.items():
             shown = []
-            reading = Reading(load, 50.0, lambda window, shown=shown: watch(window, shown))
+            reading = Reading(load, probes[load], lambda window, shown=shown: watch(window, shown))
             simulate(env, reading=reading)
             means.append(np.mean(shown))
     for load, value in theory.items():

@@ -1,5 +1,6 @@
 """The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
 
+import functools
 import os
 import random
 import subprocess
@@ -31,12 +32,19 @@ ROOT = Path(__file__).parents[1]
 
 
 def by_engine(env, scheduler, reading):
-    table = simulate(env, scheduler, reading=reading).requests
+    return told_by(simulate(env, scheduler, reading=reading))
+
+
+def told_by(out):
+    table = out.requests
     return list(zip(table["server"], table["fallbacks"], table["completion"], strict=True))
 
 
 def by_twin(env, scheduler, reading):
-    requests = twin.simulate(env, scheduler, reading)
+    return told_of(twin.simulate(env, scheduler, reading))
+
+
+def told_of(requests):
     return [(r.server, r.fallbacks, r.completion) for r in requests]
 
 
@@ -368,10 +376,14 @@ def draw(table, source, often=0.5):
 
 def agree(env, scheduler, reading):
     case = (env, Scheduler(**scheduler), Reading(**reading))
-    wanted, found = by_twin(*case), by_engine(*case)
+    are_the_same(by_twin(*case), by_engine(*case), case[1:])
+
+
+def are_the_same(wanted, found, case):
+    """Server, fallbacks and completion of every request, at the twin and at the engine."""
     for row, (a, b) in enumerate(zip(wanted, found, strict=True)):
-        assert a[:2] == b[:2], f"request {row}: twin {a}, engine {b}; {case[1:]}"
-        assert a[2] == pytest.approx(b[2], rel=1e-9), f"request {row}; {case[1:]}"
+        assert a[:2] == b[:2], f"request {row}: twin {a}, engine {b}; {case}"
+        assert a[2] == pytest.approx(b[2], rel=1e-9), f"request {row}; {case}"
 
 
 def test_every_switch_of_the_engine_is_compared():
@@ -420,17 +432,20 @@ def test_engine_equals_twin_switch_by_switch(kind, name, option):
         agree(env, base["scheduler"], base["reading"])
 
 
+@functools.cache
+def run_with(kind, name, option, seed):
+    """A run of the twin with one option."""
+    source, scheduler, reading = alone(name, seed)
+    base = {"scheduler": scheduler, "reading": reading}
+    base[kind][name] = option
+    case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
+    return by_twin(draw_environment(source), *case)
+
+
 def changes(kind, name, option, seed):
     """Whether an option other than the default makes another run."""
-    source, scheduler, reading = alone(name, seed)
     usual = TABLES[kind][name][0]
-    env, runs = draw_environment(source), []
-    for value in (usual, option):
-        base = {"scheduler": dict(scheduler), "reading": dict(reading)}
-        base[kind][name] = value
-        case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
-        runs.append(by_twin(env, *case))
-    return runs[0] != runs[1]
+    return run_with(kind, name, usual, seed) != run_with(kind, name, option, seed)
 
 
 @pytest.mark.parametrize(
@@ -548,8 +563,7 @@ def agree_on_copies(env, scheduler, reading):
         assert (a.fate, a.fallbacks) == b[::2][:2], told
         assert a.server == b[1], told
         assert a.completion == pytest.approx(b[3], rel=1e-9), told
-    agree(env, {f.name: getattr(scheduler, f.name) for f in fields(scheduler)},
-          {f.name: getattr(reading, f.name) for f in fields(reading)})  # fmt: skip
+    are_the_same(told_of(twin.that_count(wanted)), told_by(out), (scheduler, reading))
 
 
 def any_reading(source):

@@ -299,7 +299,8 @@ TestOrganisation.settings = settings(
 
 def test_a_day_completes_and_repeats():
     p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
-    runs = [day(p, method, seed=2, applications=12) for method in ("G", "LPRG", "G")]
+    short = {"applications": 12, "hours": 6.0}
+    runs = [day(p, method, seed=2, **short) for method in ("G", "LPRG", "G")]
     tables = [run.applications for run in runs]
     pd.testing.assert_frame_equal(tables[0], tables[2], check_exact=True)
     fixed = ["origin", "priority", "load", "arrival"]
@@ -307,7 +308,7 @@ def test_a_day_completes_and_repeats():
     assert runs[0].summary()["submitted"] == 12
     assert runs[0].summary()["completed"] > 0
     assert 0 < runs[0].summary()["ratio"] <= 1 + 1e-9
-    other = day(p, "G", seed=3, applications=12).applications
+    other = day(p, "G", seed=3, **short).applications
     assert not tables[0]["arrival"].equals(other["arrival"])
 
 

@@ -1,5 +1,6 @@
 """What may happen to a broker: hand cases, stepwise against a file, and its plans replayed."""
 
+import functools
 import json
 import math
 import re
@@ -267,6 +268,7 @@ def draw_event(rng, p, count):
     return do, kinds[do]
 
 
+@functools.cache
 def drawn(seed):
     """Return a platform with named sites, and a day of events on it that a broker took."""
     rng = np.random.default_rng(seed)

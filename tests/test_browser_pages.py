@@ -8,11 +8,11 @@ import pytest
 from tests.test_report import drawing, ran, verdicts, write_notebook
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
+pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
 from dlsim.study.report import Results, write_report  # noqa: E402
 from tests.test_book import made, write_panel  # noqa: E402
-from tests.test_browser import browser  # noqa: E402, F401
+from tests.test_browser import browser, faults  # noqa: E402, F401
 
 pytestmark = pytest.mark.browser
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
@@ -44,54 +44,54 @@ def book(run):
     return run.parent / "book"
 
 
-def opened(browser, path, width, theme):  # noqa: F811
-    """Open a page, and list what it should not have said or asked for."""
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
-    wrong = []
+def new_tab(browser):  # noqa: F811
+    """A page, and a list of what those opened in it should not have said or asked for."""
+    page, wrong = browser.new_page(), []
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "request", lambda asked: asked.url.startswith(("file:", "data:")) or wrong.append(asked.url)
-    )
+    page.on("request", lambda asked: asked.url.startswith(LOCAL) or wrong.append(asked.url))
     page.on("requestfailed", lambda asked: wrong.append(f"not found: {asked.url}"))
+    yield page, wrong
+    page.close()
+
+
+#: For all that is only looked at: a tab each would take longer than most looks.
+tab = pytest.fixture(new_tab, scope="module")
+own_tab = pytest.fixture(new_tab)
+
+
+def opened(tab, path, width, theme):
+    page, wrong = tab
+    page.goto("about:blank")  # ends what the page before still asks for
+    wrong.clear()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=theme)
     page.goto(path.as_uri())
     return page, wrong
 
 
-def faults(page):
-    """What hinders somebody, by axe-core: all that it calls serious or critical."""
+def looked_at(tab, path, width, theme):
+    page, wrong = opened(tab, path, width, theme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert wrong == []
     page.evaluate(SHORTER)
-    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
-    return [
-        (one["id"], one["nodes"][0]["html"][:200])
-        for one in found if one["impact"] in ("serious", "critical")
-    ]  # fmt: skip
-
-
-def looked_at(browser, path, width, theme):  # noqa: F811
-    page, wrong = opened(browser, path, width, theme)
-    try:
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert wrong == []
-        assert faults(page) == []
-    finally:
-        page.close()
+    assert faults(page) == []
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 @pytest.mark.parametrize("name", REPORT)
-def test_the_report_can_be_read_by_all(browser, run, name, width, theme):  # noqa: F811
-    looked_at(browser, run / name, width, theme)
+def test_the_report_can_be_read_by_all(tab, run, name, width, theme):
+    looked_at(tab, run / name, width, theme)
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 @pytest.mark.parametrize("name", BOOK)
-def test_the_book_can_be_read_by_all(browser, book, name, width, theme):  # noqa: F811
-    looked_at(browser, book / f"{name}.html", width, theme)
+def test_the_book_can_be_read_by_all(tab, book, name, width, theme):
+    looked_at(tab, book / f"{name}.html", width, theme)
 
 
-def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(browser, run):  # noqa: F811
-    page, wrong = opened(browser, run / "report.html", 1280, "light")
+def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run):
+    page, wrong = opened(own_tab, run / "report.html", 1280, "light")
     rows = page.locator("tr[data-verdict]")
     shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
     shown += ".map(r => r.dataset.verdict)"
@@ -114,11 +114,10 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(browser, run)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#figures-mcdf"
     assert wrong == []
-    page.close()
 
 
-def test_a_panel_of_the_book_is_moved_by_keyboard(browser, book):  # noqa: F811
-    page, wrong = opened(browser, book / "panels" / "timing.html", 390, "dark")
+def test_a_panel_of_the_book_is_moved_by_keyboard(own_tab, book):
+    page, wrong = opened(own_tab, book / "panels" / "timing.html", 390, "dark")
     words, picture = page.locator("#words"), page.locator("#picture")
     before = words.inner_text(), picture.get_attribute("src")
     page.locator(".panel input").focus()
@@ -127,4 +126,3 @@ def test_a_panel_of_the_book_is_moved_by_keyboard(browser, book):  # noqa: F811
     assert picture.get_attribute("src") != before[1]
     page.wait_for_function("document.getElementById('picture').naturalWidth > 500")
     assert wrong == []
-    page.close()

@@ -9,8 +9,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import suppress
 
 import pytest
@@ -19,7 +17,7 @@ from dlsim.cpugpu import Store
 from dlsim.cpugpu.live import Log
 from dlsim.cpugpu.store import COLUMNS
 from dlsim.errors import InputError
-from tests.children import until
+from tests.children import forked, until
 from tests.scale import SCALE
 from tests.test_cpugpu_history import loosely, with_sql
 
@@ -175,30 +173,16 @@ def test_a_damaged_history_is_refused_or_whole(tmp_path):
 # --- processes ------------------------------------------------------------------------------------
 
 WRITER = """
-import sys
-import pytest
-
 from dlsim.cpugpu import Store
-with Store(sys.argv[1]) as store:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for k in range(1, int(sys.argv[3]) + 1):
-        store.add(sys.argv[2], "gpu", float(k))
-        print(k, flush=True)
+
+def do(name):
+    with Store(PATH) as store:
+        say(name, "opened", "it")
+        os.read(0, 1)  # till all are to begin
+        for k in range(1, 21):
+            store.add(name, "gpu", float(k))
+            say(name, "wrote", k)
 """
-
-
-def start(*words, **options):
-    command = [sys.executable, "-W", "ignore", *map(str, words)]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
-    )
-
-
-def end(*processes):
-    for process in processes:
-        process.kill()
-        process.communicate()
 
 
 def left(path):
@@ -211,23 +195,23 @@ def left(path):
 def test_two_who_write_at_once_lose_nothing_even_if_one_is_killed(tmp_path):
     path, told, rng = tmp_path / "h.sqlite", collections.Counter(), random.Random(7)
     for trial in range(round(2 * SCALE)):
-        names = [f"{who}{trial}" for who in ("a", "b", "victim")]
-        one, two, victim = writers = [start("-c", WRITER, path, name, 20) for name in names]
-        try:
-            for process in writers:
-                assert process.stdout.readline() == "ready\n"
-            for process in writers:
-                process.stdin.write("go\n")
-                process.stdin.flush()
-            most = rng.randrange(1, 18)
-            told[names[2]] = next(k for k, line in enumerate(victim.stdout, 1) if k == most)
-            victim.kill()
-            told[names[2]] += len(victim.stdout.readlines())
-            for name, process in zip(names, (one, two), strict=False):
-                told[name] = len(process.stdout.readlines())
-                assert process.wait() == 0
-        finally:
-            end(*writers)
+        one, two, victim = names = [f"{who}{trial}" for who in ("a", "b", "victim")]
+        most, pids, ended, opened = rng.randrange(1, 18), {}, {}, 0
+        with forked(WRITER.replace("PATH", repr(str(path))), names) as writers:
+            for name, what, word in map(str.split, writers.stdout):
+                if what == "is":
+                    pids[name] = int(word)
+                elif what == "opened":
+                    opened += 1
+                    if opened == 3:
+                        writers.stdin.close()  # begin
+                elif what == "wrote":
+                    told[name] += 1
+                    if (name, int(word)) == (victim, most):
+                        os.kill(pids[name], signal.SIGKILL)
+                else:
+                    ended[name] = int(word)
+        assert ended == {one: 0, two: 0, victim: -signal.SIGKILL}
     runs = read(path).groupby("app")["seconds"].apply(list)
     for name, lines in told.items():
         assert runs[name] == [float(k) for k in range(1, len(runs[name]) + 1)]
@@ -237,34 +221,42 @@ def test_two_who_write_at_once_lose_nothing_even_if_one_is_killed(tmp_path):
     assert left(path) == ["h.sqlite"]
 
 
-LIVE = ("-m", "dlsim", "live", "run", "--gpu", "numpy", "--factor", "0.01")
+SESSION = """
+import dlsim.cpugpu.live, psutil
+from dlsim.cli import live, main
+
+WORK = {"one": ("saxpy", "24"), "two": ("saxpy", "24"), "victim": ("word-count", "5000")}
+
+def do(name):
+    sys.stdout, (kernel, jobs) = open(f"{name}.said", "w"), WORK[name]
+    words = "live run --gpu numpy --factor 0.01 --history h.sqlite --log"
+    try:
+        return main([*words.split(), f"{name}.sqlite", "--kernels", kernel, "--jobs", jobs])
+    finally:
+        sys.stdout.close()
+"""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="reads how a kill ended it")
 def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
-    path = tmp_path / "h.sqlite"
+    path, names = tmp_path / "h.sqlite", ["one", "two", "victim"]
     Store(path).close()
-    work = {"one": ("saxpy", 24), "two": ("saxpy", 24), "victim": ("word-count", 5000)}
-    sessions = [
-        start(*LIVE, "--history", path, "--log", f"{name}.sqlite", "--kernels", kernel,
-              "--jobs", jobs, cwd=tmp_path)
-        for name, (kernel, jobs) in work.items()
-    ]  # fmt: skip
-    *others, victim = sessions
-    try:
-        assert until(lambda: (read(path)["app"] == "word-count").sum() >= 3, victim)
-        victim.kill()
-        victim.wait()
-        outs = [session.communicate()[0] for session in others]
-    finally:
-        end(*sessions)
-    assert [session.returncode for session in sessions] == [0, 0, -signal.SIGKILL]
-    for name, out in zip(work, outs, strict=False):
-        assert f"24 decisions in {name}.sqlite, 0 differ" in out
+    with forked(SESSION, names, cwd=tmp_path) as sessions:
+        pids = {}
+        while len(pids) < 3:
+            name, _, word = sessions.stdout.readline().split()
+            pids[name] = int(word)
+        assert until(lambda: (read(path)["app"] == "word-count").sum() >= 3, sessions)
+        os.kill(pids["victim"], signal.SIGKILL)
+        ended = {name: int(word) for name, _, word in map(str.split, sessions.stdout)}
+    assert ended == {"one": 0, "two": 0, "victim": -signal.SIGKILL}
+    for name in names[:2]:
+        said = (tmp_path / f"{name}.said").read_text()
+        assert f"24 decisions in {name}.sqlite, 0 differ" in said
     runs = read(path)
     assert runs["app"].value_counts()["saxpy"] == 48
     assert set(runs["outcome"]) == {"done"}
     assert Log.read(tmp_path / "victim.sqlite").audit() == []  # all that it took
     # a journal that the victim began stays until somebody writes to its log
-    there = [name for name in left(path) if name != "victim.sqlite-journal"]
-    assert there == ["h.sqlite", "one.sqlite", "two.sqlite", "victim.sqlite"]
+    there = {name for name in left(path) if not name.endswith(".said")} - {"victim.sqlite-journal"}
+    assert there == {"h.sqlite", *(f"{name}.sqlite" for name in names)}

@@ -1,5 +1,6 @@
 """Any work on any devices: functions and commands, limits, kills; laws over sizes; splits."""
 
+import contextlib
 import functools
 import json
 import os
@@ -190,11 +191,18 @@ def test_other_devices_work_while_a_worker_that_died_starts_anew(tmp_path, monke
     assert done.log.audit() == []
 
 
-@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
-def test_a_function_ends_at_its_limit_under_dask_and_its_device_goes_on():
+@pytest.fixture(scope="module")
+def of_dask():
+    """A crew of one device that Dask starts anew."""
     pytest.importorskip("distributed")
+    with Dask(["cpu0"]) as crew:
+        yield crew
+
+
+@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
+def test_a_function_ends_at_its_limit_under_dask_and_its_device_goes_on(of_dask):
     works = App("hangs", cpu=own.hangs, limit=1.0), App("where", cpu=own.cores_here)
-    done = run([LiveJob(works[0], 7), LiveJob(works[1])], Dask, CPU)
+    done = run_live([LiveJob(works[0], 7), LiveJob(works[1])], of_dask, CPU)
     assert done.jobs["error"].tolist() == ["ran longer than its limit of 1 s", ""]
 
 
@@ -204,17 +212,19 @@ def misses(_):
 
 @pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
 @pytest.mark.parametrize("crew", [Processes, Dask])
-def test_a_kernel_is_compiled_once_per_worker(crew):
+def test_a_kernel_is_compiled_once_per_worker(crew, request):
     """Also one that is sent by value, as a function of a notebook is."""
     pytest.importorskip("cloudpickle")
-    if crew is Dask:
-        pytest.importorskip("distributed")
     space = {}
     exec("def element(i, a, b, x, y):\n    return x * a[i]", space)
     space["element"].__module__ = "__main__"
     kernel = Kernel("mine", 64, 4, own.make, space["element"], "return x * a[i];", own.double)
     machine = (Slot("cpu0", "numba", ""),)
-    with crew(["cpu0"]) as workers:
+    with contextlib.ExitStack() as stack:
+        if crew is Dask:
+            workers = request.getfixturevalue("of_dask")
+        else:
+            workers = stack.enter_context(crew(["cpu0"]))
         done = run_live([LiveJob(kernel, 64)] * 4, workers, machine)
         assert (done.jobs["error"] == "").all()
         again = [
@@ -493,6 +503,7 @@ KILLED = """
 import json, os, signal, sys
 from collections import Counter
 from pathlib import Path
+import psutil  # here, for all sessions
 from dlsim.cli import main
 from dlsim.cpugpu.live import Log
 from dlsim.cpugpu.live.log import LogFile
@@ -575,7 +586,9 @@ def test_a_session_killed_at_twenty_moments_goes_on_and_runs_nothing_twice(tmp_p
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(tmp_path, watched):
+def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(
+    tmp_path, monkeypatch, capsys, watched
+):
     """The command dies with the session on Linux, and never ends its work; its child is found.
 
     By the watcher of its crew; or, if that was killed too, by the run that goes on.
@@ -594,9 +607,9 @@ def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(t
     session.wait()
     child = int(pids.read_text())
     until(lambda: [p.pid for p in alive(name)] == ([] if watched else [child]))
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert "goes on where it stopped: 1 of 1 jobs are left" in again.stdout
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 0
+    assert "goes on where it stopped: 1 of 1 jobs are left" in capsys.readouterr().out
     assert alive(name) == []
     assert (tmp_path / "over").read_text() == "\n"
 
@@ -636,7 +649,7 @@ def test_a_name_that_looks_like_an_infinite_size_has_none():
     assert Sizes(history).record("j[4]", "cpu").expected() == pytest.approx(1.0)
 
 
-def test_an_interrupt_ends_the_commands_and_leaves_a_log_that_goes_on(tmp_path):
+def test_an_interrupt_ends_the_commands_and_leaves_a_log_that_goes_on(tmp_path, monkeypatch):
     script = "echo here >> ran; if [ ! -f go ]; then exec sleep 1000; fi"
     (tmp_path / "jobs.csv").write_text(f"app,command\none,\"sh -c '{script}'\"\n")
     words = ["live", "run", "--jobs", "jobs.csv", "--gpu", "none", "--history", "h"]
@@ -653,8 +666,8 @@ def test_an_interrupt_ends_the_commands_and_leaves_a_log_that_goes_on(tmp_path):
         assert "1 jobs left: the same command goes on with them" in said
         assert alive(name) == []
     (tmp_path / "go").touch()
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 0
     log = Log.read(tmp_path / "results" / "live" / "log.sqlite")
     assert (log.left, log.audit(), log.decisions) == ([], [], 3)
 

@@ -16,8 +16,9 @@ from dlsim.errors import InputError
 from dlsim.explore import flows
 from dlsim.explore.flows import METHODS, chain, funnel, platform_of
 from dlsim.steady import Reading, bound, solve, verify
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 from tests.steady_platforms import as_instance
+from tests.test_explore_panel import Draws
 from tests.twins import steady as twin
 
 PANEL = explore.wan
@@ -188,12 +189,15 @@ def hidden(ax, renderer):
     return sum(part is not None and min(part.width, part.height) > 2 for part in parts)
 
 
-@pytest.mark.parametrize(("clusters", "seeds"), [(5, range(4)), (8, range(6)), (10, (0, 1, 4))])
+@pytest.mark.parametrize(("clusters", "seeds"), [
+    (5, range(4)), pytest.param(8, range(6), marks=deep), (10, (0, 1, 4)),
+])  # fmt: skip
 def test_labels_hide_neither_each_other_nor_clusters(clusters, seeds):
+    draws = Draws(PANEL)
     for network, seed in itertools.product(DRAWN, seeds):
-        figure, _ = PANEL.drawn(network=network, clusters=clusters, seed=seed)
-        renderer = figure.canvas.get_renderer()
-        found = [hidden(ax, renderer) for ax in figure.axes[:2]]
+        draws(network=network, clusters=clusters, seed=seed)
+        renderer = draws.figure.canvas.get_renderer()
+        found = [hidden(ax, renderer) for ax in draws.figure.axes[:2]]
         assert max(found) <= (clusters > 5), (network, seed)  # where short links are many
 
 

@@ -15,7 +15,7 @@ from dlsim.explore.panel import Choice, Slider
 from dlsim.realtime import Cluster, Reading, simulate
 from dlsim.study.gantt import lanes_of
 from tests.scale import SCALE
-from tests.test_explore_panel import draws_or_says_why_not
+from tests.test_explore_panel import Draws, draws_or_says_why_not
 
 MANY = max(4, int(6 * SCALE))
 
@@ -289,7 +289,7 @@ def test_any_values_draw_or_are_refused(name):
     @settings(max_examples=MANY, deadline=None)
     @given(anything(panel))
     def draw(chosen):
-        draws_or_says_why_not(panel, chosen)
+        draws_or_says_why_not(Draws(panel), chosen)
 
     draw()
 

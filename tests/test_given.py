@@ -409,7 +409,7 @@ WIDE = {
     "tasks": lambda: realtime.simulate(TASKS, CLUSTER, "MCDF"),
     "nodes": lambda: realtime.simulate(TASKS[:1], realtime.Cluster(nodes=10), "EDF-DLT"),
     "traces": lambda: traces.noise(200, 0.8),
-    "background": lambda: bricks.Environment.random(0, link_background="data"),
+    "background": lambda: random_environment(link_background="data"),
 }
 GIVEN_PLATFORM = steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM)
 

@@ -34,8 +34,9 @@ def count_differences(records: inserted.Records, s: Schedule) -> list[str]:
     assert list(counts.columns) == COUNTS
     assert sorted(counts.index) == sorted(inserted.RULES)
     assert counts.index.name == "rule"
-    assert (counts.dtypes == "Int64").all()
-    rows = dict(zip(counts.index, counts.astype(object).to_numpy().tolist(), strict=True))
+    assert [str(t) for t in counts.dtypes] == ["Int64"] * len(COUNTS)
+    columns = [counts[name].tolist() for name in COUNTS]
+    rows = {rule: row for rule, *row in zip(counts.index, *columns, strict=True)}
     found = []
     for rule, wanted in records.counts.items():
         row = [None if pd.isna(x) else int(x) for x in rows[rule]]

@@ -19,8 +19,8 @@ from dlsim.study.claims import load_claims
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
-from tests.executed import execute, shown_beside_the_shipped, unsaid
-from tests.scale import some_of
+from tests.executed import brought, execute, shown_beside_the_shipped, shows_what_is_brought, unsaid
+from tests.scale import deep, some_of
 
 #: Three tasks on one node each, then one that needs all four. By hand: r = (0, 14, 26, 36).
 FIRST = pd.DataFrame(
@@ -31,6 +31,8 @@ FIRST = pd.DataFrame(
 KEY = "inserted-idle-time"
 alternatives = list(iit.Study.alternatives())
 LOADS = (0.6, 1.0)
+#: Realised load over the nominal one: the positive part of N(200, 200) has the mean 257.5.
+REALISED = 1.29
 SMALL = {"loads": LOADS, "taus": (8.0, 1.0), "dc_ratios": (2.0, 5.0), "clusters": (4,), "jobs": 1}
 
 
@@ -203,6 +205,11 @@ def test_figure_1_shows_the_idle_time_it_says(study):
 
 
 # ----------------------------------------------------------------------- measures
+
+
+def test_the_realised_load_is_that_of_the_mean_size(study):
+    loads = study.evidence.main.groupby("load")["realised_load"].mean()
+    assert (loads / loads.index).tolist() == pytest.approx([REALISED] * len(LOADS), rel=0.1)
 
 
 def test_names_are_those_of_the_table_of_policies():
@@ -411,10 +418,18 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
-def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
-    given = {k: list(v) for k, v in SMALL.items() if k != "jobs"}
+@pytest.mark.parametrize(
+    "mine",
+    [brought("EDF-EXACT-N"), pytest.param({}, marks=deep)],
+    ids=["a policy and a workload brought", "of the paper"],
+)
+def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, mine):
+    """What is brought is on every figure, and drawn on its workload to the map of readings."""
+    given = {k: list(v) for k, v in SMALL.items() if k != "jobs"} | mine
+    if mine:
+        given["loads"] = [1.0, 3.0]  # where those who wait and those who do not differ
     out = tmp_path / "results"
-    done = execute(f"30-{KEY}", out, **given, runs=3, reading={"backfill": "on"})
+    done = execute(f"30-{KEY}", out, **given, runs=2, reading={"backfill": "on"})
     assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
     assert shown_beside_the_shipped(out, KEY, "backfill=on")
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
@@ -427,11 +442,14 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals", "starts", "sizes")}
     assert tables == pictures | more
     use = pd.read_csv(out / "data" / f"{KEY}-use.csv").set_index("policy")
-    assert set(use.index) == set(cells.both(cells.USED))
-    assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
-    for name in ("fig3a", "fig3b"):
-        table = pd.read_csv(out / "data" / f"{KEY}-{name}.csv")
-        # positive part of N(200, 200): mean 257.5, so 1.29 times the nominal load
-        assert (table["realised_load"] / table["load"]).tolist() == pytest.approx(
-            [1.29] * len(table), rel=0.1
-        )
+    assert set(use.index) == {*cells.both(cells.USED), *(["mine"] if mine else [])}
+    if mine:
+        shown = "fig3b fig4:what paired:what rivals use gain gantt"
+        assert shows_what_is_brought(out, KEY, "EDF-EXACT-N", shown)
+    else:
+        assert (use.loc[["FIFO-OPR-MN", "EDF-OPR-MN"], "estimate"].abs() < 1e-9).all()
+        for name in ("fig3a", "fig3b"):
+            table = pd.read_csv(out / "data" / f"{KEY}-{name}.csv")
+            assert (table["realised_load"] / table["load"]).tolist() == pytest.approx(
+                [REALISED] * len(table), rel=0.1
+            )

@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 PARTS = """
 from dlsim.kernel import kernel
 
@@ -35,14 +33,14 @@ for function in (parts.outer, parts.inner):
 """
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["compiled", "from the cache"])
-def test_who_takes_kernels_in_has_their_results_and_their_errors(again, tmp_path):
+def test_who_takes_kernels_in_has_their_results_and_their_errors(tmp_path):
+    """Compiled, and then from the cache."""
     (tmp_path / "parts.py").write_text(PARTS)
     where = {"DLSIM_CACHE": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": ""}
-    for _ in range(1 + again):
+    for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", ASK], cwd=tmp_path, env=os.environ | where,
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-    told = "a text of the innermost"
-    assert done.stdout.splitlines() == ["9 6 10.0", told, told]
+        told = "a text of the innermost"
+        assert done.stdout.splitlines() == ["9 6 10.0", told, told]

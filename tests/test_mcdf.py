@@ -1,6 +1,7 @@
 """Paper M's study: its measures against direct simulation, its readings, its pictures."""
 
 import itertools
+import runpy
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,20 @@ from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import pairs_of
-from tests.executed import execute, shown_beside_the_shipped, unsaid
-from tests.scale import some_of
+from tests.executed import (
+    FILE,
+    brought,
+    execute,
+    shown_beside_the_shipped,
+    shows_what_is_brought,
+    unsaid,
+)
+from tests.scale import deep, some_of
 
 alternatives = list(mcdf.Study.alternatives())
 
 LOADS = (0.2, 0.5)
+bursts = runpy.run_path(str(FILE))["bursts"]
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +46,11 @@ def study(tmp_path_factory):
     return study
 
 
-def direct(study, load, setup, replicate, name, reading=None, **law):
+def direct(study, load, setup, replicate, name, reading=None, law=workload.mcdf):
     """One cell, computed without sweep, cells or claims."""
     cluster = Cluster(10, 10, 10, setup, setup)
     seed = np.random.SeedSequence(0, spawn_key=(replicate,))
-    tasks = workload.mcdf(cluster, load, study.size.horizon, seed, **law)
+    tasks = law(cluster, load, study.size.horizon, seed)
     return simulate(tasks, cluster, name, reading or Reading())
 
 
@@ -56,6 +65,12 @@ def test_leads_are_means_of_paired_differences(study):
     row = table.loc["FIFOAN, load 0.5"]
     assert tuple(row[["estimate", "low", "high"]]) == pytest.approx(wanted[:3], abs=1e-12)
     assert len(table) == 6 * len(LOADS)
+
+
+def test_the_realised_load_lies_above_the_nominal_one(study):
+    """It is 5.5 times that, but for chance."""
+    loads = study.main()[["load", "realised_load"]]
+    assert (loads["realised_load"] > loads["load"]).mean() > 0.9
 
 
 def test_miss_ratios_are_those_of_the_engine(study):
@@ -182,10 +197,16 @@ def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
     assert "--scale paper" in words["mcdf-18"].reason
 
 
-def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path):
+@pytest.mark.parametrize(
+    "mine",
+    [brought("EDFMN"), pytest.param({}, marks=deep)],
+    ids=["a policy and a workload brought", "of the paper"],
+)
+def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, mine):
+    """What is brought is on every figure, and drawn on its workload to the map of readings."""
     out = tmp_path / "results"
-    given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0]}
-    done = execute("20-mcdf", out, **given, runs=3, reading={"link": "shared"})
+    given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0], **mine}
+    done = execute("20-mcdf", out, **given, runs=2, reading={"link": "shared"})
     assert unsaid(done, out / "data" / "mcdf-claims.csv") == []
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
@@ -197,15 +218,22 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path):
     )
     more += " overload-lead"
     assert tables == (pictures - {"mcdf-fig1"}) | {f"mcdf-{name}" for name in more.split()}
-    for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
-        table = pd.read_csv(out / "data" / f"mcdf-{name}.csv")
-        assert (table["realised_load"] > table["load"]).mean() > 0.9  # 5.5 times, but for chance
     fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])
-    assert set(fig4.index.unique("policy")) == set(cells.WITH_ADMISSION)
+    beside = {"mine"} if mine else set()
+    assert set(fig4.index.unique("policy")) == {*cells.WITH_ADMISSION, *beside}
+    law = bursts if mine else workload.mcdf
     shared = Reading(link="shared")
-    want = np.mean([direct(study, 0.5, 0.0, k, "MCDF", shared).reject_ratio for k in range(3)])
+    ran = [direct(study, 0.5, 0.0, k, "MCDF", shared, law) for k in range(2)]
+    want = np.mean([schedule.reject_ratio for schedule in ran])
     assert fig4.loc[("MCDF", 0.5), "estimate"] == pytest.approx(want)
     assert shown_beside_the_shipped(out, "mcdf", "link=shared")
+    if mine:
+        shown = "fig4 fig5 fig6 fig7 setups gantt overload weighted negotiation stability"
+        assert shows_what_is_brought(out, "mcdf", "EDFMN", shown)
+    else:
+        for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
+            table = pd.read_csv(out / "data" / f"mcdf-{name}.csv")
+            assert (table["realised_load"] > table["load"]).mean() > 0.9
 
 
 @pytest.mark.parametrize(

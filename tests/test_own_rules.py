@@ -52,6 +52,21 @@ def halves(sigma, release, state):
 FUNCTIONS = {
     f.__name__: numba.njit(f) for f in (dearest_last, laxity, one_more, half_of_idle, halves)
 }
+#: What the plain functions are to do: one of each kind is compiled, for all that do not compile.
+DO = {}
+PLAIN = {
+    "order": lambda task, n, t, state: DO["order"](task, n, t, state),
+    "nodes": lambda task, t, state: DO["nodes"](task, t, state),
+    "partition": lambda sigma, release, state: DO["partition"](sigma, release, state),
+}
+
+
+def plain(kind, function):
+    """Let the plain function of a kind do as another, and return it."""
+    DO[kind] = function
+    return PLAIN[kind]
+
+
 #: order, nodes, partition, overtake; a function by its name.
 ROWS = {
     "MCDF reversed": ("dearest_last", "min", "opr", True),
@@ -128,7 +143,7 @@ TASKS = workload.mcdf(CLUSTER, 0.5, 30_000, 1)
 
 def test_paper_ms_order_as_a_function_is_mcdf_compiled_or_not():
     usual = simulate(TASKS, CLUSTER, "MCDF")
-    for order in (numba.njit(mcdf), mcdf):
+    for order in (numba.njit(mcdf), plain("order", mcdf)):
         s = simulate(TASKS, CLUSTER, Policy(order, "min", overtake=True))
         pd.testing.assert_frame_equal(s.tasks, usual.tasks)
 
@@ -168,7 +183,7 @@ def test_a_table_that_names_shares_of_ones_own_which_nobody_brought_is_refused()
 def test_halves_worked_by_hand():
     """Shares 4/7, 2/7, 1/7 of 14 units: sent 0-80, 80-120, 120-140, and computed as they come."""
     cluster = Cluster(3, cms=10, cps=10)
-    for partition in (halves, FUNCTIONS["halves"]):
+    for partition in (plain("partition", halves), FUNCTIONS["halves"]):
         split = split_load(14, [0, 21, 90], cluster, partition)
         assert split.kind == "own"
         assert split.send_end.tolist() == pytest.approx([80, 120, 140])
@@ -176,7 +191,7 @@ def test_halves_worked_by_hand():
 
 
 def test_the_check_sees_shares_that_are_not_the_partitions():
-    s = simulate(TASKS, CLUSTER, Policy("edf", "min", halves, overtake=True))
+    s = simulate(TASKS, CLUSTER, Policy("edf", "min", plain("partition", halves), overtake=True))
     s.check()
     chunks = s.chunks
     task = chunks["task"][chunks["alpha"] < 1].iloc[0]
@@ -200,16 +215,8 @@ def ones(sigma, release, state):
         ({"order": lambda task, n: 1}, r"must take \(tasks\) .*it takes 2 arguments"),
         ({"nodes": lambda task: 1}, r"must take \(task, t, state\) .*it takes 1 arguments"),
         ({"partition": lambda sigma: 1}, r"must take \(sigma, release, state\)"),
-        ({"order": lambda task, n, t, state: np.nan}, "a number, not NaN; for task 0 at .* nan"),
-        ({"order": fails}, "'TaskView' object has no attribute 'nothing'"),
         ({"order": numba.njit(fails)}, "cannot be compiled .* Unknown attribute 'nothing'"),
-        ({"order": lambda task, n, t, state: "a"}, "could not convert string"),
-        ({"nodes": lambda task, t, state: state.nodes + 1}, r"nodes in 0\.\.N.* it gave 11"),
-        ({"nodes": lambda task, t, state: 1.5}, "it gave 1.5"),
-        ({"nodes": lambda task, t, state: None}, "it gave nan"),
         ({"partition": numba.njit(ones)}, "a positive share per node, with the sum 1"),
-        ({"partition": lambda sigma, release, state: [3.0]}, "shares with the sum 3"),
-        ({"partition": lambda sigma, release, state: 1 / 0}, "ZeroDivisionError"),
         ({"partition": halves, "nodes": "fragment"}, "nodes='min', 'all' or a function"),
         ({"nodes": one_more, "partition": "exact-n"}, "chooses the number of nodes"),
         ({"order": laxity, "nodes": "all", "admission": False}, "needs admission control"),
@@ -220,8 +227,27 @@ def test_rules_that_cannot_be_used_are_refused(rules, message):
         simulate(TASKS, CLUSTER, Policy(**{"order": "edf", "nodes": "min", **rules}))
 
 
+@pytest.mark.parametrize(
+    ("kind", "function", "message"),
+    [
+        ("order", lambda task, n, t, state: np.nan, "a number, not NaN; for task 0 at .* nan"),
+        ("order", fails, "'TaskView' object has no attribute 'nothing'"),
+        ("order", lambda task, n, t, state: "a", "could not convert string"),
+        ("nodes", lambda task, t, state: state.nodes + 1, r"nodes in 0\.\.N.* it gave 11"),
+        ("nodes", lambda task, t, state: 1.5, "it gave 1.5"),
+        ("nodes", lambda task, t, state: None, "it gave nan"),
+        ("partition", lambda sigma, release, state: [3.0], "shares with the sum 3"),
+        ("partition", lambda sigma, release, state: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_what_a_plain_function_must_not_do_is_told(kind, function, message):
+    rules = {"order": "edf", "nodes": "min", kind: plain(kind, function)}
+    with pytest.raises(InputError, match=message):
+        simulate(TASKS, CLUSTER, Policy(**rules))
+
+
 def test_no_offers_are_made_by_functions():
-    policy = Policy(laxity, "min", overtake=True)
+    policy = Policy(plain("order", laxity), "min", overtake=True)
     with pytest.raises(InputError, match="no offers are made by functions of one's own"):
         simulate(TASKS, CLUSTER, policy, negotiate=2)
     with pytest.raises(InputError, match="no offers"):
@@ -233,4 +259,4 @@ def test_an_interrupt_passes_through_a_plain_function():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate(TASKS, CLUSTER, Policy(interrupted, "min"))
+        simulate(TASKS, CLUSTER, Policy(plain("order", interrupted), "min"))

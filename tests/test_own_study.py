@@ -1,6 +1,7 @@
-"""Policies and a workload of one's own in a study; what a cache knows of a function."""
+"""Policies and a workload of one's own in a study; what a cache knows of a function.
 
-import re
+That a notebook shows them on every figure is tested with its paper.
+"""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,6 @@ import pytest
 from numba import njit
 
 from dlsim.errors import InputError
-from dlsim.files import shared_file
 from dlsim.papers import inserted_idle_time, mcdf
 from dlsim.papers.inserted_idle_time import cells as cells_i
 from dlsim.papers.mcdf import cells
@@ -16,9 +16,8 @@ from dlsim.realtime import POLICIES, Policy
 from dlsim.study import sweep
 from dlsim.study.cells import doing
 from tests import sweep_functions as functions
-from tests.executed import execute, unsaid
+from tests.executed import FILE
 
-FILE = shared_file("data/examples/policies.py")
 SMALL = {"load": (0.2, 0.8), "setup": (0.0,)}
 
 
@@ -158,40 +157,3 @@ def test_an_own_policy_is_the_same_study_twice(cache):
     first, files = ratios(study), len(list(cache.rglob("*.txt")))
     pd.testing.assert_frame_equal(ratios(study), first)
     assert len(list(cache.rglob("*.txt"))) == files == 4
-
-
-def rows_of(out, name, who, column="policy"):
-    """The rows of a picture's table that are about a policy, without its name."""
-    table = pd.read_csv(out / "data" / f"{name}.csv")
-    table = table[table["order"] == "EDF"] if "order" in table else table  # its own
-    about = table[column].str.split(" ").map(lambda words: who in words)
-    rows = table[about].replace(re.escape(who), "it", regex=True)
-    return rows.drop(columns="row", errors="ignore").reset_index(drop=True)
-
-
-@pytest.mark.parametrize(
-    ("notebook", "like", "axes", "pictures"),
-    [
-        ("20-mcdf", "EDFMN", {"setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0]},
-         "fig4 fig5 fig6 fig7 setups gantt overload weighted negotiation stability"),
-        ("30-inserted-idle-time", "EDF-EXACT-N",
-         {"taus": [8.0, 1.0], "dc_ratios": [2.0, 5.0], "clusters": [4]},
-         "fig3b fig4:what paired:what rivals use gain gantt"),
-    ],
-)  # fmt: skip
-def test_every_figure_of_a_paper_shows_what_is_brought(tmp_path, notebook, like, axes, pictures):
-    """A policy of the paper's under another name, on another workload: the same numbers beside it.
-
-    From the bound to the map of readings all is drawn on the workload that was brought.
-    """
-    out, paper = tmp_path / "results", notebook[3:]
-    mine = {"policies": [f"mine={like}"], "workload": f"{FILE}:bursts", "gantt": [like]}
-    done = execute(notebook, out, runs=2, loads=[0.3, 0.9], **axes, **mine)
-    assert unsaid(done, out / "data" / f"{paper}-claims.csv") == []
-    for picture in pictures.split():
-        name, _, column = picture.partition(":")
-        ours, theirs = (
-            rows_of(out, f"{paper}-{name}", who, column or "policy") for who in ("mine", like)
-        )
-        assert len(ours) > 0, name
-        pd.testing.assert_frame_equal(ours, theirs)

@@ -42,9 +42,15 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.delenv("DLSIM_JOBS", raising=False)
     monkeypatch.delenv("DLSIM_PROGRESS", raising=False)
     yield tmp_path / "cache"
-    workers.close()
     for process in relatives(tmp_path / "cache"):
         process.kill()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pool():
+    """Let the workers stay from one test to the next: each sweep tells them all they need."""
+    yield
+    workers.close()
 
 
 @pytest.fixture
@@ -185,6 +191,7 @@ def test_work_is_shared_by_workers_that_stay(eager):
 
 
 def test_small_sweeps_start_no_workers():
+    workers.close()
     sweep(functions.draw, GRID, jobs=2)
     assert not workers.is_open()
 
@@ -358,6 +365,12 @@ def start(marks, loads):
     )
 
 
+def resumed(marks, loads):
+    """What the script asks for, asked by this process."""
+    fixed = {"marks": str(marks), "wait": 0.02}
+    return sweep(functions.marked, {"load": range(loads)}, replicates=8, fixed=fixed, jobs=2)
+
+
 def relatives(cache):
     """Return the processes that work for this cache in a session other than this one."""
     return [p for p in alive(str(cache), "DLSIM_CACHE") if elsewhere(p.pid)]
@@ -377,47 +390,44 @@ def wait_for(cache, least, process):
         time.sleep(0.01)
 
 
-def test_kill_the_parent_at_random_moments_and_resume(marks, cache):
+def test_kill_the_parent_at_random_moments_and_resume(eager, marks, cache):
     chance, kills = random.Random(time.time_ns()), max(1, round(3 * SCALE))
-    grid, fixed = {"load": range(12 * kills)}, {"marks": str(marks)}
+    grid, fixed = {"load": range(8 * kills)}, {"marks": str(marks)}
     expected = sweep(functions.marked, grid, replicates=8, fixed=fixed, cache=False)
     for mark in marks.iterdir():
         mark.unlink()
     kept = {}
     for _kill in range(kills):
-        process = start(marks, 12 * kills)
-        wait_for(cache, len(kept) + chance.randrange(90), process)
+        process = start(marks, 8 * kills)
+        wait_for(cache, len(kept) + chance.randrange(60), process)
         time.sleep(chance.random() / 20)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
         assert_all_gone(cache)
         assert kept.items() <= times(cache).items()
         kept = times(cache)
-    output, errors = start(marks, 12 * kills).communicate(timeout=120 + kills)
-    assert output == csv(expected), errors
+    assert csv(resumed(marks, 8 * kills)) == csv(expected)
     # What was finished has not been touched, and each kill cost what three processes held.
     assert kept.items() <= times(cache).items()
-    assert 96 * kills <= len(list(marks.iterdir())) <= 99 * kills
-    assert_all_gone(cache)
+    assert 64 * kills <= len(list(marks.iterdir())) <= 67 * kills
 
 
-def test_interrupt_keeps_what_is_done_and_says_so(marks, cache):
-    process = start(marks, 40)
-    wait_for(cache, 60, process)
+def test_interrupt_keeps_what_is_done_and_says_so(eager, marks, cache):
+    process = start(marks, 24)
+    wait_for(cache, 30, process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers receive it too
     _output, errors = process.communicate(timeout=60)
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
     done = len(files(cache))
-    assert 60 <= done < 320
+    assert 30 <= done < 192
     last = errors.strip().splitlines()[-1]
     assert last.startswith("KeyboardInterrupt: marked: ")
-    assert last.endswith(" of 320 cells are done; a rerun resumes there")
+    assert last.endswith(" of 192 cells are done; a rerun resumes there")
     assert abs(int(last.split()[2]) - done) <= 2
     assert errors.count("Traceback") == 1, errors
     assert_all_gone(cache)
-    output, errors = start(marks, 40).communicate(timeout=120)
-    assert output.count("\n") == 321, errors
-    assert len(list(marks.iterdir())) <= 323
+    assert len(resumed(marks, 24)) == 192
+    assert len(list(marks.iterdir())) <= 195
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -455,7 +465,7 @@ def test_workers_that_die_again_and_again_are_an_error(eager, cache):
 
 
 def test_an_executor_that_breaks_is_the_callers(cache):
-    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
         grid = {"load": range(48, 53)}
         with pytest.raises(StudyError, match=r"the executor gave up .* of 5 cells are done"):
             sweep(functions.deadly, grid, fixed={"flag": ""}, replicates=1, executor=processes)

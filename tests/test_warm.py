@@ -13,6 +13,7 @@ from dlsim import processes
 from dlsim.study import notebooks, warm
 from dlsim.study.notebooks import run_all
 from tests.children import none_left
+from tests.scale import deep
 from tests.test_watch import write
 
 forks = pytest.mark.skipif(not processes.can_claim(), reason="no fork with a mark of its own here")
@@ -74,17 +75,22 @@ def test_a_kernel_with_another_command_is_started_afresh(tmp_path, monkeypatch):
 
 
 @forks
-def test_the_warm_process_has_no_thread_and_no_socket_of_its_own():
+@pytest.mark.parametrize("names", [["20-mcdf"], pytest.param([], marks=deep)])
+def test_the_warm_process_has_no_thread_and_no_socket_of_its_own(names):
+    """One that serves some notebooks, or all of them."""
     code = (
         "import sys, threading, zmq\n"
         "from dlsim.files import suite_notebooks\n"
         "from dlsim.study import warm\n"
-        "warm._load(warm.modules(suite_notebooks().values()))\n"
+        "known = suite_notebooks()\n"
+        "warm._load(warm.modules(known[name] for name in sys.argv[1:] or known))\n"
         "names = ['matplotlib_inline.backend_inline', 'lark', 'dlsim.papers.mcdf.study',\n"
         "         'dlsim.study.pictures', 'dlsim.study.report', 'seaborn', 'nbformat']\n"
         "print(threading.active_count(), zmq.Context._instance, *(n in sys.modules for n in names))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["1", "None", "False", "False", *["True"] * 5]
 
 

@@ -675,7 +675,11 @@ def over(data, links, way):
 
 def simulate(env, scheduler, reading):
     """Return the requests with server, fallbacks and completion; of each the copy that counts."""
-    done = Twin(env, scheduler, reading).run()
+    return that_count(simulate_copies(env, scheduler, reading))
+
+
+def that_count(done):
+    """Of each request the copy that counts."""
     return [one if one.winner is None else one.winner for one in done if one is one.copies[0]]
 
 

@@ -4,7 +4,9 @@ The cluster is a list of N instants, one per node. Every test plans every waitin
 nothing is kept but what was dispatched. It shares no code with dlsim.
 """
 
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from math import inf
 
@@ -89,6 +91,12 @@ class Entry:
         return max(c.compute_end for c in self.chunks)
 
 
+@cache
+def known(*_):
+    """What every run with these costs and partition may look up: times, and sizes of chunks."""
+    return {}, {}
+
+
 class Twin:
     """One run: `free` holds the N instants.
 
@@ -109,7 +117,16 @@ class Twin:
         self.waiting = []
         self.done = {}
         self.counted = {rule: [] for rule in RULES}
-        self.times, self.rounds_of = {}, {}
+        self.times, self.rounds_of = known(
+            costs.nodes, costs.cms, costs.cps, costs.st, costs.sc, partition, rounds
+        )
+
+    def copy(self):
+        """Return a twin in the same state, which goes on for itself."""
+        other = copy(self)
+        other.free, other.waiting, other.done = list(self.free), list(self.waiting), {**self.done}
+        other.counted = {rule: list(rows) for rule, rows in self.counted.items()}
+        return other
 
     # --- how many nodes -------------------------------------------------------------------
 
@@ -180,15 +197,13 @@ class Twin:
 
     # --- one task on given nodes --------------------------------------------------------------
 
-    def laid(self, Ti, view, n):
+    def laid(self, Ti, view, n, seen=()):
         """Lay a task on the first n of the nodes in view."""
         r = [t for t, _ in view[:n]]
         chunks, estimate = self.split(Ti.sigma, r)
         used = len({c.place for c in chunks})
-        return replace(
-            Entry(Ti, (), tuple(chunks), estimate, r[used - 1], ()),
-            nodes=tuple(j for _, j in view[:used]),
-        )
+        nodes = tuple(j for _, j in view[:used])
+        return Entry(Ti, nodes, tuple(chunks), estimate, r[used - 1], seen)
 
     def split(self, sigma, r):
         """Chunks and planned completion."""
@@ -269,7 +284,7 @@ class Twin:
         if n is None:
             return None
         n = self.widened(Ti, n, sum(t <= r[n - 1] for t in r))
-        return replace(self.laid(Ti, view, n), seen=(n, tuple(r)))
+        return self.laid(Ti, view, n, seen=(n, tuple(r)))
 
     def number(self, Ti, r):
         if self.nodes == "user":

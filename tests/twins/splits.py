@@ -6,7 +6,8 @@ shares no code with dlsim.
 """
 
 from dataclasses import dataclass
-from itertools import islice
+from functools import cache
+from itertools import accumulate, islice
 
 from gmpy2 import mpq as Fraction
 
@@ -220,6 +221,14 @@ def sent_by_size(costs, sigma, sizes, r):
 
 
 def best_sizes(costs, sigma, r, rounds):
+    """The sizes of n x rounds sends that end first, and the end."""
+    after = tuple(r_i - r[0] for r_i in r)
+    sizes, end = best_sizes_from_0(costs.cms, costs.cps, sigma, after, rounds)
+    return sizes, r[0] + end
+
+
+@cache
+def best_sizes_from_0(cms, cps, sigma, r, rounds):
     """Solve the linear program of n x rounds sends: sizes x, waits w before the first n, the end.
 
     Send i of the first round begins u_i after r_i, send k is computed, with all that its node gets
@@ -227,44 +236,38 @@ def best_sizes(costs, sigma, r, rounds):
     waits for nothing.
     """
     n, count = len(r), len(r) * rounds
-    late = [i for i in range(n) if r[i] - r[0] > costs.cms * sigma]
     wide = count + n  # x_2, x_3, ...; w_i, or u_i if late; f_1; the constant
 
-    def column(k, value=1):
-        return [Fraction(value) * (j == k) for j in range(wide)]
+    def column(j, value=1):
+        row = [Fraction(0)] * wide
+        row[j] = Fraction(value)
+        return row
 
-    def plus(*terms):
-        return [sum(row[j] * by for by, row in terms) for j in range(wide)]
-
-    def total(some):
-        return plus(*((1, x[k]) for k in some)) if some else column(-1, 0)
-
-    x = [None, *(column(k - 1) for k in range(1, count))]
-    x[0] = plus((sigma, column(wide - 1)), *((-1, row) for row in x[1:]))
+    x = [plus(column(-1, sigma), [Fraction(-1)] * (count - 1) + [Fraction(0)] * (n + 1))]
+    x += [column(k - 1) for k in range(1, count)]
+    sent, due = list(accumulate(x, plus)), list(x)  # by the end of send k; to its node from then on
+    for k in reversed(range(count - n)):
+        due[k] = plus(x[k], due[k + n])
     rows, waits = [x[0]], [column(-1, 0)]
     for i in range(1, n):
-        own, sent = column(count - 2 + i), (costs.cms, total(range(i)))
-        since = column(wide - 1, r[i] - r[0])
-        if i in late:
-            waits.append(plus((1, since), (1, own), (-sent[0], sent[1])))
-            rows.append(plus((1, waits[i]), (-1, waits[i - 1])))
+        own, since = column(count - 2 + i), column(-1, r[i])
+        if r[i] > cms * sigma:
+            waits.append(plus(plus(since, own), sent[i - 1], -cms))
+            rows.append(plus(waits[i], waits[i - 1], -1))
         else:
-            waits.append(plus((1, waits[i - 1]), (1, own)))
-            rows.append(plus((1, waits[i]), sent, (-1, since)))
-    done = [
-        plus(
-            (1, waits[min(k, n - 1)]),
-            (costs.cms, total(range(k + 1))),
-            (costs.cps, total(range(k, count, n))),
-        )
-        for k in range(count)
-    ]
-    end = plus((1, done[0]), (1, column(wide - 2)))
-    rows += [plus((1, end), (-1, row)) for row in done[1:]]
+            waits.append(plus(waits[i - 1], own))
+            rows.append(plus(plus(waits[i], sent[i - 1], cms), since, -1))
+    done = [plus(plus(waits[min(k, n - 1)], sent[k], cms), due[k], cps) for k in range(count)]
+    end = plus(done[0], column(-2))
+    rows += [plus(end, row, -1) for row in done[1:]]
     values, least = simplex([*rows, end])
-    return [values.get(("row", 0), 0), *(values.get(("column", k), 0) for k in range(count - 1))], (
-        r[0] + least
-    )
+    sizes = [values.get(("column", k), 0) for k in range(count - 1)]
+    return [values.get(("row", 0), 0), *sizes], least
+
+
+def plus(row, other, by=1):
+    """Return one row and `by` times another."""
+    return [a + by * b if b else a for a, b in zip(row, other, strict=True)]
 
 
 def simplex(t):
@@ -287,6 +290,6 @@ def simplex(t):
             part = row[j]
             if k != i and part:
                 row[j] = Fraction(0)
-                t[k] = [a + part * b if b else a for a, b in zip(row, t[i], strict=True)]
+                t[k] = plus(row, t[i], part)
         rows[i], columns[j] = columns[j], rows[i]
     raise AssertionError("no end")
