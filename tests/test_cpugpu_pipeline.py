@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu.gpu import Rates, cut_input
@@ -402,6 +402,7 @@ def test_ideal_is_equal_finish_and_a_fixed_point(rows, work):
 
 
 @given(devices, st.integers(1, 60), st.sampled_from([0, 0.5]))
+@example([(Fraction(0), Fraction(1, 4)), (Fraction(4), Fraction(1, 4))], 1, 0)  # 16 ** -300
 @settings(max_examples=int(8 * SCALE), deadline=None)
 def test_optimiser_approaches_the_ideal(rows, work, damping):
     """Literally, a device that is not worth its start-up keeps a vanishing share, and that
