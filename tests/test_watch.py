@@ -255,6 +255,7 @@ def test_signals_end_everything_with_a_stopped_kernel_too(tmp_path, kind):
 
 
 def test_a_run_is_found_by_its_mark_whoever_the_parent_is():
+    mark = f"a-mark-of-{os.getpid()}"  # another run of the tests has its own
     code = (
         "import os, subprocess, sys\n"
         "words = [sys.executable, '-c', 'import time; print(flush=True); time.sleep(600)']\n"
@@ -262,13 +263,13 @@ def test_a_run_is_found_by_its_mark_whoever_the_parent_is():
         "one.stdout.readline()  # until then the system may show it without an environment\n"
         "print(one.pid, flush=True)"
     )
-    environment = processes.marked("a-mark-of-this-test")
+    environment = processes.marked(mark)
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True,
         stdin=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     orphan = int(done.stdout)
-    assert orphan in {process.pid for process in processes.of_run("a-mark-of-this-test")}
+    assert orphan in {process.pid for process in processes.of_run(mark)}
     os.kill(orphan, signal.SIGSTOP)
-    processes.end_run("a-mark-of-this-test")
+    processes.end_run(mark)
     assert all_gone([str(orphan)])
