@@ -244,6 +244,25 @@ def sent_off(plan, now):
     return list(iter(lambda: plan.next(now), None))
 
 
+def test_a_load_that_is_forgotten_leaves_the_link():
+    """What comes after a load that failed is promised what it would be without that load."""
+    plan, _ = planner()
+    ends = {}
+    for fails in (False, True):
+        if fails:
+            first = asked(plan, 2000)
+            plan.step(0.0)
+            (chunk, _) = plan.next(0.0)
+            assert asked(plan).promise.finish > 2 * ends[False]
+            plan.waiting.clear()
+            chunk.sent = 0.5
+            plan.free(chunk, first, 1.0)
+            plan.forget(first)
+        ends[fails] = asked(plan, now=1.0).promise.finish
+        plan.waiting.clear()
+    assert ends[True] == pytest.approx(ends[False])
+
+
 def test_what_ends_every_worker_is_given_up():
     plan, said = planner()
     job = asked(plan)

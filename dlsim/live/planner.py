@@ -49,7 +49,7 @@ class Planner:
         self.waiting: list[Task] = []
         self.to_send: list[Chunk] = []
         self.running: dict[Chunk, Job] = {}
-        self.link = 0.0
+        self.sending: dict[Job, float] = {}  # until when each load takes the link, as planned
 
     def warm(self) -> None:
         """Compile and import what plans, before anything is promised."""
@@ -68,6 +68,10 @@ class Planner:
         """Return the cluster that was measured, all times stretched."""
         one = costs.cluster(len(self.workers), self.partition)
         return Cluster(one.nodes, *(margin * cost for cost in (one.cms, one.cps, one.st, one.sc)))
+
+    def _link(self, now: float) -> float:
+        """Return when the link is expected to be free, from now on."""
+        return max([0.0, *(end - now for end in self.sending.values())])
 
     # -------------------------------------------------------------- what is promised
 
@@ -107,8 +111,7 @@ class Planner:
         sizes = [task.size * dearer[task.job.costs] for task in tasks]
         left = [max((t.job.told if is_likely else t.due) - now, SOON) for t in tasks]
         release = [self._release(worker, now) for worker in self.workers.values()]
-        link = max(0.0, self.link - now)
-        found = plan(sizes, left, release, cluster, self.policy, self.reading, link)
+        found = plan(sizes, left, release, cluster, self.policy, self.reading, self._link(now))
         return found, margins[last]
 
     def _release(self, worker: Worker, now: float) -> float:
@@ -160,7 +163,7 @@ class Planner:
         """Divide a load over the workers that are free first, and queue its chunks."""
         job, costs = task.job, task.job.costs
         cluster, margin = self.cluster(costs), self.margin(costs)
-        link = max(0.0, self.link - now)
+        link = self._link(now)
         free = {w: max(self._release(w, now), link) for w in self.workers.values()}
         chosen = sorted(free, key=free.__getitem__)[:nodes]
         times = [free[worker] for worker in chosen]
@@ -194,7 +197,8 @@ class Planner:
                 worker.free = now + margin * float(planned[2][k])
         if not task.key:
             job.begun, job.expected = now, now + float(split.completion)
-        self.link = now + margin * float(planned[1].max())
+        self.sending = {one: end for one, end in self.sending.items() if end > now}
+        self.sending[job] = now + margin * float(planned[1].max())
         job.open += len(chunks) - 1
         job.sent += chunks
         self.running.update(dict.fromkeys(chunks, job))
@@ -270,10 +274,12 @@ class Planner:
         return given_up
 
     def forget(self, job: Job) -> None:
-        """Drop what is left of a load."""
+        """Drop what is left of a load; the link is free of it but for what is being sent."""
         self.waiting = [task for task in self.waiting if task.job is not job]
         self.to_send = [c for c in self.to_send if self.running.get(c) is not job]
         for chunk in [c for c, own in self.running.items() if own is job]:
             chunk.close()
             if chunk.worker.chunk is not chunk:
                 self.running.pop(chunk)
+        left = [c for c, own in self.running.items() if own is job and math.isnan(c.sent)]
+        self.sending[job] = max((c.planned[1] for c in left), default=0.0)
