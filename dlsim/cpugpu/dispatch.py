@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter, indexOf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -194,7 +194,8 @@ class Desk:
         self.policy, self.reading, self.watch = policy, reading, watch
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
-        self._rules, self._laid = rules_of(policy, reading), cast("_Laid | None", None)
+        self._rules = rules_of(policy, reading)
+        self._laid: _Laid | None = None
 
     def arrive(self, now: float, items: Iterable[Item]) -> None:
         """Put jobs at the end of the main queue."""
