@@ -15,6 +15,8 @@ import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.scale import WHOLE
+
 if "NUMBA_CACHE_DIR" not in os.environ:
     kept = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
     os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(kept)
@@ -62,7 +64,7 @@ def one_warm_process():
 
 def pytest_collection_modifyitems(config, items):
     """Leave the tests that are marked so to where a scale is asked for (see `tests.scale`)."""
-    if os.environ.keys() & {"DLSIM_TEST_SCALE", "DLSIM_TEST_LONG"}:
+    if WHOLE:
         return
     deep = [item for item in items if item.get_closest_marker("deep")]
     config.hook.pytest_deselected(items=deep)

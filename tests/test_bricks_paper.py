@@ -22,6 +22,7 @@ from dlsim.study.measure import MEASURES, ratio
 from dlsim.study.stats import mean_interval
 from dlsim.study.study import name_of
 from tests.executed import execute, shown_beside_the_shipped, unsaid
+from tests.scale import deep
 
 KEY = "bricks"
 alternatives = list(bricks.Study.alternatives())
@@ -462,6 +463,7 @@ def executed(tmp_path_factory):
     return execute(f"60-{KEY}", folder, **given), folder
 
 
+@deep  # tests.test_mcdf executes one with all that these share
 def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
     done, out = executed
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
@@ -477,6 +479,7 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
     assert shown_beside_the_shipped(out, KEY, "load=util")
 
 
+@deep
 def test_figure_3_is_that_of_direct_runs(executed):
     _, out = executed
     table = pd.read_csv(out / "data" / f"{KEY}-fig3.csv")

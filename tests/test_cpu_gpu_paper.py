@@ -24,7 +24,7 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.report import load_figures
 from dlsim.study.style import STYLES
 from tests.executed import execute, shown_beside_the_shipped, unsaid
-from tests.scale import some_of
+from tests.scale import deep, some_of
 
 KEY = "cpu-gpu"
 alternatives = list(cg.Study.alternatives())
@@ -441,6 +441,7 @@ def test_a_live_run_is_recorded_and_audited(study):
     assert (study.results.folder / "figures" / f"{KEY}-live.png").is_file()
 
 
+@deep  # tests.test_mcdf executes one with all that these share
 def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
     (tmp_path / "own.txt").write_text("to be or not to be " * 20)
     given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}

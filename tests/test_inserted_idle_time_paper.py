@@ -418,10 +418,9 @@ def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
 # ----------------------------------------------------------------------- pictures
 
 
+@deep  # tests.test_mcdf executes one with all that these share
 @pytest.mark.parametrize(
-    "mine",
-    [brought("EDF-EXACT-N"), pytest.param({}, marks=deep)],
-    ids=["a policy and a workload brought", "of the paper"],
+    "mine", [brought("EDF-EXACT-N"), {}], ids=["a policy and a workload brought", "of the paper"]
 )
 def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, mine):
     """What is brought is on every figure, and drawn on its workload to the map of readings."""

@@ -13,7 +13,7 @@ import pytest
 
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import measured
-from tests.scale import LONG
+from tests.scale import LONG, deep
 
 SEED = 1
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
@@ -66,7 +66,12 @@ SAMPLES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=SAMPLES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks"))) for name in SAMPLES
+    ],
+)
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
     paper, (parameters, run, names) = request.param, SAMPLES[request.param]

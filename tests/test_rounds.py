@@ -9,7 +9,7 @@ import pytest
 from dlsim.realtime import Cluster, split_load
 from dlsim.realtime.partition import table_for
 from dlsim.realtime.sends import rounds_limit
-from tests.scale import SCALE
+from tests.scale import ENOUGH, SCALE
 from tests.test_sends import least_end
 from tests.twins import splits
 from tests.twins.realtime import Costs
@@ -50,7 +50,7 @@ def test_no_sizes_end_sooner():
 
 def test_sizes_are_those_in_exact_arithmetic():
     source, gaps = random.Random("fractions"), 0
-    for _ in range(round(120 * SCALE)):
+    for _ in range(round(120 * ENOUGH)):
         n, rounds = source.randint(1, 4), source.randint(1, 3)
         cms, cps = Q(source.choice([1, 2, 3, 10]), 2), Q(source.choice([1, 2, 5, 20]))
         sigma, reach = Q(source.randint(1, 80), 4), source.choice([8, 40, 200])

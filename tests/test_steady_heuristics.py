@@ -23,7 +23,7 @@ from dlsim.steady.engine import (
 )
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import Program, full_program
-from tests.scale import LONG, SCALE
+from tests.scale import ENOUGH, LONG, SCALE
 from tests.steady_platforms import alone, as_instance, draw_platform, pair, platforms, shared_link
 from tests.twins import steady_heuristics as twin
 
@@ -167,7 +167,7 @@ def same_steps(p, reading):
 @pytest.mark.parametrize("name", READINGS)
 def test_greedy_takes_the_steps_of_its_twin(name, exact):
     steps = 0
-    for seed in range(int(60 * SCALE)):
+    for seed in range(int(60 * ENOUGH)):
         rng = np.random.default_rng(seed)
         clusters = int(rng.integers(1, 6))
         apps = None if rng.random() < 0.6 else int(rng.integers(1, 7))
@@ -298,7 +298,7 @@ def recorded(monkeypatch):
 def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything):
     monkeypatch.setattr(relaxation, "ALL", everything)
     skipped = fixed = 0
-    for seed in range(int(30 * SCALE)):
+    for seed in range(int(30 * ENOUGH)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
         done = randomised_rounding(p, np.random.default_rng(seed), batch, least)
         log = recorded[-1].log

@@ -26,6 +26,7 @@ from dlsim.study.execution import parameters_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
 from tests.executed import execute, shown_beside_the_shipped, unsaid
+from tests.scale import deep
 from tests.steady_platforms import pair
 
 alternatives = list(ss.Study.alternatives())
@@ -328,6 +329,7 @@ def test_the_ends_of_a_run_cost_one_period(study):
     assert loss.is_monotonic_increasing  # longer periods round less away
 
 
+@deep
 def test_every_method_serves_the_same_events(study):
     grid, size = {"kind": ["Tiers", "random"], "clusters": study.size.churn_clusters}, study.size
     fixed = {"methods": cells.SERVING, "hours": size.churn_hours}
@@ -599,6 +601,7 @@ def test_a_real_network_is_skipped_with_a_sentence(study, monkeypatch, capsys):
     assert "pip install" in capsys.readouterr().out
 
 
+@deep  # tests.test_mcdf executes one with all that these share
 def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path):
     pytest.importorskip("topohub")
     out = tmp_path / "results"

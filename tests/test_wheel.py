@@ -22,7 +22,7 @@ from tests.test_lab import served
 ROOT = Path(__file__).parents[1]
 #: Variables by which this session's processes find the checkout and its cache.
 KNOWN = ("PYTHON", "DLSIM_", "NUMBA_")
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="scripts lie in bin")
+pytestmark = [deep, pytest.mark.skipif(os.name != "posix", reason="scripts lie in bin")]
 
 
 def said(words, **options):
@@ -77,7 +77,6 @@ def test_the_wheel_carries_what_it_needs_and_no_more(installed, tmp_path):
         assert tracked - hidden <= carried
 
 
-@deep
 def test_the_wheel_reproduces_a_paper(installed, tmp_path):
     command, environment = installed
     words = [command, "reproduce", "theory", "--out", "results", "--jobs", "1"]
@@ -103,7 +102,6 @@ def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
     assert list(command.parents[1].rglob("*.nbi")) == []
 
 
-@deep
 def test_the_wheel_opens_the_lab(installed, tmp_path):
     command, environment = installed
     # its environment borrows packages, and does not see the extensions of JupyterLab
