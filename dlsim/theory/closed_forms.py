@@ -9,8 +9,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import smooth_powers
 from dlsim.theory.letters import L, b, m, p, positive, q, r, s, t, u, y, z
-from dlsim.theory.words import B, share, smooth_powers
+from dlsim.theory.words import B, share
 
 f, real, nu = positive("phi n nu")
 one, bn = sp.exp(-L), sp.exp(-L * real)

@@ -10,21 +10,11 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
-from dlsim.theory.claim import (
-    Iff,
-    Relation,
-    computed,
-    eq,
-    ge,
-    gt,
-    lt,
-    sequence,
-    total,
-    under,
-)  # fmt: skip
+from dlsim.theory.claim import Iff, Relation, computed, eq, ge, gt, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import bernoulli, powers_below_one
 from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, x, y
-from dlsim.theory.words import Cms, Cps, below_one, bernoulli, powers_below_one
+from dlsim.theory.words import Cms, Cps, below_one
 
 N, M = counts("N M")
 rnd = sp.Symbol("j", integer=True, nonnegative=True)

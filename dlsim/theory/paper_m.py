@@ -5,37 +5,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import (
-    SC,
-    ST,
-    Delta,
-    a1,
-    a2,
-    b,
-    j,
-    n,
-    p,
-    phi,
-    positive,
-    q,
-    sigma,
-    w,
-    y,
-    z,
-)  # fmt: skip
-from dlsim.theory.words import (
-    B,
-    Cms,
-    Cps,
-    G,
-    T,
-    alpha,
-    below_one,
-    bernoulli,
-    finishes,
-    powers_below_one,
-    share,
-)  # fmt: skip
+from dlsim.theory.lemmas import bernoulli, powers_below_one
+from dlsim.theory.letters import SC, ST, Delta, b, j, n, p, phi, positive, q, sigma, w, y, z
+from dlsim.theory.words import B, Cms, Cps, G, T, a1, a2, alpha, below_one, finishes, share
 
 _ms, _ps, gamma = positive("C_ms C_ps gamma")
 _E, _phi = sp.Symbol(r"\mathcal{E}"), sp.Symbol("phi")

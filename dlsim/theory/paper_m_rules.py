@@ -9,18 +9,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import powers_below_one, smooth_powers
 from dlsim.theory.letters import SC, L, b, j, n, p, phi, positive, q, sigma, w, y
-from dlsim.theory.words import (
-    B,
-    Cms,
-    T,
-    alpha,
-    below_one,
-    finishes,
-    powers_below_one,
-    share,
-    smooth_powers,
-)
+from dlsim.theory.words import B, Cms, T, alpha, below_one, finishes, share
 
 real = positive("n")
 Y, _E, end = sequence("y"), sp.Symbol(r"\mathcal{E}"), sp.Symbol("M", real=True)

@@ -7,40 +7,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import (
-    SC,
-    L,
-    a1,
-    b,
-    j,
-    k,
-    m,
-    n,
-    p,
-    phi,
-    positive,
-    q,
-    r,
-    s,
-    sigma,
-    u,
-    w,
-    y,
-    z,
-)  # fmt: skip
-from dlsim.theory.words import (
-    B,
-    G,
-    T,
-    alpha,
-    below_one,
-    cost,
-    finishes,
-    no_more_than_all,
-    powers_below_one,
-    share,
-    smooth_powers,
-)
+from dlsim.theory.lemmas import no_more_than_all, powers_below_one, smooth_powers
+from dlsim.theory.letters import SC, L, b, j, k, m, n, p, phi, positive, q, r, s, sigma, u, w, y, z
+from dlsim.theory.words import B, G, T, a1, alpha, below_one, cost, finishes, share
 
 #: A real number of nodes, for the derivatives; f is a set-up that is not 0.
 real, f = positive("n phi")

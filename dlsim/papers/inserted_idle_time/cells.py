@@ -10,18 +10,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.kernel import latest_finish
-from dlsim.realtime import (
-    Cluster,
-    Policy,
-    Reading,
-    Schedule,
-    clairvoyant_bound,
-    run,
-    simulate,
-    split_load,
-    workload,
-)
+from dlsim.realtime import Cluster, Policy, Reading, Schedule, run, simulate, workload
 from dlsim.realtime import named as brought
+from dlsim.realtime.bound import clairvoyant_bound
+from dlsim.realtime.engine import split_load
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
 from dlsim.realtime.sends import rounds_limit, split_in_rounds

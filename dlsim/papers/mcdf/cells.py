@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import (
-    Cluster,
-    Policy,
-    Reading,
-    clairvoyant_bound,
-    execution_time,
-    named,
-    simulate,
-    simulate_unequal,
-    workload,
-)
+from dlsim.realtime import Cluster, Policy, Reading, named, simulate, simulate_unequal, workload
+from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.partition import least_times, table_of
+from dlsim.realtime.partition import execution_time, least_times, table_of
 from dlsim.realtime.sends import split_unequal
 
 #: Switches of the engine, then of the workload, with their options, the default first.
