@@ -412,15 +412,9 @@ EXECUTIONS = {
 
 
 def executed(
-    kind: str,
-    clusters: int,
-    *,
-    length: int,
-    periods: int,
-    method: str,
-    switches: Switches,
+    kind: str, clusters: int, *, length: int, periods: int, method: str, switches: Switches,
     seed: Any,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Run a steady state period by period in paper B's packet engine."""
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, **drawn)

@@ -24,19 +24,12 @@ NETWORKS = ("connections", "backbone")
 
 
 class Executed(NamedTuple):
-    """What became of a schedule: throughput reached over promised, periods until a chunk is done.
+    """What became of a schedule."""
 
-    Attributes
-    ----------
-    reached : float
-        Of the worst application that counts, over the second half of the periods.
-    median, longest : float
-        Periods from the begin of a chunk's period until it is computed; the schedule says two.
-    outcome : Outcome
-        The run.
-    """
-
+    #: Throughput over what was promised, of the worst application that counts, over the second
+    #: half of the periods.
     reached: float
+    #: Periods from the begin of a chunk's period until it is computed; the schedule says two.
     median: float
     longest: float
     outcome: Outcome
@@ -73,20 +66,10 @@ def execute(
     period: Period, periods: int, network: str = NETWORKS[0], packets: int = 20,
     latency: float = 0.0,
 ) -> Executed:  # fmt: skip
-    """Run periods of a schedule in paper B's packet engine.
+    """Run periods of a schedule in paper B's packet engine, over one of the `NETWORKS`.
 
-    Parameters
-    ----------
-    period : Period
-        The schedule, as `dlsim.steady.Allocation.periodic` makes it.
-    periods : int
-        How many.
-    network : {"connections", "backbone"}
-        See `NETWORKS`.
-    packets : int
-        Of the largest chunk; all packets have one size.
-    latency : float
-        Of every link of the backbone on a route, in periods.
+    The largest chunk is cut into so many packets, all of one size; latencies are those of every
+    link of the backbone on a route, in periods.
     """
     option("network", network, NETWORKS)
     p, topology_, length = period.platform, None, float(period.length)
