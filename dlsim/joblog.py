@@ -157,8 +157,7 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
         name: {int(k): word.decode("utf-8", "replace") for word, k in known.items()}
         for name, known in names.items()
     }
-    late = bool((jobs["submit"].diff() < 0).any())
-    return jobs, header, ["submit times are not in order"] * late
+    return jobs, header, ["submit times are not in order"] * bool((jobs["submit"].diff() < 0).any())
 
 
 def usable_jobs(
@@ -254,8 +253,7 @@ def _named(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
     known.setdefault("queue", {int(q[0]): q[1] for q in queues if len(q) > 1 and q[0].isdecimal()})
     texts = {}
     for name in GWF_NAMES:
-        numbers = jobs[name].to_numpy()
-        codes, inverse = np.unique(numbers, return_inverse=True)
+        codes, inverse = np.unique(jobs[name].to_numpy(), return_inverse=True)
         words = [known.get(name, {}).get(int(c), f"{c:g}") if c >= 0 else "" for c in codes]
         texts[name] = np.array(words, dtype=object)[inverse]
     return pd.DataFrame(texts, index=jobs.index)

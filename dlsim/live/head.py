@@ -43,8 +43,7 @@ def _run(function: Callable[[Any], Any], read: Callable[[Any], Any], data: Any) 
 
 def _measured_as(function: Callable[[Any], Any], load: Load | None) -> str:
     """Return under which name a function is measured: reading a shared file has other costs."""
-    is_shared = getattr(load, "where", "head") == "shared"
-    return name_of(function) + " of a shared file" * is_shared
+    return name_of(function) + " of a shared file" * (getattr(load, "where", "head") == "shared")
 
 
 class Head:
@@ -539,8 +538,7 @@ class Head:
             else:
                 self._say(f"load {job.number} failed: {error}")
             if error is None and not math.isnan(job.begun):
-                ratio = (job.end - job.begun) / (job.expected - job.begun)
-                job.costs.ratios.append(ratio)
+                job.costs.ratios.append((job.end - job.begun) / (job.expected - job.begun))
         _settle(job, error, result)
 
     def _learn(self, costs: Costs, name: str, sample: Sample) -> None:

@@ -422,8 +422,7 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
     exprs = _ends(claim for goal in goals for claim in (goal.claim, *goal.given))
     exprs += map(sp.sympify, where.values())
     one_letter_each([*exprs, *(name for name in where if name.is_Symbol)], "what is printed")
-    besides = {name if name.is_Symbol else name.func for name in (*where, *exists)}
-    domain = ranges(exprs, besides)
+    domain = ranges(exprs, {name if name.is_Symbol else name.func for name in (*where, *exists)})
     told = (f", where {names}" if names else "") + (f"; for all {domain}" if domain else "")
     return start + "; ".join(parts) + told
 
@@ -479,8 +478,7 @@ def implies(known: Claim, wanted: Claim) -> bool:
         # all identities have one gap, 0: which of them is known is a matter of form
         if identity(wanted.gap):
             return False
-    turned = wanted.sign == "=" and _same(-known.gap, wanted.gap)
-    return turned or _same(known.gap, wanted.gap)
+    return (wanted.sign == "=" and _same(-known.gap, wanted.gap)) or _same(known.gap, wanted.gap)
 
 
 def evident(claim: Claim) -> bool:

@@ -438,8 +438,7 @@ class Derivation:
             raise ProofError(f"{why}: there is no book to find {key} in")
         claim, given = self._cite(key, goal)
         self.cited.append(key)
-        fact = Fact(claim, given, -1)
-        return self._instance(fact, at or {}, f"{why}, by [{key}]", "lemma")
+        return self._instance(Fact(claim, given, -1), at or {}, f"{why}, by [{key}]", "lemma")
 
     def apply(self, rule: Iff, why: str, want: Relation | None = None) -> Relation:
         """Use one side of an equivalence, both known, to show the other, `want` if given."""
@@ -536,8 +535,7 @@ class Derivation:
             wanted = [outward(other, part) for part in whole.args]
         else:
             raise ProofError(f"{why}: {claim.tex()} is not about a part or a bound")
-        facts = [self._need(each, why) for each in wanted]
-        return self._conclude("extreme", claim, why, facts)
+        return self._conclude("extreme", claim, why, [self._need(each, why) for each in wanted])
 
     def absurd(self, claim: Any, positive: Any, why: str, by: Any = None) -> Any:
         """Show an inequality whose opposite makes positive what is zero by known equations."""
@@ -663,8 +661,7 @@ class Derivation:
         """
         low, high, facts = self._between(expr, u, ends, why)
         steep = self._bent(steep)
-        rise = expr.subs(u, later) - expr
-        slow = self._need(ge(steep * (later - u) - rise, 0), why)
+        slow = self._need(ge(steep * (later - u) - (expr.subs(u, later) - expr), 0), why)
         taken = expr.free_symbols.union(low.free_symbols, high.free_symbols, steep.free_symbols)
         if later in taken or u in steep.free_symbols or later.assumptions0 != u.assumptions0:
             raise ProofError(f"{why}: {later} and {u} must be any two places")

@@ -47,8 +47,7 @@ def _(d: Derivation) -> None:
     powers_below_one(d)
     together, whole = d.given(1, "all nodes finish together"), d.given(2, "the whole load")
     ratio = eq(alpha(j + 1), b * alpha(j))
-    why = r"line $j+1$ minus line $j$, over $\sigma w$"
-    d.show(ratio, why, by={together: 1 / (sigma * w)})
+    d.show(ratio, r"line $j+1$ minus line $j$, over $\sigma w$", by={together: 1 / (sigma * w)})
     shares = d.recur(0, j, "the recurrence solved", by={ratio: 1}, factor=b)
     following = d.at(shares, {j: n + 1})
     sums = eq(total(alpha, n), alpha(1) * G(n))
@@ -188,8 +187,7 @@ def _(d: Derivation) -> None:
 def _(d: Derivation) -> None:
     powers_below_one(d)
     sums = B(n) * G(j) - phi * (j - G(j)) / (1 - b)
-    why = "data sent to the first $j$ nodes, in shares"
-    sent = d.induct(sums, share(j, B(n)), j, why)
+    sent = d.induct(sums, share(j, B(n)), j, "data sent to the first $j$ nodes, in shares")
     d.show(0, "node $j$, for all $j$ and $n$", by={sent: sigma * Cms})
 
 
@@ -201,8 +199,7 @@ def _(d: Derivation) -> None:
 def _(d: Derivation) -> None:
     powers_below_one(d)
     no_send, no_start = d.given(1, "no set-up of a send"), d.given(2, "nor of computing")
-    left = 1 + n / (1 - b**n) - 1 / (1 - b)
-    d.show(0, r"so $\phi = 0$", by={no_send: left, no_start: 1})
+    d.show(0, r"so $\phi = 0$", by={no_send: 1 + n / (1 - b**n) - 1 / (1 - b), no_start: 1})
 
 
 _ell = sp.Symbol("ell")

@@ -125,8 +125,7 @@ left_over = computed("choices", lambda routes: sum(value != 0 for value in [0] *
      eq(left_over(2), 0)], where={cap: sp.Rational(5, 2)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    why = r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$"
-    d.show(0, why, -sp.ceiling(-part))
+    d.show(0, r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$", -sp.ceiling(-part))
     d.compute(1, "a real cap, as Table 2 draws it, must be floored first")
     d.compute(2, "routes are left and none may be chosen: stop, and set the rest to 0")
 
@@ -171,8 +170,7 @@ def _(d: Derivation) -> None:
 
 def by_difference(times: tuple[int, ...], target: int) -> int:
     """Return the server chosen by rule (4) of paper B, lowest index first."""
-    met = [i for i, time in enumerate(times) if target - time >= 0]
-    pool = met or range(len(times))
+    pool = [i for i, time in enumerate(times) if target - time >= 0] or range(len(times))
     return min(pool, key=lambda i: abs(target - times[i]))
 
 

@@ -473,8 +473,7 @@ def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Enviro
             log = Path(folder) / "synthetic.swf"
             write_text(log, log_text(seed, options["horizon"] / 3600))
             requests = from_swf(log, clients, seed=seed)
-    drawn = Environment(**parts)
-    return Environment(**{**parts, "requests": requests, "horizon": None}), drawn
+    return Environment(**{**parts, "requests": requests, "horizon": None}), Environment(**parts)
 
 
 def replayed(
@@ -493,5 +492,4 @@ def replayed(
 
 def by_hour(requests: pd.DataFrame) -> pd.Series:
     """Count requests per hour."""
-    count = pd.Series(np.bincount((requests["time"] // 3600).astype(int)))
-    return count.rename_axis("hour")
+    return pd.Series(np.bincount((requests["time"] // 3600).astype(int))).rename_axis("hour")

@@ -138,15 +138,13 @@ def _causes_removed(e: Evidence) -> pd.DataFrame:
 
 def large_systems(e: Evidence) -> pd.DataFrame:
     """Gain of Load Correction in systems of 75 nodes and more."""
-    rows = e.sizes[e.sizes["value"] >= LARGE].rename(columns={"value": "nodes"})
-    return _gained(rows, "nodes")
+    return _gained(e.sizes[e.sizes["value"] >= LARGE].rename(columns={"value": "nodes"}), "nodes")
 
 
 def _trace_model_is_cheaper(e: Evidence) -> pd.DataFrame:
     """Share of the environments where extraneous jobs or data take more CPU time."""
     table = wide(e.seconds, ["resource"], "seconds", "model")
-    dearer = (table["extraneous"] > table["trace"]).astype(float)
-    found = points(dearer.unstack("resource"))
+    found = points((table["extraneous"] > table["trace"]).astype(float).unstack("resource"))
     return found.assign(total=found["n"], values=None)
 
 
@@ -183,8 +181,7 @@ def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:
     x, y = best.index.to_numpy(dtype=float), best.to_numpy(dtype=float)
     at = np.clip(cost, x[0], x[-1])
     pairs = [[i, j] for j in range(len(x)) for i in range(j + 1) if x[i] <= at <= x[j]]
-    lowest = min(float(np.interp(at, x[pair], y[pair])) for pair in pairs)
-    return lowest, bool(at == cost)
+    return min(float(np.interp(at, x[pair], y[pair])) for pair in pairs), bool(at == cost)
 
 
 def against_fronts(frame: pd.DataFrame) -> pd.DataFrame:

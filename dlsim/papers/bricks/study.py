@@ -89,8 +89,7 @@ class Study(study.Study):
     def size(self) -> Any:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
-        other = self.runs or size.other_runs
-        return size._replace(runs=self.runs or size.runs, other_runs=other)
+        return size._replace(runs=self.runs or size.runs, other_runs=self.runs or size.other_runs)
 
     @property
     def policies(self) -> list[str]:

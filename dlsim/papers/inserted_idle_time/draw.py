@@ -248,5 +248,4 @@ def fit(study: Study) -> pd.DataFrame:
         times = longer * part["s_iits"] / printed["s_iits"]
         row["S-IITs over printed"] = f"{times.min():.2f} to {times.max():.2f}"
         rows[rule, reading or "own"] = row
-    table = pd.DataFrame(rows).T.rename_axis(["rule", "reading"])
-    return table.sort_values("% apart").fillna("")
+    return pd.DataFrame(rows).T.rename_axis(["rule", "reading"]).sort_values("% apart").fillna("")

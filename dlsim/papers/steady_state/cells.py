@@ -112,8 +112,7 @@ def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
     names = ("gateway", "bandwidth", "max_connect", "heterogeneity")
     every = list(itertools.product(*(steps(2, name) for name in names)))
     order = generator(seed.entropy, _ORDER).permutation(len(every))
-    stride = len(steps(2, "connectivity"))
-    place = stride * int(seed.spawn_key[-1]) + round(10 * connectivity)
+    place = len(steps(2, "connectivity")) * int(seed.spawn_key[-1]) + round(10 * connectivity)
     return dict(zip(names, every[order[place % len(every)]], strict=True))
 
 
@@ -271,8 +270,7 @@ def at_vertices(
         lpr, lprg = (Allocation(p, *one) for one in (start, served(p, reading, start)))
         row: Row = {"vertex": vertex, "G": greedy}
         row |= {"LPR": share(lpr.objective, top), "LPRG": share(lprg.objective, top)}
-        use = network_use(p, program.usage, lpr)
-        rows.append({**row, **use, "own_use": own_use(p, lpr, lprg)})
+        rows.append({**row, **network_use(p, program.usage, lpr), "own_use": own_use(p, lpr, lprg)})
     return rows
 
 
@@ -280,8 +278,8 @@ def across(structure: str, numbers: str, clusters: int, *, switches: Switches, s
     """Compare the heuristics where one table's numbers meet another's network (claim 12)."""
     reading, p = split_switches(switches)[0], crossed(structure, numbers, clusters, seed)
     usage = solve(p, "LP", reading=reading).connections[tuple(p.tables.pairs.T)]
-    below = {"below": _below(usage)}
-    return {**ratios(p, ("G", "LPRG", "LPRR"), seed, reading), **below, **features(p)}
+    found = ratios(p, ("G", "LPRG", "LPRR"), seed, reading)
+    return {**found, "below": _below(usage), **features(p)}
 
 
 def improve(

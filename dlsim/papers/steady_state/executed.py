@@ -95,8 +95,7 @@ def execute(
     plan = Scheduler(follow(table["server"]))
     outcome = simulate(env, plan, Reading(network="packet", probe=periods * length))
     done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
-    counted = (done > half) & (done <= periods * length)
-    reached = table[counted].groupby("app")["units"].sum()
+    reached = table[(done > half) & (done <= periods * length)].groupby("app")["units"].sum()
     promised = table.groupby("app")["units"].sum() * (periods - periods // 2) / periods
     share = (reached.reindex(promised.index, fill_value=0.0) / promised)[p.counted[promised.index]]
     waits = (done - table["begin"]) / length
