@@ -51,9 +51,8 @@ def _(d: Derivation) -> None:
     high = d.positive(there, 1 + p, "above 0", {p: there - 1})
     d.at(sp.exp(u) - 1 - u - u**2 / 2, {u: high})
     why = r"at $u = c$: $e^c - 2c > (1 + (c-1)^2)/2$"
-    form = p + (1 + q**2) / 2
     given = {p: (sp.exp(u) - 1 - u - u**2 / 2).subs(u, high), q: there - 1}
-    d.positive(height.subs(u, high), form, why, given)
+    d.positive(height.subs(u, high), p + (1 + q**2) / 2, why, given)
     why = r"$e^u - u - c$ rises from $1 - c < 0$ at 0 and is positive at $c$: it crosses 0 once"
     above = d.crosses(height, u, (0, high), root, p, why, {p: sp.exp(u) - 1})
     point, here = {u: real * L}, real * L
@@ -95,10 +94,9 @@ def _(d: Derivation) -> None:
     why = r"$e^{mL} - d - m(1-\beta)$ rises from $1-d < 0$ at 0: it crosses 0 once"
     d.crosses(curve, u, (0, high), root, L * p + s, why, {p: sp.exp(u * L) - 1, s: faster})
     below = d.at(Iff(gt(-curve, 0), gt(root, u)), {u: real})
-    factor = f * sp.exp(-real * L) / (p * q)
     parts = {p: rate, q: 1 - sp.exp(-L * (real + 1))}
     why = r"times $(1-\beta^{m+1})(1-\beta)e^{mL}/\phi > 0$"
-    share_ = d.show(Iff(d[0].left, below.left), why, factor, parts)
+    share_ = d.show(Iff(d[0].left, below.left), why, f * sp.exp(-real * L) / (p * q), parts)
     d.chain(share_, below, "the last share is positive below the root: $N^*$ is the last such $n$")
     by = {eq(curve.subs(u, root), 0): L / rate * sp.exp(-root * L - L * dd / rate)}
     d.show(2, r"put in, $d + m(1-\beta) = e^{mL}$", by=by)

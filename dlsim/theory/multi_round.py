@@ -165,9 +165,8 @@ def _(d: Derivation) -> None:
     d.nonnegative(goal.gap.subs(rnd, 0), y, "at first", {y: begun})
     before = d.assume(goal, "assume it ends its chunks no later than node $N$")
     start = next(iter(d.goals[2].given[3].right.atoms(sp.Max)))
-    on_time = start.args
     bound = d[0].right
-    waiting = next(a for a in on_time if a != done(rnd))
+    waiting = next(a for a in start.args if a != done(rnd))
     d.show(ge(bound, done(rnd)), "then it is ready when node $N$ is", y, {y: before}, {d[0]: -1})
     d.show(ge(bound, waiting), "and has its chunk no later", y * (ST + tau * c(rnd)), {y: early})
     no_later = Relation(start, "<=", bound)

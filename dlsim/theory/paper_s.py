@@ -52,11 +52,8 @@ def _(d: Derivation) -> None:
         0: r"Lemma 1: if $k \in Route(u)$, $u$ is one of the ends $a$, $b$ of $e_k$",
         1: r"and if $k \in Route(v)$, so is $v$", 2: "another vertex",
     }, goal=3)  # fmt: skip
-    d.show(
-        3,
-        "then $u$, $v$ are these ends: the same sum",
-        by={first: 1 / (u - v), second: -1 / (u - v)},
-    )
+    by = {first: 1 / (u - v), second: -1 / (u - v)}
+    d.show(3, "then $u$, $v$ are these ends: the same sum", by=by)
     d.show(4, "and the same product", by={d[3]: u, first: -1})
     whys = {0: "(3) for the link of edge $k$, by Lemma 1", 1: "whole connections, one a link"}
     row, whole = d.hypotheses(whys, goal=5)

@@ -219,10 +219,9 @@ def network_use(p: Platform, usage: Floats, rounded: Allocation) -> Row:
 
 def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
     """Measure how much of what LPR leaves free its better-off owners take (claim 10)."""
-    spare = p.speed - rounded.work.T @ p.work
     added = np.clip(np.diag(refined.work) - np.diag(rounded.work), 0, None) * p.work
     better_off = rounded.values > refined.objective * (1 + TIE)
-    free = float(np.clip(spare, 0, None).sum())
+    free = float(np.clip(p.speed - rounded.work.T @ p.work, 0, None).sum())
     return float(added[better_off].sum()) / free if free > SNAP * p.speed.sum() else np.nan
 
 
