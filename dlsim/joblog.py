@@ -47,10 +47,7 @@ _LONGEST_NOTE = 2**16
 
 
 def _swf_comment(header: dict[str, str], text: bytes) -> bool:
-    """Take a `; Label: value` line into the header; tell whether it was UTF-8.
-
-    A label that is read may be written in any case.
-    """
+    """Take a `; Label: value` line, in any case, into the header; tell whether it was UTF-8."""
     try:
         comment, clean = text.decode(), True
     except UnicodeDecodeError:

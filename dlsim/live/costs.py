@@ -147,10 +147,7 @@ class Costs:
         return (max(1.0, *(float(np.median(part)) for part in groups)) if p < _UNEQUAL else 1.0), p
 
     def cluster(self, nodes: int, partition: str) -> Cluster:
-        """Return the cluster that was measured, as slow as its slowest worker.
-
-        For a partition that knows no set-up times they are part of the unit's.
-        """
+        """Return the cluster that was measured, as slow as its slowest worker."""
         send, compute = self.fits(partition not in WITHOUT_SETUP)
         slow, _ = self.slowest()
         return Cluster(nodes, send.unit, compute.unit * slow, send.setup, compute.setup * slow)

@@ -312,9 +312,7 @@ class Derivation:
         """Write down several hypotheses of a goal by their numbers."""
         return [self.given(number, why, goal) for number, why in whys.items()]
 
-    def equal(
-        self, left: Any, right: Any, why: str, by: Mapping[Relation, Any] | None = None
-    ) -> Any:
+    def equal(self, left: Any, right: Any, why: str, by: Any = None) -> Any:
         """Show an identity, modulo the equations of `by`, and return its right side."""
         claim = eq(left, right)
         combined, facts = self._equations(by, why)

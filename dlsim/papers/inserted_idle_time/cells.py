@@ -303,10 +303,7 @@ def over_limit(tau: float, nodes: int, *, count: int, setting: Setting, seed: An
 
 
 def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:
-    """Split single loads over random release times by every partition (theory).
-
-    A load is drawn, then the instants at which N nodes become free, and a deadline.
-    """
+    """Split single loads over random release times by every partition (theory)."""
     here, rng = setting, np.random.default_rng(seed)
     cluster = Cluster(here.nodes, tau, here.cps)
     finish, due = np.empty((len(PARTITIONS), here.nodes, count)), np.empty(count)

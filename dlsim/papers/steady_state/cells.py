@@ -285,10 +285,7 @@ def improve(
     kind: str, clusters: int, connectivity: float = 0.4, heterogeneity: float = 0.0,
     rule: str = "none", *, methods: Sequence[str], switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
-    """Run methods, and what may follow them, at a spread of the numbers (claim 5) if given.
-
-    The owners of the platform may set limits by a rule of `POLICIES` (section 7).
-    """
+    """Run methods at a spread of the numbers (claim 5), owners' limits by one of `POLICIES`."""
     reading, drawn = split_switches(switches)
     if heterogeneity:
         drawn["heterogeneity"] = heterogeneity
