@@ -13,28 +13,9 @@ from typing import Any, NamedTuple
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from dlsim.theory.claim import (
-    Claim,
-    Goal,
-    Iff,
-    Relation,
-    approached,
-    as_claim,
-    bound_symbols,
-    differ,
-    eq,
-    evident,
-    ge,
-    gt,
-    identity,
-    implies,
-    ordinary,
-    real,
-    sides,
-    sound,
-    tex,
-)  # fmt: skip
+from dlsim.theory.claim import Claim, Goal, Iff, Relation, as_claim, differ, eq, ge, gt, sides, tex
 from dlsim.theory.residues import PRIME, exact, residue
+from dlsim.theory.sound import bound_in, evident, identity, implies, nearing, ordinary, real, sound
 from dlsim.theory.zero import ProofError, is_zero
 
 
@@ -155,11 +136,8 @@ class Derivation:
         """Return the fact that states a claim, the first with the fewest premises of its own."""
         if evident(claim):
             return Fact(claim, (), -1)
-        found = [
-            fact for fact in self.facts
-            if not any(premise in self._left for premise in fact.given) and implies(fact.claim,
-                claim)
-        ]  # fmt: skip
+        left = set(self._left)
+        found = [f for f in self.facts if left.isdisjoint(f.given) and implies(f.claim, claim)]
         hypotheses = {premise for goal in self.goals for premise in goal.given}
         return min(found, default=None, key=lambda fact: (
             sum(premise not in hypotheses for premise in fact.given), len(fact.given)
@@ -281,7 +259,7 @@ class Derivation:
             plain[letter] = gap
         if not (form.is_positive or (form.is_nonnegative and not strict)):
             raise ProofError(f"{why}: {form} is not made of positive parts")
-        taken = bound_symbols(eq(form, 0))
+        taken = bound_in(eq(form, 0))
         for letter, gap in plain.items():
             if taken & {letter, *gap.free_symbols}:
                 raise ProofError(f"{why}: {form} would bind what {letter} = {gap} holds")
@@ -385,7 +363,7 @@ class Derivation:
             raise ProofError(f"{fact.claim.tex()} need not hold at {place}, only somewhere")
         names = set().union(*(value.free_symbols for value in point.values()))
         whole = (fact.claim, *fact.given)
-        taken, fixed = (set().union(*map(bound, whole)) for bound in (bound_symbols, approached))
+        taken, fixed = (set().union(*map(bound, whole)) for bound in (bound_in, nearing))
         if names & taken or fixed & set(point) or not all(s.is_Symbol for s in point):
             raise ProofError(f"{place} would change what is bound, or is no letter")
         for symbol, value in point.items():
