@@ -44,12 +44,6 @@ def _normal(opaque: Any) -> Any:
     )  # fmt: skip
 
 
-def _split(term: Any) -> tuple[Any, Any]:
-    """Write an exponent's term as integer coefficient times the rest."""
-    coefficient, rest = term.as_coeff_Mul()
-    return (coefficient, rest) if coefficient.is_Integer else (sp.S.One, term)
-
-
 def _apart(term: Any, index: Any) -> tuple[Any, Any]:
     """Split a product into what does not and what does depend on an index, exponents too."""
     constant, inner = sp.S.One, sp.S.One
@@ -120,7 +114,9 @@ def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
             if term.is_Integer:
                 result *= inner**term
                 continue
-            count, rest = _split(term)
+            count, rest = term.as_coeff_Mul()
+            if not count.is_Integer:
+                count, rest = sp.S.One, term
             result *= names.setdefault(base**rest, sp.Dummy()) ** count
         return result
     if expr.is_Add or expr.is_Mul or expr.is_Pow:

@@ -301,14 +301,11 @@ def attainable(
     interval: float, *, schedulers: Sequence[Sequence[Any]], options: Given,
     switches: Given, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers, and one with perfect foresight, beside what none can beat at their cost.
-
-    The bound speaks of mean costs in a fluid network; elsewhere it is NaN.
-    """
+    """Run schedulers, and one with perfect foresight, beside what none can beat at their cost."""
     s = split_switches(switches)
     place = drawn(seed, interval, {**options, **s.drawn})
     rows = run_all(place, schedulers, s, seed)
-    if s.reading.network != "fluid" or s.reading.cost != "mean":
+    if s.reading.network != "fluid" or s.reading.cost != "mean":  # the bound speaks of no other
         return [{**row, "least": np.nan} for row in rows]
     bound = frontier(place.env)
     seer = simulate(place.env, Scheduler(follow(foresee(place.env, bound.shares))), s.reading)
@@ -372,10 +369,7 @@ def background(model: str, *, switches: Given, seed: Any) -> Row:
 
 
 def timed(resource: str, *, switches: Given, seed: Any) -> list[Row]:
-    """Time a run with other users' load by either model of section 2.1 on one resource.
-
-    The other resource has traces; what the models draw is drawn before.
-    """
+    """Time a run with other users' load by either model of section 2.1 on one resource."""
     name, model, horizon = EXTRANEOUS[resource]
     rows = []
     for background in ("trace", model):

@@ -232,13 +232,6 @@ def _lines(rows: pd.DataFrame) -> "pd.Series[float]":
     return lines
 
 
-def least_failure(rows: pd.DataFrame, cost: Any) -> Any:
-    """Return the mean failure rate below which nobody can be at a mean cost."""
-    lines = _lines(rows)
-    below = lines.to_numpy() - np.multiply.outer(np.asarray(cost, dtype=float), lines.index)
-    return below.max(axis=-1, initial=0.0)
-
-
 def _least_cost(lines: "pd.Series[float]", failure: float) -> float:
     """Return below which mean cost nobody fails as rarely, by the lines that fall."""
     falling = lines[lines.index > 0]
@@ -251,8 +244,9 @@ def unreachable(ax: Axes, rows: pd.DataFrame) -> Axes:
     if len(lines):
         zero = _least_cost(lines, lines.min())
         cost = np.linspace(zero - LEFT_OF_IT, max(zero, ax.get_xlim()[1]), 400)
-        least = 100 * least_failure(rows, cost)
-        ax.fill_between(cost, 0, least, color="0.85", zorder=0, label="out of reach")
+        below = lines.to_numpy() - np.multiply.outer(cost, lines.index)
+        least = below.max(axis=-1, initial=0.0)  # failure rate below which nobody can be
+        ax.fill_between(cost, 0, 100 * least, color="0.85", zorder=0, label="out of reach")
     ax.set_ylim(0, None)
     return ax
 

@@ -164,10 +164,7 @@ def gap(
     mix: str, arrivals: str, length: int, *, short: int, policies: Names,
     setting: Setting, switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Compare makespans with the least there is: of all schedules, or of a queue too long a bound.
-
-    Histories are exact; jobs are all there, or arrive one by one.
-    """
+    """Compare makespans with the least of all schedules, or of a queue too long with a bound."""
     table = setting.applications(mix, seed)
     one = float(table[["cpu_time", "gpu_time"]].min(axis=1).mean())
     spread = one / (ASKED_FOR * (setting.cpus + setting.gpus))
@@ -357,13 +354,11 @@ def pipeline(profile: str, *, chunks: int, cv: float, seed: Any) -> list[Row]:
 def issue(
     queues: str, engines: int, *, profile: str, chunks: int, cv: float, draws: int, seed: Any
 ) -> list[Row]:
-    """Issue the same operations from several threads, again and again (claim 11).
-
-    The scheduled order is that in which a GPU with many queues would start chunks of mean times.
-    """
+    """Issue the same operations from several threads, again and again (claim 11)."""
     table, gpu = chunks_of(profile, chunks, cv, seed), Gpu(4, engines, queues)
     free = float(run_chunks(table, Gpu(4, engines)).makespan)
     first = int(seed.generate_state(1)[0])
+    # the order in which a GPU with many queues would start chunks of mean times
     planned = run_chunks(chunks_of(profile, chunks, 0.0, seed), Gpu(4, engines)).ops
     scheduled: Any = list(zip(planned["chunk"], planned["stage"], strict=True))
     orders = [("threads", "threads", k) for k in range(draws)]

@@ -116,15 +116,13 @@ def spread(
     load: float, apart: float, *, nodes: int, cms: float, cps: float, horizon: float,
     switches: Switches, seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
-    """Serve a workload by nodes of which the slowest is so many times slower than the fastest.
-
-    All of them together divide a load in the time of the equal ones for which it was drawn.
-    """
+    """Serve a workload by nodes of which the slowest is so many times slower than the fastest."""
     cluster, steps = Cluster(nodes, cms, cps), np.geomspace(1, apart, nodes)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
     mixed, rows = generator(seed).permutation(steps), []
     for what, links, speeds in (("speed", 1, steps), ("link", steps, 1), ("both", steps, mixed)):
         some = pd.DataFrame({"cms": cms * links, "cps": cps * speeds}, index=range(nodes))
+        # together they divide a load in the time of the equal ones for which it was drawn
         some *= execution_time(1.0, nodes, cluster) / split_unequal(1.0, some).completion
         for partition in ("opr", "exact"):
             s = simulate_unequal(tasks, some, "edf", partition, reading.link)
