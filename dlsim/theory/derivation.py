@@ -705,10 +705,8 @@ class Derivation:
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
         facts = self._defined(why, a, b)
-        given = [premise for fact in facts for premise in fact.given]
-        return self._conclude(
-            "equivalence", claim, why, facts, given=given, also=[Fact(same, tuple(given), -1)]
-        )
+        also = [Fact(same, tuple(premise for fact in facts for premise in fact.given), -1)]
+        return self._conclude("equivalence", claim, why, facts, also=also)
 
     def compute(self, claim: Any, why: str) -> Any:
         """Show a relation between exact numbers by computing both sides.
