@@ -239,11 +239,8 @@ def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, byt
             while line := stream.readline(LONGEST_LINE + 1):
                 number, total = number + 1, total + len(line)
                 if len(line) > LONGEST_LINE:
-                    raise refusal(
-                        path,
-                        number,
-                        f"longer than {LONGEST_LINE} bytes: not a table; check the file",
-                    )
+                    what = f"longer than {LONGEST_LINE} bytes: not a table; check the file"
+                    raise refusal(path, number, what)
                 if total > limit:
                     raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
                 if total > growth:

@@ -130,5 +130,4 @@ def _philly(path: StrPath, document: Any) -> pd.DataFrame:
         ))  # fmt: skip
         states.append(job["status"])
     names = ["submit", "processors", "run_time", "wait", "user", "queue"]
-    table = pd.DataFrame(rows, columns=names, index=range(1, len(rows) + 1))
-    return _noted(table, states)
+    return _noted(pd.DataFrame(rows, columns=names, index=range(1, len(rows) + 1)), states)

@@ -26,12 +26,11 @@ SWF_FIELDS = tuple(
     "memory_requested status user group executable queue partition preceding_job think_time".split()
 )
 #: Fields of a line of the Grid Workload Format. Some archives' names differ; their order does not.
-GWF_FIELDS = tuple(
-    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
-    "memory_requested status user group executable queue partition site_submitted site_run "
-    "structure structure_details network disk resources platform_requested network_requested "
-    "disk_requested resources_requested organisation project".split()
-)
+GWF_FIELDS = (
+    *SWF_FIELDS[:16], "site_submitted", "site_run", "structure", "structure_details", "network",
+    "disk", "resources", "platform_requested", "network_requested", "disk_requested",
+    "resources_requested", "organisation", "project",
+)  # fmt: skip
 #: Those that are numbers and are read, and those that are read as names.
 GWF_NUMBERS = (
     "submit", "wait", "run_time", "processors", "processors_requested", "time_requested", "status",
@@ -39,12 +38,8 @@ GWF_NUMBERS = (
 GWF_NAMES = ("user", "group", "queue")
 
 #: Labels of a header that are read.
-_LABELS = {
-    label.casefold(): label for label in (
-        "MaxProcs", "MaxNodes", "MaxJobs", "MaxRecords", "UnixStartTime", "TimeZone",
-        "TimeZoneString", "Queue",
-    )
-}  # fmt: skip
+_READ = "MaxProcs MaxNodes MaxJobs MaxRecords UnixStartTime TimeZone TimeZoneString Queue"
+_LABELS = {label.casefold(): label for label in _READ.split()}
 _EMPTY = "the file ends without a single job line; give a line per job"
 _UNKNOWN = "a job is a line of numbers with blanks between, -1 for what is unknown"
 #: Where joining the values of one label ends: each costs a copy of those before it.
@@ -52,10 +47,7 @@ _LONGEST_NOTE = 2**16
 
 
 def _swf_comment(header: dict[str, str], text: bytes) -> bool:
-    """Take a `; Label: value` line into the header; tell whether it was UTF-8.
-
-    A label that is read may be written in any case.
-    """
+    """Take a `; Label: value` line, in any case, into the header; tell whether it was UTF-8."""
     try:
         comment, clean = text.decode(), True
     except UnicodeDecodeError:
@@ -162,8 +154,7 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
         name: {int(k): word.decode("utf-8", "replace") for word, k in known.items()}
         for name, known in names.items()
     }
-    late = bool((jobs["submit"].diff() < 0).any())
-    return jobs, header, ["submit times are not in order"] * late
+    return jobs, header, ["submit times are not in order"] * bool((jobs["submit"].diff() < 0).any())
 
 
 def usable_jobs(
@@ -194,31 +185,17 @@ def usable_jobs(
 
 
 class Log(NamedTuple):
-    """A job log as an operator knows it.
+    """A job log as an operator knows it."""
 
-    Attributes
-    ----------
-    jobs : DataFrame
-        Usable jobs by submission: submit, wait (NaN where unknown), run_time and estimate (what
-        was requested; NaN) in seconds, processors; user, group, queue as texts, "" where unknown.
-    nodes : int
-        Processors of the machine: the header's MaxProcs, else MaxNodes, else the widest job's.
-    epoch : Timestamp or None
-        The date of second 0, with its time zone.
-    header : dict
-        What the file says of itself.
-    skipped : dict
-        How many jobs were left out, by reason.
-    notes : list of str
-        Where the file contradicts itself.
-    """
-
+    #: Usable jobs by submission: submit, wait (NaN where unknown), run_time and estimate (what
+    #: was requested; NaN) in seconds, processors; user, group, queue as texts, "" where unknown.
     jobs: pd.DataFrame
+    #: Processors of the machine: the header's MaxProcs, else MaxNodes, else the widest job's.
     nodes: int
-    epoch: pd.Timestamp | None
-    header: Mapping[str, str]
-    skipped: Mapping[str, int]
-    notes: Sequence[str]
+    epoch: pd.Timestamp | None  # the date of second 0, with its time zone
+    header: Mapping[str, str]  # what the file says of itself
+    skipped: Mapping[str, int]  # how many jobs were left out, by reason
+    notes: Sequence[str]  # where the file contradicts itself
 
     def date(self, second: float) -> str:
         """Say when a second of the log was; the day where it has no dates."""
@@ -273,8 +250,7 @@ def _named(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
     known.setdefault("queue", {int(q[0]): q[1] for q in queues if len(q) > 1 and q[0].isdecimal()})
     texts = {}
     for name in GWF_NAMES:
-        numbers = jobs[name].to_numpy()
-        codes, inverse = np.unique(numbers, return_inverse=True)
+        codes, inverse = np.unique(jobs[name].to_numpy(), return_inverse=True)
         words = [known.get(name, {}).get(int(c), f"{c:g}") if c >= 0 else "" for c in codes]
         texts[name] = np.array(words, dtype=object)[inverse]
     return pd.DataFrame(texts, index=jobs.index)

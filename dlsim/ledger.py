@@ -182,8 +182,7 @@ class Ledger:
             ("table", f"{self.KIND.row}s", self.KIND.table),
             ("table", "sqlite_sequence", "CREATE TABLE sqlite_sequence(name,seq)"),
         ]
-        query = "SELECT type, name, sql FROM sqlite_master"
-        found = self._connection.execute(query).fetchall()
+        found = self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
         for kind, name, sql in found:
             if (kind, name, sql) not in ours:
                 raise self._refused(f"its {kind} {name} is not of dlsim ({str(sql)[:200]})")

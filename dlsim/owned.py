@@ -16,16 +16,7 @@ from typing import Any, Self
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.files import (
-    PART,
-    StrPath,
-    numbered_lines,
-    opened,
-    parse_json,
-    try_place,
-    unwritable,
-    write_bytes,
-)  # fmt: skip
+from dlsim.files import PART, StrPath, numbered_lines, opened, parse_json, unwritable, write_bytes
 
 #: The file that makes a folder dlsim's, and the version of its lines.
 RECORD, FORMAT = ".dlsim-record.jsonl", 1
@@ -80,7 +71,7 @@ class Owned:
         try:
             names = os.listdir(self.folder) if os.path.lexists(self.folder) else []
             there = sorted(name for name in names if not PART.fullmatch(name))
-            try_place(self.folder)
+            files.try_place(self.folder)
         except OSError as error:
             raise self._refusal(f"cannot be written to ({error.strerror})") from error
         if there and RECORD not in there:

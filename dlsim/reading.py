@@ -14,8 +14,7 @@ def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
     An engine asks by the name `rule` whether the second one is chosen; the notebooks of the
     `papers`, a letter each, map their claims against it.
     """
-    known = {"options": options, "rule": rule, "papers": papers}
-    return field(default=options[0], metadata=known)
+    return field(default=options[0], metadata={"options": options, "rule": rule, "papers": papers})
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,7 @@ class Costs:
             units, send, compute = self._columns()
             return fitted(units, send, has_setup), fitted(units, compute, has_setup)
 
-        found: tuple[Fit, Fit] = self._once(("fits", has_setup), find)
-        return found
+        return self._once(("fits", has_setup), find)
 
     def computing(self, units: float) -> float:
         """Return the fitted time of computing so many units."""
@@ -132,8 +131,7 @@ class Costs:
         1 unless a rank test (Kruskal and Wallis) of measured over fitted times finds the workers
         unequal.
         """
-        found: tuple[float, float] = self._once("slowest", self._slowest)
-        return found
+        return self._once("slowest", self._slowest)
 
     def _slowest(self) -> tuple[float, float]:
         units, _, compute = self._columns()
@@ -149,10 +147,7 @@ class Costs:
         return (max(1.0, *(float(np.median(part)) for part in groups)) if p < _UNEQUAL else 1.0), p
 
     def cluster(self, nodes: int, partition: str) -> Cluster:
-        """Return the cluster that was measured, as slow as its slowest worker.
-
-        For a partition that knows no set-up times they are part of the unit's.
-        """
+        """Return the cluster that was measured, as slow as its slowest worker."""
         send, compute = self.fits(partition not in WITHOUT_SETUP)
         slow, _ = self.slowest()
         return Cluster(nodes, send.unit, compute.unit * slow, send.setup, compute.setup * slow)
@@ -183,8 +178,7 @@ class Costs:
         for pair, seconds, fit in zip(names, times, self.fits(), strict=True):
             again = np.array([fitted(units[pick], seconds[pick]) for pick in picks])
             low, high = np.quantile(again, [0.025, 0.975], axis=0)
-            ratio = seconds / fit.time(units)
-            spread = np.quantile(ratio, [0.05, 0.5, 0.95])
+            spread = np.quantile(seconds / fit.time(units), [0.05, 0.5, 0.95])
             for k, name in enumerate(pair):
                 rows.append((name, fit[k], low[k], high[k], *spread))
         columns = ["cost", "value", "low", "high", "ratio_5%", "ratio_50%", "ratio_95%"]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from dlsim.live.costs import Costs
 from dlsim.study.gantt import draw_chunks, key, legend_above, mark, name_rows
-from dlsim.study.plot import axes_of
+from dlsim.study.plot import axes_of, panels
 from dlsim.study.style import INK
 
 _LANE, _PLANNED = 0.34, INK["sky"]
@@ -45,11 +45,7 @@ def draw_chunks_of(
 
 def draw_costs(costs: Costs, unit: str = "unit", ax: Any = None) -> Any:
     """Draw measured times of sending and computing over size, with what was fitted."""
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(1, 2, figsize=(7.2, 2.8), layout="constrained")[1]
-    table = costs.table()
+    ax, table = panels(ax, 2, (7.2, 2.8), sharey=False), costs.table()
     for one, what, fit in zip(ax, ("send", "compute"), costs.fits(), strict=True):
         for k, (_, part) in enumerate(table.groupby("worker")):
             color = list(INK.values())[k % len(INK)]

@@ -33,18 +33,19 @@ from dlsim.study.workers import connect
 PATIENCE = 10.0
 #: Shares of the whole load that `calibrate` sends by default, and how often to each worker.
 SHARES, REPEATS = (0.02, 0.05, 0.1), 3
+#: What is done with a piece of a load.
+Function = Callable[[Any], Any]
 _GONE = "the scheduler is gone; start it again, and this head: with a log it goes on"
 
 
-def _run(function: Callable[[Any], Any], read: Callable[[Any], Any], data: Any) -> Any:
+def _run(function: Function, read: Function, data: Any) -> Any:
     """What a worker does with a chunk."""
     return function(read(data))
 
 
-def _measured_as(function: Callable[[Any], Any], load: Load | None) -> str:
+def _measured_as(function: Function, load: Load | None) -> str:
     """Return under which name a function is measured: reading a shared file has other costs."""
-    is_shared = getattr(load, "where", "head") == "shared"
-    return name_of(function) + " of a shared file" * is_shared
+    return name_of(function) + " of a shared file" * (getattr(load, "where", "head") == "shared")
 
 
 class Head:
@@ -215,7 +216,7 @@ class Head:
             raise InputError(f"the head is closed{self._why}; {remedy}")
 
     def calibrate(
-        self, function: Callable[[Any], Any], load: Load, shares: Sequence[float] = SHARES,
+        self, function: Function, load: Load, shares: Sequence[float] = SHARES,
         repeats: int = REPEATS,
     ) -> pd.DataFrame:  # fmt: skip
         """Measure what a function costs here, with pieces of several sizes on every worker.
@@ -270,9 +271,7 @@ class Head:
                 )
             return costs.summary()
 
-    def _measured(
-        self, function: Callable[[Any], Any], piece: Piece, worker: Worker
-    ) -> Sample | None:
+    def _measured(self, function: Function, piece: Piece, worker: Worker) -> Sample | None:
         """Send a piece to a worker and wait for it; None where the worker is gone."""
         if self._plan.workers.get(worker.address) is not worker:
             return None  # to send to it would wait for it
@@ -292,7 +291,7 @@ class Head:
         return Sample(worker.address, piece.units, sent - start, time.time() - sent)
 
     def submit(
-        self, function: Callable[[Any], Any], load: Load, deadline: float | str,
+        self, function: Function, load: Load, deadline: float | str,
         combine: Callable[[Any, Any], Any] | None = None, name: str = "",
     ) -> Job:  # fmt: skip
         """Ask for a load to be done within so many seconds; it is promised, or refused.
@@ -345,23 +344,23 @@ class Head:
                 self._changed.notify_all()
             return job
 
-    def measured(self, function: Callable[[Any], Any], load: Load | None = None) -> Costs:
+    def measured(self, function: Function, load: Load | None = None) -> Costs:
         """Return what was measured of a function here, on such a load."""
         return self.costs[_measured_as(function, load)]
 
-    def knows(self, function: Callable[[Any], Any], load: Load | None = None) -> bool:
+    def knows(self, function: Function, load: Load | None = None) -> bool:
         """Tell whether a function was measured here, on such a load."""
         return bool(self.measured(function, load).samples)
 
     def cluster(
-        self, function: Callable[[Any], Any], with_margin: bool = True, load: Load | None = None
+        self, function: Function, with_margin: bool = True, load: Load | None = None
     ) -> Cluster:
         """Return what was measured of a function as a cluster for `dlsim.realtime.simulate`."""
         costs = self.measured(function, load)
         return self._plan.cluster(costs, self._plan.margin(costs) if with_margin else 1.0)
 
     def replay(
-        self, function: Callable[[Any], Any], load: Load, tasks: pd.DataFrame,
+        self, function: Function, load: Load, tasks: pd.DataFrame,
         combine: Callable[[Any, Any], Any] | None = None,
     ) -> pd.DataFrame:  # fmt: skip
         """Submit a stream of loads as they arrive, beside the simulation of the same stream.
@@ -539,8 +538,7 @@ class Head:
             else:
                 self._say(f"load {job.number} failed: {error}")
             if error is None and not math.isnan(job.begun):
-                ratio = (job.end - job.begun) / (job.expected - job.begun)
-                job.costs.ratios.append(ratio)
+                job.costs.ratios.append((job.end - job.begun) / (job.expected - job.begun))
         _settle(job, error, result)
 
     def _learn(self, costs: Costs, name: str, sample: Sample) -> None:

@@ -74,8 +74,7 @@ def counts(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def _bounds(total: int, shares: Sequence[float]) -> list[tuple[int, int]]:
-    ends = np.cumsum([0, *counts(total, shares)]).tolist()
-    return list(pairwise(ends))
+    return list(pairwise(np.cumsum([0, *counts(total, shares)]).tolist()))
 
 
 def _itself(data: Any) -> Any:

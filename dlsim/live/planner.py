@@ -89,10 +89,9 @@ class Planner:
     ) -> tuple[Plan, float]:
         """Test all that wait, in the order of their last plan, and a newcomer behind them.
 
-        What is likely is planned without a margin, for the deadlines that were told.
-
-        Loads of several functions are measured in the newest one's units, by the dearer of
-        sending and computing: never too short.
+        What is likely is planned without a margin, for the deadlines that were told. Loads of
+        several functions are measured in the newest one's units, by the dearer of sending and
+        computing: never too short.
         """
         self.waiting.sort(key=attrgetter("start"))
         tasks = [*self.waiting, *([newcomer] if newcomer else [])]

@@ -171,13 +171,8 @@ class Proven:
         """Render claim, assumptions and steps; a notebook typesets the formulas."""
         s = self.statement
         rows = [
-            (
-                str(i),
-                _HEADINGS.get(step.kind, step.kind),
-                f"$\\displaystyle {step.tex}$" * bool(step.tex),
-                step.why,
-            )
-            for i, step in enumerate(self.steps, start=1)
+            (str(i), _HEADINGS.get(kind, kind), rf"$\displaystyle {formula}$" * bool(formula), why)
+            for i, (kind, _, formula, why) in enumerate(self.steps, start=1)
         ]
         head = (
             f"<p><b>{html.escape(s.key)}</b> ({html.escape(s.source)}): "
@@ -317,9 +312,7 @@ def statement(
             raise InputError(f"statement {key!r} needs a row of its own, a goal and a mutant")
         row = STATED[key]
         status, errata = row.get("status", "proved"), tuple(row.get("errata", ()))
-        assumed = "".join(
-            [*map(_LETTERS.__getitem__, row.get("letters", ())), row.get("given", "")]
-        )
+        assumed = "".join(_LETTERS[one] for one in row.get("letters", ())) + row.get("given", "")
         found = f"erratum {', '.join(map(str, errata))}"
         gap = "" if status in ("proved", "ours") else row.get("gap", found)
         claim = written(every, where or {}, exists or {})

@@ -2,7 +2,6 @@
 
 A claim is printed from itself, so that what is read is what was proved. Free symbols are
 quantified over their domains; `over` binds the index of a hypothesis about a whole sequence.
-When one claim is another, or says more, is decided here too.
 """
 
 import re
@@ -14,11 +13,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef, FunctionClass
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from dlsim.theory.residues import residue
-from dlsim.theory.zero import ProofError, UndecidedError, is_zero
+from dlsim.theory.zero import ProofError, is_zero
 
 _TEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le", "!=": r"\not\equiv"}
-_NEGATED = {">": ">=", ">=": ">"}
+NEGATED = {">": ">=", ">=": ">"}
 
 
 def tex(expr: Any) -> str:
@@ -57,9 +55,9 @@ class Relation(NamedTuple):
     @property
     def negated(self) -> "Relation":
         """Return the opposite of an inequality."""
-        if self.sign not in _NEGATED or self.over is not None:
+        if self.sign not in NEGATED or self.over is not None:
             raise ProofError(f"{self.tex()} has no opposite that is an inequality")
-        return Relation(sp.S.Zero, _NEGATED[self.sign], self.gap)
+        return Relation(sp.S.Zero, NEGATED[self.sign], self.gap)
 
     def map(self, change: Callable[[Any], Any]) -> "Relation":
         """Return the same relation between changed sides."""
@@ -111,32 +109,9 @@ def sides(claim: Claim) -> tuple[Relation, ...]:
     return (claim,) if isinstance(claim, Relation) else (claim.left, claim.right)
 
 
-def _ends(claims: Iterable[Claim]) -> list[Any]:
+def ends(claims: Iterable[Claim]) -> list[Any]:
+    """Return the sides of all relations of claims."""
     return [end for c in claims for side in sides(c) for end in (side.left, side.right)]
-
-
-def bound_symbols(claim: Claim) -> set[Any]:
-    """Return the letters bound by a sum, a derivative or a limit."""
-    parts = [part for end in _ends([claim]) for part in end.atoms(sp.Sum, sp.Derivative)]
-    return approached(claim).union(*(part.variables for part in parts))
-
-
-def approached(claim: Claim) -> set[Any]:
-    """Return the letters bound by a limit, which is no function of them."""
-    return {part.args[1] for end in _ends([claim]) for part in end.atoms(sp.Limit)}
-
-
-#: The ranges that a letter may have; with any other, SymPy knows more than an instance checks.
-_RANGES = [
-    sp.Symbol("x", **kind, **of).assumptions0
-    for kind in ({"integer": True}, {"real": True}, {})
-    for of in ({}, {"nonnegative": True}, {"positive": True})
-]
-
-
-def ordinary(letter: Any) -> bool:
-    """Tell whether a letter is any number, real or whole, of any sign, >= 0 or positive."""
-    return letter.assumptions0 in _RANGES
 
 
 def one_letter_each(exprs: Iterable[Any], why: str) -> None:
@@ -146,60 +121,6 @@ def one_letter_each(exprs: Iterable[Any], why: str) -> None:
         letter = part if part.is_Symbol else part.func
         if names.setdefault((part.is_Symbol, str(letter)), letter) != letter:
             raise ProofError(f"{why}: {letter} is the name of two letters")
-
-
-#: What no rule knows to be continuous.
-_JUMPS = (sp.Max, sp.Min, sp.floor, sp.ceiling, sp.Limit, AppliedUndef)
-#: All that a claim may be built of: the rules, and both readers of trees, know these alone.
-_READ = (sp.Symbol, sp.Rational, sp.E.func, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log, sp.Sum,
-         sp.Derivative, sp.Tuple, *_JUMPS)  # fmt: skip
-
-
-def _readable(part: Any) -> bool:
-    """Tell whether a part of a claim means the same to SymPy, to the rules and to a reader.
-
-    A sum runs from 1 to a count, which may be 0; a slope is one of a smooth function of a real.
-    """
-    if isinstance(part, sp.Sum):
-        return all(
-            start == 1 and index.is_integer and index.is_positive
-            and end.is_integer and end.is_nonnegative
-            for index, start, end in part.limits
-        )  # fmt: skip
-    if isinstance(part, sp.Derivative):
-        return not part.expr.has(*_JUMPS) and not any(u.is_integer for u in part.variables)
-    return isinstance(part, _READ)
-
-
-def sound(claim: Claim, why: str, given: Iterable[Relation] = ()) -> None:
-    """Refuse what is not exact, other ranges, one name for two letters, a bound index."""
-    if any(side.over is not None for side in sides(claim)):
-        raise ProofError(f"{why}: {claim.tex()} binds an index, which only a hypothesis may")
-    one_letter_each(_ends([claim, *given]), why)
-    for end in _ends([claim, *given]):
-        if end.has(sp.Float, sp.oo, -sp.oo, sp.zoo, sp.nan):
-            raise ProofError(f"{why}: {end} is no exact number")
-        for part in sp.preorder_traversal(end):
-            if part.is_Symbol and not ordinary(part):
-                raise ProofError(f"{why}: {part} has a range that no rule checks")
-            if not _readable(part):
-                raise ProofError(f"{why}: no rule reads {part}")
-    for side in (side for each in (claim, *given) for side in sides(each)):
-        if side.sign in _NEGATED and not real(side.gap):
-            raise ProofError(f"{why}: {side.tex()} compares what need not be real")
-
-
-def real(value: Any) -> bool:
-    """Tell whether an expression is real wherever its denominators and logarithms are defined."""
-    if isinstance(value, sp.Sum | sp.Derivative):
-        return real(value.args[0])
-    if value.is_real or not isinstance(value, sp.Add | sp.Mul | sp.Pow | sp.log | sp.Max | sp.Min):
-        return bool(value.is_real) or hasattr(value, "computes")
-    if value.is_Pow and not (
-        value.exp.is_integer or (value.base.is_positive and value.exp.is_real)
-    ):
-        return False
-    return all(map(real, value.args))
 
 
 class Goal(NamedTuple):
@@ -419,76 +340,12 @@ def written(goals: Iterable[Goal], where: Mapping[Any, Any], exists: Mapping[Any
         premises = ", ".join(f"${relation.tex()}$" for relation in given)
         parts.append(("If " + premises + " then " if premises else "") + ", ".join(claims))
     names = ", ".join(f"${tex(name)} = {tex(meaning)}$" for name, meaning in where.items())
-    exprs = _ends(claim for goal in goals for claim in (goal.claim, *goal.given))
+    exprs = ends(claim for goal in goals for claim in (goal.claim, *goal.given))
     exprs += map(sp.sympify, where.values())
     one_letter_each([*exprs, *(name for name in where if name.is_Symbol)], "what is printed")
-    besides = {name if name.is_Symbol else name.func for name in (*where, *exists)}
-    domain = ranges(exprs, besides)
+    domain = ranges(exprs, {name if name.is_Symbol else name.func for name in (*where, *exists)})
     told = (f", where {names}" if names else "") + (f"; for all {domain}" if domain else "")
     return start + "; ".join(parts) + told
-
-
-@cache
-def _same(a: Any, b: Any) -> bool:
-    """Tell whether two expressions are one; undecided counts as no."""
-    if a == b:
-        return True
-    if a.free_symbols != b.free_symbols:
-        return False
-    values = residue(a), residue(b)
-    if None not in values and values[0] != values[1]:
-        return False
-    try:
-        return is_zero(a - b)
-    except UndecidedError:
-        return False
-
-
-@cache
-def identity(gap: Any) -> bool:
-    """Tell whether a gap is zero for all values; undecided counts as no."""
-    try:
-        return not residue(gap) and is_zero(gap)
-    except UndecidedError:
-        return False
-
-
-_SUFFICES = {"=": ("=",), ">": (">",), ">=": (">", ">="), "!=": ("!=",)}
-
-
-def implies(known: Claim, wanted: Claim) -> bool:
-    """Tell whether one claim is another up to equal expressions, or says more."""
-    if isinstance(known, Iff) or isinstance(wanted, Iff):
-        if not (isinstance(known, Iff) and isinstance(wanted, Iff)):
-            return False
-        pairs = [(known.left, known.right), (known.right, known.left)]
-        if known.left.sign != "=":
-            pairs += [(a.negated, b.negated) for a, b in pairs]
-        return any(
-            a.sign == wanted.left.sign and b.sign == wanted.right.sign
-            and implies(a, wanted.left) and implies(b, wanted.right)
-            for a, b in pairs
-        )  # fmt: skip
-    if known.sign not in _SUFFICES[wanted.sign] or known.over != wanted.over:
-        return False
-    if known.sign == "!=":
-        return _same(known.left, wanted.left) and _same(known.right, wanted.right)
-    if known.sign == "=":
-        if {known.left, known.right} == {wanted.left, wanted.right}:
-            return True
-        # all identities have one gap, 0: which of them is known is a matter of form
-        if identity(wanted.gap):
-            return False
-    turned = wanted.sign == "=" and _same(-known.gap, wanted.gap)
-    return turned or _same(known.gap, wanted.gap)
-
-
-def evident(claim: Claim) -> bool:
-    """Tell whether a claim follows from the ranges of the symbols alone."""
-    if isinstance(claim, Iff) or claim.sign not in (">", ">="):
-        return False
-    gap = claim.gap
-    return bool(gap.is_positive or (claim.sign == ">=" and gap.is_nonnegative))
 
 
 def as_claim(what: Any) -> Claim:

@@ -9,8 +9,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import smooth_powers
 from dlsim.theory.letters import L, b, m, p, positive, q, r, s, t, u, y, z
-from dlsim.theory.words import B, share, smooth_powers
+from dlsim.theory.words import B, share
 
 f, real, nu = positive("phi n nu")
 one, bn = sp.exp(-L), sp.exp(-L * real)
@@ -50,9 +51,8 @@ def _(d: Derivation) -> None:
     high = d.positive(there, 1 + p, "above 0", {p: there - 1})
     d.at(sp.exp(u) - 1 - u - u**2 / 2, {u: high})
     why = r"at $u = c$: $e^c - 2c > (1 + (c-1)^2)/2$"
-    form = p + (1 + q**2) / 2
     given = {p: (sp.exp(u) - 1 - u - u**2 / 2).subs(u, high), q: there - 1}
-    d.positive(height.subs(u, high), form, why, given)
+    d.positive(height.subs(u, high), p + (1 + q**2) / 2, why, given)
     why = r"$e^u - u - c$ rises from $1 - c < 0$ at 0 and is positive at $c$: it crosses 0 once"
     above = d.crosses(height, u, (0, high), root, p, why, {p: sp.exp(u) - 1})
     point, here = {u: real * L}, real * L
@@ -64,8 +64,7 @@ def _(d: Derivation) -> None:
     only = d.at(Iff(eq(height, 0), eq(u, root)), point)
     zero = d.show(Iff(d[1].left, only.left), "and zero", factor, given)
     d.chain(zero, only, "at the root alone: the one minimum")
-    at_root = eq(height.subs(u, root), 0)
-    d.show(3, r"put in, $c + \xi = e^\xi$", by={at_root: sp.exp(-there - root)})
+    d.show(3, r"put in, $c + \xi = e^\xi$", by={eq(height.subs(u, root), 0): sp.exp(-there - root)})
     d.show(4, r"and $V < -1$", p + root, {p: there - 1})
     d.show(5, r"where $Ve^V$ falls: branch $-1$", t * sp.exp(-1 - t))
 
@@ -93,16 +92,13 @@ def _(d: Derivation) -> None:
     form = p + (1 + q**2) / 2 + dd * s / L
     d.positive(curve.subs(u, high), form, why, {p: tail, q: dd - 1, s: faster})
     why = r"$e^{mL} - d - m(1-\beta)$ rises from $1-d < 0$ at 0: it crosses 0 once"
-    given = {p: sp.exp(u * L) - 1, s: faster}
-    d.crosses(curve, u, (0, high), root, L * p + s, why, given)
+    d.crosses(curve, u, (0, high), root, L * p + s, why, {p: sp.exp(u * L) - 1, s: faster})
     below = d.at(Iff(gt(-curve, 0), gt(root, u)), {u: real})
-    factor = f * sp.exp(-real * L) / (p * q)
     parts = {p: rate, q: 1 - sp.exp(-L * (real + 1))}
     why = r"times $(1-\beta^{m+1})(1-\beta)e^{mL}/\phi > 0$"
-    share_ = d.show(Iff(d[0].left, below.left), why, factor, parts)
+    share_ = d.show(Iff(d[0].left, below.left), why, f * sp.exp(-real * L) / (p * q), parts)
     d.chain(share_, below, "the last share is positive below the root: $N^*$ is the last such $n$")
-    at_root = eq(curve.subs(u, root), 0)
-    by = {at_root: L / rate * sp.exp(-root * L - L * dd / rate)}
+    by = {eq(curve.subs(u, root), 0): L / rate * sp.exp(-root * L - L * dd / rate)}
     d.show(2, r"put in, $d + m(1-\beta) = e^{mL}$", by=by)
     form = L * root + (L * r + s) / p
     d.show(3, r"and $V < -1$, as $d > 1$ and $L > 1-\beta$", form, {r: dd - 1, s: faster, p: rate})

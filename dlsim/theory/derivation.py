@@ -13,28 +13,9 @@ from typing import Any, NamedTuple
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from dlsim.theory.claim import (
-    Claim,
-    Goal,
-    Iff,
-    Relation,
-    approached,
-    as_claim,
-    bound_symbols,
-    differ,
-    eq,
-    evident,
-    ge,
-    gt,
-    identity,
-    implies,
-    ordinary,
-    real,
-    sides,
-    sound,
-    tex,
-)  # fmt: skip
+from dlsim.theory.claim import Claim, Goal, Iff, Relation, as_claim, differ, eq, ge, gt, sides, tex
 from dlsim.theory.residues import PRIME, exact, residue
+from dlsim.theory.sound import bound_in, evident, identity, implies, nearing, ordinary, real, sound
 from dlsim.theory.zero import ProofError, is_zero
 
 
@@ -155,11 +136,8 @@ class Derivation:
         """Return the fact that states a claim, the first with the fewest premises of its own."""
         if evident(claim):
             return Fact(claim, (), -1)
-        found = [
-            fact for fact in self.facts
-            if not any(premise in self._left for premise in fact.given) and implies(fact.claim,
-                claim)
-        ]  # fmt: skip
+        left = set(self._left)
+        found = [f for f in self.facts if left.isdisjoint(f.given) and implies(f.claim, claim)]
         hypotheses = {premise for goal in self.goals for premise in goal.given}
         return min(found, default=None, key=lambda fact: (
             sum(premise not in hypotheses for premise in fact.given), len(fact.given)
@@ -281,7 +259,7 @@ class Derivation:
             plain[letter] = gap
         if not (form.is_positive or (form.is_nonnegative and not strict)):
             raise ProofError(f"{why}: {form} is not made of positive parts")
-        taken = bound_symbols(eq(form, 0))
+        taken = bound_in(eq(form, 0))
         for letter, gap in plain.items():
             if taken & {letter, *gap.free_symbols}:
                 raise ProofError(f"{why}: {form} would bind what {letter} = {gap} holds")
@@ -312,9 +290,7 @@ class Derivation:
         """Write down several hypotheses of a goal by their numbers."""
         return [self.given(number, why, goal) for number, why in whys.items()]
 
-    def equal(
-        self, left: Any, right: Any, why: str, by: Mapping[Relation, Any] | None = None
-    ) -> Any:
+    def equal(self, left: Any, right: Any, why: str, by: Any = None) -> Any:
         """Show an identity, modulo the equations of `by`, and return its right side."""
         claim = eq(left, right)
         combined, facts = self._equations(by, why)
@@ -387,7 +363,7 @@ class Derivation:
             raise ProofError(f"{fact.claim.tex()} need not hold at {place}, only somewhere")
         names = set().union(*(value.free_symbols for value in point.values()))
         whole = (fact.claim, *fact.given)
-        taken, fixed = (set().union(*map(bound, whole)) for bound in (bound_symbols, approached))
+        taken, fixed = (set().union(*map(bound, whole)) for bound in (bound_in, nearing))
         if names & taken or fixed & set(point) or not all(s.is_Symbol for s in point):
             raise ProofError(f"{place} would change what is bound, or is no letter")
         for symbol, value in point.items():
@@ -438,8 +414,7 @@ class Derivation:
             raise ProofError(f"{why}: there is no book to find {key} in")
         claim, given = self._cite(key, goal)
         self.cited.append(key)
-        fact = Fact(claim, given, -1)
-        return self._instance(fact, at or {}, f"{why}, by [{key}]", "lemma")
+        return self._instance(Fact(claim, given, -1), at or {}, f"{why}, by [{key}]", "lemma")
 
     def apply(self, rule: Iff, why: str, want: Relation | None = None) -> Relation:
         """Use one side of an equivalence, both known, to show the other, `want` if given."""
@@ -536,8 +511,7 @@ class Derivation:
             wanted = [outward(other, part) for part in whole.args]
         else:
             raise ProofError(f"{why}: {claim.tex()} is not about a part or a bound")
-        facts = [self._need(each, why) for each in wanted]
-        return self._conclude("extreme", claim, why, facts)
+        return self._conclude("extreme", claim, why, [self._need(each, why) for each in wanted])
 
     def absurd(self, claim: Any, positive: Any, why: str, by: Any = None) -> Any:
         """Show an inequality whose opposite makes positive what is zero by known equations."""
@@ -663,8 +637,7 @@ class Derivation:
         """
         low, high, facts = self._between(expr, u, ends, why)
         steep = self._bent(steep)
-        rise = expr.subs(u, later) - expr
-        slow = self._need(ge(steep * (later - u) - rise, 0), why)
+        slow = self._need(ge(steep * (later - u) - (expr.subs(u, later) - expr), 0), why)
         taken = expr.free_symbols.union(low.free_symbols, high.free_symbols, steep.free_symbols)
         if later in taken or u in steep.free_symbols or later.assumptions0 != u.assumptions0:
             raise ProofError(f"{why}: {later} and {u} must be any two places")
@@ -732,10 +705,8 @@ class Derivation:
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
         facts = self._defined(why, a, b)
-        given = [premise for fact in facts for premise in fact.given]
-        return self._conclude(
-            "equivalence", claim, why, facts, given=given, also=[Fact(same, tuple(given), -1)]
-        )
+        also = [Fact(same, tuple(premise for fact in facts for premise in fact.given), -1)]
+        return self._conclude("equivalence", claim, why, facts, also=also)
 
     def compute(self, claim: Any, why: str) -> Any:
         """Show a relation between exact numbers by computing both sides.

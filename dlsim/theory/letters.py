@@ -22,6 +22,3 @@ n, j, k, m, i = counts("n j k m i")
 #: Letters of certificates: p, q, r, s are positive, y and z non-negative.
 p, q, r, s = positive("p q r s")
 x, y, z = sp.symbols("x y z", nonnegative=True)
-
-#: Real numbers of any sign.
-a1, a2, e, R = sp.symbols("alpha_1 alpha_2 e R", real=True)

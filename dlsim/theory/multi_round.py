@@ -10,21 +10,11 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.book import statement
-from dlsim.theory.claim import (
-    Iff,
-    Relation,
-    computed,
-    eq,
-    ge,
-    gt,
-    lt,
-    sequence,
-    total,
-    under,
-)  # fmt: skip
+from dlsim.theory.claim import Iff, Relation, computed, eq, ge, gt, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import bernoulli, powers_below_one
 from dlsim.theory.letters import SC, ST, b, chi, counts, n, p, positive, q, sigma, tau, w, x, y
-from dlsim.theory.words import Cms, Cps, below_one, bernoulli, powers_below_one
+from dlsim.theory.words import Cms, Cps, below_one
 
 N, M = counts("N M")
 rnd = sp.Symbol("j", integer=True, nonnegative=True)
@@ -93,8 +83,7 @@ def _(d: Derivation) -> None:
         side = d.given(1, "on one side of 1", goal=goal)
         d.grows(sign * (1 - theta**M), M, p, theta**M * p, "and so its powers", {p: side})
         scale = 1 / (1 - theta**M)
-        by = {sums: -scale, carried: (1 - theta) * scale / N}
-        d.show(goal, "solved for the first", by=by)
+        d.show(goal, "solved for the first", by={sums: -scale, carried: (1 - theta) * scale / N})
         d.leave(side)
     flat = eq(total(lambda i: _even.subs(n, i), M), M * c0 + kappa * M * (M - 1) / 2)
     d.recur(flat, M, r"the same for $\theta = 1$")
@@ -176,12 +165,10 @@ def _(d: Derivation) -> None:
     d.nonnegative(goal.gap.subs(rnd, 0), y, "at first", {y: begun})
     before = d.assume(goal, "assume it ends its chunks no later than node $N$")
     start = next(iter(d.goals[2].given[3].right.atoms(sp.Max)))
-    on_time = start.args
     bound = d[0].right
-    waiting = next(a for a in on_time if a != done(rnd))
+    waiting = next(a for a in start.args if a != done(rnd))
     d.show(ge(bound, done(rnd)), "then it is ready when node $N$ is", y, {y: before}, {d[0]: -1})
-    sent = y * (ST + tau * c(rnd))
-    d.show(ge(bound, waiting), "and has its chunk no later", sent, {y: early})
+    d.show(ge(bound, waiting), "and has its chunk no later", y * (ST + tau * c(rnd)), {y: early})
     no_later = Relation(start, "<=", bound)
     d.extreme(no_later, "so it starts no later")
     after = goal.map(lambda side: side.subs(rnd, rnd + 1))

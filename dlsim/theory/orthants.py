@@ -266,7 +266,8 @@ def _ways(gap: Polynomial, op: str) -> Iterator[tuple[Way, bool]]:
     common = [x for x in letters if _divides(x, gap)]
     if op == "=" and common:
         rest = _divided(gap, common[0])
-        for others, same in _ways(rest, op) if _is_open(rest) else [([], True)]:
+        known = sign(rest)  # it may be 0, as far as its coefficients tell
+        for others, same in [([], True)] if known and known[1] else _ways(rest, op):
             yield [[(common[0], ratio(0))], *others], same
         return
     for letter in letters:
@@ -298,12 +299,6 @@ def _divided(gap: Polynomial, letter: str) -> Polynomial:
         tuple((x, p - (x == letter)) for x, p in m if (x, p) != (letter, 1)): f
         for m, f in gap.items()
     }
-
-
-def _is_open(gap: Polynomial) -> bool:
-    """Tell whether a polynomial may be 0, as far as its coefficients tell."""
-    known = sign(gap)
-    return known is None or not known[1]
 
 
 class _Search:

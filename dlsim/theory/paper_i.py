@@ -7,8 +7,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import no_more_than_all
 from dlsim.theory.letters import chi, j, n, p, positive, sigma, tau, y, z
-from dlsim.theory.words import alpha, no_more_than_all
+from dlsim.theory.words import alpha
 
 P, (r, s, x) = sequence("p"), (sequence(name, real=True) for name in "rsx")
 end, after, lead = sp.symbols("e e' r", real=True)

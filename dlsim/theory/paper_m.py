@@ -5,37 +5,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import (
-    SC,
-    ST,
-    Delta,
-    a1,
-    a2,
-    b,
-    j,
-    n,
-    p,
-    phi,
-    positive,
-    q,
-    sigma,
-    w,
-    y,
-    z,
-)  # fmt: skip
-from dlsim.theory.words import (
-    B,
-    Cms,
-    Cps,
-    G,
-    T,
-    alpha,
-    below_one,
-    bernoulli,
-    finishes,
-    powers_below_one,
-    share,
-)  # fmt: skip
+from dlsim.theory.lemmas import bernoulli, powers_below_one
+from dlsim.theory.letters import SC, ST, Delta, b, j, n, p, phi, positive, q, sigma, w, y, z
+from dlsim.theory.words import B, Cms, Cps, G, T, a1, a2, alpha, below_one, finishes, share
 
 _ms, _ps, gamma = positive("C_ms C_ps gamma")
 _E, _phi = sp.Symbol(r"\mathcal{E}"), sp.Symbol("phi")
@@ -75,8 +47,7 @@ def _(d: Derivation) -> None:
     powers_below_one(d)
     together, whole = d.given(1, "all nodes finish together"), d.given(2, "the whole load")
     ratio = eq(alpha(j + 1), b * alpha(j))
-    why = r"line $j+1$ minus line $j$, over $\sigma w$"
-    d.show(ratio, why, by={together: 1 / (sigma * w)})
+    d.show(ratio, r"line $j+1$ minus line $j$, over $\sigma w$", by={together: 1 / (sigma * w)})
     shares = d.recur(0, j, "the recurrence solved", by={ratio: 1}, factor=b)
     following = d.at(shares, {j: n + 1})
     sums = eq(total(alpha, n), alpha(1) * G(n))
@@ -216,8 +187,7 @@ def _(d: Derivation) -> None:
 def _(d: Derivation) -> None:
     powers_below_one(d)
     sums = B(n) * G(j) - phi * (j - G(j)) / (1 - b)
-    why = "data sent to the first $j$ nodes, in shares"
-    sent = d.induct(sums, share(j, B(n)), j, why)
+    sent = d.induct(sums, share(j, B(n)), j, "data sent to the first $j$ nodes, in shares")
     d.show(0, "node $j$, for all $j$ and $n$", by={sent: sigma * Cms})
 
 
@@ -229,8 +199,7 @@ def _(d: Derivation) -> None:
 def _(d: Derivation) -> None:
     powers_below_one(d)
     no_send, no_start = d.given(1, "no set-up of a send"), d.given(2, "nor of computing")
-    left = 1 + n / (1 - b**n) - 1 / (1 - b)
-    d.show(0, r"so $\phi = 0$", by={no_send: left, no_start: 1})
+    d.show(0, r"so $\phi = 0$", by={no_send: 1 + n / (1 - b**n) - 1 / (1 - b), no_start: 1})
 
 
 _ell = sp.Symbol("ell")

@@ -9,18 +9,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import powers_below_one, smooth_powers
 from dlsim.theory.letters import SC, L, b, j, n, p, phi, positive, q, sigma, w, y
-from dlsim.theory.words import (
-    B,
-    Cms,
-    T,
-    alpha,
-    below_one,
-    finishes,
-    powers_below_one,
-    share,
-    smooth_powers,
-)
+from dlsim.theory.words import B, Cms, T, alpha, below_one, finishes, share
 
 real = positive("n")
 Y, _E, end = sequence("y"), sp.Symbol(r"\mathcal{E}"), sp.Symbol("M", real=True)
@@ -41,9 +32,8 @@ _whole = eq(total(alpha, n), 1)
 )  # fmt: skip
 def _(d: Derivation) -> None:
     powers_below_one(d)
-    weight = d.show(
-        0, "each weight is positive", p * b ** (n - j) / q, {p: 1 - b, q: 1 - b**n}
-    ).left
+    form, given = p * b ** (n - j) / q, {p: 1 - b, q: 1 - b**n}
+    weight = d.show(0, "each weight is positive", form, given).left
     whole = d.given(1, "the whole load", goal=1)
     back = b**-n
     even = eq(total(lambda i: b**-i, n), (back - 1) / (1 - b))
@@ -55,9 +45,8 @@ def _(d: Derivation) -> None:
     mean = eq(ends, setups + sigma * w * back * total(alpha, n))
     d.recur(mean, n, r"summation by parts: every share has the same coefficient, by induction")
     scale = b**n * (1 - b) / (1 - b**n)
-    by = {even: -scale * end, mean: scale, whole: sigma * Cms / (1 - b**n)}
     why = r"so the weighted mean of the finishing times is $\mathcal{E}$ for every split"
-    d.show(1, why, by=by)
+    d.show(1, why, by={even: -scale * end, mean: scale, whole: sigma * Cms / (1 - b**n)})
     late = d.given(2, "no node ends after $M$, whatever gaps the link was idle", goal=2)
     term = d.nonnegative(weight * late.gap, p * y, "no term is negative", {p: weight, y: late})
     sums = d.adds(ge(term, 0), j, n, "nor their sum: the latest is not before the mean")

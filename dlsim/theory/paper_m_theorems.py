@@ -7,40 +7,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import (
-    SC,
-    L,
-    a1,
-    b,
-    j,
-    k,
-    m,
-    n,
-    p,
-    phi,
-    positive,
-    q,
-    r,
-    s,
-    sigma,
-    u,
-    w,
-    y,
-    z,
-)  # fmt: skip
-from dlsim.theory.words import (
-    B,
-    G,
-    T,
-    alpha,
-    below_one,
-    cost,
-    finishes,
-    no_more_than_all,
-    powers_below_one,
-    share,
-    smooth_powers,
-)
+from dlsim.theory.lemmas import no_more_than_all, powers_below_one, smooth_powers
+from dlsim.theory.letters import SC, L, b, j, k, m, n, p, phi, positive, q, r, s, sigma, u, w, y, z
+from dlsim.theory.words import B, G, T, a1, alpha, below_one, cost, finishes, share
 
 #: A real number of nodes, for the derivatives; f is a set-up that is not 0.
 real, f = positive("n phi")
@@ -62,8 +31,7 @@ C1, C2, C3, C4, C5, kk, c = sp.symbols("C_1 C_2 C_3 C_4 C_5 k c", real=True)
 def _(d: Derivation) -> None:
     smooth_powers(d, 1, real)
     d.show(0, r"differentiated, $\ln\beta = -L$")
-    form = bn * L * p * sigma * w / q**2
-    d.show(1, r"$\mathcal{E}$ decreases", form, {p: 1 - one, q: 1 - bn})
+    d.show(1, r"$\mathcal{E}$ decreases", bn * L * p * sigma * w / q**2, {p: 1 - one, q: 1 - bn})
     powers_below_one(d, k, k + 1)
     parts = {p: 1 - b, q: 1 - b**k, r: 1 - b ** (k + 1)}
     d.show(2, "and from integer to integer", p**2 * b**k / (q * r), parts)
@@ -150,8 +118,7 @@ def _(d: Derivation) -> None:
     d.at(1 - b**n, {n: here + 1})
     d.positive(B(here) - B(here + 1), p + z, "the last one helped", {p: missed, z: met})
     d.apply(helped, "so its share is positive")
-    at = {a1: B(here + 1), k: rest + 1}
-    d.lemma("ajmono", "and with it all shares before", 2, at)
+    d.lemma("ajmono", "and with it all shares before", 2, {a1: B(here + 1), k: rest + 1})
 
 
 _step = (1 - b) ** 2 / b
@@ -175,8 +142,7 @@ end = sp.Symbol("M", real=True)
 def _(d: Derivation) -> None:
     powers_below_one(d)
     below, parts = {p: 1 - b}, {p: 1 - b, q: 1 - b**n}
-    factor = b ** (n - 1) / (q * p)
-    d.show(0, r"times $\beta^{n-1}/((1-\beta)(1-\beta^n)) > 0$", factor, parts)
+    d.show(0, r"times $\beta^{n-1}/((1-\beta)(1-\beta^n)) > 0$", b ** (n - 1) / (q * p), parts)
     d.show(1, "the bracket increases", p * q / b**n, parts)
     rises = d[1].gap - _step
     why = r"each time by at least $(1-\beta)^2/\beta$"
@@ -191,8 +157,7 @@ def _(d: Derivation) -> None:
     def lead(i: Any) -> Any:
         return (b ** (n - j) * (1 - b) / (1 - b**n) * early.gap).subs(j, i)
 
-    positive_ = p * b ** (n - j) / q * y
-    d.nonnegative(lead(j), positive_, "no node leads it", {**parts, y: early})
+    d.nonnegative(lead(j), p * b ** (n - j) / q * y, "no node leads it", {**parts, y: early})
     no_more_than_all(d, lead, ge(lead(j), 0), j, n, n)
     d.at(ge(lead(j), 0), {j: n})
     rest, none = total(lead, n) - lead(n), eq(lead(n), 0)
@@ -307,8 +272,7 @@ def _(d: Derivation) -> None:
     for letter in (r, s):
         d.at(parts[letter].subs(real, u / L), {u: real * L})
     h = real / (1 - bn)
-    why = r"$h(n) = n/(1-\beta^n)$ increases"
-    rises = d.positive(sp.diff(h, real), s / (q * r), why, parts)
+    rises = d.positive(sp.diff(h, real), s / (q * r), r"$h(n) = n/(1-\beta^n)$ increases", parts)
     there = d.at(rises, {real: x})
     above = (h - h.subs(real, 1)).subs(real, x)
     d.climbs(above, y, q, r"so $h(n) \ge h(1)$ for $n = 1 + y \ge 1$", {q: there})

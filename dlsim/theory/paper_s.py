@@ -1,4 +1,4 @@
-"""Paper S's reduction, and small corrections to papers S and B.
+"""Paper S's reduction, small corrections to papers S and B, and herding in paper B.
 
 A graph is two sequences, the ends u_k and v_k of edge k. `dlsim.steady.reduction` solves the
 instance as a mixed program; here its rows are derived without a solver.
@@ -12,15 +12,17 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import j, k, n, positive, y, z
+from dlsim.theory.letters import counts, j, k, n, positive, t, u, x, y, z
 
 Qa, Qb, tail, head, wrong = map(sequence, ("Q^a", "Q^b", "tail", "head", "tail'"))
 #: Work and connections from cluster 0 to the clusters, and a set of vertices as zeros and ones.
 work, conns, chosen = (sequence(name, nonnegative=True) for name in ("alpha", "beta", "x"))
 #: The ends of edge k, that is the clusters whose routes hold its link.
 one_end, other_end = (sequence(name, integer=True, positive=True) for name in "uv")
-ends = a, b, u, v = sp.symbols("a b u v", integer=True, positive=True)
-_shared = (eq((u - a) * (u - b), 0), eq((v - a) * (v - b), 0), gt(u, v))
+a, b, vertex, other = sp.symbols("a b u v", integer=True, positive=True)
+_shared = (
+    eq((vertex - a) * (vertex - b), 0), eq((other - a) * (other - b), 0), gt(vertex, other),
+)  # fmt: skip
 _row = le(conns(one_end(k)) + conns(other_end(k)), 1, over=k)
 _free = eq(chosen(one_end(k)) * chosen(other_end(k)), 0, over=k)
 
@@ -34,7 +36,7 @@ def _whole(what: Any) -> Any:
     {"indices as printed": {tail(j): Qb(j)},
      "two connections a link": {7: le(chosen(one_end(k)) + chosen(other_end(k)), 0)}},
     [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)),
-     under(eq(u + v, a + b), *_shared), under(eq(u * v, a * b), *_shared),
+     under(eq(vertex + other, a + b), *_shared), under(eq(vertex * other, a * b), *_shared),
      under(eq(conns(one_end(k)) * conns(other_end(k)), 0), _row, _whole(conns)),
      under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j)),
      under(le(chosen(one_end(k)) + chosen(other_end(k)), 1), _free, _whole(chosen)),
@@ -42,7 +44,8 @@ def _whole(what: Any) -> Any:
      under(eq(total(work, n), total(chosen, n)), le(work(j), conns(j), over=j),
          ge(total(chosen, n), total(conns, n)), ge(total(work, n), total(chosen, n)))],
     where={tail(j): Qb(j - 1), head(j): Qa(j), wrong(j): Qb(j)},
-    witness={**dict.fromkeys((work, conns, chosen), lambda i: sp.S.Zero), a: 1, b: 2, u: 2, v: 1},
+    witness={a: 1, b: 2, vertex: 2, other: 1,
+     **dict.fromkeys((work, conns, chosen), lambda i: sp.S.Zero)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
     d.show(0, "own link $j+1$ begins where shared link $k_j$ ends, $(Q^a_{k_j}, Q^b_{k_j})$")
@@ -52,12 +55,9 @@ def _(d: Derivation) -> None:
         0: r"Lemma 1: if $k \in Route(u)$, $u$ is one of the ends $a$, $b$ of $e_k$",
         1: r"and if $k \in Route(v)$, so is $v$", 2: "another vertex",
     }, goal=3)  # fmt: skip
-    d.show(
-        3,
-        "then $u$, $v$ are these ends: the same sum",
-        by={first: 1 / (u - v), second: -1 / (u - v)},
-    )
-    d.show(4, "and the same product", by={d[3]: u, first: -1})
+    by = {first: 1 / (vertex - other), second: -1 / (vertex - other)}
+    d.show(3, "then $u$, $v$ are these ends: the same sum", by=by)
+    d.show(4, "and the same product", by={d[3]: vertex, first: -1})
     whys = {0: "(3) for the link of edge $k$, by Lemma 1", 1: "whole connections, one a link"}
     row, whole = d.hypotheses(whys, goal=5)
     ends_ = one_end(k), other_end(k)
@@ -125,8 +125,7 @@ left_over = computed("choices", lambda routes: sum(value != 0 for value in [0] *
      eq(left_over(2), 0)], where={cap: sp.Rational(5, 2)},
 )  # fmt: skip
 def _(d: Derivation) -> None:
-    why = r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$"
-    d.show(0, why, -sp.ceiling(-part))
+    d.show(0, r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$", -sp.ceiling(-part))
     d.compute(1, "a real cap, as Table 2 draws it, must be floored first")
     d.compute(2, "routes are left and none may be chosen: stop, and set the rest to 0")
 
@@ -171,8 +170,7 @@ def _(d: Derivation) -> None:
 
 def by_difference(times: tuple[int, ...], target: int) -> int:
     """Return the server chosen by rule (4) of paper B, lowest index first."""
-    met = [i for i, time in enumerate(times) if target - time >= 0]
-    pool = met or range(len(times))
+    pool = [i for i, time in enumerate(times) if target - time >= 0] or range(len(times))
     return min(pool, key=lambda i: abs(target - times[i]))
 
 
@@ -219,3 +217,62 @@ _ends = (n * release + duration) / n
 def _(d: Derivation) -> None:
     d.show(0, "I (3) with equal releases $r$")
     d.show(1, "the duration from $r$ on is another number")
+
+
+# ------------------------------------------------------------------ herding under stale loads
+
+#: Who waits for whom between two probes of paper B, which only observes that Load Correction gains
+#: little.
+rnd = sp.Symbol("j", integer=True, nonnegative=True)
+N, R = counts("N R")
+free, follow = sequence("d", nonnegative=True), sequence("A")
+age, seen, way, often, mean = sp.symbols("X V s lambda F", nonnegative=True)
+_ahead = {follow(t): (t**2 + 2 * t) / (2 * (1 + t))}
+
+
+def _waits(jobs: object) -> sp.Expr:
+    """Return what jobs that come together to one queue wait in all, each of length x."""
+    return total(lambda i: (i - 1) * x, jobs)
+
+
+@statement(
+    "H.wait",
+    {"the first waits too": {1: eq(_waits(n), n * (n + 1) * x / 2)}},
+    [under(eq(free(rnd), free(0) + rnd * x), eq(free(rnd + 1), free(rnd) + x, over=rnd)),
+     eq(_waits(n), n * (n - 1) * x / 2)],
+    witness={free: lambda k: k, x: 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    step = d.given(0, "one queue, jobs of one length, all there when the first begins")
+    d.recur(0, rnd, "the queue is free again after one job more", by={step: 1})
+    d.leave(step)
+    d.recur(1, n, "number k waits for k - 1 others: quadratic in the size of the herd")
+
+
+@statement(
+    "H.herd",
+    {"the first waits too": {follow(t): (t**2 + 4 * t) / (2 * (1 + t))},
+     "no window": {3: ge(often * way, mean)}},
+    [gt(follow(t + u), follow(t)), gt(t, follow(t)), gt(follow(t), t / 2),
+     under(ge(mean, often * way), ge(seen, age + way), eq(mean, often * (seen - age)))],
+    where=_ahead, witness={seen: 2, age: 1, way: 1, often: 1, mean: 1},
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    why = "more followers, more ahead: of $1+K$, $K$ Poisson of mean $t$, $E M(M-1) = t^2+2t$"
+    d.show(0, why, u / 2 + u / (2 * (1 + t) * (1 + t + u)))
+    d.show(1, "fewer than follow the first", t**2 / (2 * (1 + t)))
+    d.show(2, "more than half of them", t / (2 * (1 + t)))
+    late, many = d.hypotheses({0: "seen once its input is there", 1: "mean followers"}, goal=3)
+    d.show(3, "even where the monitor never sleeps", often * z, {z: late}, {many: 1})
+
+
+@statement(
+    "H.corr",
+    {"a server less": {0: eq((N - 1) * _waits(R), N * R * (R - 1) * x / 2)}},
+    [eq(N * _waits(R), N * R * (R - 1) * x / 2),
+     eq(N * R * (N * R - 1) * x / 2 - N * R * (R - 1) * x / 2, N * R**2 * (N - 1) * x / 2)],
+)  # fmt: skip
+def _(d: Derivation) -> None:
+    here = d.lemma("H.wait", "what jobs at one queue wait", 1, {n: R})
+    d.show(0, "who counts whom he has sent takes N equal servers in turn, R each", by={here: N})
+    d.show(1, "and saves this much of what the herd waits, whenever the probe comes")

@@ -79,8 +79,7 @@ def _part(k: Any) -> Any:
 def _(d: Derivation) -> None:
     _proper(d)
     d.show(0, "it satisfies the recurrence")
-    term = (1 - beta_of(cost_of(n))) * Past(n - 1)
-    sums = d.induct(1 - Pn, term, n, r"$P_{i-1}-P_i$, added up")
+    sums = d.induct(1 - Pn, (1 - beta_of(cost_of(n))) * Past(n - 1), n, r"$P_{i-1}-P_i$, added up")
     d.show(1, "so the shares sum to 1", by={sums: 1 / (1 - Pn)})
     d.show(2, "the first node's finish")
 
@@ -168,8 +167,7 @@ def _(d: Derivation) -> None:
     first, step = loss(sp.Integer(1)), loss(n + 1)
     gap = d.grows(1 - Pn / _beta**n, n, first, step, why, strict=False)
     less = d.show(0, r"so $P \le \beta^n$", _beta**n * y, {y: gap})
-    form = sigma * tau * y / (p * q)
-    d.show(1, r"$\hat E \le E$", form, {q: whole, p: below, y: less})
+    d.show(1, r"$\hat E \le E$", sigma * tau * y / (p * q), {q: whole, p: below, y: less})
     none = d.given(0, "all nodes are free together", goal=2)
     start, later = d.at(none, {j: 1}), d.at(none, {j: n + 1})
     by, base = {later: -Past(n) * _beta * ratio(n + 1)}, {start: -_beta * ratio(1)}
@@ -372,8 +370,7 @@ def _fills(d: Derivation) -> None:
     linked = d.extreme(le(least, beta * its), "or this")
     moved = least - (later - sooner)
     form = z + beta * x + tau / (tau + chi) * y
-    given = {z: linked, x: before, y: longer}
-    d.show(ge(beta * mine, moved), "for either reason", form, given)
+    d.show(ge(beta * mine, moved), "for either reason", form, {z: linked, x: before, y: longer})
     d.extreme(ge(mine.subs(j, j + 1), moved), "than what it had less what is lost")
     d.inductive(slow, j, "and so for all")
     d.adds(slow, j, n, "what the fill carries $n$ times as fast at most: it does not jump")
@@ -429,12 +426,10 @@ def _(d: Derivation) -> None:
     there, form = d.at(lines, {end: _best}), y / p
     given = {y: _filled(_best, other) - _filled(_best), p: slope}
     scale = 1 / total(rate, n)
-    by = {d[5]: scale, carries: -scale, there: -scale}
-    d.show(6, "ends no later", form, given, by)
+    d.show(6, "ends no later", form, given, {d[5]: scale, carries: -scale, there: -scale})
     first, second = end - rho(j + 1), beta * room(j, end)
     for case, on in ((ge(second, first), first), (gt(first, second), second)):
         d.assume(case, "where the release or the link decides")
         least = d.extreme(eq(room(j + 1, end), on), "is the smaller")
-        rest = room(j + 1, end) - (first + second - on)
-        d.show(7, "so one factor is 0", by={least: rest})
+        d.show(7, "so one factor is 0", by={least: room(j + 1, end) - (first + second - on)})
     d.either(7, ge(second, first), r"so at any end the fill is a cut, and at $r_1+\xi$ the last")

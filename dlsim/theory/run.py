@@ -13,7 +13,7 @@ from dlsim.theory.zero import ProofError
 #: Where the statements are, in reading order; importing a room enters its proofs.
 ROOMS = (
     "paper_m", "paper_m_theorems", "paper_m_rules", "closed_forms", "paper_i", "remodel",
-    "multi_round", "yardsticks", "paper_s", "herding",
+    "multi_round", "yardsticks", "paper_s",
 )  # fmt: skip
 for _room in ROOMS:
     importlib.import_module(f"dlsim.theory.{_room}")

@@ -128,8 +128,7 @@ class _Box(Reader):
 
     def count(self, what: Any) -> int:
         """Return a small number."""
-        found: int = self.values.setdefault(("whole", self._key(what)), self.counts())
-        return found
+        return self.values.setdefault(("whole", self._key(what)), self.counts())
 
     def power(self, base: Any, exponent: Any) -> Any:
         """Return a power: e's, a whole one, or by its logarithm."""

@@ -11,8 +11,9 @@ import sympy as sp
 from dlsim.theory.book import statement
 from dlsim.theory.claim import eq, ge, gt, lt, sequence, total, under
 from dlsim.theory.derivation import Derivation
+from dlsim.theory.lemmas import powers_below_one
 from dlsim.theory.letters import SC, ST, b, counts, j, k, n, p, positive, q, sigma, w, x, y, z
-from dlsim.theory.words import G, alpha, below_one, cost, powers_below_one
+from dlsim.theory.words import G, alpha, below_one, cost
 
 K = counts("K")
 price, free, used = (sequence(name, nonnegative=True) for name in ("u", "f", "x"))

@@ -10,7 +10,7 @@ is an `UndecidedError` error, never a guess.
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, count
+from itertools import chain, combinations, count
 from typing import Any
 
 import sympy as sp
@@ -42,17 +42,6 @@ def _normal(opaque: Any) -> Any:
         *(arg if arg.is_Atom or not isinstance(arg, sp.Expr) else sp.cancel(sp.expand(arg))
           for arg in opaque.args)
     )  # fmt: skip
-
-
-def _split(term: Any) -> tuple[Any, Any]:
-    """Write an exponent's term as integer coefficient times the rest."""
-    coefficient, rest = term.as_coeff_Mul()
-    return (coefficient, rest) if coefficient.is_Integer else (sp.S.One, term)
-
-
-def _bound_names() -> Iterator[Any]:
-    """Yield what the index of a sum, of a sum of sums and so on is called."""
-    return (sp.Symbol(f"_{depth}", integer=True, positive=True) for depth in count())
 
 
 def _apart(term: Any, index: Any) -> tuple[Any, Any]:
@@ -103,7 +92,8 @@ def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
         if not term.has(index):
             result += _rational_form(term * end, names)
             continue
-        bound = next(name for name in _bound_names() if not inner.has(name))
+        called = (sp.Symbol(f"_{depth}", integer=True, positive=True) for depth in count())
+        bound = next(name for name in called if not inner.has(name))
         left = sp.Sum(inner.subs(index, bound), (bound, 1, end))
         result += _rational_form(constant, names) * names.setdefault(left, sp.Dummy())
     return result
@@ -124,19 +114,14 @@ def _rational_form(expr: Any, names: dict[Any, Any]) -> Any:
             if term.is_Integer:
                 result *= inner**term
                 continue
-            count, rest = _split(term)
+            count, rest = term.as_coeff_Mul()
+            if not count.is_Integer:
+                count, rest = sp.S.One, term
             result *= names.setdefault(base**rest, sp.Dummy()) ** count
         return result
     if expr.is_Add or expr.is_Mul or expr.is_Pow:
         return expr.func(*(_rational_form(arg, names) for arg in expr.args))
     return names.setdefault(expr, sp.Dummy())
-
-
-def _is_power_of_e(factor: Any) -> bool:
-    """Tell whether a factor is rational, e, or e to a rational power."""
-    if isinstance(factor, sp.exp):
-        return bool(factor.args[0].is_Rational)
-    return bool(factor.is_Rational) or factor == sp.E
 
 
 def _constant_is_nonzero(value: Any) -> bool:
@@ -146,27 +131,29 @@ def _constant_is_nonzero(value: Any) -> bool:
     (Lindemann-Weierstrass), so such a sum vanishes only if it has no terms.
     """
     value = sp.expand(value)
-    terms = map(sp.Mul.make_args, sp.Add.make_args(value))
-    return value != 0 and all(_is_power_of_e(factor) for term in terms for factor in term)
+    factors = chain.from_iterable(map(sp.Mul.make_args, sp.Add.make_args(value)))
+    return value != 0 and all(
+        each.args[0].is_Rational if isinstance(each, sp.exp) else each.is_Rational or each == sp.E
+        for each in factors
+    )
 
 
-def _points(symbols: list[Any]) -> Iterator[dict[Any, Any]]:
+def _points(letters: set[Any]) -> Iterator[dict[Any, Any]]:
+    """Yield points at which every value is one that its letter may take."""
+    symbols = sorted(letters, key=lambda s: (s.name, s.sort_key()))
     for shift in range(len(_POINTS)):
-        yield {
+        point = {
             s: sp.Integer(_COUNTS[(i + shift) % 3] + i)
             if s.is_integer
             else sp.Rational(_POINTS[(i + shift) % 3] / (i // 3 + 1))
             for i, s in enumerate(symbols)
         }
-
-
-def _allowed(point: dict[Any, Any]) -> bool:
-    """Tell whether every value at a point is one that its symbol may take."""
-    return all(
-        getattr(value, f"is_{name}", None) == holds
-        for symbol, value in point.items()
-        for name, holds in symbol.assumptions0.items()
-    )
+        if all(
+            getattr(value, f"is_{name}", None) == holds
+            for symbol, value in point.items()
+            for name, holds in symbol.assumptions0.items()
+        ):
+            yield point
 
 
 def _distinct(pieces: list[Any], point: dict[Any, Any]) -> bool:
@@ -208,19 +195,10 @@ def _witness(numerator: Any, names: dict[Any, Any]) -> dict[Any, Any] | None:
     whole = numerator.xreplace({g: e for e, g in names.items() if not isinstance(e, _OPAQUE)})
     pieces = [e for e, g in names.items() if isinstance(e, _OPAQUE) and whole.has(g)]
     inner = {s for e in pieces for s in e.free_symbols if not isinstance(s, sp.Indexed)}
-    symbols = sorted(whole.free_symbols | inner, key=lambda s: (s.name, s.sort_key()))
-    for point in _points(symbols):
-        sound = _allowed(point) and _distinct(pieces, point)
-        if sound and _constant_is_nonzero(_valued(whole.subs(point))):
+    for point in _points(whole.free_symbols | inner):
+        if _distinct(pieces, point) and _constant_is_nonzero(_valued(whole.subs(point))):
             return point
     return None
-
-
-def _somewhere_nonzero(expr: Any) -> bool:
-    """Tell whether SymPy is certain of the sign of an expression at one of the points."""
-    symbols = sorted(expr.free_symbols, key=lambda s: (s.name, s.sort_key()))
-    values = (expr.subs(point) for point in _points(symbols) if _allowed(point))
-    return any(value.is_positive or value.is_negative for value in values)
 
 
 def _check_denominators(expr: Any) -> None:
@@ -229,7 +207,8 @@ def _check_denominators(expr: Any) -> None:
         base = power.base
         if power.exp.is_nonnegative or base.is_nonzero:
             continue
-        if not _somewhere_nonzero(base) and is_zero(base):
+        values = (base.subs(point) for point in _points(base.free_symbols))
+        if not any(value.is_positive or value.is_negative for value in values) and is_zero(base):
             raise UndecidedError(f"cannot decide {expr}: its denominator {base} is zero")
 
 

@@ -31,6 +31,7 @@ from dlsim.given import Floats
 from dlsim.kernel import TOL
 
 Row = dict[str, Any]
+Given = Mapping[str, Any]
 #: Switches of `Scheduler`.
 OF_SCHEDULER: dict[str, tuple[Any, ...]] = {"exclude_rejecting": (False, True)}
 #: Of the simulator, of `Environment.random`, and of the scheduler; the default first.
@@ -162,7 +163,7 @@ def scheduler_of(kind: Kind, probe: float = 60.0, **more: Any) -> Scheduler:
 Switches = namedtuple("Switches", "reading drawn scheduler")
 
 
-def split_switches(switches: Mapping[str, Any]) -> Switches:
+def split_switches(switches: Given) -> Switches:
     """Sort a mixed mapping of switches."""
     drawn = {k: tuple(v) if isinstance(v, list) else v for k, v in switches.items() if k in DRAWN}
     own = {k: v for k, v in switches.items() if k in OF_SCHEDULER}
@@ -212,7 +213,7 @@ def _kept() -> int:
     return sum({id(one): one.nbytes for one in arrays if one is not None}.values())
 
 
-def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
+def drawn(seed: Any, interval: float, options: Given) -> Drawn:
     """Draw an environment, or take it, or parts of it, where this process has them still."""
     key = repr((seed.entropy, seed.spawn_key, interval, sorted(options.items())))
     if key not in _DRAWN:
@@ -229,7 +230,7 @@ def drawn(seed: Any, interval: float, options: Mapping[str, Any]) -> Drawn:
 
 
 def place_of(
-    *, switches: Mapping[str, Any], interval: float, options: Mapping[str, Any],
+    *, switches: Given, interval: float, options: Given,
     condition: str = "as it is", value: float = 0.0, **_how: Any,
 ) -> str:  # fmt: skip
     """Name what an environment is drawn by: in this order, what shares one comes in a row."""
@@ -259,8 +260,8 @@ def run_all(place: Drawn, schedulers: Iterable[Sequence[Any]], s: Switches, seed
 
 
 def compare(
-    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
-    switches: Mapping[str, Any], seed: Any, **mechanism: Any,
+    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Given,
+    switches: Given, seed: Any, **mechanism: Any,
 ) -> list[Row]:  # fmt: skip
     """Run schedulers in one environment (Figures 3 to 6)."""
     s = split_switches(switches)
@@ -268,10 +269,7 @@ def compare(
     return run_all(place, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
 
 
-def vary(
-    parameter: str, value: float, *, options: Mapping[str, Any], switches: Mapping[str, Any],
-    **how: Any,
-) -> list[Row]:  # fmt: skip
+def vary(parameter: str, value: float, *, options: Given, switches: Given, **how: Any) -> list[Row]:
     """Run schedulers where one parameter differs (what drives failure)."""
     if parameter == "nodes":
         size = dict(zip(("domains", "nodes"), SIZES[int(value)], strict=True))
@@ -279,14 +277,14 @@ def vary(
     return compare(options=options, switches={**switches, parameter: value}, **how)
 
 
-def under(condition: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
+def under(condition: str, *, switches: Given, **how: Any) -> list[Row]:
     """Run schedulers without what section 4.2 blames (claim 10)."""
     return compare(switches={**switches, **CONDITIONS[condition]}, **how)
 
 
 def foretold(
-    value: float, *, interval: float, opts: Mapping[str, float], options: Mapping[str, Any],
-    switches: Mapping[str, Any], seed: Any,
+    value: float, *, interval: float, opts: Mapping[str, float], options: Given,
+    switches: Given, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Compute failure rates at a probe interval from what herding is (`expected_failure`)."""
     s = split_switches(switches)
@@ -300,17 +298,14 @@ def foretold(
 
 
 def attainable(
-    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Mapping[str, Any],
-    switches: Mapping[str, Any], seed: Any,
+    interval: float, *, schedulers: Sequence[Sequence[Any]], options: Given,
+    switches: Given, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Run schedulers, and one with perfect foresight, beside what none can beat at their cost.
-
-    The bound speaks of mean costs in a fluid network; elsewhere it is NaN.
-    """
+    """Run schedulers, and one with perfect foresight, beside what none can beat at their cost."""
     s = split_switches(switches)
     place = drawn(seed, interval, {**options, **s.drawn})
     rows = run_all(place, schedulers, s, seed)
-    if s.reading.network != "fluid" or s.reading.cost != "mean":
+    if s.reading.network != "fluid" or s.reading.cost != "mean":  # the bound speaks of no other
         return [{**row, "least": np.nan} for row in rows]
     bound = frontier(place.env)
     seer = simulate(place.env, Scheduler(follow(foresee(place.env, bound.shares))), s.reading)
@@ -341,7 +336,7 @@ def queues(o: Outcome, times: Floats) -> Floats:
     return np.asarray(came - went, dtype=float)
 
 
-def extra(network: str, mechanism: str, *, switches: Mapping[str, Any], **how: Any) -> list[Row]:
+def extra(network: str, mechanism: str, *, switches: Given, **how: Any) -> list[Row]:
     """Run schedulers with a further mechanism."""
     return compare(switches={**switches, "network": network}, **EXTRAS[mechanism], **how)
 
@@ -351,7 +346,7 @@ def link_rates(env: Environment) -> Floats:
     return env.open_rates[:, : int(1.5 * BACKGROUND_SECONDS / env.step)]
 
 
-def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
+def background(model: str, *, switches: Given, seed: Any) -> Row:
     """Draw other users' load by one of the two models of section 2.1 (claim 12)."""
     jobs = model == "extraneous"
     env = Environment.random(
@@ -373,11 +368,8 @@ def background(model: str, *, switches: Mapping[str, Any], seed: Any) -> Row:
     }
 
 
-def timed(resource: str, *, switches: Mapping[str, Any], seed: Any) -> list[Row]:
-    """Time a run with other users' load by either model of section 2.1 on one resource.
-
-    The other resource has traces; what the models draw is drawn before.
-    """
+def timed(resource: str, *, switches: Given, seed: Any) -> list[Row]:
+    """Time a run with other users' load by either model of section 2.1 on one resource."""
     name, model, horizon = EXTRANEOUS[resource]
     rows = []
     for background in ("trace", model):
@@ -417,9 +409,8 @@ def bills(o: Outcome) -> dict[str, float]:
 
 
 def priced(
-    interval: float, *, fallbacks: int, options: Mapping[str, Any], switches: Mapping[str, Any],
-    seed: Any,
-) -> list[Row]:  # fmt: skip
+    interval: float, *, fallbacks: int, options: Given, switches: Given, seed: Any
+) -> list[Row]:
     """Bill `BUYERS` in one environment."""
     s = split_switches(switches)
     place = drawn(seed, interval, {**options, **s.drawn})
@@ -473,13 +464,12 @@ def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Enviro
             log = Path(folder) / "synthetic.swf"
             write_text(log, log_text(seed, options["horizon"] / 3600))
             requests = from_swf(log, clients, seed=seed)
-    drawn = Environment(**parts)
-    return Environment(**{**parts, "requests": requests, "horizon": None}), drawn
+    return Environment(**{**parts, "requests": requests, "horizon": None}), Environment(**parts)
 
 
 def replayed(
     interval: float, *, path: str, digest: str, schedulers: Sequence[Sequence[Any]],
-    options: Mapping[str, Any], switches: Mapping[str, Any], seed: Any,
+    options: Given, switches: Given, seed: Any,
 ) -> list[Row]:  # fmt: skip
     """Run schedulers on the requests of a log and on drawn ones."""
     s = split_switches(switches)
@@ -493,5 +483,4 @@ def replayed(
 
 def by_hour(requests: pd.DataFrame) -> pd.Series:
     """Count requests per hour."""
-    count = pd.Series(np.bincount((requests["time"] // 3600).astype(int)))
-    return count.rename_axis("hour")
+    return pd.Series(np.bincount((requests["time"] // 3600).astype(int))).rename_axis("hour")

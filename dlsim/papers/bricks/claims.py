@@ -138,15 +138,13 @@ def _causes_removed(e: Evidence) -> pd.DataFrame:
 
 def large_systems(e: Evidence) -> pd.DataFrame:
     """Gain of Load Correction in systems of 75 nodes and more."""
-    rows = e.sizes[e.sizes["value"] >= LARGE].rename(columns={"value": "nodes"})
-    return _gained(rows, "nodes")
+    return _gained(e.sizes[e.sizes["value"] >= LARGE].rename(columns={"value": "nodes"}), "nodes")
 
 
 def _trace_model_is_cheaper(e: Evidence) -> pd.DataFrame:
     """Share of the environments where extraneous jobs or data take more CPU time."""
     table = wide(e.seconds, ["resource"], "seconds", "model")
-    dearer = (table["extraneous"] > table["trace"]).astype(float)
-    found = points(dearer.unstack("resource"))
+    found = points((table["extraneous"] > table["trace"]).astype(float).unstack("resource"))
     return found.assign(total=found["n"], values=None)
 
 
@@ -183,8 +181,7 @@ def on_front(rows: pd.DataFrame, cost: float) -> tuple[float, bool]:
     x, y = best.index.to_numpy(dtype=float), best.to_numpy(dtype=float)
     at = np.clip(cost, x[0], x[-1])
     pairs = [[i, j] for j in range(len(x)) for i in range(j + 1) if x[i] <= at <= x[j]]
-    lowest = min(float(np.interp(at, x[pair], y[pair])) for pair in pairs)
-    return lowest, bool(at == cost)
+    return min(float(np.interp(at, x[pair], y[pair])) for pair in pairs), bool(at == cost)
 
 
 def against_fronts(frame: pd.DataFrame) -> pd.DataFrame:
@@ -235,13 +232,6 @@ def _lines(rows: pd.DataFrame) -> "pd.Series[float]":
     return lines
 
 
-def least_failure(rows: pd.DataFrame, cost: Any) -> Any:
-    """Return the mean failure rate below which nobody can be at a mean cost."""
-    lines = _lines(rows)
-    below = lines.to_numpy() - np.multiply.outer(np.asarray(cost, dtype=float), lines.index)
-    return below.max(axis=-1, initial=0.0)
-
-
 def _least_cost(lines: "pd.Series[float]", failure: float) -> float:
     """Return below which mean cost nobody fails as rarely, by the lines that fall."""
     falling = lines[lines.index > 0]
@@ -254,8 +244,9 @@ def unreachable(ax: Axes, rows: pd.DataFrame) -> Axes:
     if len(lines):
         zero = _least_cost(lines, lines.min())
         cost = np.linspace(zero - LEFT_OF_IT, max(zero, ax.get_xlim()[1]), 400)
-        least = 100 * least_failure(rows, cost)
-        ax.fill_between(cost, 0, least, color="0.85", zorder=0, label="out of reach")
+        below = lines.to_numpy() - np.multiply.outer(cost, lines.index)
+        least = below.max(axis=-1, initial=0.0)  # failure rate below which nobody can be
+        ax.fill_between(cost, 0, 100 * least, color="0.85", zorder=0, label="out of reach")
     ax.set_ylim(0, None)
     return ax
 

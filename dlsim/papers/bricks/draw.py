@@ -110,9 +110,7 @@ def _drawn(env: Environment, communication: bool) -> dict[str, Any]:
     """Return the drawn values of the parameters of Table 1, by argument."""
     r, servers = env.requests, env.servers
     nodes = pd.concat([servers["domain"], env.clients["domain"]]).value_counts()
-    links = env.topology.links
-    mean = env.rates.mean(axis=1)
-    kind = links["kind"].to_numpy()
+    mean, kind = env.rates.mean(axis=1), env.topology.links["kind"].to_numpy()
     away = (r["send"] + r["recv"]) / 75 * communication + r["work"] / 300
     return {
         "domains": [env.topology.domains], "nodes": nodes, "lan": mean[kind == "lan"],

@@ -17,7 +17,6 @@ from dlsim.papers.bricks.cells import Kind
 from dlsim.study import study
 from dlsim.study.cells import Point, points
 from dlsim.study.study import Switches
-from dlsim.study.sweeps import sweep
 
 HOUR = 3600.0
 NODES = tuple(cells.SIZES)
@@ -89,8 +88,7 @@ class Study(study.Study):
     def size(self) -> Any:
         """The scale with a positive number of runs put in."""
         size = SCALES[self.scale]
-        other = self.runs or size.other_runs
-        return size._replace(runs=self.runs or size.runs, other_runs=other)
+        return size._replace(runs=self.runs or size.runs, other_runs=self.runs or size.other_runs)
 
     @property
     def policies(self) -> list[str]:
@@ -164,11 +162,7 @@ class Study(study.Study):
         return found
 
     def tasks(self, name: str, switches: Switches) -> list[Task]:
-        """List a group by its name: the main one runs every scheduler at every Int; then few.
-
-        These without what section 4.2 blames for the small gain of Load Correction, and over the
-        number of nodes.
-        """
+        """List a group: every scheduler at every Int; few without causes, or over the nodes."""
         few = self.versions(self.few)
         groups: dict[str, tuple[Any, Any, float, list[Kind]]] = {
             "Figures 3 to 6": (
@@ -209,9 +203,7 @@ class Study(study.Study):
         """CPU time of runs with either model: resource replicate model seconds."""
         own = {k: v for k, v in self.switches.items() if k in OF_BACKGROUND}
         count, grid = max(TIMED, self.size.other_runs), {"resource": list(cells.EXTRANEOUS)}
-        return sweep(
-            cells.timed, grid, count, self.seed, jobs=1, fixed={"switches": own}, label="CPU time"
-        )
+        return self.sweep(cells.timed, grid, "CPU time", count, jobs=1, switches=own)
 
     @functools.cached_property
     def extras(self) -> pd.DataFrame:

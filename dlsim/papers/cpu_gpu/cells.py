@@ -57,6 +57,7 @@ FAIR_BATCHES = 4
 ABOVE = (0.0, *np.geomspace(0.01, 30, 24).round(4).tolist())
 Row = dict[str, Any]
 Switches = Mapping[str, Any]
+Names = Sequence[str]
 Tables = list[pd.DataFrame]
 
 
@@ -115,9 +116,8 @@ def follow(
 
 
 def compare(
-    mix: str, error: float, *, policies: Sequence[str], setting: Setting,
-    switches: Switches, seed: Any,
-) -> pd.DataFrame:  # fmt: skip
+    mix: str, error: float, *, policies: Names, setting: Setting, switches: Switches, seed: Any
+) -> pd.DataFrame:
     """Run all policies on the same batches, the history of each handed on."""
     reading, table = Reading.of(switches), setting.applications(mix, seed)
     frame = learn(
@@ -141,9 +141,8 @@ def thread(
 
 
 def ideal(
-    mix: str, *, length: int, policies: Sequence[str], setting: Setting,
-    switches: Switches, seed: Any,
-) -> list[Row]:  # fmt: skip
+    mix: str, *, length: int, policies: Names, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     """Compare short queues with the best of all schedules; histories are exact."""
     here, table, (queue,) = world(mix, setting, seed, jobs=length, batches=1)
     least = simulate(queue, here.machine, "ideal").makespan
@@ -162,13 +161,10 @@ LONG, ASKED_FOR = 200, 0.8
 
 
 def gap(
-    mix: str, arrivals: str, length: int, *, short: int, policies: Sequence[str],
+    mix: str, arrivals: str, length: int, *, short: int, policies: Names,
     setting: Setting, switches: Switches, seed: Any,
 ) -> list[Row]:  # fmt: skip
-    """Compare makespans with the least there is: of all schedules, or of a queue too long a bound.
-
-    Histories are exact; jobs are all there, or arrive one by one.
-    """
+    """Compare makespans with the least of all schedules, or of a queue too long with a bound."""
     table = setting.applications(mix, seed)
     one = float(table[["cpu_time", "gpu_time"]].min(axis=1).mean())
     spread = one / (ASKED_FOR * (setting.cpus + setting.gpus))
@@ -189,9 +185,8 @@ def gap(
 
 
 def regret(
-    mix: str, *, batches: int, policies: Sequence[str], setting: Setting, switches: Switches,
-    seed: Any,
-) -> list[Row]:  # fmt: skip
+    mix: str, *, batches: int, policies: Names, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     r"""Follow what learning costs, in time, against the same rules with exact histories.
 
     Beside it the bound of exploring each of two devices once and then keeping to the better mean:
@@ -272,9 +267,8 @@ def poison(
 
 
 def break_even(
-    spread: float, repeats: int, *, policies: Sequence[str], setting: Setting,
-    switches: Switches, seed: Any,
-) -> list[Row]:  # fmt: skip
+    spread: float, repeats: int, *, policies: Names, setting: Setting, switches: Switches, seed: Any
+) -> list[Row]:
     """Run one cold batch where applications differ more or less, and return more or less often."""
     here = setting._replace(jobs=setting.apps * repeats, batches=1)
     table = workload.applications("balanced", here.apps, seed)
@@ -360,13 +354,11 @@ def pipeline(profile: str, *, chunks: int, cv: float, seed: Any) -> list[Row]:
 def issue(
     queues: str, engines: int, *, profile: str, chunks: int, cv: float, draws: int, seed: Any
 ) -> list[Row]:
-    """Issue the same operations from several threads, again and again (claim 11).
-
-    The scheduled order is that in which a GPU with many queues would start chunks of mean times.
-    """
+    """Issue the same operations from several threads, again and again (claim 11)."""
     table, gpu = chunks_of(profile, chunks, cv, seed), Gpu(4, engines, queues)
     free = float(run_chunks(table, Gpu(4, engines)).makespan)
     first = int(seed.generate_state(1)[0])
+    # the order in which a GPU with many queues would start chunks of mean times
     planned = run_chunks(chunks_of(profile, chunks, 0.0, seed), Gpu(4, engines)).ops
     scheduled: Any = list(zip(planned["chunk"], planned["stage"], strict=True))
     orders = [("threads", "threads", k) for k in range(draws)]

@@ -119,8 +119,7 @@ def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
 def learned(session: Session) -> pd.DataFrame:
     """Return what a live run taught: mean time, deviation and count by kernel and class."""
     table = session.run.history.table()
-    agrees = session.run.jobs.groupby("app")["agrees"].all()
-    return table.assign(agrees=table["app"].map(agrees))
+    return table.assign(agrees=table["app"].map(session.run.jobs.groupby("app")["agrees"].all()))
 
 
 def audited(session: Session) -> str:
@@ -135,8 +134,7 @@ def inventory() -> pd.DataFrame:
     >>> inventory().loc[8, "runs in"]
     'core.rules.mct'
     """
-    path = shared_file("data/papers/cpu-gpu-mechanisms.csv")
-    table = read_csv(path, {"mechanism": "text"})
+    table = read_csv(shared_file("data/papers/cpu-gpu-mechanisms.csv"), {"mechanism": "text"})
     for module, name in table["runs in"].str.rsplit(".", n=1):
         if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
             raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")

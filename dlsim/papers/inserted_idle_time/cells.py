@@ -10,18 +10,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.kernel import latest_finish
-from dlsim.realtime import (
-    Cluster,
-    Policy,
-    Reading,
-    Schedule,
-    clairvoyant_bound,
-    run,
-    simulate,
-    split_load,
-    workload,
-)
+from dlsim.realtime import Cluster, Policy, Reading, Schedule, run, simulate, workload
 from dlsim.realtime import named as brought
+from dlsim.realtime.bound import clairvoyant_bound
+from dlsim.realtime.engine import split_load
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
 from dlsim.realtime.sends import rounds_limit, split_in_rounds
@@ -311,10 +303,7 @@ def over_limit(tau: float, nodes: int, *, count: int, setting: Setting, seed: An
 
 
 def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:
-    """Split single loads over random release times by every partition (theory).
-
-    A load is drawn, then the instants at which N nodes become free, and a deadline.
-    """
+    """Split single loads over random release times by every partition (theory)."""
     here, rng = setting, np.random.default_rng(seed)
     cluster = Cluster(here.nodes, tau, here.cps)
     finish, due = np.empty((len(PARTITIONS), here.nodes, count)), np.empty(count)

@@ -178,11 +178,10 @@ def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
         look |= {"patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch()}
         ax.annotate("", places[end], places[start], zorder=4, arrowprops=look)
         one, two = ("?" if pd.isna(n := counts[role][branch]) else f"{n:,}" for role in ("I", "II"))
-        label = f"{word}I {one}, II {two}"
         x, y, ha, va = 0.56 * width, y0 + 0.1, "center", "baseline"
         if x0 == x1:
             x, y, ha, va = 0.12, (y0 + y1) / 2, "left", "center"
-        ax.text(x, y, label, ha=ha, va=va, fontsize=8.5, color=INK["blue"])
+        ax.text(x, y, f"{word}I {one}, II {two}", ha=ha, va=va, fontsize=8.5, color=INK["blue"])
     ax.set(xlim=(-2.4, width + 1.9), ylim=(0.4, 5.5))
     ax.axis("off")
     ax.set_title(f"FIDO-I and FIDO-II at load {load:g}, {study.size.runs} runs", fontsize=10)
@@ -248,5 +247,4 @@ def fit(study: Study) -> pd.DataFrame:
         times = longer * part["s_iits"] / printed["s_iits"]
         row["S-IITs over printed"] = f"{times.min():.2f} to {times.max():.2f}"
         rows[rule, reading or "own"] = row
-    table = pd.DataFrame(rows).T.rename_axis(["rule", "reading"])
-    return table.sort_values("% apart").fillna("")
+    return pd.DataFrame(rows).T.rename_axis(["rule", "reading"]).sort_values("% apart").fillna("")

@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import (
-    Cluster,
-    Policy,
-    Reading,
-    clairvoyant_bound,
-    execution_time,
-    named,
-    simulate,
-    simulate_unequal,
-    workload,
-)
+from dlsim.realtime import Cluster, Policy, Reading, named, simulate, simulate_unequal, workload
+from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.partition import least_times, table_of
+from dlsim.realtime.partition import execution_time, least_times, table_of
 from dlsim.realtime.sends import split_unequal
 
 #: Switches of the engine, then of the workload, with their options, the default first.
@@ -125,15 +116,13 @@ def spread(
     load: float, apart: float, *, nodes: int, cms: float, cps: float, horizon: float,
     switches: Switches, seed: Any, drawn_by: Any = None,
 ) -> list[Row]:  # fmt: skip
-    """Serve a workload by nodes of which the slowest is so many times slower than the fastest.
-
-    All of them together divide a load in the time of the equal ones for which it was drawn.
-    """
+    """Serve a workload by nodes of which the slowest is so many times slower than the fastest."""
     cluster, steps = Cluster(nodes, cms, cps), np.geomspace(1, apart, nodes)
     tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
     mixed, rows = generator(seed).permutation(steps), []
     for what, links, speeds in (("speed", 1, steps), ("link", steps, 1), ("both", steps, mixed)):
         some = pd.DataFrame({"cms": cms * links, "cps": cps * speeds}, index=range(nodes))
+        # together they divide a load in the time of the equal ones for which it was drawn
         some *= execution_time(1.0, nodes, cluster) / split_unequal(1.0, some).completion
         for partition in ("opr", "exact"):
             s = simulate_unequal(tasks, some, "edf", partition, reading.link)

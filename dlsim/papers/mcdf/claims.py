@@ -97,8 +97,7 @@ def _nearer(e: Evidence, best: bool) -> pd.DataFrame:
 
 def _over_setups(table: pd.DataFrame) -> pd.DataFrame:
     """Trend over the set-up costs of the mean over the loads."""
-    mean = table.groupby(["setup", "replicate"]).mean()
-    return trend(mean, "setup", "{what}")
+    return trend(table.groupby(["setup", "replicate"]).mean(), "setup", "{what}")
 
 
 def _by_ratio(e: Evidence) -> pd.DataFrame:
@@ -123,8 +122,7 @@ def ranges(e: Evidence) -> pd.DataFrame:
     parts = {}
     for axis, (table, others) in axes.items():
         groups = table.groupby([*others, "replicate"])
-        spread = groups.max() - groups.min()
-        parts[axis] = spread.groupby("replicate").mean()[names]
+        parts[axis] = (groups.max() - groups.min()).groupby("replicate").mean()[names]
     return pd.concat(parts, names=["axis"])
 
 

@@ -112,8 +112,7 @@ def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
     names = ("gateway", "bandwidth", "max_connect", "heterogeneity")
     every = list(itertools.product(*(steps(2, name) for name in names)))
     order = generator(seed.entropy, _ORDER).permutation(len(every))
-    stride = len(steps(2, "connectivity"))
-    place = stride * int(seed.spawn_key[-1]) + round(10 * connectivity)
+    place = len(steps(2, "connectivity")) * int(seed.spawn_key[-1]) + round(10 * connectivity)
     return dict(zip(names, every[order[place % len(every)]], strict=True))
 
 
@@ -220,10 +219,9 @@ def network_use(p: Platform, usage: Floats, rounded: Allocation) -> Row:
 
 def own_use(p: Platform, rounded: Allocation, refined: Allocation) -> float:
     """Measure how much of what LPR leaves free its better-off owners take (claim 10)."""
-    spare = p.speed - rounded.work.T @ p.work
     added = np.clip(np.diag(refined.work) - np.diag(rounded.work), 0, None) * p.work
     better_off = rounded.values > refined.objective * (1 + TIE)
-    free = float(np.clip(spare, 0, None).sum())
+    free = float(np.clip(p.speed - rounded.work.T @ p.work, 0, None).sum())
     return float(added[better_off].sum()) / free if free > SNAP * p.speed.sum() else np.nan
 
 
@@ -271,8 +269,7 @@ def at_vertices(
         lpr, lprg = (Allocation(p, *one) for one in (start, served(p, reading, start)))
         row: Row = {"vertex": vertex, "G": greedy}
         row |= {"LPR": share(lpr.objective, top), "LPRG": share(lprg.objective, top)}
-        use = network_use(p, program.usage, lpr)
-        rows.append({**row, **use, "own_use": own_use(p, lpr, lprg)})
+        rows.append({**row, **network_use(p, program.usage, lpr), "own_use": own_use(p, lpr, lprg)})
     return rows
 
 
@@ -280,18 +277,15 @@ def across(structure: str, numbers: str, clusters: int, *, switches: Switches, s
     """Compare the heuristics where one table's numbers meet another's network (claim 12)."""
     reading, p = split_switches(switches)[0], crossed(structure, numbers, clusters, seed)
     usage = solve(p, "LP", reading=reading).connections[tuple(p.tables.pairs.T)]
-    below = {"below": _below(usage)}
-    return {**ratios(p, ("G", "LPRG", "LPRR"), seed, reading), **below, **features(p)}
+    found = ratios(p, ("G", "LPRG", "LPRR"), seed, reading)
+    return {**found, "below": _below(usage), **features(p)}
 
 
 def improve(
     kind: str, clusters: int, connectivity: float = 0.4, heterogeneity: float = 0.0,
     rule: str = "none", *, methods: Sequence[str], switches: Switches, seed: Any,
 ) -> Row:  # fmt: skip
-    """Run methods, and what may follow them, at a spread of the numbers (claim 5) if given.
-
-    The owners of the platform may set limits by a rule of `POLICIES` (section 7).
-    """
+    """Run methods at a spread of the numbers (claim 5), owners' limits by one of `POLICIES`."""
     reading, drawn = split_switches(switches)
     if heterogeneity:
         drawn["heterogeneity"] = heterogeneity
@@ -412,15 +406,9 @@ EXECUTIONS = {
 
 
 def executed(
-    kind: str,
-    clusters: int,
-    *,
-    length: int,
-    periods: int,
-    method: str,
-    switches: Switches,
+    kind: str, clusters: int, *, length: int, periods: int, method: str, switches: Switches,
     seed: Any,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Run a steady state period by period in paper B's packet engine."""
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, **drawn)

@@ -53,8 +53,7 @@ def by_class(frame: pd.DataFrame, columns: Sequence[str] | Mapping[str, Any]) ->
 
 def over_all(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
     """Average platforms of all sizes within each replicate."""
-    table = frame[["replicate"]].assign(**columns).dropna()
-    return table.groupby("replicate").mean().reset_index()
+    return frame[["replicate"]].assign(**columns).dropna().groupby("replicate").mean().reset_index()
 
 
 def _samples(e: Evidence) -> Frames:

@@ -125,8 +125,7 @@ def fig3(study: Study, graph: nx.Graph, routers: Sequence[Any]) -> Axes:
         ax.axis("off")
     axes[-1].set_xlim(axes[0].get_xlim())
     axes[-1].legend(loc="lower right")
-    table = pd.DataFrame(small.edges, columns=["start", "end"])
-    return study.keep("fig3", axes[0], table)
+    return study.keep("fig3", axes[0], pd.DataFrame(small.edges, columns=["start", "end"]))
 
 
 @functools.lru_cache(maxsize=8)

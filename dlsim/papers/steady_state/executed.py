@@ -24,21 +24,12 @@ NETWORKS = ("connections", "backbone")
 
 
 class Executed(NamedTuple):
-    """What became of a schedule: throughput reached over promised, periods until a chunk is done.
+    """What became of a schedule."""
 
-    Attributes
-    ----------
-    reached : float
-        Of the worst application that counts, over the second half of the periods.
-    median, longest : float
-        Periods from the begin of a chunk's period until it is computed; the schedule says two.
-    outcome : Outcome
-        The run.
-    """
-
+    #: Throughput over what was promised, of the worst application that counts, over the second
+    #: half of the periods.
     reached: float
-    median: float
-    longest: float
+    longest: float  # periods from the begin of a chunk's to its end; the schedule says two
     outcome: Outcome
 
 
@@ -73,20 +64,10 @@ def execute(
     period: Period, periods: int, network: str = NETWORKS[0], packets: int = 20,
     latency: float = 0.0,
 ) -> Executed:  # fmt: skip
-    """Run periods of a schedule in paper B's packet engine.
+    """Run periods of a schedule in paper B's packet engine, over one of the `NETWORKS`.
 
-    Parameters
-    ----------
-    period : Period
-        The schedule, as `dlsim.steady.Allocation.periodic` makes it.
-    periods : int
-        How many.
-    network : {"connections", "backbone"}
-        See `NETWORKS`.
-    packets : int
-        Of the largest chunk; all packets have one size.
-    latency : float
-        Of every link of the backbone on a route, in periods.
+    The largest chunk is cut into so many packets, all of one size; latencies are those of every
+    link of the backbone on a route, in periods.
     """
     option("network", network, NETWORKS)
     p, topology_, length = period.platform, None, float(period.length)
@@ -112,9 +93,8 @@ def execute(
     plan = Scheduler(follow(table["server"]))
     outcome = simulate(env, plan, Reading(network="packet", probe=periods * length))
     done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
-    counted = (done > half) & (done <= periods * length)
-    reached = table[counted].groupby("app")["units"].sum()
+    reached = table[(done > half) & (done <= periods * length)].groupby("app")["units"].sum()
     promised = table.groupby("app")["units"].sum() * (periods - periods // 2) / periods
     share = (reached.reindex(promised.index, fill_value=0.0) / promised)[p.counted[promised.index]]
     waits = (done - table["begin"]) / length
-    return Executed(float(share.min()), float(waits.median()), float(waits.max()), outcome)
+    return Executed(float(share.min()), float(waits.max()), outcome)

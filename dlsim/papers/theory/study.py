@@ -99,8 +99,7 @@ def curves(study: Study) -> pd.DataFrame:
 
 def _reference(cluster: Cluster, sigma: float, n: int) -> Decimal:
     """Return E(n) to sixty digits and more."""
-    given = (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma)
-    cms, cps, st, sc, size = map(Decimal, given)
+    cms, cps, st, sc, size = map(Decimal, (cluster.cms, cluster.cps, cluster.st, cluster.sc, sigma))
     w = cms + cps
     growth = (1 - (cps / w) ** n) * w / cms
     return st + sc + (st * (n - growth) * w / cms + size * w) / growth
