@@ -10,8 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, together
-from dlsim.cpugpu.intake import Given
+from dlsim.cpugpu.given import Given, hold, together
 from dlsim.cpugpu.model import CLASSES, Machine, Reading, class_of
 from dlsim.given import Floats
 from dlsim.rounding import ROUNDING, ULPS, not_after

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.model import CLASSES, Machine
+from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
 from dlsim.given import generator, instance, number, whole

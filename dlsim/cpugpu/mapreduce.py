@@ -19,10 +19,9 @@ import pandas as pd
 
 from dlsim.cpugpu import mapdata
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, hold, near, together
+from dlsim.cpugpu.given import apart, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
 from dlsim.cpugpu.model import (
     CLASSES,

@@ -15,7 +15,6 @@ from typing import NamedTuple, Self
 
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
@@ -23,8 +22,8 @@ from dlsim.reading import BaseReading
 
 #: Device classes, in the order that decides the last tie: GPUs first.
 CLASSES = ("gpu", "cpu")
-#: Most devices of one class.
-MOST_DEVICES = 10_000
+#: Most devices of one class, and most of what is counted one by one.
+MOST_DEVICES, MOST_COUNT = 10_000, 10**7
 
 
 @dataclass(frozen=True)

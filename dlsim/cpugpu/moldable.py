@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.given import (
-    MOST_COUNT,
     apart,
     before,
     estimates_of,
@@ -32,7 +31,7 @@ from dlsim.cpugpu.given import (
     time_column,
     together,
 )
-from dlsim.cpugpu.model import Measures
+from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, table, usual, whole
 from dlsim.kernel import clock_origin, latest_finish

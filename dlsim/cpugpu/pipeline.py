@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, apart, before, hold, time_column, together
+from dlsim.cpugpu.given import apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.given import instance, option, table, whole
 from dlsim.kernel import latest_finish
