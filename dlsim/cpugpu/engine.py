@@ -22,13 +22,10 @@ ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "idea
 
 
 def simulate(
-    jobs: pd.DataFrame,
-    machine: Machine | None = None,
-    policy: str | Policy = "history",
-    history: History | None = None,
-    reading: Reading | None = None,
+    jobs: pd.DataFrame, machine: Machine | None = None, policy: str | Policy = "history",
+    history: History | None = None, reading: Reading | None = None,
     extra: ArrayLike | Sequence[Sequence[float]] | None = None,
-) -> Schedule:
+) -> Schedule:  # fmt: skip
     """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
 
     Parameters

@@ -16,7 +16,9 @@ from dlsim.given import Floats, column, instance, table, usual
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
-REQUIRED = ("app", "arrival", "cpu_time", "gpu_time")
+#: Columns of the times on either class; all that a table of jobs needs.
+VERSIONS = ("cpu_time", "gpu_time")
+REQUIRED = ("app", "arrival", *VERSIONS)
 
 
 def time_column(
@@ -67,18 +69,17 @@ class Given:
     @functools.cached_property
     def preferred(self) -> NDArray[np.int64]:
         """The class with the smaller declared time of each job, 0 for GPUs, also on a tie."""
-        slower = np.where(self.has.all(axis=1), self.told[:, 0] > self.told[:, 1], ~self.has[:, 0])
-        return slower.astype(np.int64)
+        return np.nanargmin(self.told, axis=1)
 
     @functools.cached_property
     def items(self) -> tuple[Item, ...]:
         """The jobs as a policy sees them."""
         told = [
-            {cls: time for cls, time, has in zip(CLASSES, *row, strict=True) if has}
-            for row in zip(self.told.tolist(), self.has.tolist(), strict=True)
+            {cls: time for cls, time in zip(CLASSES, row, strict=True) if time == time}
+            for row in self.told.tolist()
         ]
-        rows = zip(self.app.tolist(), told, strict=True)
-        return tuple(Item(j, self.names[app], own) for j, (app, own) in enumerate(rows))
+        rows = zip(self.names[self.app], told, strict=True)
+        return tuple(Item(j, app, own) for j, (app, own) in enumerate(rows))
 
     @functools.cached_property
     def times(self) -> Floats:

@@ -10,7 +10,7 @@ import pandas as pd
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES
 from dlsim.errors import InputError
-from dlsim.given import option, plain
+from dlsim.given import floats, option
 from dlsim.ledger import LONGEST, TEXT, TIME, Column, Kind, Ledger, is_finite
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ COLUMNS: dict[str, Column] = {
 def key(app: str, size: str = "") -> str:
     """Return the name under which a history knows an application of a size."""
     return f"{app}[{size}]" if size else app
-
-
-def _plain(value: object) -> float:
-    """Return a time as the file will give it back, which knows no -0.0; NaN if it is none."""
-    try:
-        return float(plain(value)) + 0.0
-    except OverflowError:
-        return math.inf
 
 
 class Store(Ledger):
@@ -96,7 +88,7 @@ class Store(Ledger):
     ) -> None:  # fmt: skip
         """Keep one measured run; `transfer` is the part of `seconds` that moved data."""
         option("device class", cls, CLASSES)
-        taken, moved = _plain(seconds), _plain(transfer)
+        taken, moved = (floats([seconds, transfer]) + 0.0).tolist()  # the file knows no -0.0
         if not (0 < taken < math.inf and 0 <= moved <= taken):
             raise InputError(
                 f"run time of {app!r} on {cls} must be positive and finite and hold its "
