@@ -78,16 +78,11 @@ def simulate(
     if len(trace.finishes):
         told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
     columns = {
-        "app": given.names.array.take(given.app),
-        "arrival": given.arrival.copy(),
-        "decided": trace.origin + ran["decided"],
-        "turn": ran["turn"].astype(np.int64),
-        "device": _names_of(machine).take(ran["on"]),
-        "start": trace.origin + ran["start"],
-        "end": trace.origin + ran["end"],
-        "rule": trace.rules,
-        "predicted": told,
-    }
+        "app": given.names.array.take(given.app), "arrival": given.arrival.copy(),
+        "decided": trace.origin + ran["decided"], "turn": ran["turn"].astype(np.int64),
+        "device": _names_of(machine).take(ran["on"]), "start": trace.origin + ran["start"],
+        "end": trace.origin + ran["end"], "rule": trace.rules, "predicted": told,
+    }  # fmt: skip
     table = pd.DataFrame(columns, index=given.labels, copy=False)
     return Schedule(table, machine, policy, name, reading, known, given, trace)
 

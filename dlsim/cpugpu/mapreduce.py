@@ -113,27 +113,26 @@ class TaskRun:
 
     def run(self) -> None:
         """Run until every reduce task is done."""
-        state, deaths, now = self.desk.state, self.set.dead, 0.0
+        state, deaths, now = self.desk.state, dict(self.set.dead), 0.0
         while self.left:
             self._settle(now)
             for device, item in self.desk.dispatch(now):
                 self._begin(device, item, now)
-            left = [when for node, when in deaths.items() if node not in self.dead]
             ends = [attempt.end for attempt in self.running.values()]
-            if not ends and not (left and state.main):
+            if not ends and not (deaths and state.main):
                 name, waiting = model.policy_named(self.set.policy)[0], len(state.main)
                 raise InputError(
                     f"policy {name} leaves {waiting} tasks waiting for ever: no "
                     "device of the class that they wait for; use another policy, version or group"
                 )
-            now = min([*ends, *left])
+            now = min([*ends, *deaths.values()])
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if near(attempt.end, now, attempt.seconds):
                     self._end(attempt)
             limit = latest_finish(now, self.shortest if self.attempts else 0.0)
-            for node, when in deaths.items():
-                if node not in self.dead and when <= limit:
-                    self._die(node, now)
+            for node in [node for node, when in deaths.items() if when <= limit]:
+                del deaths[node]
+                self._die(node, now)
 
     def _decider(self, decide: model.Decide) -> model.Decide:
         """Return what decides: the policy's rule, or what stands in its place."""

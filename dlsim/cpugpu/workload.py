@@ -15,10 +15,9 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim import files
-from dlsim.cpugpu.given import VERSIONS, time_column
+from dlsim.cpugpu.given import REQUIRED, VERSIONS, time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
-from dlsim.given import MOST as MOST_NUMBER
 from dlsim.given import Floats, Seed, number, option, streams, whole
 from dlsim.given import table as need_table
 from dlsim.joblog import read_log
@@ -140,10 +139,9 @@ def draw(
     """
     need_table("applications", table, VERSIONS, empty=False)
     jobs, batches = whole("jobs", jobs, 1, MOST), whole("batches", batches, 1, MOST)
-    for name, value, most in (
-        ("cv", cv, 10.0), ("outliers", outliers, 1.0), ("interval", interval, MOST_NUMBER),
-    ):  # fmt: skip
-        number(name, value, high=most)
+    number("cv", cv, high=10.0)
+    number("outliers", outliers, high=1.0)
+    number("interval", interval)
     number("factor", factor, above=True)
     number("error", error, high=0.999)
     n, draws = jobs * batches, streams(seed, PURPOSES)
@@ -172,10 +170,8 @@ def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
         if app not in table.index:
             known = ", ".join(map(str, table.index))
             raise InputError(f"unknown application {app!r}; the table has {known}")
-    times = table.loc[apps, list(VERSIONS)].reset_index(drop=True)
-    times.insert(0, "app", apps)
-    times.insert(1, "arrival", 0.0)
-    return times.rename_axis("job")
+    times = table.loc[apps, list(VERSIONS)].reset_index(drop=True).rename_axis("job")
+    return times.assign(app=apps, arrival=0.0)[list(REQUIRED)]
 
 
 def from_log(

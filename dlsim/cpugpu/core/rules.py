@@ -90,13 +90,6 @@ def _is_untried(a, c, r, s):
 
 
 @kernel(inline=True)
-def _is_trifle(j, w, r, s):
-    """Tell whether the least known time is under `Rules.bound` of the known work waiting."""
-    least, head = least_known(w.app[j], versions(j, w), s), s.head[0]
-    return 0 < least < r.bound * (head.high + head.low)
-
-
-@kernel(inline=True)
 def rule_2(j, w, r, s):
     """Rule 2: a class that was never assigned this application gets it; -1 if there is none."""
     gpu, cpu = first_free(GPU, w, s), first_free(CPU, w, s)
@@ -107,7 +100,11 @@ def rule_2(j, w, r, s):
         found = cpu
     if gpu >= 0 and w.has[j, GPU] and _is_untried(w.app[j], GPU, r, s):
         found = gpu
-    return NOBODY if found >= 0 and r.bound > 0 and _is_trifle(j, w, r, s) else found
+    if found >= 0 and r.bound > 0:  # not for a trifle of the known work that waits
+        least, head = least_known(w.app[j], versions(j, w), s), s.head[0]
+        if 0 < least < r.bound * (head.high + head.low):
+            return NOBODY
+    return found
 
 
 @kernel(inline=True)
