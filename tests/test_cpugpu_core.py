@@ -15,7 +15,7 @@ from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.core import sums
 from dlsim.cpugpu.dispatch import decide
 from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.intake import checked
+from dlsim.cpugpu.given import checked
 from dlsim.errors import InputError
 from dlsim.kernel import records
 from tests.scale import LONG

@@ -181,7 +181,7 @@ CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "evidence"},
     "dlsim.realtime.check_unequal": {"check", "evidence", "partition"},
     "dlsim.realtime.evidence": {"model", "partition"},
-    "dlsim.cpugpu.check": {"model", "given", "intake"},
+    "dlsim.cpugpu.check": {"model", "given"},
     "dlsim.bricks.check": {"model", "environment", "replayed"},
     "dlsim.bricks.replayed": {"environment"},
     "dlsim.steady.check": {"model", "routes"},

@@ -14,11 +14,10 @@ import pandas as pd
 from dlsim.cli import divide
 from dlsim.cli.words import file_of, reading_of
 from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
-from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
-from dlsim.cpugpu.model import policy_named
+from dlsim.cpugpu.model import MOST_COUNT, policy_named
 from dlsim.errors import InputError
 from dlsim.files import locked, shared_file
 from dlsim.given import whole

@@ -10,8 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, together
-from dlsim.cpugpu.intake import Given
+from dlsim.cpugpu.given import Given, hold, together
 from dlsim.cpugpu.model import CLASSES, Machine, Reading, class_of
 from dlsim.given import Floats
 from dlsim.rounding import ROUNDING, ULPS, not_after
@@ -131,11 +130,6 @@ def judged(schedule: Result, bounds: Floats, significant: float) -> Fairness:
     local = local_bounds(schedule)
     other = np.isfinite(least) & (np.abs(least - local) > significant * (local - decided))
     excuse = np.where(schedule.explored, "explored", np.where(here | other, "mispredicted", ""))
-    columns = {
-        "preferred": preferred,
-        "fair_end": bounds,
-        "lateness": end - bounds,
-        "late": ~not_after(end, bounds, end - decided),
-        "excuse": excuse,
-    }
-    return Fairness(pd.DataFrame(columns, index=jobs.index))
+    late = ~not_after(end, bounds, end - decided)
+    columns = {"preferred": preferred, "fair_end": bounds, "lateness": end - bounds, "late": late}
+    return Fairness(pd.DataFrame({**columns, "excuse": excuse}, index=jobs.index))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from dlsim.cpugpu import model
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, decide_from, run
+from dlsim.cpugpu.given import Given
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import CLASSES, Decide, Decision, Item, Machine, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats

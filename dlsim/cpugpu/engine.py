@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.dispatch import play
+from dlsim.cpugpu.given import check_targets, checked, need_known
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.intake import check_targets, checked, need_known
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
 
@@ -22,13 +22,10 @@ ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "idea
 
 
 def simulate(
-    jobs: pd.DataFrame,
-    machine: Machine | None = None,
-    policy: str | Policy = "history",
-    history: History | None = None,
-    reading: Reading | None = None,
+    jobs: pd.DataFrame, machine: Machine | None = None, policy: str | Policy = "history",
+    history: History | None = None, reading: Reading | None = None,
     extra: ArrayLike | Sequence[Sequence[float]] | None = None,
-) -> Schedule:
+) -> Schedule:  # fmt: skip
     """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
 
     Parameters
@@ -81,16 +78,11 @@ def simulate(
     if len(trace.finishes):
         told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
     columns = {
-        "app": given.names.array.take(given.app),
-        "arrival": given.arrival.copy(),
-        "decided": trace.origin + ran["decided"],
-        "turn": ran["turn"].astype(np.int64),
-        "device": _names_of(machine).take(ran["on"]),
-        "start": trace.origin + ran["start"],
-        "end": trace.origin + ran["end"],
-        "rule": trace.rules,
-        "predicted": told,
-    }
+        "app": given.names.array.take(given.app), "arrival": given.arrival.copy(),
+        "decided": trace.origin + ran["decided"], "turn": ran["turn"].astype(np.int64),
+        "device": _names_of(machine).take(ran["on"]), "start": trace.origin + ran["start"],
+        "end": trace.origin + ran["end"], "rule": trace.rules, "predicted": told,
+    }  # fmt: skip
     table = pd.DataFrame(columns, index=given.labels, copy=False)
     return Schedule(table, machine, policy, name, reading, known, given, trace)
 

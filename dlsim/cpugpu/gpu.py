@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.given import flag, number, option, usual, whole
 

@@ -17,10 +17,9 @@ import pandas as pd
 
 from dlsim.cpugpu import model
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, before, first_least, hold, time_column, together
+from dlsim.cpugpu.given import apart, before, first_least, hold, need_known, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.model import Decision, Item, Machine, Measures, Policy, Reading, State
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, named, number, option, table, usual, whole

@@ -114,9 +114,9 @@ class History:
         """
         history = cls()
         for app, *times in applications[["gpu_time", "cpu_time"]].itertuples():
-            for kind, time in zip(("gpu", "cpu"), times, strict=True):
-                if time == time:
-                    history.add(app, kind, time)
+            for kind, seconds in zip(("gpu", "cpu"), times, strict=True):
+                if seconds == seconds:
+                    history.add(app, kind, seconds)
         return history
 
     def record(self, app: str, cls: str) -> Record:
@@ -149,12 +149,8 @@ class History:
 
     def average(self, cls: str, estimate: str = "mean") -> float:
         """Return the mean expected time of a class's measured applications, NaN without any."""
-        known = [
-            r.expected(estimate)
-            for (_, kind), r in self._records.items()
-            if kind == cls and r.count
-        ]
-        return math.fsum(known) / len(known) if known else math.nan
+        known = [r for (_, kind), r in self._records.items() if kind == cls and r.count]
+        return math.fsum(r.expected(estimate) for r in known) / len(known) if known else math.nan
 
     def copy(self) -> "History":
         """Return an independent copy."""

@@ -17,20 +17,20 @@ from dlsim.given import Floats
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
 MOST_JOBS, MOST_PAIRS = 12, 2_000_000
 
-#: Of jobs on one device in an order: the last end, the sum of the completion times, the order.
+#: Of a set of jobs (the bits of its place) on one device: the last end, what is to be least (that
+#: end, or the sum of the completion times), and the order.
 Point = tuple[float, float, tuple[int, ...]]
 
 
 def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
     """Return the least sum of completion times of every set of jobs on one device.
 
-    A set is the bits of its place. Of each are kept the orders that no other is at or below in
-    both the last end and the sum.
+    Of each set are kept the orders that no other is at or below in both the last end and the sum.
     """
     fronts: list[list[Point]] = [[(0.0, 0.0, ())]]
     for jobs in range(1, 2 ** len(arrival)):
         found: list[Point] = []
-        for j in (j for j in range(len(arrival)) if jobs >> j & 1 and time[j] == time[j]):
+        for j in (j for j in range(len(arrival)) if jobs >> j & 1 and time[j] < math.inf):
             for end, cost, order in fronts[jobs ^ 1 << j]:
                 then = max(end, arrival[j]) + time[j]
                 found.append((then, cost + then - arrival[j], (*order, j)))
@@ -42,14 +42,15 @@ def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]
     return [front[-1] if front else (math.inf, math.inf, ()) for front in fronts]
 
 
-def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[float]:
-    """Earliest last end of every set: first come, first served is best."""
-    ends = [-math.inf]
+def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
+    """Return the earliest last end of every set: first come, first served is best."""
+    best: list[Point] = [(-math.inf, -math.inf, ())]
     for jobs in range(1, 2 ** len(arrival)):
         j = jobs.bit_length() - 1
-        last = max(ends[jobs ^ 1 << j], arrival[j]) + time[j]
-        ends.append(last if last == last else math.inf)
-    return ends
+        ahead, _, order = best[jobs ^ 1 << j]
+        end = max(ahead, arrival[j]) + time[j]
+        best.append((end, end, (*order, j)))
+    return best
 
 
 def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
@@ -77,7 +78,7 @@ def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
 def ideal_plan(
     arrival: Sequence[float], times: Floats, objective: str = "makespan"
 ) -> list[tuple[int, ...]]:
-    """Return the best of all schedules of a small queue."""
+    """Return the best of all schedules of a small queue, the jobs of each device in order."""
     n, devices = times.shape
     if n > MOST_JOBS or (devices - 1) * 3**n > MOST_PAIRS:
         raise InputError(
@@ -85,19 +86,11 @@ def ideal_plan(
             f"sets, got {n} jobs on {devices} devices; for long queues use lb_fractional"
         )
     total = objective == "completion"
-    columns = [tuple(-1.0 if t != t else t for t in column) for column in times.T.tolist()]
-    known: dict[tuple[float, ...], list[Point]] = {}
-    for key, column in zip(columns, times.T.tolist(), strict=True):
-        if key in known:
-            continue
-        if total:
-            known[key] = _best_orders(arrival, column)
-        else:
-            known[key] = [(end, end, ()) for end in _last_ends(arrival, column)]
-    sets = _shared_out([np.array([p[1] for p in known[key]]) for key in columns], total, n)
-    if total:
-        return [known[key][jobs][2] for jobs, key in zip(sets, columns, strict=True)]
-    return [tuple(j for j in range(n) if jobs >> j & 1) for jobs in sets]
+    columns = [tuple(column) for column in np.where(np.isnan(times), np.inf, times).T.tolist()]
+    solve = _best_orders if total else _last_ends
+    best = {column: solve(arrival, column) for column in set(columns)}
+    sets = _shared_out([np.array([p[1] for p in best[column]]) for column in columns], total, n)
+    return [best[column][jobs][2] for jobs, column in zip(sets, columns, strict=True)]
 
 
 def follow(plan: list[tuple[int, ...]]) -> Decide:

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.model import CLASSES, Machine
+from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
 from dlsim.given import generator, instance, number, whole
@@ -76,10 +75,6 @@ class MapReduce:
         given = getattr(self, kind)
         return given.get(cls) if isinstance(given, Mapping) else given
 
-    def any_version(self, kind: str) -> Any:
-        """Return the first version there is, the CPU's before the GPU's."""
-        return self.version(kind, "cpu") or self.version(kind, "gpu")
-
 
 def partition_of(key: Any, partitions: int) -> int:
     """Return the partition of a key, the same in every process."""
@@ -107,10 +102,11 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
 def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
     """Compute the result without tasks, partitions or sorting: what every run must equal."""
     values: dict[Any, list[Any]] = {}
+    mapper, reducer = (job.version(kind, "cpu") or job.version(kind, "gpu") for kind in KINDS)
     for block in blocks:
-        for key, value in job.any_version("map")(block):
+        for key, value in mapper(block):
             values.setdefault(key, []).append(value)
-    return {key: job.any_version("reduce")(key, own) for key, own in values.items()}
+    return {key: reducer(key, own) for key, own in values.items()}
 
 
 def split_text(text: str, blocks: int) -> list[str]:
@@ -138,10 +134,7 @@ def words_of(text: str) -> list[str]:
 
 def _counted(text: str) -> Pairs:
     """The version for a GPU sorts all words of the block at once and counts runs."""
-    found = words_of(text)
-    if not found:
-        return []
-    words, counts = np.unique(np.array(found), return_counts=True)
+    words, counts = np.unique(np.array(words_of(text)), return_counts=True)
     return list(zip(words.tolist(), counts.tolist(), strict=True))
 
 

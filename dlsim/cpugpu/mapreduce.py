@@ -17,24 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu import mapdata
+from dlsim.cpugpu import mapdata, model
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, hold, near, together
+from dlsim.cpugpu.given import apart, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.intake import need_known
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
-from dlsim.cpugpu.model import (
-    CLASSES,
-    Decide,
-    Decision,
-    Item,
-    Policy,
-    Reading,
-    State,
-    class_of,
-    policy_named,
-)
+from dlsim.cpugpu.model import CLASSES, Decision, Item, Policy, Reading, State, class_of
 from dlsim.errors import InputError
 from dlsim.given import flag, generator, instance, number, option, usual, whole
 from dlsim.kernel import latest_finish
@@ -106,7 +95,7 @@ class TaskRun:
         self.places = setting.group.places
         self.sizes = [len(block) / 1000 for block in setting.blocks]
         self.time = functools.cache(setting.costs.time)
-        self.plan: Decide | None = None
+        self.plan: model.Decide | None = None
         machine, policy, reading = setting.group.machine, setting.policy, setting.reading
         self.desk = Desk(machine, policy, reading, setting.history)
         self.desk.decide = self._decider(self.desk.decide)
@@ -124,29 +113,28 @@ class TaskRun:
 
     def run(self) -> None:
         """Run until every reduce task is done."""
-        state, deaths, now = self.desk.state, self.set.dead, 0.0
+        state, deaths, now = self.desk.state, dict(self.set.dead), 0.0
         while self.left:
             self._settle(now)
             for device, item in self.desk.dispatch(now):
                 self._begin(device, item, now)
-            left = [when for node, when in deaths.items() if node not in self.dead]
             ends = [attempt.end for attempt in self.running.values()]
-            if not ends and not (left and state.main):
-                name, waiting = policy_named(self.set.policy)[0], len(state.main)
+            if not ends and not (deaths and state.main):
+                name, waiting = model.policy_named(self.set.policy)[0], len(state.main)
                 raise InputError(
                     f"policy {name} leaves {waiting} tasks waiting for ever: no "
                     "device of the class that they wait for; use another policy, version or group"
                 )
-            now = min([*ends, *left])
+            now = min([*ends, *deaths.values()])
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if near(attempt.end, now, attempt.seconds):
                     self._end(attempt)
             limit = latest_finish(now, self.shortest if self.attempts else 0.0)
-            for node, when in deaths.items():
-                if node not in self.dead and when <= limit:
-                    self._die(node, now)
+            for node in [node for node, when in deaths.items() if when <= limit]:
+                del deaths[node]
+                self._die(node, now)
 
-    def _decider(self, decide: Decide) -> Decide:
+    def _decider(self, decide: model.Decide) -> model.Decide:
         """Return what decides: the policy's rule, or what stands in its place."""
         rule, given = self.set.policy.rule, self.set
         if rule == "ideal":
@@ -520,7 +508,7 @@ def run_mapreduce(
     deaths = {whole("dead", k, 0, last): number("dead", at) for k, at in (dead or {}).items()}
     if len(deaths) == group.nodes:
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
-    name, row = policy_named(policy)
+    name, row = model.policy_named(policy)
     setting = Setting(
         job, blocks, group, [tuple(sorted(set(places))) for places in homes], costs, row,
         reading, known, flag("prefer_local", prefer_local), lost,

@@ -15,7 +15,6 @@ from typing import NamedTuple, Self
 
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
@@ -23,8 +22,8 @@ from dlsim.reading import BaseReading
 
 #: Device classes, in the order that decides the last tie: GPUs first.
 CLASSES = ("gpu", "cpu")
-#: Most devices of one class.
-MOST_DEVICES = 10_000
+#: Most devices of one class, and most of what is counted one by one.
+MOST_DEVICES, MOST_COUNT = 10_000, 10**7
 
 
 @dataclass(frozen=True)
@@ -165,10 +164,9 @@ class State:
     @classmethod
     def of(cls, machine: Machine, history: History) -> Self:
         """Return the state of an idle machine at time 0, which keeps this very `history`."""
-        devices = machine.devices
-        free: list[Running | None] = [None for _ in devices]
-        classes = tuple(class_of(name) for name in devices)
-        return cls(0.0, devices, classes, free, [[] for _ in devices], [], history)
+        names = machine.devices
+        classes, queues = tuple(map(class_of, names)), [list[Item]() for _ in names]
+        return cls(0.0, names, classes, [None for _ in names], queues, [], history)
 
     def free(self) -> list[int]:
         """Return the devices (places, ascending) that run nothing and have an empty sub-queue."""
@@ -265,37 +263,29 @@ class Policy:
         flag("steal", self.steal)
 
 
-#: The paper's scheduler and its rivals, by name. ``torque`` keeps one first-come queue per
-#: class, which on one machine is the preferred-device queue of Gregg et al.
-POLICIES: dict[str, Policy] = {
-    "history": Policy("five"),
-    "cpu-only": Policy("fifo", target="cpu"),
-    "gpu-only": Policy("fifo", target="gpu"),
-    "preferred": Policy("fifo"),
-    "round-robin": Policy("round-robin"),
-    "mct": Policy("mct"),
-    "torque-strict": Policy("strict"),
-    "torque": Policy("fifo"),
-    "rsc": Policy("speed-up"),
-    "rsc-strict": Policy("speed-up", take="never"),
-    "rsa": Policy("speed-up", take="always"),
-    "asjf": Policy("shortest"),
-    "ideal": Policy("ideal"),
-    "ideal-mean": Policy("ideal", objective="completion"),
-}
-#: What they are, by name.
-ABOUT = {
-    "history": "the paper's five rules, on measured times", "cpu-only": "everything on the CPU",
-    "gpu-only": "everything on the GPU", "preferred": "each on the class it prefers",
-    "round-robin": "classes in turn", "mct": "minimum completion time by declared times",
-    "torque-strict": "Torque: the first in line waits for its class",
-    "torque": "Torque: a queue per class", "rsc": "by speed-up; an idle device takes with care",
-    "rsc-strict": "by speed-up; an idle device takes nothing of the other class",
-    "rsa": "by speed-up; an idle device takes whatever there is",
-    "asjf": "the shortest job first, where it is fastest",
-    "ideal": "exhaustive: least makespan of a few jobs",
-    "ideal-mean": "exhaustive: least mean completion time of a few jobs",
+#: The paper's scheduler and its rivals, by name, and what they are. ``torque`` keeps one
+#: first-come queue per class, which on one machine is the preferred-device queue of Gregg et al.
+_KNOWN: dict[str, tuple[Policy, str]] = {
+    "history": (Policy("five"), "the paper's five rules, on measured times"),
+    "cpu-only": (Policy("fifo", target="cpu"), "everything on the CPU"),
+    "gpu-only": (Policy("fifo", target="gpu"), "everything on the GPU"),
+    "preferred": (Policy("fifo"), "each on the class it prefers"),
+    "round-robin": (Policy("round-robin"), "classes in turn"),
+    "mct": (Policy("mct"), "minimum completion time by declared times"),
+    "torque-strict": (Policy("strict"), "Torque: the first in line waits for its class"),
+    "torque": (Policy("fifo"), "Torque: a queue per class"),
+    "rsc": (Policy("speed-up"), "by speed-up; an idle device takes with care"),
+    "rsc-strict": (Policy("speed-up", take="never"),
+                   "by speed-up; an idle device takes nothing of the other class"),
+    "rsa": (Policy("speed-up", take="always"),
+            "by speed-up; an idle device takes whatever there is"),
+    "asjf": (Policy("shortest"), "the shortest job first, where it is fastest"),
+    "ideal": (Policy("ideal"), "exhaustive: least makespan of a few jobs"),
+    "ideal-mean": (Policy("ideal", objective="completion"),
+                   "exhaustive: least mean completion time of a few jobs"),
 }  # fmt: skip
+POLICIES = {name: policy for name, (policy, _) in _KNOWN.items()}
+ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
 
 
 def policy_named(policy: str | Policy) -> tuple[str, Policy]:

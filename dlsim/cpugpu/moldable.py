@@ -21,18 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import (
-    MOST_COUNT,
-    apart,
-    before,
-    estimates_of,
-    first_least,
-    hold,
-    near,
-    time_column,
-    together,
-)
-from dlsim.cpugpu.model import Measures
+from dlsim.cpugpu import given
+from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
+from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, table, usual, whole
 from dlsim.kernel import clock_origin, latest_finish
@@ -254,17 +245,15 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
-    table("jobs", jobs, ("cpu_time", "gpu_time"), empty=False)
-    columns = {
-        name: time_column("jobs", jobs, name, True, True) for name in ("cpu_time", "gpu_time")
-    }
+    table("jobs", jobs, given.VERSIONS, empty=False)
+    columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
     none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
     if none.any():
         raise InputError(
             f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
         )
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
-    estimates = [estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
+    estimates = [given.estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
     asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
     nodes = []
     for label, wanted in zip(jobs.index, asked, strict=True):
@@ -352,10 +341,10 @@ def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: flo
         for job in longest if order == "longest" else batch:
             found = list(_placed(job, ways[job], instants, job.arrival))
             ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = first_least(found, ends, job.arrival)
+            best = given.first_least(found, ends, job.arrival)
             _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
             tries[-1].append(best)
-    return first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
+    return given.first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
 
 
 def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
@@ -500,12 +489,13 @@ def run_moldable(
     columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
     table = pd.DataFrame(rows, columns=["job", *columns]).set_index("job")
     table.index.name = jobs.index.name
-    given = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]]
-    given = given.assign(requested=jobs.get("nodes", 1))
-    for c in ("cpu", "gpu"):
-        given[f"{c}_estimate"] = jobs.get(f"{c}_estimate", jobs[f"{c}_time"])
+    asked = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]].assign(
+        requested=jobs.get("nodes", 1),
+        cpu_estimate=jobs.get("cpu_estimate", jobs["cpu_time"]),
+        gpu_estimate=jobs.get("gpu_estimate", jobs["gpu_time"]),
+    )
     used = pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
-    return MoldableSchedule(given.join(table), used, pool, row, name)
+    return MoldableSchedule(asked.join(table), used, pool, row, name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ import pandas as pd
 
 from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
 from dlsim.cpugpu.dispatch import Trace, on_own_clock, play
+from dlsim.cpugpu.given import Given
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.intake import Given
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
 from dlsim.given import option
 

@@ -1,11 +1,10 @@
 """Chunks on their way through GPUs: copy in, map, copy out, several at a time.
 
-Source: the pipelined multi-GPU MapReduce that paper C describes as its contributions
-(section 2), from Y. Chen, Z. Qiao, S. Davis, H. Jiang, K.-C. Li, "Pipelined Multi-GPU
-MapReduce for Big-Data Processing" (2013). The issue order is our reading of its "GPU operation
-scheduler", to "stabilize performance when GPU operations are issued from multiple CPU threads":
-Fermi serves its queue in the order of issue, so that a bad order blocks whoever is ready; the
-scheduler issues in the order in which a GPU with many queues (Hyper-Q) would start.
+Source: the pipelined multi-GPU MapReduce of `dlsim.cpugpu.gpu`. The issue order is our reading of
+its "GPU operation scheduler", to "stabilize performance when GPU operations are issued from
+multiple CPU threads": Fermi serves its queue in the order of issue, so that a bad order blocks
+whoever is ready; the scheduler issues in the order in which a GPU with many queues (Hyper-Q)
+would start.
 """
 
 import heapq
@@ -19,10 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, apart, before, hold, time_column, together
+from dlsim.cpugpu.given import apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.given import instance, option, table, whole
+from dlsim.given import option, table, usual, whole
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -98,7 +98,7 @@ def run_chunks(
     >>> [run_chunks(chunks, gpus=2, per_link=n).makespan for n in (1, 2)]
     [12, 18]
     """
-    gpu = Gpu() if gpu is None else gpu
+    gpu = usual("gpu", gpu, Gpu)
     work = work_of(chunks, gpu, gpus, buffers, per_link)
     order = issue_order(work, issue, threads, seed)
     ops, start, end = zip(*run_operations(work, order), strict=True)
@@ -156,7 +156,6 @@ def work_of(
     chunks: pd.DataFrame, gpu: Gpu, gpus: int = 1, buffers: int = 0, per_link: int = 1
 ) -> Work:
     """Turn a table of chunks into operations."""
-    instance("gpu", gpu, Gpu)
     gpus = whole("gpus", gpus, 1, MOST_COUNT)
     whole("buffers", buffers, 0, MOST_COUNT)
     whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT, hold, together
+from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.given import generator, number, whole
 from dlsim.rounding import not_after

@@ -10,7 +10,7 @@ import pandas as pd
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES
 from dlsim.errors import InputError
-from dlsim.given import option, plain
+from dlsim.given import floats, option
 from dlsim.ledger import LONGEST, TEXT, TIME, Column, Kind, Ledger, is_finite
 
 if TYPE_CHECKING:
@@ -19,43 +19,23 @@ if TYPE_CHECKING:
 #: What can become of a run: only the first has a time that counts.
 OUTCOMES = ("done", "failed", "lost")
 COLUMNS: dict[str, Column] = {
-    "app": TEXT,
-    "size": TEXT,
+    "app": TEXT, "size": TEXT,
     "class": (f"TEXT NOT NULL CHECK (class IN {CLASSES})", CLASSES.__contains__, "gpu or cpu"),
-    "host": TEXT,
-    "device": TEXT,
-    "seconds": (
-        "REAL CHECK (seconds > 0 AND seconds < 9e999)",
-        lambda value: value is None or (is_finite(value) and value > 0),
-        "positive and finite, or NULL",
-    ),
-    "transfer": (
-        "REAL NOT NULL CHECK (transfer >= 0 AND transfer <= ifnull(seconds, 0))",
-        lambda value: is_finite(value) and value >= 0,
-        "finite and at least 0",
-    ),
-    "outcome": (
-        f"TEXT NOT NULL CHECK (outcome IN {OUTCOMES} AND (outcome = 'done') = "
-        "(seconds IS NOT NULL))",
-        OUTCOMES.__contains__,
-        f"one of {', '.join(OUTCOMES)}",
-    ),
-    "note": TEXT,
-    "at": TIME,
-}
+    "host": TEXT, "device": TEXT,
+    "seconds": ("REAL CHECK (seconds > 0 AND seconds < 9e999)",
+                lambda value: value is None or (is_finite(value) and value > 0),
+                "positive and finite, or NULL"),
+    "transfer": ("REAL NOT NULL CHECK (transfer >= 0 AND transfer <= ifnull(seconds, 0))",
+                 lambda value: is_finite(value) and value >= 0, "finite and at least 0"),
+    "outcome": (f"TEXT NOT NULL CHECK (outcome IN {OUTCOMES} AND (outcome = 'done') = "
+                "(seconds IS NOT NULL))", OUTCOMES.__contains__, f"one of {', '.join(OUTCOMES)}"),
+    "note": TEXT, "at": TIME,
+}  # fmt: skip
 
 
 def key(app: str, size: str = "") -> str:
     """Return the name under which a history knows an application of a size."""
     return f"{app}[{size}]" if size else app
-
-
-def _plain(value: object) -> float:
-    """Return a time as the file will give it back, which knows no -0.0; NaN if it is none."""
-    try:
-        return float(plain(value)) + 0.0
-    except OverflowError:
-        return math.inf
 
 
 class Store(Ledger):
@@ -96,7 +76,7 @@ class Store(Ledger):
     ) -> None:  # fmt: skip
         """Keep one measured run; `transfer` is the part of `seconds` that moved data."""
         option("device class", cls, CLASSES)
-        taken, moved = _plain(seconds), _plain(transfer)
+        taken, moved = (floats([seconds, transfer]) + 0.0).tolist()  # the file knows no -0.0
         if not (0 < taken < math.inf and 0 <= moved <= taken):
             raise InputError(
                 f"run time of {app!r} on {cls} must be positive and finite and hold its "
@@ -116,15 +96,12 @@ class Store(Ledger):
 
     def keep(self, schedule: "Schedule", host: str = "simulated") -> None:
         """Keep all runs of a simulated schedule or none; `host` tells them from measured ones."""
-        jobs, now = schedule.jobs, time.time()
-        rows = [
+        now, jobs = time.time(), schedule.jobs.assign(seconds=schedule.run_times)
+        columns = jobs.sort_values("end", kind="stable")[["app", "device", "seconds"]]
+        self.append([
             (app, "", device[:3], host, device, seconds, 0.0, "done", "", now)
-            for app, device, seconds in zip(
-                jobs["app"], jobs["device"], schedule.run_times.tolist(), strict=True
-            )
-        ]
-        order = jobs["end"].argsort(kind="stable")
-        self.append([rows[place] for place in order])
+            for app, device, seconds in columns.itertuples(index=False)
+        ])  # fmt: skip
 
     def table(self) -> pd.DataFrame:
         """Return every run, oldest first; seconds is NaN where the run gave no time."""

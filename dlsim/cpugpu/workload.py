@@ -15,10 +15,9 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim import files
-from dlsim.cpugpu.given import time_column
+from dlsim.cpugpu.given import REQUIRED, VERSIONS, time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
-from dlsim.given import MOST as MOST_NUMBER
 from dlsim.given import Floats, Seed, number, option, streams, whole
 from dlsim.given import table as need_table
 from dlsim.joblog import read_log
@@ -138,12 +137,11 @@ def draw(
     InputError
         For a table or a number that cannot be used.
     """
-    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
+    need_table("applications", table, VERSIONS, empty=False)
     jobs, batches = whole("jobs", jobs, 1, MOST), whole("batches", batches, 1, MOST)
-    for name, value, most in (
-        ("cv", cv, 10.0), ("outliers", outliers, 1.0), ("interval", interval, MOST_NUMBER),
-    ):  # fmt: skip
-        number(name, value, high=most)
+    number("cv", cv, high=10.0)
+    number("outliers", outliers, high=1.0)
+    number("interval", interval)
     number("factor", factor, above=True)
     number("error", error, high=0.999)
     n, draws = jobs * batches, streams(seed, PURPOSES)
@@ -151,33 +149,29 @@ def draw(
     gaps = interval * draws["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
     columns: dict[str, Any] = {"app": table.index.to_numpy()[chosen], "arrival": arrival}
-    true = {
-        c: time_column("applications", table, f"{c}_time", positive=True, absent=True)[chosen]
-        for c in ("cpu", "gpu")
-    }
+    true = np.array([
+        time_column("applications", table, name, positive=True, absent=True)[chosen]
+        for name in VERSIONS
+    ])  # fmt: skip
     variance = math.log1p(cv * cv)
-    for cls, time in true.items():
-        noise = np.exp(math.sqrt(variance) * draws["noise"].standard_normal(n) - variance / 2)
-        spike = np.where(draws["outliers"].random(n) < outliers, factor, 1.0)
-        columns[f"{cls}_time"] = time * noise * spike
-    for cls, time in true.items():
-        wrong = 1.0 + error * (2.0 * draws["declared"].random(n) - 1.0)
-        columns[f"{cls}_estimate"] = time * wrong
+    noise = np.exp(math.sqrt(variance) * draws["noise"].standard_normal((2, n)) - variance / 2)
+    spike = np.where(draws["outliers"].random((2, n)) < outliers, factor, 1.0)
+    wrong = 1.0 + error * (2.0 * draws["declared"].random((2, n)) - 1.0)
+    columns |= zip(VERSIONS, true * noise * spike, strict=True)
+    columns |= zip(("cpu_estimate", "gpu_estimate"), true * wrong, strict=True)
     columns["batch"] = np.repeat(np.arange(batches), jobs)
     return pd.DataFrame(columns, index=pd.RangeIndex(n, name="job"))
 
 
 def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     """Return one job per name, in that order, at time 0 and without noise."""
-    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
+    need_table("applications", table, VERSIONS, empty=False)
     for app in apps:
         if app not in table.index:
             known = ", ".join(map(str, table.index))
             raise InputError(f"unknown application {app!r}; the table has {known}")
-    times = table.loc[apps, ["cpu_time", "gpu_time"]].reset_index(drop=True)
-    times.insert(0, "app", apps)
-    times.insert(1, "arrival", 0.0)
-    return times.rename_axis("job")
+    times = table.loc[apps, list(VERSIONS)].reset_index(drop=True).rename_axis("job")
+    return times.assign(app=apps, arrival=0.0)[list(REQUIRED)]
 
 
 def from_log(
@@ -217,7 +211,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     or named twice.
     """
     where = os.fspath(path)
-    times = dict.fromkeys(("cpu_time", "gpu_time"), "positive or blank")
+    times = dict.fromkeys(VERSIONS, "positive or blank")
     table = files.read_csv(path, {"app": "text", **times}, unique="app")
     if table.empty:
         raise InputError(f"{where}: holds no application; give one line per application")
@@ -230,7 +224,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
 
 def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
     """Write applications so that `from_csv` reads them back exactly."""
-    need_table("applications", table, ("cpu_time", "gpu_time"), empty=False)
+    need_table("applications", table, VERSIONS, empty=False)
     files.write_csv(path, table.rename_axis("app"))
 
 

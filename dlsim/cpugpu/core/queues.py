@@ -25,28 +25,18 @@ def first_free(c, w, s):
 
 
 @kernel(inline=True)
-def _link(j, line, s):
-    """Put a job at the end of a line."""
+def _link(j, line, first, s):
+    """Put a job at the end of a line, or at its head if `first`."""
     end, job = s.lines[line], s.jobs[j]
-    job.before, job.next = end.tail, NOBODY
-    if end.tail >= 0:
-        s.jobs[end.tail].next = j
+    job.before, job.next = (NOBODY, end.head) if first else (end.tail, NOBODY)
+    if job.before >= 0:
+        s.jobs[job.before].next = j
     else:
         end.head = j
-    end.tail = j
-    end.count += 1
-
-
-@kernel(inline=True)
-def _link_first(j, line, s):
-    """Put a job at the head of a line."""
-    end, job = s.lines[line], s.jobs[j]
-    job.before, job.next = NOBODY, end.head
-    if end.head >= 0:
-        s.jobs[end.head].before = j
+    if job.next >= 0:
+        s.jobs[job.next].before = j
     else:
         end.tail = j
-    end.head = j
     end.count += 1
 
 
@@ -83,7 +73,7 @@ def _count_time(j, d, step, w, r, s):
 @kernel(inline=True)
 def join(j, d, w, r, s):
     """Put a job at the end of a sub-queue; it counts in the cell of its application there."""
-    _link(j, d, s)
+    _link(j, d, False, s)
     sums.drop(s.free, d)
     if r.rule == state.FIVE:
         known = s.known[w.app[j], int(d >= w.gpus)]
@@ -146,10 +136,8 @@ def change_main(j, step, w, r, s):
         line += w.app[j]
     elif r.rule == state.FIFO and r.target == state.PREFERRED:
         line += preferred(j, w)
-    if step == 1:
-        _link(j, line, s)
-    elif step > 1:
-        _link_first(j, line, s)
+    if step > 0:
+        _link(j, line, step > 1, s)
     else:
         _unlink(j, line, s)
     if r.bound > 0:

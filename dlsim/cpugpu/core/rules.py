@@ -90,13 +90,6 @@ def _is_untried(a, c, r, s):
 
 
 @kernel(inline=True)
-def _is_trifle(j, w, r, s):
-    """Tell whether the least known time is under `Rules.bound` of the known work waiting."""
-    least, head = least_known(w.app[j], versions(j, w), s), s.head[0]
-    return 0 < least < r.bound * (head.high + head.low)
-
-
-@kernel(inline=True)
 def rule_2(j, w, r, s):
     """Rule 2: a class that was never assigned this application gets it; -1 if there is none."""
     gpu, cpu = first_free(GPU, w, s), first_free(CPU, w, s)
@@ -107,7 +100,11 @@ def rule_2(j, w, r, s):
         found = cpu
     if gpu >= 0 and w.has[j, GPU] and _is_untried(w.app[j], GPU, r, s):
         found = gpu
-    return NOBODY if found >= 0 and r.bound > 0 and _is_trifle(j, w, r, s) else found
+    if found >= 0 and r.bound > 0:  # not for a trifle of the known work that waits
+        least, head = least_known(w.app[j], versions(j, w), s), s.head[0]
+        if 0 < least < r.bound * (head.high + head.low):
+            return NOBODY
+    return found
 
 
 @kernel(inline=True)
@@ -162,9 +159,8 @@ def _steal(w, r, s):
 
 
 @kernel(inline=True)
-def five(w, r, s):
+def five(j, w, r, s):
     """Decide the head of the main queue by the five rules; not while every device is busy."""
-    j = s.lines[w.column.shape[0]].head
     gpu, cpu = first_free(GPU, w, s), first_free(CPU, w, s)
     if gpu < 0 and cpu < 0:
         return False
@@ -180,11 +176,8 @@ def five(w, r, s):
 
 
 @kernel(inline=True)
-def mct(w, r, s):
+def mct(j, w, r, s):
     """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
-    j = s.lines[w.column.shape[0]].head
-    if j < 0:
-        return False
     rule_4(j, w.told[j, GPU], w.told[j, CPU], w, r, s)
     s.head[0].word = state.BY_MCT
     return True
@@ -202,21 +195,16 @@ def fifo(w, r, s):
 
 
 @kernel(inline=True)
-def strict(w, r, s):
+def strict(j, w, r, s):
     """TORQUE with one queue: nobody passes its head, which waits for its class."""
-    j = s.lines[w.column.shape[0]].head
-    if j < 0:
-        return False
     d = first_free(preferred(j, w) if r.target == state.PREFERRED else r.target, w, s)
     return d >= 0 and choose(j, d, state.BY_FIFO, s)
 
 
 @kernel(inline=True)
-def round_robin(w, r, s):
+def round_robin(j, w, s):
     """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
-    j, n = s.lines[w.column.shape[0]].head, w.column.shape[0]
-    if j < 0:
-        return False
+    n = w.column.shape[0]
     d = w.number[j] % n
     while not w.has[j, int(d >= w.gpus)]:
         d = (d + 1) % n
@@ -306,16 +294,17 @@ def shared(w, r, s):
 @kernel(inline=True)
 def decide(w, r, s):
     """Write the next decision into the head; False if nothing can be decided now."""
+    j = s.lines[w.column.shape[0]].head  # of the main queue, where there is just one
     if r.rule == state.FIVE:
-        return five(w, r, s)
+        return five(j, w, r, s)
     if r.rule == state.MCT:
-        return mct(w, r, s)
+        return j >= 0 and mct(j, w, r, s)
     if r.rule == state.FIFO:
         return fifo(w, r, s)
     if r.rule == state.STRICT:
-        return strict(w, r, s)
+        return j >= 0 and strict(j, w, r, s)
     if r.rule == state.TURN:
-        return round_robin(w, r, s)
+        return j >= 0 and round_robin(j, w, s)
     if r.rule == state.SPEED_UP:
         return speed_up(w, r, s)
     if r.rule == state.SHORTEST:

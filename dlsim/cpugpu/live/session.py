@@ -20,15 +20,14 @@ import pandas as pd
 from dlsim import processes
 from dlsim.cpugpu import Decision, History, Machine, Policy, Reading, Store
 from dlsim.cpugpu.dispatch import Desk, decide, decider
-from dlsim.cpugpu.given import MOST_COUNT
-from dlsim.cpugpu.intake import need_known
+from dlsim.cpugpu.given import need_known
 from dlsim.cpugpu.live.crew import Crew
 from dlsim.cpugpu.live.devices import Slot
 from dlsim.cpugpu.live.kernels import Kernel, agree
 from dlsim.cpugpu.live.log import Asked, Log, LogFile
 from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform
-from dlsim.cpugpu.model import Item, Measures, State, policy_named
+from dlsim.cpugpu.model import MOST_COUNT, Item, Measures, State, policy_named
 from dlsim.errors import InputError
 from dlsim.files import StrPath, placed
 from dlsim.given import number, whole

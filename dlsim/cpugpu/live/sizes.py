@@ -8,6 +8,7 @@ residuals; nothing is predicted from too few samples, and what turns out wrong i
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +84,10 @@ def _lines(s: Any, t: Any, w: Any) -> list[tuple[float, float]]:
 def _split(app: str) -> tuple[str, float]:
     """Return name and size of an application as a history knows it; NaN for one without."""
     name, _, size = app.removesuffix("]").rpartition("[")
-    try:
-        is_size = name and 0 < float(size) < math.inf
-        return (name, float(size)) if is_size else (app, math.nan)
-    except ValueError:
-        return app, math.nan
+    with suppress(ValueError):
+        if name and 0 < float(size) < math.inf:
+            return name, float(size)
+    return app, math.nan
 
 
 class Sizes:

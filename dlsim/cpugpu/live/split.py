@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import MOST_COUNT
 from dlsim.cpugpu.live.crew import Crew
 from dlsim.cpugpu.live.devices import Part, Slot
 from dlsim.cpugpu.live.kernels import Kernel
 from dlsim.cpugpu.live.sizes import LEAST_SIZES, fit_line
 from dlsim.cpugpu.live.work import Task, perform, problem_of
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.cpugpu.split import Split, adapt_split, ideal_split
 from dlsim.errors import InputError
 from dlsim.given import whole

@@ -5,13 +5,12 @@ its job: at its end, at its limit, and with the run.
 """
 
 import functools
-import importlib
-import importlib.util
 import inspect
 import math
 import multiprocessing
 import os
 import pickle
+import pkgutil
 import re
 import shlex
 import shutil
@@ -41,6 +40,7 @@ COLUMNS = {
     "size": "positive or blank", "args": "any", "limit": "positive or blank",
 }  # fmt: skip
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_function = functools.cache(pkgutil.resolve_name)
 
 
 class FailedError(RuntimeError):
@@ -272,15 +272,6 @@ def _call(app: App, task: Task) -> Outcome:
     if app.check is not None and not app.check(result):
         raise FailedError(f"its result fails the check: {repr(result)[:100]}")
     return Outcome(seconds, 0.0, [], took, not took)
-
-
-@functools.cache
-def _function(name: str) -> Callable[..., Any]:
-    module, _, attributes = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found
 
 
 def _kept(output: str) -> Any:

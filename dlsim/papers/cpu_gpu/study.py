@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dlsim.cpugpu import Machine, Reading, workload
-from dlsim.cpugpu.given import MOST_COUNT
+from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.cpugpu.moldable import NodePool
 from dlsim.errors import InputError
 from dlsim.files import read_text
