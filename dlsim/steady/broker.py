@@ -18,22 +18,7 @@ import pandas as pd
 from dlsim import given
 from dlsim.errors import InputError
 from dlsim.files import Fields, row_of
-from dlsim.given import (
-    Seed,
-    anything,
-    child,
-    flag,
-    instance,
-    member,
-    number,
-    option,
-    positive,
-    real,
-    streams,
-    text,
-    usual,
-    whole,
-)  # fmt: skip
+from dlsim.given import Seed, anything, flag, instance, member, number, option, real, text
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
@@ -210,7 +195,7 @@ class Broker:
         seed: Seed = 0, reading: Reading | None = None, most_seconds: float = math.inf,
     ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
-        self.reading = usual("reading", reading, Reading)
+        self.reading = given.usual("reading", reading, Reading)
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
@@ -267,9 +252,8 @@ class Broker:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
         k = self._site(site)
         if not self._speed.declared[k]:
-            raise InputError(
-                f"site {site!r} cannot withdraw: it is not registered at {self.now:g}; leave it out"
-            )
+            what = f"cannot withdraw: it is not registered at {self.now:g}"
+            raise InputError(f"site {site!r} {what}; leave it out")
         self._speed.declare(k, 0.0)
         self._changed("withdraw", site=k)
 
@@ -291,8 +275,8 @@ class Broker:
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> None:
         """Declare what one connection over a link gets, or how many it may carry, or both."""
-        j, given = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
-        numbers = {name: value for name, value in given.items() if value is not None}
+        j, told = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
+        numbers = {name: value for name, value in told.items() if value is not None}
         if not numbers:
             raise InputError("change_link needs bandwidth or connections, or both; got neither")
         self.network = self.network.with_link(link, **numbers)
@@ -452,11 +436,9 @@ class Broker:
             can = most_work(self._platform(active)).max(axis=1) > 0
             able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
         if able:
-            p = self._platform(able)
-            seed = child(self.seed, len(self._log["schedules"]))
-            self._allocation = solve(
-                p, self.method, seed, self.reading, most_seconds=self.most_seconds
-            )
+            p, seed = self._platform(able), given.child(self.seed, len(self._log["schedules"]))
+            most = self.most_seconds
+            self._allocation = solve(p, self.method, seed, self.reading, most_seconds=most)
         self._running, found = able, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         worth = (math.nan, math.nan, 0)
@@ -664,9 +646,9 @@ def day(
     Broker
         At the end; `Broker.summary` sums it up.
     """
-    applications = whole("applications", applications)
-    hours, load = positive(hours=hours, load=load)
-    rng = streams(seed, _PURPOSES)
+    applications = given.whole("applications", applications)
+    hours, load = given.positive(hours=hours, load=load)
+    rng = given.streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], None]]] = []
     sites = broker.network.sites

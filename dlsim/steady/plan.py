@@ -96,9 +96,8 @@ def text_of(plan: Mapping[str, Any]) -> str:
     """Return a document as JSON with a row on every line."""
 
     def lines(value: Any) -> str:
-        rows = isinstance(value, list) and value and isinstance(value[0], dict)
-        return (
-            "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
-        )
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
 
     return "{\n " + ",\n ".join(f"{json.dumps(k)}: {lines(v)}" for k, v in plan.items()) + "\n}\n"
