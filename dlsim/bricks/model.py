@@ -44,11 +44,11 @@ hold under every reading:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dlsim.given import number, option, whole
-from dlsim.reading import BaseReading
+from dlsim.reading import BaseReading, switch
 
 ALGORITHMS, COPIES = ("greedy", "deadline"), ("run_out", "cancel")
 
@@ -57,17 +57,6 @@ MOST_FALLBACKS = 1000
 #: Most packets of a run.
 MOST_PACKETS = 10**9
 
-#: Switches of `Reading` with their options, the default first. Row numbers refer to the
-#: table in the notes of `Reading`.
-SWITCHES: dict[str, tuple[Any, ...]] = {
-    "load": ("clients", "util", "queue", "ext"),
-    "predictor": ("last", "mean", "perfect", "adaptive"),
-    "fallback_time": ("at_submit", "at_arrival"),
-    "fallback_strict": (True, False),
-    "network": ("fluid", "packet"),
-    "corrected_until": ("returned", "served"),
-    "cost": ("mean", "work_weighted"),
-}
 _NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
 #: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
 DRAWN: dict[str, tuple[Any, ...]] = {
@@ -137,13 +126,12 @@ class Scheduler:
             option("algorithm", self.algorithm, ALGORITHMS)
         option("copies", self.copies, COPIES)
         seconds = "a finite number of seconds, at least 0"
-        for name, value in {
-            "opt": number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
-            "pload": number("pload", self.pload),
-            "max_fallbacks": whole("max_fallbacks", self.max_fallbacks, 0, MOST_FALLBACKS),
-            "fallback_slack": number("fallback_slack", self.fallback_slack, rule=seconds),
-        }.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            opt=number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
+            pload=number("pload", self.pload),
+            max_fallbacks=whole("max_fallbacks", self.max_fallbacks, 0, MOST_FALLBACKS),
+            fallback_slack=number("fallback_slack", self.fallback_slack, rule=seconds),
+        )
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
             option(name, getattr(self, name), (True, False))
 
@@ -210,13 +198,19 @@ class Reading(BaseReading):
     listed in `DRAWN`.
     """
 
-    load: str = "clients"
+    load: str = switch("clients", "util", "queue", "ext")
     probe: float = 60.0
-    predictor: str | Callable[[Any], Any] = "last"
-    fallback_time: str = "at_submit"
-    fallback_strict: bool = True
-    network: str = "fluid"
-    corrected_until: str = "returned"
-    cost: str = "mean"
+    predictor: str | Callable[[Any], Any] = switch("last", "mean", "perfect", "adaptive")  # noqa: RUF009
+    fallback_time: str = switch("at_submit", "at_arrival")
+    fallback_strict: bool = switch(True, False)
+    network: str = switch("fluid", "packet")
+    corrected_until: str = switch("returned", "served")
+    cost: str = switch("mean", "work_weighted")
 
-    OPTIONS, NUMBERS, OPEN = SWITCHES, _NUMBERS, ("predictor",)
+    NUMBERS, OPEN = _NUMBERS, ("predictor",)
+
+
+#: Switches of `Reading` with their options, the default first.
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    one.name: one.metadata["options"] for one in fields(Reading) if one.metadata
+}
