@@ -151,7 +151,7 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
     return w, s
 
 
-def _wait(until: float | None, w: World, s: State) -> int:
+def _wait(until: float | None, s: State) -> int:
     """Put the request at hand off."""
     head, rule = s.head[0], "Wait(until) must be a finite time after now, or None: the next probe"
     one = s.copies[int(head.row)]
@@ -161,9 +161,8 @@ def _wait(until: float | None, w: World, s: State) -> int:
             raise InputError(f"{rule}; now is {float(head.now)!r}, got {until!r}")
         one.until = until
     if one.asked >= MOST_WAITS:
-        raise InputError(
-            f"request {int(one.of)} has been put off {MOST_WAITS} times; choose a server, or REFUSE"
-        )
+        what = f"request {int(one.of)} has been put off {MOST_WAITS} times"
+        raise InputError(f"{what}; choose a server, or REFUSE")
     return state.WAIT
 
 
@@ -171,14 +170,12 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[Wo
     """Let a user's scheduler choose for the request at hand."""
     servers, head = len(w.performance), s.head[0]
     view = witness.view(w, s)
-    rule = (
-        f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows of "
-    )
-    rule += f"servers, or the row of one, one of 0..{servers - 1}"
+    rule = f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows "
+    rule += f"of servers, or the row of one, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         if isinstance(choice, Wait):
-            head.choice = _wait(choice.until, w, s)
+            head.choice = _wait(choice.until, s)
             return w, s
         if choice is REFUSE:
             head.choice = state.REFUSE
@@ -367,10 +364,8 @@ def run_many(
         One per scheduler, in order.
     """
     instance("env", env, Environment)
-    reading = usual("reading", reading, Reading)
-    known, schedulers = {} if known is None else known, list(schedulers)
-    for scheduler in schedulers:
-        instance("scheduler", scheduler, Scheduler)
+    reading, known = usual("reading", reading, Reading), {} if known is None else known
+    schedulers = [instance("scheduler", one, Scheduler) for one in schedulers]
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
         raise InputError(

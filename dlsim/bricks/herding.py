@@ -68,9 +68,7 @@ def expected_failure(
     900 s), for it takes the queues of the corrected run; for Opt 0.9 up to 18 too low (2700 s).
     """
     env, r = fresh.environment, fresh.environment.requests
-    time, send, recv, work, due = (
-        r[k].to_numpy() for k in ("time", "send", "recv", "work", "deadline")
-    )
+    time, send, recv, work, due = r[["time", "send", "recv", "work", "deadline"]].to_numpy().T
     speed, place = (env.servers[name].to_numpy() for name in ("performance", "domain"))
     home, rate = env.clients["domain"].to_numpy()[r["client"]], _moves(env)
     arrived, end, server = (fresh.column(name) for name in ("arrived", "end", "server"))

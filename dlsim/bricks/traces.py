@@ -301,9 +301,8 @@ def write_traces(path: files.StrPath, traces: Traces) -> None:
         np.savez_compressed(stream, values=traces.values, step=step, names=np.array(traces.names))
         files.write_bytes(path, stream.getvalue())
     else:
-        raise InputError(
-            f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}; rename it"
-        )
+        what = f"a trace file ends in .csv or .npz, not {suffix!r}; rename it"
+        raise InputError(f"{os.fspath(path)}: {what}")
 
 
 def _read_npz(path: files.StrPath, limit: int) -> Traces:

@@ -4,16 +4,14 @@ Plain functions of a `dlsim.bricks.View`, for ``Scheduler(algorithm=...)``: each
 and keeps what it learns in ``view.memory``, which is empty at the start of every run.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from dlsim.bricks.view import View, best_server
+from dlsim.bricks.view import Algorithm, View, best_server
 from dlsim.given import Floats, number, option, positive
 from dlsim.kernel import latest_finish
-
-Algorithm = Callable[[View], int]
 
 #: Shares of a new observation in a running mean and in a running mean deviation.
 SHARE, SPREAD_SHARE = 0.125, 0.25

@@ -57,7 +57,7 @@ class Batch:
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""
         instance("choose", self.choose, Callable)  # type: ignore[arg-type]
-        object.__setattr__(self, "every", float(number("every", self.every)))
+        vars(self)["every"] = float(number("every", self.every))
 
     @property
     def __name__(self) -> str:
@@ -157,6 +157,10 @@ class View(NamedTuple):
     asked: int
     copies: int
     slots: Whole
+
+
+#: A scheduler of a user's that picks one server: its row.
+Algorithm = Callable[[View], int]
 
 
 class BatchView(NamedTuple):

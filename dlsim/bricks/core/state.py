@@ -41,67 +41,56 @@ FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothi
 BLOCK = 512
 #: Packets that pass a link before the event loop looks for anything else.
 ROUND = 64
+
+
+def _record(**names: str) -> np.dtype:
+    """Return a type of records: by the kind of number, the names of fields."""
+    return np.dtype([(name, kind) for kind, some in names.items() for name in some.split()])
+
+
 #: An end of a transfer has no packet; its hop is the `course` for which it was foreseen.
-EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
+EVENT = _record(f8="time", i8="kind row packet hop")
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
 #: follows it on its server; packets of the transfer under way, how many trains of its have
 #: been broken up, and the train that is broken up after it.
-JOB = np.dtype(
-    [(k, "i8") for k in ("server", "fallbacks", "attempt", "next", "returning")]
-    + [(k, "i8") for k in ("packets", "course", "broken")]
-    + [(k, "f8") for k in ("submitted", "arrived", "start", "end", "completion")]
+JOB = _record(
+    i8="server fallbacks attempt next returning packets course broken",
+    f8="submitted arrived start end completion",
 )
 #: One submission and what came of it.
-ATTEMPT = np.dtype(
-    [(k, "i8") for k in ("row", "server", "accepted")]
-    + [(k, "f8") for k in ("submitted", "estimate", "arrived", "promised")]
-)
+ATTEMPT = _record(i8="row server accepted", f8="submitted estimate arrived promised")
 #: A place in a server's queue up to which jobs have been followed: the next background job,
 #: the last client job, how many of either, when the last one ended, seconds of service.
-CURSOR = np.dtype([("at", "i8"), ("job", "i8"), ("count", "i8"), ("free", "f8"), ("busy", "f8")])
+CURSOR = _record(i8="at job count", f8="free busy")
 #: The cursors of a server: jobs that the monitor has seen arrive, jobs gone, service up to
 #: now, and up to one period ago where that may lie before the last time it was asked for.
 SEEN, GONE, BUSY, BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and
 #: last client jobs, those of ours that are scheduled and not completed, when a client job
 #: last joined or left, and whether it is among the `State.changed`.
-SERVER = np.dtype(
-    [(k, "f8") for k in ("free", "touched")]
-    + [(k, "i8") for k in ("at", "head", "tail", "ours", "listed")]
-)
+SERVER = _record(f8="free touched", i8="at head tail ours listed")
 #: A slot of a server: a client job, `OTHERS` or `IDLE`, its begin, end and work.
-SLOT = np.dtype([("who", "i8"), ("start", "f8"), ("end", "f8"), ("work", "f8")])
+SLOT = _record(i8="who", f8="start end work")
 #: What a server of slots has beside `SERVER`: client jobs that wait or run, the next failure or
 #: repair, which of the times at which it woke counts, and when; busy seconds, and at a probe.
-LINE = np.dtype(
-    [(k, "i8") for k in ("clients", "edge", "turn")] + [(k, "f8") for k in ("wake", "busy", "seen")]
-)
+LINE = _record(i8="clients edge turn", f8="wake busy seen")
 #: A copy of a request, which is one itself: of which; the next one; the first that came back (of
 #: the request); what a user's scheduler has decided, how often it put it off, how many copies it
 #: asked for, until when it waits; where it is.
-COPY = np.dtype(
-    [(k, "i8") for k in ("of", "sibling", "winner", "choice", "asked", "asked_for", "state")]
-    + [("until", "f8")]
-)
+COPY = _record(i8="of sibling winner choice asked asked_for state", f8="until")
 #: A link: transfers of ours under way; the request whose train has it to itself, or -1; the
 #: next data of other users; when it is free; and of the entry of its trace that a packet met
 #: last, before `sure` for certain: its throughput, its end, and the time of a full packet.
-LINK = np.dtype(
-    [(k, "i8") for k in ("ours", "alone", "at")]
-    + [(k, "f8") for k in ("free", "rate", "edge", "sure", "span")]
-)
+LINK = _record(i8="ours alone at", f8="free rate edge sure span")
 #: Counters: events in the heap, how many there have to have room, the first train to break up,
 #: the next new request, attempts, probes taken, the entry of the traces in `State.predicted`,
 #: servers in `State.changed`, whether what the scheduler is shown is out of date, what a
 #: user's scheduler decides and has decided, requests returned, steps of the loop, copies of a
 #: request at most, rows of requests and copies, the clock.
-HEAD = np.dtype(
-    [(k, "i8") for k in ("events", "wanted", "broken", "new", "attempts", "probes")]
-    + [
-        (k, "i8")
-        for k in ("entry", "changed", "stale", "row", "choice", "done", "steps", "copies", "rows")
-    ]
-    + [("now", "f8")]
+HEAD = _record(
+    i8="events wanted broken new attempts probes entry changed stale row choice done steps copies "
+    "rows",
+    f8="now",
 )
 
 
