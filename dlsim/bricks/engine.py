@@ -132,12 +132,10 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
         column = getattr(w, name).view()
         column.flags.writeable = True
         column[new] = column[of]
-    s.jobs[new] = np.zeros(more, s.jobs.dtype)
     s.jobs.next[new] = s.jobs.server[new] = -1
     s.jobs.completion[new], s.jobs.fallbacks[new] = np.nan, s.jobs.fallbacks[row]
     s.copies.of[new], s.copies.winner[new], s.copies.state[new] = of, -1, state.NEW
-    s.copies.asked[new], s.copies.until[new], s.copies.choice[new] = 0, np.nan, servers[1:]
-    s.copies.asked_for[new] = 0
+    s.copies.until[new], s.copies.choice[new] = np.nan, servers[1:]
     s.copies.sibling[new] = [*new[1:], s.copies[of].sibling]
     if len(s.refused):
         s.refused[new] = s.refused[row]

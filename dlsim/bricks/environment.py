@@ -175,9 +175,8 @@ class Environment:
     Raises
     ------
     InputError
-        Naming the table, the column and the row that cannot be used; also for no servers,
-        and for a link that ends with throughput zero, over which a transfer might never
-        end.
+        Naming the table, the column and the row that cannot be used; also for no servers, and for a
+        link that ends with throughput zero, over which a transfer might never end.
     """
 
     servers: pd.DataFrame

@@ -37,10 +37,9 @@ hold under every reading:
 - Times are one that differ by no more than `dlsim.kernel.TOL` of the duration at hand and 4
   units in the last place of the clock (`dlsim.kernel.latest_finish`). The durations are: T_Si
   against T_target, the target; estimates against the best one, that one (ties go to the lowest
-  server index); a completion, or eq. (6) with the clock added to both sides, against the
-  deadline, the time from the request to it; a probe, the probe interval; another user's job or
-  data, the time that it takes; an entry of a trace, the step. The order of all other events is
-  by exact time.
+  server index); a completion, or eq. (6) with the clock added to both sides, against the deadline,
+  the time from the request to it; a probe, the probe interval; another user's job or data, the time
+  that it takes; an entry of a trace, the step. The order of all other events is by exact time.
 """
 
 from collections.abc import Callable
@@ -76,12 +75,11 @@ class Scheduler:
     Parameters
     ----------
     algorithm : {"greedy", "deadline"} or callable
-        The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} =
-        (T_{deadline} - now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`,
-        and where there is none the smallest (eq. 4); or a plain function of a
-        `dlsim.bricks.View` that returns the row of a server, a list of several, each of which is
-        sent a copy, `dlsim.bricks.Wait`, or `dlsim.bricks.REFUSE`; or a `dlsim.bricks.Batch`,
-        which decides on many requests at once.
+        The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} = (T_{deadline} -
+        now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and where there is none
+        the smallest (eq. 4); or a plain function of a `dlsim.bricks.View` that returns the row of a
+        server, a list of several, each of which is sent a copy, `dlsim.bricks.Wait`, or
+        `dlsim.bricks.REFUSE`; or a `dlsim.bricks.Batch`, which decides on many requests at once.
     opt : float
         Opt, in (0, 1].
     load_correction : bool

@@ -40,9 +40,8 @@ class Batch:
         A function of a `BatchView` that returns an array of the rows of servers, one per
         request; -1 refuses a request, -2 leaves it to the next round.
     every : float
-        Seconds between two rounds, at multiples of which requests that have come, or fallen
-        back, since the last one are decided upon; 0 for at once, together with those of the
-        same instant.
+        Seconds between two rounds, at multiples of which requests that have come, or fallen back,
+        since the last one are decided upon; 0 for at once, together with those of the same instant.
 
     Examples
     --------

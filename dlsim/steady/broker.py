@@ -178,14 +178,13 @@ class Broker:
 
     Notes
     -----
-    Work flows at constant rates between two schedules; the first and last period of an
-    application, which the paper calls negligible, are not modelled. A site slower than
-    estimated gives all its applications the same part of what was planned, and so do the
-    connections of a route. Of sites and links at work the broker observes what they deliver
-    (of a link, what one connection gets). An
-    application that no resource can serve waits, and does not hold the others back. One
-    that a heuristic gives nothing (LPR opens no connection where the relaxed program uses
-    less than one) gets its next chance with the next change.
+    Work flows at constant rates between two schedules; the first and last period of an application,
+    which the paper calls negligible, are not modelled. A site slower than estimated gives all its
+    applications the same part of what was planned, and so do the connections of a route. Of sites
+    and links at work the broker observes what they deliver (of a link, what one connection gets).
+    An application that no resource can serve waits, and does not hold the others back. One that a
+    heuristic gives nothing (LPR opens no connection where the relaxed program uses less than one)
+    gets its next chance with the next change.
     """
 
     on_schedule: "Callable[[Broker], object] | None" = None
@@ -347,9 +346,8 @@ class Broker:
         load : float
             Load units, above 0.
         priority : float or mapping of str to float
-            Above 0; or that of each site where its work counts (the paper's
-            :math:`\pi_{k,l}`), at least 0 and one above 0. At a site that is not named
-            none of it is done.
+            Above 0; or that of each site where its work counts (the paper's :math:`\pi_{k,l}`), at
+            least 0 and one above 0. At a site that is not named none of it is done.
         work, data : float
             Work per load unit, above 0; data per load unit, at least 0.
         """
@@ -621,10 +619,9 @@ def day(
     """Let a broker serve a day of random applications on sites that come, go and slow down.
 
     Applications arrive at uniform instants; each has the origin, work and data of a random
-    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two
-    hours each site delivers a new part, 50 to 100 %, of what it declares; half of the
-    sites are away once for one to four hours. After the last hour everything that can
-    still be completed is.
+    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two hours
+    each site delivers a new part, 50 to 100 %, of what it declares; half of the sites are away once
+    for one to four hours. After the last hour everything that can still be completed is.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
 """The words of steady-state scheduling: reading, platform.
 
-Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
-"Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
-Distributed Computing Platforms". The paper's alpha[k, l] is `work` here and its
-beta[k, l] is `connections`.
+Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State
+Scheduling of Multiple Divisible Load Applications on Wide-Area Distributed Computing Platforms".
+The paper's alpha[k, l] is `work` here and its beta[k, l] is `connections`.
 """
 
 import math
@@ -93,10 +92,9 @@ class Platform:
         Speed :math:`s_k` of each cluster (work per time) and bandwidth :math:`g_k` of its
         own link (data per time).
     links : DataFrame
-        One row per backbone link: bandwidth of one connection (data per time) and
-        max_connect, the most connections in both directions, infinite where there is no
-        limit; a broken number is rounded down with a warning. Columns start and end may
-        name the routers it joins.
+        One row per backbone link: bandwidth of one connection (data per time) and max_connect, the
+        most connections in both directions, infinite where there is no limit; a broken number is
+        rounded down with a warning. Columns start and end may name the routers it joins.
     routes : mapping of (int, int) to sequence
         Labels of the links from cluster k to cluster l, in order; an empty route joins two
         clusters on one router and needs no connection, a missing one cannot be used.

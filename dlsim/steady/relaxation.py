@@ -369,11 +369,10 @@ def _foremost(kind: Ints, value: Floats) -> Any:
 def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
     r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
 
-    Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le
-    b^T\lambda`. The duals of a solver miss that by its tolerance; here they are scaled
-    until the first column holds, then for every other column that does not the row that
-    binds it most is raised. Sums are taken with the rounding error against the claim, so
-    that the bound holds whatever the solver did.
+    Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le b^T\lambda`. The
+    duals of a solver miss that by its tolerance; here they are scaled until the first column holds,
+    then for every other column that does not the row that binds it most is raised. Sums are taken
+    with the rounding error against the claim, so that the bound holds whatever the solver did.
     """
     slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
     binding = np.isfinite(limit)

@@ -1,17 +1,16 @@
 """Platforms in files: TOML and JSON.
 
-A file lists ``[[cluster]]`` or ``[[site]]`` (name, speed, gateway, router),
-``[[application]]`` (name, origin, priority, work, data), ``[[link]]`` (name, start, end,
-weight, one_way, and bandwidth with max_connect or connections, infinite where missing;
-or capacity with one of the two) and ``[[route]]`` (from, to, links; or between, links,
-one_way: the way back is the same reversed). A site is called by name, or by number from 0.
-Without any route the clusters' routers (or names) are joined over the links' ends by
-`shortest_routes`, by weight where a link has one. ``[[share]]`` (site, origins, share)
-and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]`` may hold them
-as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster, origins,
-share). What else ``dlsim broker`` takes may stand in the same file. ``network = "FILE"``
-takes sites, links, routes and, unless the file has its own, applications from a file of
-another kind beside it (`dlsim.steady.foreign`).
+A file lists ``[[cluster]]`` or ``[[site]]`` (name, speed, gateway, router), ``[[application]]``
+(name, origin, priority, work, data), ``[[link]]`` (name, start, end, weight, one_way, and bandwidth
+with max_connect or connections, infinite where missing; or capacity with one of the two) and
+``[[route]]`` (from, to, links; or between, links, one_way: the way back is the same reversed). A
+site is called by name, or by number from 0. Without any route the clusters' routers (or names) are
+joined over the links' ends by `shortest_routes`, by weight where a link has one. ``[[share]]``
+(site, origins, share) and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]``
+may hold them as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster,
+origins, share). What else ``dlsim broker`` takes may stand in the same file. ``network = "FILE"``
+takes sites, links, routes and, unless the file has its own, applications from a file of another
+kind beside it (`dlsim.steady.foreign`).
 """
 
 import itertools
