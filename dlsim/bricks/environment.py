@@ -109,12 +109,6 @@ def _in_window(requests: pd.DataFrame, window: float | tuple[float, float] | Non
     return requests
 
 
-def _refuse_rows(name: str, bad: Any, index: pd.Index, rule: str) -> None:
-    """Refuse a table by the first of the rows that are bad."""
-    if np.any(bad):
-        raise InputError(f"{name}: row {given.label(index[int(np.argmax(bad))])!r} {rule}")
-
-
 @dataclass(frozen=True, eq=False)
 class Environment:
     """Everything that is simulated, but for the scheduling unit (paper B, Figure 1).
@@ -240,12 +234,16 @@ class Environment:
         if self.failures is None:
             return
         rows = self.failures
-        rule = f"is of no server; there are {len(servers)}"
-        _refuse_rows("failures", rows["server"] >= len(servers), rows.index, rule)
         before = rows.groupby("server")["end"].shift(fill_value=-1.0)
-        bad = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
+        early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
         rule = "must end after it starts, and start after the one before of its server has ended"
-        _refuse_rows("failures", bad, rows.index, f"{rule}; sort and merge them")
+        for bad, what in (
+            (rows["server"] >= len(servers), f"is of no server; there are {len(servers)}"),
+            (early, f"{rule}; sort and merge them"),
+        ):
+            if bad.any():
+                row = given.label(rows.index[int(np.argmax(bad))])
+                raise InputError(f"failures: row {row!r} {what}")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):

@@ -82,13 +82,14 @@ class _Speeds:
         self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
+        self.at_work = np.zeros(len(self.real), dtype=bool)
         # time at work since the last period began, and what was delivered times that time
         self.busy, self.seen = np.zeros(len(self.real)), np.zeros(len(self.real))
 
     def declare(self, i: int, value: float) -> None:
         """Take what is declared as what is delivered, and forget what was observed."""
         known = {"declared": value, "estimate": value, "real": value, "busy": 0.0, "seen": 0.0}
-        for name, one in known.items():
+        for name, one in {**known, "at_work": False}.items():
             column = getattr(self, name)
             setattr(self, name, np.append(column, one) if i == len(column) else column)
             getattr(self, name)[i] = one
@@ -107,15 +108,15 @@ class _Speeds:
         is_near = abs(mean - self.estimate) <= self.slack * self.declared
         return np.where(is_near, self.estimate, mean)
 
-    def is_settled(self, trust: float, at_work: Any) -> bool:
+    def is_settled(self, trust: float) -> bool:
         """Return whether going on like this would leave the estimates as they are."""
         new = (self.corrected(observed, trust) for observed in (self.real, self.mean()))
-        return all((one == self.estimate)[at_work].all() for one in new)
+        return all((one == self.estimate)[self.at_work].all() for one in new)
 
-    def observe(self, at_work: Any, time: float) -> None:
+    def observe(self, time: float) -> None:
         """Let time pass."""
-        self.busy += at_work * time
-        self.seen += at_work * time * self.real
+        self.busy += self.at_work * time
+        self.seen += self.at_work * time * self.real
 
     def correct(self, trust: float) -> list[int]:
         """End a period; return whose estimate changes."""
@@ -207,8 +208,7 @@ class Broker:
         self._allocation: Allocation | None = None
         self._speed = _Speeds(np.zeros(len(network.sites)))
         self._bandwidth = _Speeds(network.links["bandwidth"], DONE)
-        sizes = len(network.sites), len(network.links)
-        self._at_work: Any = tuple(np.zeros(size, dtype=bool) for size in sizes)
+        self._observed = self._speed, self._bandwidth
         self._all: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
@@ -445,7 +445,8 @@ class Broker:
         waiting = len(active) - len(able)
         self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
         self._reasons = []
-        self._at_work = (self._planned() > 0).any(axis=0), self._links_at_work()
+        self._speed.at_work = (self._planned() > 0).any(axis=0)
+        self._bandwidth.at_work = self._links_at_work()
         if self.on_schedule:
             self.on_schedule(self)
 
@@ -495,13 +496,9 @@ class Broker:
             at_work[self._links_of(p)] = p.tables.load(filled)[: len(p.links)] > 0
         return at_work
 
-    def _observed(self) -> Any:
-        """Return what is observed, sites and links, with which of them are at work."""
-        return zip((self._speed, self._bandwidth), self._at_work, strict=True)
-
     def _next_tick(self) -> float:
         """Return the next end of a period at which an estimate would change."""
-        if all(speeds.is_settled(self.trust, at_work) for speeds, at_work in self._observed()):
+        if all(speeds.is_settled(self.trust) for speeds in self._observed):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
         later = math.nextafter(self.now, math.inf)  # what floats can tell from now
@@ -517,11 +514,11 @@ class Broker:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
         begun = math.floor(then / self.period + DONE) * self.period
-        for speeds, at_work in self._observed():
+        for speeds in self._observed:
             if then < tick and begun > self.now:  # a period passed that changed nothing
                 speeds.busy, speeds.seen = 0 * speeds.busy, 0 * speeds.seen
             since = max(then - begun, 0.0) if then < tick else lasted
-            speeds.observe(at_work, min(lasted, since))
+            speeds.observe(min(lasted, since))
         each = rates.sum(axis=1).tolist(), self._planned().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
             # the instant of completion counts: what is left may take less than one rounding

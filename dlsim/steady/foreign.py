@@ -130,10 +130,7 @@ def _linked(document: Document, edges: Iterable[Edge]) -> Document:
 
 
 def _document_of(path: str, graph: nx.Graph) -> Document:
-    """Return a graph as a document: nodes with a speed are sites, edges are links.
-
-    Parallel edges are one link; those of a directed graph are used one way.
-    """
+    """Return a graph as a document: nodes with a speed are sites, edges (or arcs) are links."""
     usual = graph.graph.get("node_default", {}), graph.graph.get("edge_default", {})
     nodes = {node: {**usual[0], **data} for node, data in graph.nodes(data=True)}
     called = {node: str(data.get("label", data.get("name", node))) for node, data in nodes.items()}
