@@ -67,8 +67,7 @@ class Outcome:
             first = np.array(copies.winner[:count])
             new.__dict__["_jobs"] = jobs[np.where(first < 0, np.arange(count), first)]
         if len(jobs) > count:
-            new.__dict__["_of"] = np.array(copies.of)
-            new.__dict__["copies"] = new._table_of(jobs, copies)
+            new.__dict__.update(_of=np.array(copies.of), copies=new._table_of(jobs, copies))
         return new
 
     def _table_of(self, jobs: np.recarray, copies: np.recarray) -> pd.DataFrame:

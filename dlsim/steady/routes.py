@@ -127,9 +127,8 @@ class Limits:
     pairs: int | Mapping[tuple[int, int], int] | None = None
 
     def __post_init__(self) -> None:
-        shares = self.shares if isinstance(self.shares, Iterable) else [self.shares]
-        for cap in (shares := tuple(shares)):
-            instance("limits.shares", cap, Share)
+        several = self.shares if isinstance(self.shares, Iterable) else [self.shares]
+        shares = tuple(instance("limits.shares", cap, Share) for cap in several)
         pairs: Any = self.pairs
         if isinstance(pairs, Mapping):
             pairs = {_pair("limits.pairs", pair): _most(n) for pair, n in pairs.items()} or None
