@@ -82,7 +82,7 @@ class _Speeds:
         self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
-        self.at_work = np.zeros(len(self.real), dtype=bool)
+        self.at_work: Any = np.zeros(len(self.real), dtype=bool)
         # time at work since the last period began, and what was delivered times that time
         self.busy, self.seen = np.zeros(len(self.real)), np.zeros(len(self.real))
 
